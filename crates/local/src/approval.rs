@@ -1,19 +1,17 @@
-//! Stored approvals: requests, resolutions, and the single use of an approval, which happens in the transaction that
-//! records the call.
+//! Stores requests for approval and the answers to them. An approval can be used once; the transaction that records the
+//! call also marks its approval as used.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use stead_engine::{
     ALLOWED_BY_OPERATOR, Approval, ApprovalAnswer, ApprovalDecision, ApprovalFilter, ApprovalRequest,
     ApprovalResolution, ApprovalState, CallRecord, CommitReceipt, Error, ErrorKind, limits,
 };
-use stead_journal::EntryRelation;
 
 use crate::{
-    clock::ClockReading,
-    errors,
-    group_commit::{TransactionBody, TransactionOutcome},
     open::LocalWorkspace,
+    options::ClockReading,
     store::{self, SyncRequirement, to_sql_integer},
+    token::random_name,
 };
 
 const APPROVAL_COLUMNS: &str = "id, principal, session, operation, tool, call, plan, shown, why, policy, created_ms, \
@@ -31,11 +29,11 @@ impl LocalWorkspace {
     }
 
     pub(crate) fn insert_approval_request(&self, request: &ApprovalRequest) -> Result<Approval, Error> {
-        let id = crate::random::random_name("ap-")?;
+        let id = random_name("ap-")?;
         let now = self.clock.now();
         self.store.run_transaction(SyncRequirement::Now, self.durability, |transaction| {
-            insert_request(transaction, request, &id, &now).map_err(|error| errors::store_error(&error))?
-        })
+            insert_request(transaction, request, &id, &now)
+        })?
     }
 
     pub(crate) fn record_approval_answer(
@@ -43,19 +41,17 @@ impl LocalWorkspace {
         answer: &ApprovalAnswer,
         record: &CallRecord<'_>,
     ) -> Result<(Approval, CommitReceipt), Error> {
-        let mut draft = self.pending_entry(record, Vec::new(), EntryRelation::None, 0);
+        let mut draft = self.pending_entry_without_changes(record);
+        draft.entry.approval = Some(answer.id.clone());
         let (now, by, answer) = (self.clock.now(), record.caller.principal.to_string(), answer.clone());
-        let given = std::sync::Arc::new(std::sync::Mutex::new(None));
-        let result = std::sync::Arc::clone(&given);
-        let work: TransactionBody = Box::new(move |transaction, tip| {
-            let Some(standing) = load_approval(transaction, &answer.id, &now)? else {
-                return Ok(TransactionOutcome::Refused(Error::new(ErrorKind::NotFound, "no such approval")));
+        self.append_with_result(draft, SyncRequirement::Now, move |transaction, append| {
+            let Some(approval) = load_approval(transaction, &answer.id, &now)? else {
+                return Ok(Err(Error::new(ErrorKind::NotFound, "no such approval")));
             };
-            if standing.state != ApprovalState::Pending {
-                return Ok(TransactionOutcome::Refused(already_answered(&standing)));
+            if approval.state != ApprovalState::Pending {
+                return Ok(Err(already_answered(&approval)));
             }
-            draft.entry.approval = Some(answer.id.clone());
-            store::append_entry(transaction, tip, &mut draft)?;
+            append()?;
             let state = match answer.decision {
                 ApprovalDecision::Approve => ApprovalState::Approved,
                 ApprovalDecision::Deny => ApprovalState::Denied,
@@ -64,57 +60,51 @@ impl LocalWorkspace {
                 "UPDATE approvals SET state = ?2, answered_by = ?3, reason = ?4 WHERE id = ?1",
                 params![answer.id, state_number(state), by, answer.reason],
             )?;
-            *store::lock_ignoring_poison(&result) = load_approval(transaction, &answer.id, &now)?;
-            Ok(crate::commit::recorded_outcome(&draft, tip))
-        });
-        let outcome = self.group_commit.submit(&self.store, self.durability, SyncRequirement::Now, work)?;
-        let approval = store::lock_ignoring_poison(&given).take();
-        match (outcome, approval) {
-            (TransactionOutcome::Recorded(number, hash), Some(approval)) => {
-                self.announce_entry();
-                Ok((approval, CommitReceipt { entry: number, hash, trash_ids: Vec::new(), notices: Vec::new() }))
-            }
-            (TransactionOutcome::Refused(error), _) => Err(error),
-            (TransactionOutcome::Recorded(..) | TransactionOutcome::Replayed(_), _) => {
-                Err(Error::new(ErrorKind::AuditUnavailable, "the answer was not recorded"))
-            }
-        }
+            load_approval(transaction, &answer.id, &now).map(Ok)
+        })
     }
 
-    /// The approval that the transaction of a call must find, with the time of the check.
-    pub(crate) fn approval_use(&self, record: &CallRecord<'_>) -> Option<ApprovalUse> {
-        let id = record.approval.clone().filter(|id| record.error_kind.is_none() && id != ALLOWED_BY_OPERATOR)?;
-        Some(ApprovalUse { id, principal: record.caller.principal.to_string(), now: self.clock.now() })
+    pub(crate) fn approval_use(&self, record: &CallRecord<'_>) -> ApprovalUse {
+        let id = record.approval.clone().filter(|id| record.error_kind.is_none() && id != ALLOWED_BY_OPERATOR);
+        ApprovalUse { id, principal: record.caller.principal.to_string(), now: self.clock.now() }
     }
 }
 
+/// The approval that a call uses up, if it needs one.
 pub(crate) struct ApprovalUse {
-    id: String,
+    id: Option<String>,
     principal: String,
     now: ClockReading,
 }
 
 impl ApprovalUse {
-    /// Refuses an approval that can no longer be used. Writes nothing.
+    pub(crate) fn is_needed(&self) -> bool {
+        self.id.is_some()
+    }
+
+    /// Returns an error if the approval can no longer be used. Writes nothing.
     pub(crate) fn check_usable(&self, connection: &Connection) -> rusqlite::Result<Option<Error>> {
-        let standing = load_approval(connection, &self.id, &self.now)?;
-        let usable = standing.as_ref().is_some_and(|approval| {
+        let Some(id) = &self.id else { return Ok(None) };
+        let approval = load_approval(connection, id, &self.now)?;
+        let is_usable = approval.as_ref().is_some_and(|approval| {
             approval.state == ApprovalState::Approved && approval.request.principal == self.principal
         });
-        if usable {
+        if is_usable {
             return Ok(None);
         }
-        let state = standing.map_or("gone", |approval| approval.state.as_str());
-        let text = format!("approval {} is {state} and can no longer be used", self.id);
+        let state = approval.map_or("gone", |approval| approval.state.as_str());
+        let text = format!("approval {id} is {state} and can no longer be used");
         Ok(Some(Error::new(ErrorKind::ApprovalStale, text).with_next_step("repeat the call to request approval again")))
     }
 
-    /// Marks the approval as used by this entry.
+    /// Marks the approval as used by the entry with this number.
     pub(crate) fn consume(&self, connection: &Connection, number: u64) -> rusqlite::Result<()> {
-        connection.execute(
-            "UPDATE approvals SET state = ?2, used = ?3 WHERE id = ?1",
-            params![self.id, state_number(ApprovalState::Used), to_sql_integer(number)],
-        )?;
+        if let Some(id) = &self.id {
+            connection.execute(
+                "UPDATE approvals SET state = ?2, used = ?3 WHERE id = ?1",
+                params![id, state_number(ApprovalState::Used), to_sql_integer(number)],
+            )?;
+        }
         Ok(())
     }
 }
@@ -129,7 +119,7 @@ pub(crate) fn release_approval(connection: &Connection, number: i64) -> rusqlite
 }
 
 fn already_answered(approval: &Approval) -> Error {
-    Error::new(ErrorKind::Conflict, format!("{} is {} already", approval.id, approval.state.as_str()))
+    Error::new(ErrorKind::Conflict, format!("approval {} is already {}", approval.id, approval.state.as_str()))
         .with_next_step("see `stead approvals list`; repeating the call requests approval again")
 }
 
@@ -164,28 +154,27 @@ fn select_approvals(
     Ok(found)
 }
 
-/// Stores a request unless an equal one is pending.
+/// Stores a request, or returns the pending request for the same call and plan.
 fn insert_request(
     connection: &Connection,
     request: &ApprovalRequest,
     id: &str,
     now: &ClockReading,
 ) -> rusqlite::Result<Result<Approval, Error>> {
-    let own = ApprovalFilter {
+    let pending = ApprovalFilter {
         principal: Some(request.principal.clone()),
         call_digest: None,
         state: Some(ApprovalState::Pending),
         limit: limits::APPROVALS_PENDING_MAX + 1,
     };
-    let waiting = select_approvals(connection, &own, now)?;
-    if let Some(same) = waiting.iter().find(|other| {
+    let pending = select_approvals(connection, &pending, now)?;
+    if let Some(same) = pending.iter().find(|other| {
         other.request.call_digest == request.call_digest && other.request.plan_digest == request.plan_digest
     }) {
         return Ok(Ok(same.clone()));
     }
-    if waiting.iter().filter(|other| other.request.call_digest != request.call_digest).count()
-        >= limits::APPROVALS_PENDING_MAX
-    {
+    let other_calls = pending.iter().filter(|other| other.request.call_digest != request.call_digest).count();
+    if other_calls >= limits::APPROVALS_PENDING_MAX {
         return Ok(Err(Error::new(ErrorKind::TooMany, "too many of your calls are already waiting for approval")
             .with_next_step("wait until some are answered; call approvals to see them")));
     }
@@ -235,9 +224,9 @@ fn approval_from_row(row: &Row<'_>, now: &ClockReading) -> rusqlite::Result<Appr
     let policy: String = row.get("policy")?;
     let by: Option<String> = row.get("answered_by")?;
     let reason: Option<String> = row.get("reason")?;
-    let over = is_expired(now, created_ms, expires_ms, uptime_ms, &boot);
+    let expired = is_expired(now, created_ms, expires_ms, uptime_ms, &boot);
     let state = match stored {
-        ApprovalState::Pending | ApprovalState::Approved | ApprovalState::Denied if over => ApprovalState::Expired,
+        ApprovalState::Pending | ApprovalState::Approved | ApprovalState::Denied if expired => ApprovalState::Expired,
         ApprovalState::Pending
         | ApprovalState::Approved
         | ApprovalState::Denied
@@ -245,7 +234,7 @@ fn approval_from_row(row: &Row<'_>, now: &ClockReading) -> rusqlite::Result<Appr
         | ApprovalState::Stale
         | ApprovalState::Expired => stored,
     };
-    let asked = ApprovalRequest {
+    let request = ApprovalRequest {
         principal: row.get("principal")?,
         session: row.get("session")?,
         operation: row.get("operation")?,
@@ -259,7 +248,7 @@ fn approval_from_row(row: &Row<'_>, now: &ClockReading) -> rusqlite::Result<Appr
     };
     Ok(Approval {
         id: row.get("id")?,
-        request: asked,
+        request,
         created_ms,
         expires_ms,
         state,
@@ -268,8 +257,8 @@ fn approval_from_row(row: &Row<'_>, now: &ClockReading) -> rusqlite::Result<Appr
     })
 }
 
-/// Whether a request has expired. Within one boot the monotonic clock decides; after a reboot the wall clock does, and a
-/// wall clock before the creation time expires the request.
+/// Whether a request has expired. Before a reboot the monotonic clock decides. After a reboot the wall clock decides,
+/// and a request that seems to be from the future counts as expired.
 fn is_expired(now: &ClockReading, created_ms: i64, expires_ms: i64, uptime_ms: i64, boot: &str) -> bool {
     if now.boot_id == boot {
         return now.uptime_ms.saturating_sub(uptime_ms) >= expires_ms.saturating_sub(created_ms);
@@ -297,20 +286,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn approval_expires_by_the_clock_that_can_be_trusted() {
+    fn approval_expires_by_the_monotonic_clock_until_a_reboot() {
         let at = |wall_ms, uptime_ms, boot: &str| ClockReading { wall_ms, uptime_ms, boot_id: boot.to_owned() };
-        // Requested at wall 1000, uptime 50, valid for 100.
-        let over = |now: &ClockReading| is_expired(now, 1000, 1100, 50, "a");
+        // Requested at wall clock 1000 and uptime 50, valid for 100 milliseconds.
+        let expired = |now: &ClockReading| is_expired(now, 1000, 1100, 50, "a");
         for (now, expected) in [
             (at(1050, 100, "a"), false),
             (at(9999, 100, "a"), false), // the wall clock jumped ahead
-            (at(0, 149, "a"), false),    // it was set back
-            (at(0, 150, "a"), true),     // and time went on
+            (at(0, 149, "a"), false),    // the wall clock was set back
+            (at(0, 150, "a"), true),     // 100 milliseconds have passed since the request
             (at(1050, 5, "b"), false),
             (at(1100, 5, "b"), true),
-            (at(999, 5, "b"), true), // set back across a reboot: unknown, so it expires
+            (at(999, 5, "b"), true), // the wall clock was set back before a reboot, so the age is unknown
         ] {
-            assert_eq!(over(&now), expected, "{now:?}");
+            assert_eq!(expired(&now), expected, "{now:?}");
         }
     }
 }

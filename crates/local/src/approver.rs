@@ -1,21 +1,17 @@
-//! The approver secret, which distinguishes a person from a program with the same user id. Stored as an Argon2id hash.
-//! Wrong attempts are counted, recorded, and delay the next attempt.
+//! The approver secret, which a person enters to answer requests for approval. It distinguishes the person from a
+//! program with the same user id. It is stored as an Argon2id hash. Wrong attempts are counted and recorded, and delay
+//! the next one.
 
 use argon2::Argon2;
 use rusqlite::{OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 use stead_engine::{Error, ErrorKind};
-use stead_journal::EntryRelation;
 
-use crate::{
-    group_commit::{TransactionBody, TransactionOutcome},
-    open::LocalWorkspace,
-    store::{self, SyncRequirement},
-};
+use crate::{open::LocalWorkspace, store::SyncRequirement, token::random_bytes};
 
 const SECRET_CHARS_MIN: usize = 8;
 const SECRET_BYTES_MAX: usize = 1024;
-/// Wrong attempts without a delay.
+/// The number of wrong attempts that do not delay the next one.
 const FREE_ATTEMPTS: u32 = 2;
 const RETRY_DELAY_MS_MAX: i64 = 60 * 60 * 1000;
 
@@ -25,7 +21,7 @@ struct ApproverSecretHash {
     hash: [u8; 32],
 }
 
-/// Wrong attempts since the last correct one.
+/// The wrong attempts since the last correct one.
 #[derive(Default, Serialize, Deserialize)]
 struct FailedAttempts {
     #[serde(rename = "wrong")]
@@ -40,7 +36,7 @@ impl LocalWorkspace {
         Ok(self.load_approver_secret()?.is_some())
     }
 
-    /// Stores a new secret. The caller has checked the old one, if any.
+    /// Stores a new secret. If there is an old one, the caller has already checked it.
     pub fn set_approver_secret(&self, secret: &str) -> Result<(), Error> {
         if secret.chars().count() < SECRET_CHARS_MIN || secret.len() > SECRET_BYTES_MAX {
             return Err(Error::new(
@@ -48,7 +44,7 @@ impl LocalWorkspace {
                 format!("a secret needs at least {SECRET_CHARS_MIN} characters and at most {SECRET_BYTES_MAX} bytes"),
             ));
         }
-        let salt: [u8; 16] = crate::random::random_bytes()?;
+        let salt: [u8; 16] = random_bytes()?;
         let stored = ApproverSecretHash { salt, hash: hash_secret(secret, &salt)? };
         self.record_secret_change(
             "approver_set",
@@ -56,22 +52,22 @@ impl LocalWorkspace {
         )
     }
 
-    /// Checks a secret. A wrong one is counted and recorded, and delays the next attempt.
+    /// Checks a secret. A wrong secret is counted and recorded, and delays the next attempt.
     pub fn check_approver_secret(&self, secret: &str) -> Result<(), Error> {
         let Some(stored) = self.load_approver_secret()? else {
             return Err(Error::new(ErrorKind::PolicyDenied, "no approver secret is set")
                 .with_next_step("ask a person to run `stead approvals setup`"));
         };
         let now_ms = self.clock.now().wall_ms;
-        let tries: FailedAttempts = self.load_meta_value("approver_tries")?.unwrap_or_default();
-        let wait_ms = tries.last_failed_ms.saturating_add(retry_delay_ms(tries.failed_count)).saturating_sub(now_ms);
+        let failed: FailedAttempts = self.load_meta_value("approver_tries")?.unwrap_or_default();
+        let wait_ms = failed.last_failed_ms.saturating_add(retry_delay_ms(failed.failed_count)).saturating_sub(now_ms);
         if (1..=RETRY_DELAY_MS_MAX).contains(&wait_ms) {
-            return Err(Error::new(ErrorKind::RateLimited, format!("{} wrong secrets in a row", tries.failed_count))
+            return Err(Error::new(ErrorKind::RateLimited, format!("{} wrong secrets in a row", failed.failed_count))
                 .with_next_step(format!("wait {} s, then try again", wait_ms / 1000 + 1))
                 .with_detail("retry_after_ms", wait_ms));
         }
-        // Counted before the comparison, so that an attempt killed half-way counts.
-        let counted = FailedAttempts { failed_count: tries.failed_count.saturating_add(1), last_failed_ms: now_ms };
+        // The attempt is counted before the comparison, so that it counts even if the process is killed in between.
+        let counted = FailedAttempts { failed_count: failed.failed_count.saturating_add(1), last_failed_ms: now_ms };
         self.record_secret_change("approver_try", &[("approver_tries", text(&counted)?)])?;
         if secret.len() > SECRET_BYTES_MAX || !constant_time_eq(&hash_secret(secret, &stored.salt)?, &stored.hash) {
             return Err(Error::new(ErrorKind::PolicyDenied, "wrong approver secret"));
@@ -90,27 +86,25 @@ impl LocalWorkspace {
                 .query_row(params![name], |row| row.get(0))
                 .optional()
         })?;
-        let broken = |_| Error::new(ErrorKind::AuditUnavailable, format!("malformed {name} in the store"));
-        found.map(|found| serde_json::from_str(&found).map_err(broken)).transpose()
+        let malformed = |_| Error::new(ErrorKind::AuditUnavailable, format!("malformed value {name} in the database"));
+        found.map(|found| serde_json::from_str(&found).map_err(malformed)).transpose()
     }
 
-    /// Writes the values with a journal entry that contains nothing of the secret.
+    /// Stores the values. The journal entry does not contain the secret.
     fn record_secret_change(&self, operation: &str, values: &[(&'static str, String)]) -> Result<(), Error> {
-        let mut draft = self.pending_system_entry(operation, "{}".to_owned(), EntryRelation::None);
+        let draft = self.pending_system_entry(operation, "{}".to_owned());
         let values = values.to_vec();
-        let work: TransactionBody = Box::new(move |transaction, tip| {
-            store::append_entry(transaction, tip, &mut draft)?;
+        self.append_with_rows(draft, SyncRequirement::Now, move |transaction, _| {
             for (name, value) in &values {
                 transaction.execute("INSERT OR REPLACE INTO meta VALUES (?1, ?2)", params![name, value])?;
             }
-            Ok(TransactionOutcome::Recorded(draft.entry.number, tip.hash))
-        });
-        self.group_commit.submit(&self.store, self.durability, SyncRequirement::Now, work).map(|_| ())
+            Ok(())
+        })
     }
 }
 
-fn retry_delay_ms(wrong: u32) -> i64 {
-    match wrong.checked_sub(FREE_ATTEMPTS) {
+fn retry_delay_ms(failed_count: u32) -> i64 {
+    match failed_count.checked_sub(FREE_ATTEMPTS) {
         None | Some(0) => 0,
         Some(more) => 1000_i64.saturating_mul(1 << more.min(20)).min(RETRY_DELAY_MS_MAX),
     }
@@ -120,13 +114,13 @@ fn hash_secret(secret: &str, salt: &[u8]) -> Result<[u8; 32], Error> {
     let mut hash = [0; 32];
     Argon2::default()
         .hash_password_into(secret.as_bytes(), salt, &mut hash)
-        .map_err(|_| Error::new(ErrorKind::Io, "cannot hash the secret"))?;
+        .map_err(|error| Error::new(ErrorKind::Io, format!("cannot hash the approver secret: {error}")))?;
     Ok(hash)
 }
 
-/// Compares in constant time.
+/// Compares two hashes. The time it takes does not depend on where they differ.
 pub(crate) fn constant_time_eq(one: &[u8; 32], other: &[u8; 32]) -> bool {
-    one.iter().zip(other).fold(0, |differs, (one, other)| differs | (one ^ other)) == 0
+    one.iter().zip(other).fold(0, |difference, (one, other)| difference | (one ^ other)) == 0
 }
 
 fn text(value: &impl Serialize) -> Result<String, Error> {
@@ -145,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_secret_and_its_tries_are_kept_in_the_words_of_0_1_0() {
+    fn stored_secret_and_attempts_have_the_format_of_0_1_0() {
         let stored = text(&ApproverSecretHash { salt: [1; 16], hash: [2; 32] }).unwrap();
         let expected = format!("{{\"salt\":[{}],\"hash\":[{}]}}", ["1"; 16].join(","), ["2"; 32].join(","));
         assert_eq!(stored, expected);
@@ -154,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_depends_on_the_secret_and_the_salt() {
+    fn hash_depends_on_secret_and_salt() {
         let hash = |secret, salt: u8| hash_secret(secret, &[salt; 16]).unwrap();
         assert!(constant_time_eq(&hash("a secret", 1), &hash("a secret", 1)));
         assert!(!constant_time_eq(&hash("a secret", 1), &hash("a secreT", 1)));

@@ -1,26 +1,21 @@
-//! Stored open buffers and drafts. Each change is one transaction with the entry that records it; updates by a commit are
-//! part of the commit's transaction.
+//! Stores the open buffers and drafts of editors. Each change is in the same transaction as the entry that records it;
+//! a commit that changes buffers updates them in its own transaction.
 //!
-//! A buffer belongs to the connection that opened it, or to a process with a single client. Each owner holds a lock while
-//! it lives (`liveness.rs`); once the lock is free, its buffers count as drafts.
+//! A buffer belongs to the connection that opened it, or to a process with a single client. The owner holds a liveness
+//! lock (`path_locks.rs`). Once that lock is free, the buffers of the owner count as drafts.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex},
-};
+use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use stead_engine::{
     Buffer, BufferLineEndings, BufferOpenState, BufferStore, BufferStoreRequest, BufferText, CallRecord, CommitReceipt,
     Error, ErrorKind, PlannedBufferChange, PlannedBufferChangeKind, Version, limits,
 };
-use stead_journal::EntryRelation;
 use stead_path::RelPath;
 
 use crate::{
-    group_commit::{TransactionBody, TransactionOutcome},
     open::LocalWorkspace,
-    store::{self, SyncRequirement, digest_from_bytes, to_sql_integer},
+    store::{SyncRequirement, digest_from_bytes, to_sql_integer},
 };
 
 const BUFFER_COLUMNS: &str = "id, path, owner, session, process, revision, version, length(text), base, endings, held_revision, \
@@ -34,14 +29,14 @@ impl BufferStore for LocalWorkspace {
                 .query_map([], buffer_from_row)?
                 .collect()
         })?;
-        let mut standings: HashMap<String, BufferOpenState> = HashMap::new();
+        let mut states: HashMap<String, BufferOpenState> = HashMap::new();
         let mut buffers = Vec::with_capacity(rows.len());
         for (mut buffer, process) in rows {
-            buffer.open_state = match standings.get(&process) {
-                Some(standing) => *standing,
+            buffer.open_state = match states.get(&process) {
+                Some(state) => *state,
                 None => self.liveness.liveness_of(&process)?,
             };
-            standings.insert(process, buffer.open_state);
+            states.insert(process, buffer.open_state);
             buffers.push(buffer);
         }
         Ok(buffers)
@@ -54,9 +49,9 @@ impl BufferStore for LocalWorkspace {
                 .query_row(params![id], |row| Ok((buffer_from_row(row)?, row.get(12)?, row.get(13)?)))
                 .optional()
         })?;
-        let Some(((mut buffer, process), text, held)) = found else { return Ok(None) };
+        let Some(((mut buffer, process), text, editor_text)) = found else { return Ok(None) };
         buffer.open_state = self.liveness.liveness_of(&process)?;
-        Ok(Some(BufferText { buffer, text, editor_text: held }))
+        Ok(Some(BufferText { buffer, text, editor_text }))
     }
 
     fn execute_buffer_request(
@@ -64,7 +59,8 @@ impl BufferStore for LocalWorkspace {
         request: &BufferStoreRequest,
         record: &CallRecord<'_>,
     ) -> Result<(Buffer, CommitReceipt), Error> {
-        // Read before the transaction, which must not wait. A process that dies meanwhile counts as alive.
+        // The liveness of owners is read before the transaction, which must not wait for locks. An owner that dies in
+        // between counts as alive.
         let known = self.buffers()?;
         let caller = BufferCaller {
             owner: record.caller.principal.to_string(),
@@ -72,30 +68,15 @@ impl BufferStore for LocalWorkspace {
             process: self.liveness.register(&record.caller.lifetime)?,
             now_ms: self.clock.now().wall_ms,
         };
-        let mut draft = self.pending_entry(record, Vec::new(), EntryRelation::None, 0);
-        let stored = Arc::new(Mutex::new(None));
-        let (result, request) = (Arc::clone(&stored), request.clone());
-        let work: TransactionBody = Box::new(move |transaction, tip| {
-            if let Err(error) = check_buffer_command(transaction, &request, &caller, &known)? {
-                return Ok(TransactionOutcome::Refused(error));
+        let (draft, request) = (self.pending_entry_without_changes(record), request.clone());
+        // The editor still has the text, so it need not survive a power cut here.
+        self.append_with_result(draft, SyncRequirement::Later, move |transaction, append| {
+            if let Err(error) = check_buffer_request(transaction, &request, &caller, &known)? {
+                return Ok(Err(error));
             }
-            store::append_entry(transaction, tip, &mut draft)?;
-            *store::lock_ignoring_poison(&result) = write_buffer(transaction, &request, &caller, draft.entry.number)?;
-            Ok(crate::commit::recorded_outcome(&draft, tip))
-        });
-        // The text is still in the editor, so it need not survive a power cut.
-        let outcome = self.group_commit.submit(&self.store, self.durability, SyncRequirement::Later, work)?;
-        let buffer = store::lock_ignoring_poison(&stored).take();
-        match (outcome, buffer) {
-            (TransactionOutcome::Recorded(number, hash), Some(buffer)) => {
-                self.announce_entry();
-                Ok((buffer, CommitReceipt { entry: number, hash, trash_ids: Vec::new(), notices: Vec::new() }))
-            }
-            (TransactionOutcome::Refused(error), _) => Err(error),
-            (TransactionOutcome::Recorded(..) | TransactionOutcome::Replayed(_), _) => {
-                Err(Error::new(ErrorKind::AuditUnavailable, "the buffer was not recorded"))
-            }
-        }
+            let number = append()?;
+            write_buffer(transaction, &request, &caller, number).map(Ok)
+        })
     }
 }
 
@@ -136,36 +117,38 @@ fn load_buffer(connection: &Connection, id: &str) -> rusqlite::Result<Option<Buf
     Ok(found.map(|(buffer, _)| buffer))
 }
 
-/// Checks a command inside the transaction; `known` holds the liveness read before.
-fn check_buffer_command(
+/// Checks a request inside the transaction; `known` are the buffers with the liveness that was read before it.
+fn check_buffer_request(
     connection: &Connection,
     request: &BufferStoreRequest,
     caller: &BufferCaller,
     known: &[Buffer],
 ) -> rusqlite::Result<Result<(), Error>> {
     let is_dead = |id: &str| known.iter().any(|buffer| buffer.id == id && !buffer.is_open());
-    let taken = |path: &RelPath| -> rusqlite::Result<Result<(), Error>> {
+    let check_not_open = |path: &RelPath| -> rusqlite::Result<Result<(), Error>> {
         let mut statement = connection.prepare_cached("SELECT id FROM buffers WHERE path = ?1")?;
         let mut ids = statement.query_map(params![path.to_string()], |row| row.get::<_, String>(0))?;
-        // A buffer opened a moment ago is not in `known` and counts as alive.
-        let live = ids.any(|id| id.is_ok_and(|id| !is_dead(&id)));
-        let open = || Error::new(ErrorKind::Exists, format!("{path} is open in another editor"));
-        Ok(if live { Err(open().with_next_step("close it there first")) } else { Ok(()) })
+        // A buffer that was opened a moment ago is not in `known` and counts as open.
+        let is_open = ids.any(|id| id.is_ok_and(|id| !is_dead(&id)));
+        let error = || Error::new(ErrorKind::Exists, format!("{path} is open in another editor"));
+        Ok(if is_open { Err(error().with_next_step("close it there first")) } else { Ok(()) })
     };
-    let Some(id) = command_buffer_id(request) else {
-        let BufferStoreRequest::Open { path, text, replaced_drafts: instead_of, .. } = request else {
-            return Ok(Ok(()));
-        };
-        if let Err(error) = taken(path)? {
-            return Ok(Err(error));
+    let id = match request {
+        BufferStoreRequest::Open { path, text, replaced_drafts, .. } => {
+            return match check_not_open(path)? {
+                Ok(()) => check_buffer_quota(connection, caller, text.len() as u64, replaced_drafts),
+                Err(error) => Ok(Err(error)),
+            };
         }
-        return check_buffer_quota(connection, caller, text.len() as u64, instead_of);
+        BufferStoreRequest::ResumeDraft { id }
+        | BufferStoreRequest::Change { id, .. }
+        | BufferStoreRequest::Close { id } => id,
     };
     let Some(buffer) = load_buffer(connection, id)? else {
         return Ok(Err(Error::new(ErrorKind::NotFound, format!("there is no buffer {id}"))));
     };
     match request {
-        BufferStoreRequest::ResumeDraft { .. } => taken(&buffer.path),
+        BufferStoreRequest::ResumeDraft { .. } => check_not_open(&buffer.path),
         BufferStoreRequest::Change { revision, .. } if buffer.revision != *revision => Ok(Err(buffer_changed_error())),
         BufferStoreRequest::Change { text, .. } => {
             check_buffer_quota(connection, caller, (text.len() as u64).saturating_sub(buffer.size), &[])
@@ -174,32 +157,23 @@ fn check_buffer_command(
     }
 }
 
-fn command_buffer_id(request: &BufferStoreRequest) -> Option<&str> {
-    match request {
-        BufferStoreRequest::ResumeDraft { id }
-        | BufferStoreRequest::Change { id, .. }
-        | BufferStoreRequest::Close { id } => Some(id),
-        BufferStoreRequest::Open { .. } => None,
-    }
-}
-
-/// Checks whether a principal may store `bytes` more in place of the given ones.
+/// Returns an error if a principal may not store `bytes` more in a buffer that replaces the given drafts.
 fn check_buffer_quota(
     connection: &Connection,
     caller: &BufferCaller,
     bytes: u64,
-    instead_of: &[String],
+    replaced_drafts: &[String],
 ) -> rusqlite::Result<Result<(), Error>> {
     let (count, size): (i64, i64) = connection
         .prepare_cached("SELECT count(*), coalesce(sum(length(text)), 0) FROM buffers WHERE owner = ?1")?
         .query_row(params![caller.owner], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let full = count.unsigned_abs().saturating_sub(instead_of.len() as u64) >= limits::BUFFERS_PER_PRINCIPAL_MAX as u64
-        || size.unsigned_abs().saturating_add(bytes) > limits::BUFFERS_BYTES_MAX;
-    let error = || {
-        Error::new(ErrorKind::TooMany, "you have too many buffers and drafts")
-            .with_next_step("call buffer.list, and buffer.drop on drafts that you no longer need")
-    };
-    Ok(if full { Err(error()) } else { Ok(()) })
+    let remaining = count.unsigned_abs().saturating_sub(replaced_drafts.len() as u64);
+    let size = size.unsigned_abs().saturating_add(bytes);
+    if remaining < limits::BUFFERS_PER_PRINCIPAL_MAX as u64 && size <= limits::BUFFERS_BYTES_MAX {
+        return Ok(Ok(()));
+    }
+    Ok(Err(Error::new(ErrorKind::TooMany, "you have too many buffers and drafts")
+        .with_next_step("call buffer.list, and buffer.drop on drafts that you no longer need")))
 }
 
 fn write_buffer(
@@ -209,8 +183,8 @@ fn write_buffer(
     number: u64,
 ) -> rusqlite::Result<Option<Buffer>> {
     match request {
-        BufferStoreRequest::Open { path, text, base, line_endings: endings, replaced_drafts: instead_of } => {
-            for draft in instead_of {
+        BufferStoreRequest::Open { path, text, base, line_endings, replaced_drafts } => {
+            for draft in replaced_drafts {
                 connection.prepare_cached("DELETE FROM buffers WHERE id = ?1")?.execute(params![draft])?;
             }
             let id = format!("b{number}");
@@ -227,7 +201,7 @@ fn write_buffer(
                     caller.process,
                     bytes(&Version::hash_bytes(text)),
                     base.as_ref().map(bytes),
-                    *endings == BufferLineEndings::LfOnly,
+                    *line_endings == BufferLineEndings::LfOnly,
                     caller.now_ms,
                     text
                 ])?;
@@ -242,7 +216,7 @@ fn write_buffer(
                 .execute(params![id, caller.process, caller.session])?;
             load_buffer(connection, id)
         }
-        BufferStoreRequest::Change { id, text, base, line_endings: endings, .. } => {
+        BufferStoreRequest::Change { id, text, base, line_endings, .. } => {
             connection
                 .prepare_cached(
                     "UPDATE buffers SET revision = revision + 1, held_revision = revision + 1, version = ?2, base = ?3,
@@ -253,7 +227,7 @@ fn write_buffer(
                     id,
                     bytes(&Version::hash_bytes(text)),
                     base.as_ref().map(bytes),
-                    *endings == BufferLineEndings::LfOnly,
+                    *line_endings == BufferLineEndings::LfOnly,
                     caller.now_ms,
                     text
                 ])?;
@@ -271,52 +245,52 @@ fn bytes(version: &Version) -> Vec<u8> {
     version.0.as_bytes().to_vec()
 }
 
-/// The error of a plan whose buffers changed since it was made.
+/// Returns an error if one of the buffers has changed since the plan was made.
 pub(crate) fn buffers_changed(
     connection: &Connection,
-    steps: &[PlannedBufferChange],
+    changes: &[PlannedBufferChange],
 ) -> rusqlite::Result<Option<Error>> {
-    for step in steps {
-        if load_buffer(connection, &step.id)?.is_none_or(|buffer| buffer.revision != step.expected_revision) {
+    for change in changes {
+        if load_buffer(connection, &change.id)?.is_none_or(|buffer| buffer.revision != change.expected_revision) {
             return Ok(Some(buffer_changed_error()));
         }
     }
     Ok(None)
 }
 
-/// Applies a plan's buffer updates and stores the previous state for a rollback.
+/// Applies the buffer changes of a plan. Stores the previous state of each buffer, for a rollback.
 pub(crate) fn update_buffers(
     connection: &Connection,
-    steps: &[PlannedBufferChange],
+    changes: &[PlannedBufferChange],
     number: u64,
     now_ms: i64,
 ) -> rusqlite::Result<()> {
-    for step in steps {
+    for change in changes {
         connection
             .prepare_cached(
                 "UPDATE buffers SET moved_by = ?2, before_path = path, before_version = version, before_base = base,
                  before_text = text WHERE id = ?1",
             )?
-            .execute(params![step.id, to_sql_integer(number)])?;
-        match &step.kind {
+            .execute(params![change.id, to_sql_integer(number)])?;
+        match &change.kind {
             PlannedBufferChangeKind::ReplaceText { text, base } => connection
                 .prepare_cached(
                     "UPDATE buffers SET revision = revision + 1, version = ?2, base = ?3, changed_ms = ?4, text = ?5
                      WHERE id = ?1",
                 )?
-                .execute(params![step.id, bytes(&Version::hash_bytes(text)), bytes(base), now_ms, text])?,
+                .execute(params![change.id, bytes(&Version::hash_bytes(text)), bytes(base), now_ms, text])?,
             PlannedBufferChangeKind::MarkSaved { base } => connection
                 .prepare_cached("UPDATE buffers SET base = ?2 WHERE id = ?1")?
-                .execute(params![step.id, bytes(base)])?,
+                .execute(params![change.id, bytes(base)])?,
             PlannedBufferChangeKind::Rename(to) => connection
                 .prepare_cached("UPDATE buffers SET path = ?2 WHERE id = ?1")?
-                .execute(params![step.id, to.to_string()])?,
+                .execute(params![change.id, to.to_string()])?,
         };
     }
     Ok(())
 }
 
-/// Restores the buffers of a rolled-back entry, unless they changed since.
+/// Restores the buffers that a rolled-back entry changed, unless they have changed again.
 pub(crate) fn restore_buffers(connection: &Connection, number: i64) -> rusqlite::Result<()> {
     connection
         .prepare_cached(
@@ -340,7 +314,7 @@ mod tests {
     #[test]
     fn rolled_back_changes_restore_unmodified_buffers_only() {
         let connection = Connection::open_in_memory().unwrap();
-        connection.execute_batch(crate::schema::TABLES).unwrap();
+        connection.execute_batch(crate::store::TABLES).unwrap();
         let caller = BufferCaller { owner: "user:ann".into(), session: "s".into(), process: "p".into(), now_ms: 1 };
         let path = RelPath::from_wire("a.txt").unwrap();
         let base = Some(Version::hash_bytes(b"saved"));
@@ -352,17 +326,17 @@ mod tests {
             replaced_drafts: Vec::new(),
         };
         let opened = write_buffer(&connection, &request, &caller, 1).unwrap().unwrap();
-        let step = |revision: u64, text: &[u8]| PlannedBufferChange {
+        let change = |revision: u64, text: &[u8]| PlannedBufferChange {
             id: opened.id.clone(),
             expected_revision: revision,
             kind: PlannedBufferChangeKind::ReplaceText { text: text.to_vec(), base: Version::hash_bytes(b"new") },
         };
-        update_buffers(&connection, &[step(1, b"typed by both")], 2, 2).unwrap();
-        assert!(buffers_changed(&connection, &[step(1, b"late")]).unwrap().is_some(), "it has another revision now");
+        update_buffers(&connection, &[change(1, b"typed by both")], 2, 2).unwrap();
+        assert!(buffers_changed(&connection, &[change(1, b"late")]).unwrap().is_some(), "the revision has increased");
         restore_buffers(&connection, 2).unwrap();
-        let back = load_buffer(&connection, &opened.id).unwrap().unwrap();
-        assert_eq!((back.version, back.base, back.revision), (opened.version, opened.base, 3));
-        update_buffers(&connection, &[step(3, b"again")], 4, 4).unwrap();
+        let restored = load_buffer(&connection, &opened.id).unwrap().unwrap();
+        assert_eq!((restored.version, restored.base, restored.revision), (opened.version, opened.base, 3));
+        update_buffers(&connection, &[change(3, b"again")], 4, 4).unwrap();
         let request = BufferStoreRequest::Change {
             id: opened.id.clone(),
             revision: 4,
@@ -372,7 +346,7 @@ mod tests {
         };
         write_buffer(&connection, &request, &caller, 5).unwrap();
         restore_buffers(&connection, 4).unwrap();
-        let kept = load_buffer(&connection, &opened.id).unwrap().unwrap();
-        assert_eq!(kept.version, Version::hash_bytes(b"again and more"));
+        let changed = load_buffer(&connection, &opened.id).unwrap().unwrap();
+        assert_eq!(changed.version, Version::hash_bytes(b"again and more"));
     }
 }

@@ -1,36 +1,31 @@
-//! Signed checkpoints of the journal and their keys. The seed is stored in the database beside the entries, so that a
-//! key rotation is one transaction and every process signs with the current key.
+//! Signed checkpoints of the journal, and the keys that sign them. The seed of the key is stored in the database,
+//! beside the entries, so that a key rotation is one transaction and every process signs with the current key.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use stead_engine::{Error, ErrorKind};
-use stead_journal::{Checkpoint, EntryRelation, KeyRecord, KeyRing, Signer};
+use stead_journal::{Checkpoint, JournalOrigin, KeyRecord, KeyRing, Signer};
 
 use crate::{
     errors,
-    group_commit::{TransactionBody, TransactionOutcome},
     open::LocalWorkspace,
     options::Durability,
     store::{self, SqliteStore, SyncRequirement, to_sql_integer},
+    token::random_bytes,
 };
 
-/// Creates the first key if there is none.
+/// Creates the first signing key if there is none.
 pub(crate) fn ensure_signing_key(store: &SqliteStore) -> Result<(), Error> {
     let known = store.run_query(|connection| connection.prepare_cached("SELECT 1 FROM signers")?.exists([]))?;
     if known {
         return Ok(());
     }
-    let seed: [u8; 32] = crate::random::random_bytes()?;
+    let seed: [u8; 32] = random_bytes()?;
     let record = serde_json::to_string(&KeyRecord::first_key(Signer::from_seed(&seed).verifying_key()))
         .map_err(|_| unreadable_key_error())?;
     store.run_transaction(SyncRequirement::Later, Durability::Fast, |transaction| {
-        let made = transaction
-            .execute("INSERT OR IGNORE INTO signers VALUES (0, ?1)", params![record])
-            .map_err(|error| errors::store_error(&error))?;
-        // Another process may have stored its key first; that key counts.
-        if made == 1 {
-            insert_key_seed(transaction, &seed).map_err(|error| errors::store_error(&error))?;
-        }
-        Ok(())
+        let inserted = transaction.execute("INSERT OR IGNORE INTO signers VALUES (0, ?1)", params![record])?;
+        // If another process has stored a key first, that key is used.
+        if inserted == 1 { insert_key_seed(transaction, &seed) } else { Ok(()) }
     })
 }
 
@@ -63,54 +58,42 @@ impl LocalWorkspace {
         })
     }
 
-    /// Signs the current journal, unless that checkpoint exists.
+    /// Signs the current end of the journal, unless it is already signed.
     pub(crate) fn sign_checkpoint(&self) -> Result<(), Error> {
-        let time_ms = self.clock.now().wall_ms;
-        let origin = &self.store.origin;
-        self.store.run_transaction(SyncRequirement::Later, self.durability, |transaction| {
-            insert_signed_checkpoint(transaction, origin, time_ms).map_err(|error| errors::store_error(&error))
-        })
+        self.sign_checkpoint_at(self.clock.now().wall_ms)
     }
 
-    /// Replaces the signing key by a new one that the old one endorses, and erases the old one.
+    fn sign_checkpoint_at(&self, time_ms: i64) -> Result<(), Error> {
+        self.write_rows(|connection| insert_signed_checkpoint(connection, &self.store.origin, time_ms))
+    }
+
+    /// Replaces the signing key with a new one, which the old key signs. Erases the old key.
     pub fn rotate_key(&self) -> Result<(), Error> {
         self.flush()?;
         self.sign_checkpoint()?;
-        let seed: [u8; 32] = crate::random::random_bytes()?;
+        let seed: [u8; 32] = random_bytes()?;
         let public = Signer::from_seed(&seed).verifying_key();
         let origin = self.store.origin.clone();
         let time_ms = self.clock.now().wall_ms;
-        let mut draft = self.pending_system_entry(
-            "rotate_key",
-            serde_json::json!({ "public": public }).to_string(),
-            EntryRelation::None,
-        );
-        let work: TransactionBody = Box::new(move |transaction, tip| {
-            store::append_entry(transaction, tip, &mut draft)?;
-            let record = KeyRecord::next(&load_signer(transaction)?, &origin, public, tip.number);
+        let draft = self.pending_system_entry("rotate_key", serde_json::json!({ "public": public }).to_string());
+        self.append_with_rows(draft, SyncRequirement::Now, move |transaction, number| {
+            let record = KeyRecord::next(&load_signer(transaction)?, &origin, public, number);
             let text = serde_json::to_string(&record).map_err(|_| rusqlite::Error::InvalidQuery)?;
-            transaction.execute("INSERT INTO signers VALUES (?1, ?2)", params![to_sql_integer(tip.number), text])?;
-            insert_key_seed(transaction, &seed)?;
-            Ok(TransactionOutcome::Recorded(draft.entry.number, tip.hash))
-        });
-        self.group_commit.submit(&self.store, self.durability, SyncRequirement::Now, work)?;
+            transaction.execute("INSERT INTO signers VALUES (?1, ?2)", params![to_sql_integer(number), text])?;
+            insert_key_seed(transaction, &seed)
+        })?;
         // The old seed must not survive in the write-ahead log.
         let writer = store::lock_ignoring_poison(&self.store.writer);
-        writer
-            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
-            .map_err(|error| errors::store_error(&error))?;
+        writer.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(errors::store_error)?;
         drop(writer);
-        self.store.run_transaction(SyncRequirement::Later, self.durability, |transaction| {
-            insert_signed_checkpoint(transaction, &self.store.origin, time_ms)
-                .map_err(|error| errors::store_error(&error))
-        })
+        self.sign_checkpoint_at(time_ms)
     }
 }
 
-/// Signs the journal as seen by this transaction, unless that checkpoint exists.
+/// Signs the end of the journal, unless it is already signed.
 pub(crate) fn insert_signed_checkpoint(
     transaction: &Connection,
-    origin: &stead_journal::JournalOrigin,
+    origin: &JournalOrigin,
     time_ms: i64,
 ) -> rusqlite::Result<()> {
     let tip = store::load_tip(transaction, origin)?;

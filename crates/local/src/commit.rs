@@ -1,36 +1,38 @@
-//! The only writer. Takes a plan whose paths are locked and applies it atomically: stage, record (the commit point, one
-//! sync), apply by rename, return the outcome. Never decides: policy and content were checked before.
+//! Applies a plan atomically: stages new content, records the entry (one sync; this is the commit point), renames files
+//! into place, and returns a receipt. Nothing else changes files on behalf of a call. The paths of the plan are locked,
+//! and the engine has already authorized it.
 
 use rusqlite::{Connection, OptionalExtension, params};
-use stead_engine::{CallRecord, CommitError, CommitReceipt, Error, ErrorClass, ErrorKind, Plan, PolicyTier};
-use stead_journal::{EntryDecision, EntryRelation, JournalEntry};
+use stead_engine::{CallRecord, CommitError, CommitReceipt, Error, ErrorClass, ErrorKind, Plan, PolicyTier, Principal};
+use stead_journal::{Digest, EntryCaller, EntryDecision, EntryRelation, JournalEntry, RecordedChange};
+use stead_path::RelPath;
 
 use crate::{
-    buffers, entry_query,
+    approval, buffers, entry_query, errors,
     file_steps::FileStep,
     group_commit::{TransactionBody, TransactionOutcome},
     open::LocalWorkspace,
     prepare::{self, PreparedPlan},
     step_executor::{ApplyError, StepExecutor},
-    store::{self, ChainTip, PendingJournalEntry, SyncRequirement, to_sql_integer},
-    usage::QuotaReservation,
+    store::{self, PendingJournalEntry, SyncRequirement, to_sql_integer},
+    trash::TrashRow,
+    usage::{self, QuotaReservation},
 };
 
 impl LocalWorkspace {
     pub(crate) fn commit_plan(&self, plan: &Plan, record: &CallRecord<'_>) -> Result<CommitReceipt, CommitError> {
         self.store.ensure_writable()?;
         let mut prepared = prepare::prepare_plan(self, plan)?;
-        let draft =
-            self.pending_entry(record, std::mem::take(&mut prepared.changes), plan.link.clone(), prepared.bytes);
-        let work = match self.record_transaction_body(draft, plan, record, &mut prepared) {
-            Ok(work) => work,
+        let changes = std::mem::take(&mut prepared.changes);
+        let draft = self.pending_entry(record, changes, plan.link.clone(), prepared.bytes);
+        let body = match self.record_transaction_body(draft, plan, record, &mut prepared) {
+            Ok(body) => body,
             Err(error) => {
                 prepared.discard_staged();
                 return Err(error.into());
             }
         };
-        let outcome = self.group_commit.submit(&self.store, self.durability, SyncRequirement::Now, work);
-        let (number, hash) = match outcome {
+        let (number, hash) = match self.submit(SyncRequirement::Now, body) {
             Ok(TransactionOutcome::Recorded(number, hash)) => (number, hash),
             Ok(TransactionOutcome::Replayed(number)) => {
                 prepared.discard_staged();
@@ -41,8 +43,8 @@ impl LocalWorkspace {
                 return Err(error.into());
             }
             Err(error) => {
-                // After a failed sync the journal may or may not have the entry. If it has, the next open finishes the
-                // change and needs the staged files.
+                // After a failed sync the journal may or may not contain the entry. If it does, the next open finishes
+                // the change and needs the staged files.
                 match self.store.ensure_writable() {
                     Ok(()) => prepared.discard_staged(),
                     Err(_) => prepared.keep_staged(),
@@ -59,10 +61,10 @@ impl LocalWorkspace {
         Ok(CommitReceipt { entry: number, hash, trash_ids: trash, notices: prepared.notices })
     }
 
-    /// Applies the recorded steps. If one fails, rolls the earlier ones back and records that.
+    /// Applies the recorded steps. If one fails, rolls the earlier ones back and records the rollback.
     fn apply_or_roll_back(&self, number: u64, prepared: &PreparedPlan) -> Result<(), CommitError> {
-        let read_retained = |version: &stead_journal::Digest| {
-            let found = prepared.retained.iter().find(|(read_retained, _, _)| read_retained.0 == *version);
+        let read_retained = |version: &Digest| {
+            let found = prepared.retained.iter().find(|(retained, _, _)| retained.0 == *version);
             found.and_then(|(_, _, bytes)| bytes.clone())
         };
         let executor = self.step_executor(&read_retained);
@@ -75,15 +77,15 @@ impl LocalWorkspace {
                 None => return Ok(()),
             },
         };
-        let taken_back = executor.roll_back(done, failed).is_ok();
-        match taken_back.then(|| self.record_amendment(number, steps, "amend", &error)) {
+        let is_rolled_back = executor.roll_back(done, failed).is_ok();
+        match is_rolled_back.then(|| self.record_amendment(number, steps, "amend", &error)) {
             Some(Ok(())) => {
                 executor.remove_staged(steps);
                 self.announce_entry();
                 Err(CommitError::RecordedThenFailed(error_after_rollback(&error)))
             }
             None | Some(Err(_)) => {
-                // The entry stays pending: the next process that locks these paths finishes it.
+                // The entry stays pending. The next process that locks these paths finishes it.
                 store::lock_ignoring_poison(&self.unfinished_entries).insert(number);
                 Err(CommitError::RecordedThenFailed(unfinished_steps_error()))
             }
@@ -92,12 +94,12 @@ impl LocalWorkspace {
 
     pub(crate) fn step_executor<'a>(
         &'a self,
-        read_retained: &'a dyn Fn(&stead_journal::Digest) -> Option<Vec<u8>>,
+        read_retained: &'a dyn Fn(&Digest) -> Option<Vec<u8>>,
     ) -> StepExecutor<'a> {
         StepExecutor { root: &self.root, state: &self.state, trash: self.trash_directory.as_directory(), read_retained }
     }
 
-    /// Builds the transaction body of one plan.
+    /// Builds the transaction that records one plan.
     fn record_transaction_body(
         &self,
         mut draft: PendingJournalEntry,
@@ -106,27 +108,27 @@ impl LocalWorkspace {
         prepared: &mut PreparedPlan,
     ) -> Result<TransactionBody, Error> {
         let intents = prepared.steps.iter().map(FileStep::to_json).collect::<Result<Vec<_>, _>>()?;
-        let kept = prepared.retained.clone();
-        let trashed: Vec<_> = prepared.trashed.iter().map(crate::trash::TrashRow::from_pending).collect();
+        let retained = prepared.retained.clone();
+        let trashed: Vec<_> = prepared.trashed.iter().map(TrashRow::from_pending).collect();
         let restored = prepared.restored.clone();
         let key = record.idempotency_key.map(str::to_owned);
-        let agent = i64::from(matches!(record.caller.principal, stead_engine::Principal::Agent(_)));
+        let agent = i64::from(matches!(record.caller.principal, Principal::Agent(_)));
         let (process, boot) = (self.process_id.clone(), self.clock.now().boot_id);
         let link = plan.link.clone();
-        let ticket = self.approval_use(record);
-        let booking = record.quota.map(|quota| QuotaReservation::new(plan, quota, &record.caller.principal));
+        let approval = self.approval_use(record);
+        let reservation = record.quota.map(|quota| QuotaReservation::new(plan, quota, &record.caller.principal));
         let (buffers, now_ms) = (plan.buffers.clone(), self.clock.now().wall_ms);
         Ok(Box::new(move |transaction, tip| {
             if let Some(number) = entry_with_idempotency_key(transaction, &draft, key.as_deref())? {
                 return Ok(TransactionOutcome::Replayed(number));
             }
-            if let Some(error) = ticket.as_ref().map(|ticket| ticket.check_usable(transaction)).transpose()?.flatten() {
+            if let Some(error) = approval.check_usable(transaction)? {
                 return Ok(TransactionOutcome::Refused(error));
             }
-            let last = match &booking {
+            let last = match &reservation {
                 None => 0,
-                Some(booking) => {
-                    if let Some(error) = booking.check_quota(transaction)? {
+                Some(reservation) => {
+                    if let Some(error) = reservation.check_quota(transaction)? {
                         return Ok(TransactionOutcome::Refused(error));
                     }
                     entry_query::last_change_number(transaction)?
@@ -136,8 +138,8 @@ impl LocalWorkspace {
                 return Ok(TransactionOutcome::Refused(error));
             }
             store::append_entry(transaction, tip, &mut draft)?;
-            if let Some(booking) = &booking {
-                booking.advance_count(transaction, last, draft.entry.number)?;
+            if let Some(reservation) = &reservation {
+                reservation.advance_count(transaction, last, draft.entry.number)?;
             }
             let number = to_sql_integer(draft.entry.number);
             buffers::update_buffers(transaction, &buffers, draft.entry.number, now_ms)?;
@@ -150,7 +152,7 @@ impl LocalWorkspace {
                     intent
                 ])?;
             }
-            for (version, size, bytes) in &kept {
+            for (version, size, bytes) in &retained {
                 transaction
                     .prepare_cached("INSERT INTO kept VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (version) DO UPDATE SET number = ?4, agent = min(agent, ?5)")?
                     .execute(params![version.0.as_bytes().as_slice(), to_sql_integer(*size), bytes, number, agent])?;
@@ -166,30 +168,29 @@ impl LocalWorkspace {
                 transaction.execute("INSERT INTO keys VALUES (?1, ?2, ?3)", params![principal, key, number])?;
             }
             mark_undone(transaction, &link, number)?;
-            if let Some(ticket) = &ticket {
-                ticket.consume(transaction, draft.entry.number)?;
-            }
-            Ok(recorded_outcome(&draft, tip))
+            approval.consume(transaction, draft.entry.number)?;
+            Ok(TransactionOutcome::Recorded(tip.number, tip.hash))
         }))
     }
 
-    /// Builds the entry of a call, without a number.
-    pub(crate) fn pending_entry(
+    /// Builds the entry of a call that changed no file.
+    pub(crate) fn pending_entry_without_changes(&self, record: &CallRecord<'_>) -> PendingJournalEntry {
+        self.pending_entry(record, Vec::new(), EntryRelation::None, 0)
+    }
+
+    fn pending_entry(
         &self,
         record: &CallRecord<'_>,
-        changes: Vec<stead_journal::RecordedChange>,
-        link: EntryRelation,
+        changes: Vec<RecordedChange>,
+        relation: EntryRelation,
         bytes: u64,
     ) -> PendingJournalEntry {
-        let mut touched: Vec<(String, Option<stead_journal::Digest>)> = Vec::new();
-        for change in &changes {
-            touched.extend(store::touched_paths(change));
-        }
-        // An entry with changes lists the changed paths; one without lists the requested paths.
+        let mut touched: Vec<_> = changes.iter().flat_map(store::touched_paths).collect();
+        // An entry without changes is found by the paths that were requested.
         if changes.is_empty() {
             touched.extend(record.paths.iter().map(|path| (path.to_string(), None)));
         }
-        let decision = match record.error_kind.map(stead_engine::ErrorKind::class) {
+        let decision = match record.error_kind.map(ErrorKind::class) {
             None => EntryDecision::Allowed,
             Some(ErrorClass::Refused) => EntryDecision::Refused,
             Some(ErrorClass::StateMismatch | ErrorClass::SystemFailure) => EntryDecision::Failed,
@@ -197,7 +198,7 @@ impl LocalWorkspace {
         let entry = JournalEntry {
             number: 0,
             time_ms: self.clock.now().wall_ms,
-            caller: stead_journal::EntryCaller {
+            caller: EntryCaller {
                 principal: record.caller.principal.to_string(),
                 on_behalf_of: record.caller.on_behalf_of.as_ref().map(ToString::to_string),
                 session: record.caller.session.clone(),
@@ -213,25 +214,20 @@ impl LocalWorkspace {
             tier: (record.policy_tier != PolicyTier::Autonomous).then(|| record.policy_tier.as_str().to_owned()),
             approval: record.approval.clone(),
             changes,
-            relation: link,
+            relation,
             bytes: bytes.max(record.bytes),
             duration_us: u64::try_from(record.started.elapsed().as_micros()).unwrap_or(u64::MAX),
         };
         PendingJournalEntry { entry, touched }
     }
 
-    /// Builds an entry for an action of the server.
-    pub(crate) fn pending_system_entry(
-        &self,
-        operation: &str,
-        arguments: String,
-        link: EntryRelation,
-    ) -> PendingJournalEntry {
+    /// Builds an entry for an action of the server itself.
+    pub(crate) fn pending_system_entry(&self, operation: &str, arguments: String) -> PendingJournalEntry {
         let entry = JournalEntry {
             number: 0,
             time_ms: self.clock.now().wall_ms,
-            caller: stead_journal::EntryCaller {
-                principal: stead_engine::Principal::System.to_string(),
+            caller: EntryCaller {
+                principal: Principal::System.to_string(),
                 on_behalf_of: None,
                 session: self.process_id.clone(),
                 protocol: "server".to_owned(),
@@ -246,7 +242,7 @@ impl LocalWorkspace {
             tier: None,
             approval: None,
             changes: Vec::new(),
-            relation: link,
+            relation: EntryRelation::None,
             bytes: 0,
             duration_us: 0,
         };
@@ -254,25 +250,21 @@ impl LocalWorkspace {
     }
 }
 
-/// Error for a recorded plan that could be neither applied nor rolled back now.
+/// The error of a recorded plan that could be neither applied nor rolled back.
 fn unfinished_steps_error() -> Error {
-    Error::new(ErrorKind::Io, "the change could not be completed and will be finished later")
+    Error::new(ErrorKind::Io, "the change could not be completed; the server will finish it later")
         .with_next_step("call stat to check the current state before you continue")
 }
 
-/// Error for a recorded plan that failed and was rolled back.
+/// The error of a recorded plan that was rolled back.
 pub(crate) fn error_after_rollback(cause: &ApplyError) -> Error {
     match cause {
         ApplyError::ForeignChange => {
             Error::new(ErrorKind::Conflict, "the path changed during the commit; nothing was written")
                 .with_next_step("read it again, then repeat the call")
         }
-        ApplyError::Disk(error) => crate::errors::error_at_path(&stead_path::RelPath::root(), error),
+        ApplyError::Disk(error) => errors::error_at_path(&RelPath::root(), *error),
     }
-}
-
-pub(crate) fn recorded_outcome(draft: &PendingJournalEntry, tip: &ChainTip) -> TransactionOutcome {
-    TransactionOutcome::Recorded(draft.entry.number, tip.hash)
 }
 
 fn entry_with_idempotency_key(
@@ -308,7 +300,7 @@ fn mark_undone(transaction: &Connection, link: &EntryRelation, number: i64) -> r
     Ok(())
 }
 
-/// Deletes the rows that the transaction of an entry wrote beside the chain.
+/// Reverts the rows that the transaction of a rolled-back entry wrote. The entry itself stays in the journal.
 pub(crate) fn delete_entry_effects(transaction: &Connection, number: u64, steps: &[FileStep]) -> rusqlite::Result<()> {
     let number = to_sql_integer(number);
     for statement in [
@@ -321,8 +313,8 @@ pub(crate) fn delete_entry_effects(transaction: &Connection, number: u64, steps:
     ] {
         transaction.execute(statement, params![number])?;
     }
-    crate::approval::release_approval(transaction, number)?;
-    crate::usage::subtract_rolled_back_usage(transaction, number)?;
+    approval::release_approval(transaction, number)?;
+    usage::subtract_rolled_back_usage(transaction, number)?;
     buffers::restore_buffers(transaction, number)?;
     for step in steps {
         match step {

@@ -1,8 +1,8 @@
-//! A workspace for an editor written in Rust, without a proxy or another process: the person's open buffers, the files
-//! as agents see them, and reviews of the agents' changes.
+//! An interface for editors written in Rust, which need no proxy or second process: the person's open buffers, the files as
+//! agents see them, and reviews of the agents' changes.
 //!
-//! Every method is a call of the engine: confined, checked against the policy, recorded and undoable.
-//! [`EditorWorkspace::engine`] gives access to everything else.
+//! Every method is a call of the engine, so it is confined to the workspace, checked against the policy, recorded and
+//! undoable. [`EditorWorkspace::engine`] gives access to all other operations.
 //!
 //! ```no_run
 //! use stead_engine::Principal;
@@ -18,21 +18,17 @@
 //! # }
 //! ```
 
-mod agent;
-mod review;
-
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use stead_engine::{Call, CallOutcome, Caller, Engine, Error, ErrorKind, Principal};
-
-pub use self::{
-    agent::AgentFiles,
-    review::{EditorReview, EditorReviewHunk, EditorReviewedFile},
+use stead_engine::{
+    BeforeAfterInclusion, Call, CallOptions, CallOutcome, Caller, Engine, Error, ErrorKind, MissingBase, Principal,
+    ReplacementFormat, index::decode_indexable_text,
 };
+
 use crate::{LocalWorkspace, LocalWorkspaceOptions};
 
-/// The protocol name in recorded entries.
+/// The protocol that entries of this interface name.
 const EDITOR_PROTOCOL: &str = "editor";
 
 /// A workspace opened by a person's editor.
@@ -42,12 +38,12 @@ pub struct EditorWorkspace {
     person_caller: Caller,
 }
 
-/// A buffer after a call.
+/// The state of a buffer after a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BufferStatus {
     /// The revision to send with the next change.
     pub revision: u64,
-    /// The version of the file if the text were saved.
+    /// The version that the file would have if the text were saved.
     pub version: String,
     /// Whether the text differs from the file on disk.
     pub unsaved: bool,
@@ -55,12 +51,12 @@ pub struct BufferStatus {
     pub text: Option<String>,
 }
 
-/// Result of a buffer change.
+/// The result of a buffer change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BufferChangeResult {
     /// The change was applied.
     Accepted(BufferStatus),
-    /// The same lines changed concurrently; nothing was applied. Merge both texts and send the result with this revision.
+    /// The same lines changed meanwhile, so nothing was applied. Merge both texts and send the result with this revision.
     Conflict {
         /// The current text of the buffer.
         text: String,
@@ -69,14 +65,14 @@ pub enum BufferChangeResult {
     },
 }
 
-/// Unsaved text of a closed editor.
+/// The unsaved text of an editor that was closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EditorDraft {
     /// The draft id.
     pub id: String,
     /// The path of the file.
     pub path: String,
-    /// Time of the last change.
+    /// The time of the last change.
     pub changed_at: String,
 }
 
@@ -89,16 +85,16 @@ impl EditorWorkspace {
         Ok(Self { workspace, engine, person_caller: person })
     }
 
-    /// The engine. It can also be served to agents over MCP, with the same buffers.
+    /// The engine. It can also be served to agents over MCP; they see the same buffers.
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
 
-    /// The files as seen by an agent's session.
+    /// The files as a session of an agent sees them.
     pub fn agent(&self, principal: &str, session: &str) -> Result<AgentFiles, Error> {
         let mut caller = Caller::new(Principal::parse(principal)?, session, EDITOR_PROTOCOL);
         caller.on_behalf_of = Some(self.person_caller.principal.clone());
-        Ok(AgentFiles::new(self.engine.clone(), caller))
+        Ok(AgentFiles { engine: self.engine.clone(), caller: Arc::new(caller) })
     }
 
     /// Opens a buffer with this text.
@@ -111,24 +107,23 @@ impl EditorWorkspace {
         self.call_for_buffer_status("buffer.open", json!({ "path": path }))
     }
 
-    /// Replaces the text of a buffer; `revision` is the one the edit is based on.
+    /// Replaces the text of a buffer. `revision` is the revision from which the text was edited.
     pub fn change_buffer(&self, path: &str, revision: u64, text: &str) -> Result<BufferChangeResult, Error> {
-        match self.call_for_buffer_status("buffer.change", json!({ "path": path, "revision": revision, "text": text }))
-        {
-            Ok(held) => Ok(BufferChangeResult::Accepted(held)),
-            Err(error) => {
-                let met = matches!(error.kind, ErrorKind::Conflict | ErrorKind::Stale);
-                let now = error.details.get("text").and_then(Value::as_str).map(str::to_owned);
-                let revision = error.details.get("revision").and_then(Value::as_u64);
-                match (met, now, revision) {
-                    (true, Some(text), Some(revision)) => Ok(BufferChangeResult::Conflict { text, revision }),
-                    (_, _, _) => Err(error),
-                }
-            }
+        let arguments = json!({ "path": path, "revision": revision, "text": text });
+        let error = match self.call_for_buffer_status("buffer.change", arguments) {
+            Ok(status) => return Ok(BufferChangeResult::Accepted(status)),
+            Err(error) => error,
+        };
+        let is_conflict = matches!(error.kind, ErrorKind::Conflict | ErrorKind::Stale);
+        let text = error.details.get("text").and_then(Value::as_str).map(str::to_owned);
+        let revision = error.details.get("revision").and_then(Value::as_u64);
+        match (is_conflict, text, revision) {
+            (true, Some(text), Some(revision)) => Ok(BufferChangeResult::Conflict { text, revision }),
+            (_, _, _) => Err(error),
         }
     }
 
-    /// Writes a buffer to disk, merged with changes made there since it was loaded.
+    /// Writes a buffer to disk. Merges it with changes that were made on disk since it was loaded.
     pub fn save_buffer(&self, path: &str) -> Result<BufferStatus, Error> {
         self.call_for_buffer_status("buffer.save", json!({ "path": path }))
     }
@@ -138,7 +133,7 @@ impl EditorWorkspace {
         self.call("buffer.close", json!({ "path": path })).map(|_| ())
     }
 
-    /// The current buffer, including changes by agents.
+    /// The current state of a buffer, including changes by agents; `None` if no editor has it open.
     pub fn buffer(&self, path: &str) -> Result<Option<BufferStatus>, Error> {
         let outcome = self.call("buffer.list", json!({ "path": path }))?;
         let open = array_field(&outcome, "buffers")
@@ -169,9 +164,9 @@ impl EditorWorkspace {
         self.call("buffer.drop", json!({ "draft": id })).map(|_| ())
     }
 
-    /// A review of the changes of an agent's session.
+    /// A review of the changes that a session of an agent made.
     pub fn review(&self, principal: &str, session: &str) -> EditorReview<'_> {
-        EditorReview::new(self, principal, session)
+        EditorReview { editor: self, principal: principal.to_owned(), session: session.to_owned() }
     }
 
     /// Closes the workspace. Open buffers become drafts when this value is dropped.
@@ -210,4 +205,184 @@ fn array_field<'a>(outcome: &'a CallOutcome, name: &str) -> &'a [Value] {
 
 fn string_field(value: &Value, name: &str) -> String {
     value[name].as_str().unwrap_or_default().to_owned()
+}
+
+/// The files as a session of an agent sees them, with the file methods of the Agent Client Protocol. Reads include unsaved
+/// text. Writes are merged with changes that the person made since the session last read the file. Clones share the session.
+#[derive(Clone)]
+pub struct AgentFiles {
+    engine: Engine,
+    caller: Arc<Caller>,
+}
+
+impl AgentFiles {
+    /// Marks the start of a turn. The changes of a turn can be rejected together.
+    pub fn begin_turn(&self) -> Result<(), Error> {
+        self.call("turn", json!({}), CallOptions::default()).map(|_| ())
+    }
+
+    /// `fs/read_text_file`: reads the whole text, or `limit` lines from `line` on. Lines are counted from 1; 0 means 1. Lines
+    /// keep their terminators, so that parts can be joined. A `line` after the end of the text is an error.
+    pub fn read_text_file(&self, path: &str, line: Option<u32>, limit: Option<u32>) -> Result<String, Error> {
+        let options = CallOptions { before_after: BeforeAfterInclusion::Include, ..CallOptions::default() };
+        let outcome = self.call("read", json!({ "path": path }), options)?;
+        let bytes = outcome.before_after.into_iter().find_map(|content| content.before).unwrap_or_default();
+        let text = decode_indexable_text(&bytes)
+            .ok_or_else(|| Error::new(ErrorKind::NotText, format!("{path} is not text")))?;
+        slice_lines(&text, line, limit)
+            .map(str::to_owned)
+            .ok_or_else(|| Error::new(ErrorKind::BadRequest, format!("{path} ends before line {}", line.unwrap_or(1))))
+    }
+
+    /// `fs/write_text_file`: replaces the content, merged with changes that were made since this session last read the file.
+    /// Keeps the encoding and line endings, and creates missing directories. Returns whether a merge was needed. If both
+    /// sides changed the same lines, returns a conflict and writes nothing.
+    pub fn write_text_file(&self, path: &str, content: &str) -> Result<bool, Error> {
+        let options = CallOptions {
+            missing_base: MissingBase::Overwrite,
+            replacement_format: ReplacementFormat::MatchReplaced,
+            ..CallOptions::default()
+        };
+        let arguments = json!({ "path": path, "content": content, "mode": "merge" });
+        let outcome = self.call("write", arguments, options)?;
+        Ok(outcome.json.get("merged") == Some(&Value::Bool(true)))
+    }
+
+    fn call(&self, operation: &str, arguments: Value, options: CallOptions) -> Result<CallOutcome, Error> {
+        let call = Call { options, ..Call::new(&self.caller, operation, into_object(arguments)) };
+        self.engine.call(&call)
+    }
+}
+
+/// Selects `limit` lines from `line` on; `None` if the text ends before `line`. The end after the last terminator counts as an
+/// empty line.
+fn slice_lines(text: &str, line: Option<u32>, limit: Option<u32>) -> Option<&str> {
+    let skipped = usize::try_from(line.unwrap_or(1).saturating_sub(1)).unwrap_or(usize::MAX);
+    let lines_max = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    let mut starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1));
+    let from = starts.nth(skipped)?;
+    let rest = &text[from..];
+    let to = rest.split_inclusive('\n').take(lines_max).map(str::len).sum();
+    rest.get(..to)
+}
+
+/// A review of the changes that one session made. Files and hunks can be accepted or rejected.
+pub struct EditorReview<'e> {
+    editor: &'e EditorWorkspace,
+    principal: String,
+    session: String,
+}
+
+/// A file changed by the session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EditorReviewedFile {
+    /// The path of the file.
+    pub path: String,
+    /// The kind of change: create, modify, remove or move.
+    pub change: String,
+    /// The principals that changed the file since the session first did.
+    pub actors: Vec<String>,
+    /// The hunks in the order of their lines.
+    pub hunks: Vec<EditorReviewHunk>,
+    /// The changes as a unified diff.
+    pub diff: String,
+}
+
+/// A range of replaced lines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EditorReviewHunk {
+    /// The name of the hunk, which stays the same while other hunks change.
+    pub name: String,
+    /// The first line and the number of lines before the change.
+    pub before: (u64, u64),
+    /// The first line and the number of lines now.
+    pub after: (u64, u64),
+    /// The principals that made the hunk.
+    pub authors: Vec<String>,
+}
+
+impl EditorReview<'_> {
+    /// The changed files that are not accepted yet.
+    pub fn files(&self) -> Result<Vec<EditorReviewedFile>, Error> {
+        let outcome = self.editor.call("review", self.arguments(None, None))?;
+        Ok(array_field(&outcome, "files").iter().map(reviewed_file_from_json).collect())
+    }
+
+    /// Accepts a file or one of its hunks.
+    pub fn accept(&self, path: &str, hunk: Option<&str>) -> Result<(), Error> {
+        self.editor.call("keep", self.arguments(Some(path), hunk)).map(|_| ())
+    }
+
+    /// Reverts a file or one of its hunks.
+    pub fn reject(&self, path: &str, hunk: Option<&str>) -> Result<(), Error> {
+        self.editor.call("reject", self.arguments(Some(path), hunk)).map(|_| ())
+    }
+
+    /// Reverts all changes of the current turn.
+    pub fn reject_turn(&self) -> Result<(), Error> {
+        let mut arguments = self.arguments(None, None);
+        arguments["since"] = "turn".into();
+        self.editor.call("reject", arguments).map(|_| ())
+    }
+
+    fn arguments(&self, path: Option<&str>, hunk: Option<&str>) -> Value {
+        let mut arguments = json!({ "author": self.principal, "session": self.session });
+        for (name, value) in [("path", path), ("hunk", hunk)] {
+            if let Some(value) = value {
+                arguments[name] = value.into();
+            }
+        }
+        arguments
+    }
+}
+
+fn reviewed_file_from_json(file: &Value) -> EditorReviewedFile {
+    let hunks = file["hunks"].as_array().map_or(&[][..], Vec::as_slice);
+    EditorReviewedFile {
+        path: string_field(file, "path"),
+        change: string_field(file, "change"),
+        actors: string_list(&file["actors"]),
+        hunks: hunks.iter().map(hunk_from_json).collect(),
+        diff: string_field(file, "diff"),
+    }
+}
+
+fn hunk_from_json(hunk: &Value) -> EditorReviewHunk {
+    let range = |side: &Value| (side["from"].as_u64().unwrap_or_default(), side["lines"].as_u64().unwrap_or_default());
+    EditorReviewHunk {
+        name: string_field(hunk, "hunk"),
+        before: range(&hunk["before"]),
+        after: range(&hunk["after"]),
+        authors: string_list(&hunk["by"]),
+    }
+}
+
+fn string_list(list: &Value) -> Vec<String> {
+    let items = list.as_array().map_or(&[][..], Vec::as_slice);
+    items.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::slice_lines;
+
+    #[test]
+    fn lines_are_sliced_like_the_reference_client() {
+        let text = "one\ntwo\nthree\nfour\n";
+        for (line, limit, expected) in [
+            (None, None, Some(text)),
+            (Some(3), None, Some("three\nfour\n")),
+            (None, Some(2), Some("one\ntwo\n")),
+            (Some(2), Some(2), Some("two\nthree\n")),
+            (Some(0), None, Some(text)),
+            (None, Some(0), Some("")),
+            (Some(5), None, Some("")),
+            (Some(6), None, None),
+            (Some(u32::MAX), Some(u32::MAX), None),
+        ] {
+            assert_eq!(slice_lines(text, line, limit), expected, "{line:?} {limit:?}");
+        }
+        assert_eq!((slice_lines("", Some(1), None), slice_lines("", Some(5), None)), (Some(""), None));
+        assert_eq!(slice_lines("a\r\nb", Some(2), Some(9)), Some("b"));
+    }
 }

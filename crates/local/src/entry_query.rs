@@ -1,7 +1,10 @@
-//! Queries on the journal.
+//! Queries the entries of the journal.
 
-use rusqlite::{OptionalExtension, ToSql, params};
-use stead_engine::{Error, ErrorKind, JournalEntryOrder, JournalEntryQuery, JournalEntrySelection, StoredJournalEntry};
+use rusqlite::{Connection, OptionalExtension, ToSql, params};
+use stead_engine::{
+    Error, ErrorKind, JournalEntryOrder, JournalEntryQuery, JournalEntrySelection, Principal, StoredJournalEntry,
+};
+use stead_journal::{ChangeKind, RecordedChange};
 use stead_path::RelPath;
 
 use crate::{
@@ -30,14 +33,14 @@ impl LocalWorkspace {
             JournalEntrySelection::All => {}
             JournalEntrySelection::WithChanges => query.text.push_str(" AND changed = 1"),
         }
-        query.push_number("number >", filter.after);
-        query.push_number("number <", filter.before);
-        query.push_time("time_ms >=", filter.since_ms);
-        query.push_time("time_ms <=", filter.until_ms);
-        query.push_text("principal =", filter.principal.as_deref());
-        query.push_text("operation =", filter.operation.as_deref());
+        query.push("number >", filter.after.map(to_sql_integer));
+        query.push("number <", filter.before.map(to_sql_integer));
+        query.push("time_ms >=", filter.since_ms);
+        query.push("time_ms <=", filter.until_ms);
+        query.push("principal =", filter.principal.clone());
+        query.push("operation =", filter.operation.clone());
         if let Some(path) = &filter.path {
-            query.path(path);
+            query.push_path(path);
         }
         let order = match filter.order {
             JournalEntryOrder::NewestFirst => "DESC",
@@ -57,17 +60,13 @@ impl LocalWorkspace {
         rows.into_iter().map(stored_entry_from_row).collect()
     }
 
-    /// Whether a later call changed one of these paths, their parents or their children. External changes do not count,
-    /// because they take no locks, nor does creating a parent directory.
+    /// Whether a later call changed one of these paths, a directory above it, or a path below it. The creation of a
+    /// directory above does not count, and external changes do not count because they take no locks.
     pub(crate) fn changed_after(&self, number: u64, paths: &[RelPath]) -> Result<bool, Error> {
-        let outside = stead_engine::Principal::External.to_string();
+        let external = Principal::External.to_string();
         self.store.run_query(|connection| {
             let mut exact = connection.prepare_cached(
                 "SELECT 1 FROM touched JOIN entries USING (number)
-                 WHERE path = ?1 AND number > ?2 AND changed = 1 AND principal <> ?3",
-            )?;
-            let mut after = connection.prepare_cached(
-                "SELECT bytes FROM touched JOIN entries USING (number)
                  WHERE path = ?1 AND number > ?2 AND changed = 1 AND principal <> ?3",
             )?;
             let mut below = connection.prepare_cached(
@@ -76,51 +75,30 @@ impl LocalWorkspace {
             )?;
             for path in paths {
                 let wire = path.to_string();
-                if below.exists(params![format!("{wire}/"), format!("{wire}0"), to_sql_integer(number), outside])? {
-                    return Ok(true);
-                }
-                if exact.exists(params![wire, to_sql_integer(number), outside])? {
-                    return Ok(true);
-                }
-                for above in path.ancestors().map(|above| above.to_string()) {
-                    let mut rows = after.query(params![above, to_sql_integer(number), outside])?;
-                    while let Some(row) = rows.next()? {
-                        if !only_creates(row.get_ref(0)?.as_blob()?, &above) {
-                            return Ok(true);
-                        }
-                    }
-                }
-            }
-            Ok(false)
-        })
-    }
-
-    /// Whether a later call removed one of these directories or a parent. A removal waits for the call that created the
-    /// directory; a concurrent creation does not.
-    pub(crate) fn directory_removed_after(&self, number: u64, directories: &[RelPath]) -> Result<bool, Error> {
-        let outside = stead_engine::Principal::External.to_string();
-        self.store.run_query(|connection| {
-            let mut after = connection.prepare_cached(
-                "SELECT bytes FROM touched JOIN entries USING (number)
-                 WHERE path = ?1 AND number > ?2 AND changed = 1 AND principal <> ?3",
-            )?;
-            for directory in directories {
-                for path in
-                    std::iter::once(directory.to_string()).chain(directory.ancestors().map(|above| above.to_string()))
+                if below.exists(params![format!("{wire}/"), format!("{wire}0"), to_sql_integer(number), external])?
+                    || exact.exists(params![wire, to_sql_integer(number), external])?
                 {
-                    let mut rows = after.query(params![path, to_sql_integer(number), outside])?;
-                    while let Some(row) = rows.next()? {
-                        if !only_creates(row.get_ref(0)?.as_blob()?, &path) {
-                            return Ok(true);
-                        }
-                    }
+                    return Ok(true);
+                }
+                if any_moved_or_removed_after(connection, number, path.ancestors())? {
+                    return Ok(true);
                 }
             }
             Ok(false)
         })
     }
 
-    /// Whether changes at this path or below are not synced to disk yet.
+    /// Whether a later call removed or moved one of these directories or a directory above it. Such a call proves that
+    /// the call which created the directory is done, because it waited for its locks. A concurrent creation proves
+    /// nothing.
+    pub(crate) fn directory_removed_after(&self, number: u64, directories: &[RelPath]) -> Result<bool, Error> {
+        self.store.run_query(|connection| {
+            let above = directories.iter().flat_map(RelPath::ancestors);
+            any_moved_or_removed_after(connection, number, directories.iter().cloned().chain(above))
+        })
+    }
+
+    /// Whether changes at or below this path are not synced to disk yet.
     pub(crate) fn has_unsynced_changes(&self, path: &RelPath) -> Result<bool, Error> {
         let wire = path.to_string();
         self.store.run_query(|connection| {
@@ -144,23 +122,45 @@ impl LocalWorkspace {
     }
 }
 
-/// Number of the last entry with changes; zero if there is none.
-pub(crate) fn last_change_number(connection: &rusqlite::Connection) -> rusqlite::Result<u64> {
+/// Whether a later call changed one of these directories in another way than by creating it.
+fn any_moved_or_removed_after(
+    connection: &Connection,
+    number: u64,
+    directories: impl Iterator<Item = RelPath>,
+) -> rusqlite::Result<bool> {
+    let external = Principal::External.to_string();
+    let mut after = connection.prepare_cached(
+        "SELECT bytes FROM touched JOIN entries USING (number)
+         WHERE path = ?1 AND number > ?2 AND changed = 1 AND principal <> ?3",
+    )?;
+    for path in directories.map(|directory| directory.to_string()) {
+        let mut rows = after.query(params![path, to_sql_integer(number), external])?;
+        while let Some(row) = rows.next()? {
+            if !only_creates(row.get_ref(0)?.as_blob()?, &path) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// The number of the last entry with changes; zero if there is none.
+pub(crate) fn last_change_number(connection: &Connection) -> rusqlite::Result<u64> {
     connection
         .prepare_cached("SELECT coalesce(max(number), 0) FROM entries WHERE changed = 1")?
         .query_row([], |row| row.get::<_, i64>(0))
         .map(i64::unsigned_abs)
 }
 
-/// Whether the entry only created a directory at this path.
+/// Whether all changes of this path in the encoded entry create a directory.
 pub(crate) fn only_creates(entry: &[u8], path: &str) -> bool {
     stead_journal::decode_entry(entry).is_ok_and(|entry| {
-        let there = |change: &&stead_journal::RecordedChange| change.path == path || change.to.as_deref() == Some(path);
-        entry.changes.iter().filter(there).all(|change| change.kind == stead_journal::ChangeKind::MakeDir)
+        let at_path = |change: &&RecordedChange| change.path == path || change.to.as_deref() == Some(path);
+        entry.changes.iter().filter(at_path).all(|change| change.kind == ChangeKind::MakeDir)
     })
 }
 
-/// An SQL condition under construction, with its values.
+/// The conditions of a `WHERE` clause, and the values of their parameters.
 #[derive(Default)]
 struct EntryQueryBuilder {
     text: String,
@@ -168,44 +168,28 @@ struct EntryQueryBuilder {
 }
 
 impl EntryQueryBuilder {
-    fn push(&mut self, condition: &str, value: impl ToSql + 'static) {
-        self.values.push(Box::new(value));
-        self.text.push_str(&format!(" AND {condition} ?{}", self.values.len()));
-    }
-
-    fn push_number(&mut self, condition: &str, value: Option<u64>) {
+    fn push(&mut self, condition: &str, value: Option<impl ToSql + 'static>) {
         if let Some(value) = value {
-            self.push(condition, to_sql_integer(value));
+            self.values.push(Box::new(value));
+            self.text.push_str(&format!(" AND {condition} ?{}", self.values.len()));
         }
     }
 
-    fn push_time(&mut self, condition: &str, value: Option<i64>) {
-        if let Some(value) = value {
-            self.push(condition, value);
-        }
-    }
-
-    fn push_text(&mut self, condition: &str, value: Option<&str>) {
-        if let Some(value) = value {
-            self.push(condition, value.to_owned());
-        }
-    }
-
-    /// The path itself and everything below it: from `p/` up to the character after the slash.
-    fn path(&mut self, path: &RelPath) {
+    /// Selects entries about the path or a path below it. Paths below `p` sort from `p/` up to, but without, `p0`,
+    /// because `0` is the character after the slash.
+    fn push_path(&mut self, path: &RelPath) {
         if path.is_root() {
             return;
         }
-        let wire = path.to_string();
-        self.values.push(Box::new(wire.clone()));
-        let own = self.values.len();
-        self.values.push(Box::new(format!("{wire}/")));
-        self.values.push(Box::new(format!("{wire}0")));
+        let (wire, first) = (path.to_string(), self.values.len() + 1);
         self.text.push_str(&format!(
-            " AND number IN (SELECT number FROM touched WHERE path = ?{own} OR (path >= ?{} AND path < ?{}))",
-            own + 1,
-            own + 2
+            " AND number IN (SELECT number FROM touched WHERE path = ?{first} OR (path >= ?{} AND path < ?{}))",
+            first + 1,
+            first + 2
         ));
+        for suffix in ["", "/", "0"] {
+            self.values.push(Box::new(format!("{wire}{suffix}")));
+        }
     }
 }
 

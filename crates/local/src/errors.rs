@@ -1,20 +1,26 @@
-//! Maps errors of the disk and the store to errors for callers. No host path enters a message.
+//! Converts errors of the disk and the store into errors for callers. Messages never contain paths outside the
+//! workspace.
 
 use rusqlite::ErrorCode;
 use stead_disk::{DiskError, DiskErrorKind, StateError};
 use stead_engine::{Error, ErrorKind};
 use stead_path::RelPath;
 
-/// The error for a caller that used `path`.
-pub(crate) fn error_at_path(path: &RelPath, error: &DiskError) -> Error {
+/// Converts disk errors at `path`, for use with `map_err`.
+pub(crate) fn at_path(path: &RelPath) -> impl Fn(DiskError) -> Error + Copy {
+    move |error| error_at_path(path, error)
+}
+
+/// Converts a disk error at `path`, a path that the caller gave.
+pub(crate) fn error_at_path(path: &RelPath, error: DiskError) -> Error {
     let detail = |text: &str| format!("{path} {text}");
     match error.kind {
         DiskErrorKind::NotFound if path.is_root() => Error::workspace_missing(),
         DiskErrorKind::NotFound => Error::new(ErrorKind::NotFound, detail("does not exist"))
-            .with_next_step(format!("call list with path {} to see what is there", parent_of(path))),
+            .with_next_step(format!("call list with path {} to see its contents", path.parent().unwrap_or_default())),
         DiskErrorKind::Exists => Error::new(ErrorKind::Exists, detail("already exists")),
         DiskErrorKind::NotDirectory => {
-            Error::new(ErrorKind::NotDirectory, detail("is not a directory, or lies below a file"))
+            Error::new(ErrorKind::NotDirectory, detail("is not a directory, or is below a file"))
         }
         DiskErrorKind::IsDirectory => Error::new(ErrorKind::IsDirectory, detail("is a directory"))
             .with_next_step(format!("call list with path {path}")),
@@ -26,7 +32,7 @@ pub(crate) fn error_at_path(path: &RelPath, error: &DiskError) -> Error {
         DiskErrorKind::CrossesMount => Error::new(ErrorKind::CrossMount, detail("is on another file system")),
         DiskErrorKind::Hidden => Error::new(ErrorKind::ProtectedPath, "the path belongs to the server"),
         DiskErrorKind::NotEmpty => Error::new(ErrorKind::NotEmpty, detail("is not empty")),
-        // Callers here have already followed or refused every symlink: this one is new.
+        // The caller has already resolved or refused every symlink of the path, so this symlink is new.
         DiskErrorKind::ChangedConcurrently | DiskErrorKind::IsSymlink => {
             Error::new(ErrorKind::Busy, detail("changed while it was read")).with_next_step("call again")
         }
@@ -42,7 +48,7 @@ pub(crate) fn error_at_path(path: &RelPath, error: &DiskError) -> Error {
             Error::new(ErrorKind::NameTooLong, detail("has a name that is too long for this file system"))
         }
         DiskErrorKind::TooManyOpenFiles => {
-            Error::new(ErrorKind::Busy, "too many files are open").with_next_step("call again")
+            Error::new(ErrorKind::Busy, "the server has too many open files").with_next_step("call again")
         }
         DiskErrorKind::TooLarge => Error::new(ErrorKind::TooLarge, detail("is too large to read at once"))
             .with_next_step(format!("call read with path {path} and bytes \"0-1048575\", then the next range")),
@@ -53,45 +59,43 @@ pub(crate) fn error_at_path(path: &RelPath, error: &DiskError) -> Error {
     }
 }
 
-/// Error of the state directory. Its type differs from disk errors, so that no workspace path can be involved.
-pub(crate) fn state_directory_error(error: &StateError) -> Error {
+/// Converts an error of the state directory. `StateError` is a type of its own, so that an error about a file of the
+/// workspace cannot be reported as one of the state directory.
+pub(crate) fn state_directory_error(error: StateError) -> Error {
     Error::new(ErrorKind::AuditUnavailable, format!("state directory error at {error}"))
 }
 
-pub(crate) fn watch_error(error: &DiskError) -> Error {
+pub(crate) fn watch_error(error: DiskError) -> Error {
     Error::new(ErrorKind::Io, format!("the workspace cannot be watched: {error}"))
 }
 
-/// Error of the search index, which reads the workspace and writes to the state directory.
-pub(crate) fn index_error(error: &DiskError) -> Error {
+/// Converts an error of the search index, which reads the workspace and writes to the state directory.
+pub(crate) fn index_error(error: DiskError) -> Error {
     Error::new(ErrorKind::Io, format!("search index error at {error}"))
 }
 
-/// Error of a failed journal sync: the entry may or may not be on disk.
-pub(crate) fn commit_uncertain_error(error: &rusqlite::Error) -> Error {
-    let mut failure = store_error(error);
-    failure.next_step = Some(
-        "nothing was changed so far and nothing will be until the server is started again; then the change is either \
-         wholly there or not at all: call history to see"
-            .to_owned(),
-    );
-    failure
+/// Converts the error of a commit whose sync failed: the entry may or may not be on disk.
+pub(crate) fn commit_uncertain_error(error: rusqlite::Error) -> Error {
+    store_error(error).with_next_step(
+        "the files are unchanged until the server restarts; after the restart the change is either complete or absent: \
+         call history to check",
+    )
 }
 
-/// Error of the store. Nothing can change without a journal.
-pub(crate) fn store_error(error: &rusqlite::Error) -> Error {
+/// Converts an error of the database. Without the journal no call can change anything.
+pub(crate) fn store_error(error: rusqlite::Error) -> Error {
     let why = match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => "the disk of the state directory is full".to_owned(),
         // SQLite also reports this when there is no space for its shared memory.
-        Some(ErrorCode::SystemIoFailure) => "the disk of the state directory fails, or is full".to_owned(),
+        Some(ErrorCode::SystemIoFailure) => "the disk of the state directory failed or is full".to_owned(),
         Some(ErrorCode::ReadOnly) => "the state directory is read-only".to_owned(),
         Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
-            "its file cannot be opened in the state directory".to_owned()
+            "the database file in the state directory cannot be opened".to_owned()
         }
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => "its file is damaged".to_owned(),
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => "the database file is damaged".to_owned(),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            let held = "the journal cannot be used: another process has locked it";
-            return Error::new(ErrorKind::AuditUnavailable, held)
+            let locked = "the journal cannot be used: another process has locked it";
+            return Error::new(ErrorKind::AuditUnavailable, locked)
                 .with_next_step("nothing was changed; call again, and if it fails again, end the other process");
         }
         Some(code) => format!("{code:?}"),
@@ -99,10 +103,6 @@ pub(crate) fn store_error(error: &rusqlite::Error) -> Error {
     };
     Error::new(ErrorKind::AuditUnavailable, format!("the journal cannot be used: {why}"))
         .with_next_step("nothing was changed; free space or repair the state directory, then call again")
-}
-
-fn parent_of(path: &RelPath) -> RelPath {
-    path.parent().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -115,13 +115,13 @@ mod tests {
     fn store_errors_have_readable_messages() {
         for (code, word) in [
             (ffi::SQLITE_FULL, "is full"),
-            (ffi::SQLITE_IOERR, "fails, or is full"),
+            (ffi::SQLITE_IOERR, "failed or is full"),
             (ffi::SQLITE_READONLY, "read-only"),
             (ffi::SQLITE_CANTOPEN, "cannot be opened"),
             (ffi::SQLITE_NOTADB, "damaged"),
             (ffi::SQLITE_BUSY, "another process"),
         ] {
-            let error = store_error(&rusqlite::Error::SqliteFailure(ffi::Error::new(code), None));
+            let error = store_error(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None));
             assert!(error.message.contains(word), "{code}: {error}");
         }
     }
@@ -129,10 +129,9 @@ mod tests {
     #[test]
     fn missing_workspace_root_is_reported_as_such() {
         let missing = DiskError { kind: DiskErrorKind::NotFound, step: "open", errno: None };
-        let gone = error_at_path(&RelPath::root(), &missing);
-        assert_eq!(gone.kind, ErrorKind::NotFound);
-        assert!(
-            gone.message.contains("does not exist") && gone.next_step.is_none_or(|hint| !hint.contains("call list"))
-        );
+        let error = error_at_path(&RelPath::root(), missing);
+        assert_eq!(error.kind, ErrorKind::NotFound);
+        assert!(error.message.contains("does not exist"));
+        assert!(error.next_step.is_none_or(|hint| !hint.contains("call list")));
     }
 }

@@ -1,8 +1,9 @@
-//! Records changes by other programs as journal entries. A thread watches the tree while there is any watch; among
-//! several processes the one that holds a lock records, and the kernel frees the lock when it dies.
+//! Records changes by other programs as journal entries. A thread watches the directory tree while there is a watch. If
+//! several processes have the workspace open, the one that holds a lock records; the kernel frees the lock when it
+//! dies.
 //!
-//! Promises: a change at a watched path is recorded, or a rescan entry reports possible loss; a change through stead is
-//! recorded only once. Never changes a file, and costs nothing while idle.
+//! Promises: a change at a watched path is recorded, or a rescan entry reports that changes may have been missed. A
+//! change by a call is recorded only once. This module never changes a file, and costs nothing while nothing changes.
 
 mod attach;
 mod classify;
@@ -13,7 +14,6 @@ mod recorded_state;
 mod recorder;
 mod watch_rows;
 mod watch_scopes;
-mod watched_directories;
 mod watched_tree;
 
 use std::{
@@ -29,33 +29,29 @@ use stead_disk::{DiskErrorKind, fs_events::FsQueueWaker};
 use stead_engine::{
     CallRecord, CallerLifetime, CommitReceipt, Error, ErrorKind, Principal, Watch, WatchLifetime, WatchRequest,
 };
-use stead_journal::EntryRelation;
 use watch_rows::{WatchRequester, WatchStage};
 
 use crate::{
-    commit::recorded_outcome,
-    errors,
-    group_commit::{TransactionBody, TransactionOutcome},
     open::LocalWorkspace,
     options::WatchStart,
-    random::random_name,
-    store::{self, SyncRequirement, lock_ignoring_poison},
+    store::{SyncRequirement, lock_ignoring_poison},
+    token::random_name,
 };
 
-/// Longest time that a new watch waits for the recorder.
+/// The longest time that a call waits for its new watch to be attached.
 const ATTACH_WAIT: Duration = Duration::from_secs(10);
-/// Poll interval of a caller that waits for its watch to be attached.
+/// How often a waiting call checks whether its watch is attached.
 const ATTACH_POLL_PAUSE: Duration = Duration::from_millis(20);
-/// How often a principal's polling of its watches is stored.
+/// How often the time at which a principal last polled its watches is stored.
 const POLL_RECORD_INTERVAL_MS: i64 = 60 * 60 * 1000;
 
 /// The recorder thread of one open workspace, if it runs.
 #[derive(Default)]
 pub(crate) struct ExternalChangeListener {
-    /// Weak, because the thread must not keep the workspace open.
+    /// The reference is weak so that the thread does not keep the workspace open.
     workspace: OnceLock<Weak<LocalWorkspace>>,
     thread: Mutex<Option<ListenerThread>>,
-    /// Whether the thread is signalled when another process writes to the store.
+    /// Whether the thread runs and is signalled when another process writes to the store.
     is_listening: AtomicBool,
     rounds: AtomicU64,
 }
@@ -81,10 +77,8 @@ impl ExternalChangeListener {
         running.stop.store(true, Ordering::Release);
         running.waker.wake();
         if running.thread.thread().id() != std::thread::current().id() {
-            // A panic is ignored here; the next recorder reports the gap.
-            match running.thread.join() {
-                Ok(()) | Err(_) => {}
-            }
+            // A panic of the thread is ignored: the next recorder reports that changes may have been missed.
+            running.thread.join().unwrap_or_default();
         }
     }
 }
@@ -118,7 +112,10 @@ impl LocalWorkspace {
         let thread = std::thread::Builder::new()
             .name("outside".to_owned())
             .spawn(move || recorder.run(&weak, &stopped))
-            .map_err(|_| Error::new(ErrorKind::Busy, "no thread could be started").with_next_step("call again"))?;
+            .map_err(|error| {
+                let message = format!("cannot start the thread that watches the workspace: {error}");
+                Error::new(ErrorKind::Busy, message).with_next_step("call again")
+            })?;
         *running = Some(ListenerThread { waker, stop, thread });
         Ok(())
     }
@@ -143,12 +140,12 @@ impl LocalWorkspace {
 
     pub(crate) fn watches_of(&self, owner: &Principal) -> Result<Vec<Watch>, Error> {
         let (owner, now_ms) = (owner.to_string(), self.clock.now().wall_ms);
-        let (watches, unheard) = self.store.run_query(|connection| {
-            let unheard = watch_rows::not_polled_since(connection, &owner, now_ms - POLL_RECORD_INTERVAL_MS)?;
-            Ok((watch_rows::watches_of_owner(connection, &owner)?, unheard))
+        let (watches, must_record) = self.store.run_query(|connection| {
+            let must_record = watch_rows::not_polled_since(connection, &owner, now_ms - POLL_RECORD_INTERVAL_MS)?;
+            Ok((watch_rows::watches_of_owner(connection, &owner)?, must_record))
         })?;
-        if unheard {
-            self.write_watch_rows(|connection| watch_rows::record_last_poll(connection, &owner, now_ms))?;
+        if must_record {
+            self.write_rows(|connection| watch_rows::record_last_poll(connection, &owner, now_ms))?;
         }
         if !watches.is_empty() {
             self.listen_if_watched()?;
@@ -169,7 +166,7 @@ impl LocalWorkspace {
         }
         let (owner, now_ms) = (caller.principal.to_string(), self.clock.now().wall_ms);
         let by = WatchRequester { owner: &owner, session: &caller.session, process: &self.process_id };
-        self.write_watch_rows(|connection| watch_rows::insert_watch(connection, &id, &by, request, now_ms))??;
+        self.write_rows(|connection| watch_rows::insert_watch(connection, &id, &by, request, now_ms))??;
         let started = self
             .start_listening()
             .and_then(|()| self.wait_until_attached(&id, deadline.min(Instant::now() + ATTACH_WAIT)))
@@ -177,18 +174,13 @@ impl LocalWorkspace {
         match started {
             Ok(committed) => {
                 let row = self.store.run_query(|connection| watch_rows::load_watch(connection, &id))?;
-                let gone = || Error::new(ErrorKind::NotFound, "the watch was ended before it started");
-                Ok((row.ok_or_else(gone)?.watch, committed))
+                Ok((row.ok_or_else(watch_ended_error)?.watch, committed))
             }
             Err(error) => {
-                self.write_watch_rows(|connection| watch_rows::delete_watch(connection, &id))?;
-                // The oldest watch of this caller, which could be ended to make room.
-                let oldest = self
-                    .store
-                    .run_query(|connection| watch_rows::watches_of_owner(connection, &owner))?
-                    .into_iter()
-                    .next();
-                Err(match oldest {
+                self.write_rows(|connection| watch_rows::delete_watch(connection, &id))?;
+                // The error names the oldest watch of this caller, which could be ended instead.
+                let watches = self.store.run_query(|connection| watch_rows::watches_of_owner(connection, &owner))?;
+                Err(match watches.into_iter().next() {
                     Some(watch) if error.kind == ErrorKind::TooMany => error.with_detail("oldest", watch.id),
                     Some(_) | None => error,
                 })
@@ -199,7 +191,7 @@ impl LocalWorkspace {
     /// Waits until the recorder has attached the watch.
     fn wait_until_attached(&self, id: &str, deadline: Instant) -> Result<(), Error> {
         loop {
-            let heard = *lock_ignoring_poison(&self.new_entries.0);
+            let announced = *lock_ignoring_poison(&self.new_entries.0);
             match self.store.run_query(|connection| watch_rows::load_watch(connection, id))?.map(|row| row.stage) {
                 Some(WatchStage::Attached) => return Ok(()),
                 Some(WatchStage::LimitReached) => return Err(watch_limit_reached()),
@@ -207,90 +199,59 @@ impl LocalWorkspace {
                     return Err(watching_unsupported(DiskErrorKind::Unsupported));
                 }
                 Some(WatchStage::Requested) => {}
-                None => return Err(Error::new(ErrorKind::NotFound, "the watch was ended before it started")),
+                None => return Err(watch_ended_error()),
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(
-                    Error::new(ErrorKind::Busy, "the watch could not be started in time").with_next_step("call again")
-                );
+                return Err(Error::new(ErrorKind::Busy, "the watch did not start in time").with_next_step("call again"));
             }
-            let same = |announced: &mut u64| *announced == heard;
-            let announced = lock_ignoring_poison(&self.new_entries.0);
-            drop(self.new_entries.1.wait_timeout_while(announced, left.min(ATTACH_POLL_PAUSE), same));
+            let is_same = |count: &mut u64| *count == announced;
+            let count = lock_ignoring_poison(&self.new_entries.0);
+            drop(self.new_entries.1.wait_timeout_while(count, left.min(ATTACH_POLL_PAUSE), is_same));
         }
     }
 
     fn record_watch_created(&self, id: &str, record: &CallRecord<'_>) -> Result<CommitReceipt, Error> {
-        let mut draft = self.pending_entry(record, Vec::new(), EntryRelation::None, 0);
-        let id = id.to_owned();
-        let work: TransactionBody = Box::new(move |transaction, tip| {
-            store::append_entry(transaction, tip, &mut draft)?;
-            watch_rows::set_first_entry(transaction, &id, draft.entry.number)?;
-            Ok(recorded_outcome(&draft, tip))
+        let (draft, id) = (self.pending_entry_without_changes(record), id.to_owned());
+        let recorded = self.append_with_result(draft, SyncRequirement::Now, move |transaction, append| {
+            let number = append()?;
+            watch_rows::set_first_entry(transaction, &id, number).map(|()| Ok(Some(())))
         });
-        self.submit_watch_change(work)
+        recorded.map(|((), receipt)| receipt)
     }
 
     fn end_watch(&self, id: &str, record: &CallRecord<'_>) -> Result<(Watch, CommitReceipt), Error> {
-        let mut draft = self.pending_entry(record, Vec::new(), EntryRelation::None, 0);
-        let (owner, watch_id) = (record.caller.principal.to_string(), id.to_owned());
-        let found = Arc::new(Mutex::new(None));
-        let result = Arc::clone(&found);
-        let work: TransactionBody = Box::new(move |transaction, tip| {
-            let row = watch_rows::load_watch(transaction, &watch_id)?.filter(|row| row.watch.owner == owner);
+        let draft = self.pending_entry_without_changes(record);
+        let (owner, id) = (record.caller.principal.to_string(), id.to_owned());
+        let ended = self.append_with_result(draft, SyncRequirement::Now, move |transaction, append| {
+            let row = watch_rows::load_watch(transaction, &id)?.filter(|row| row.watch.owner == owner);
             let Some(row) = row else {
-                return Ok(TransactionOutcome::Refused(
-                    Error::new(ErrorKind::NotFound, "you have no watch with that id")
-                        .with_next_step("call watched to list your watches"),
-                ));
+                return Ok(Err(Error::new(ErrorKind::NotFound, "you have no watch with that id")
+                    .with_next_step("call watched to list your watches")));
             };
-            store::append_entry(transaction, tip, &mut draft)?;
-            watch_rows::delete_watch(transaction, &watch_id)?;
-            *lock_ignoring_poison(&result) = Some(row.watch);
-            Ok(recorded_outcome(&draft, tip))
-        });
-        let committed = self.submit_watch_change(work)?;
+            append()?;
+            watch_rows::delete_watch(transaction, &id)?;
+            Ok(Ok(Some(row.watch)))
+        })?;
         if let Some(running) = lock_ignoring_poison(&self.external_changes.thread).as_ref() {
             running.waker.wake();
         }
-        let watch = lock_ignoring_poison(&found).take();
-        watch.map(|watch| (watch, committed)).ok_or_else(watch_not_recorded)
-    }
-
-    fn submit_watch_change(&self, work: TransactionBody) -> Result<CommitReceipt, Error> {
-        match self.group_commit.submit(&self.store, self.durability, SyncRequirement::Now, work)? {
-            TransactionOutcome::Recorded(number, hash) => {
-                self.announce_entry();
-                Ok(CommitReceipt { entry: number, hash, trash_ids: Vec::new(), notices: Vec::new() })
-            }
-            TransactionOutcome::Refused(error) => Err(error),
-            TransactionOutcome::Replayed(_) => Err(watch_not_recorded()),
-        }
-    }
-
-    fn write_watch_rows<T>(
-        &self,
-        write: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, Error> {
-        self.store.run_transaction(SyncRequirement::Later, self.durability, |transaction| {
-            write(transaction).map_err(|error| errors::store_error(&error))
-        })
+        Ok(ended)
     }
 }
 
-fn watch_not_recorded() -> Error {
-    Error::new(ErrorKind::AuditUnavailable, "the watch was not recorded")
+fn watch_ended_error() -> Error {
+    Error::new(ErrorKind::NotFound, "the watch was ended before it started")
 }
 
-/// Error when the kernel's watch limit is reached.
+/// The error when the user's limit on file watches is reached.
 fn watch_limit_reached() -> Error {
     Error::new(ErrorKind::TooMany, "the system limit on file watches is reached")
         .with_next_step("watch fewer directories or without recursive, or call unwatch on a watch you no longer need")
         .with_detail("watches_max", stead_disk::fs_events::watch_limit())
 }
 
-/// Error when the file system reports no changes.
+/// The error when the kernel refuses to watch a directory.
 fn watching_unsupported(kind: DiskErrorKind) -> Error {
     if matches!(kind, DiskErrorKind::NoSpace | DiskErrorKind::TooManyOpenFiles) {
         return watch_limit_reached();

@@ -1,12 +1,12 @@
-//! The steps of a plan, stored with the entry before any is applied. They suffice to finish the work after a crash and
-//! to tell the server's own half-done work from another program's edit.
+//! The steps of a plan. They are stored with the entry before any of them is applied. With them recovery can finish the
+//! plan after a crash, and can distinguish the server's own unfinished work from another program's change.
 
 use serde::{Deserialize, Serialize};
 use stead_engine::Error;
 use stead_journal::Digest;
 use stead_path::RelPath;
 
-/// Stored file identity: inode and creation time, because inode numbers are reused.
+/// The stored identity of a file. It includes the creation time, because inode numbers are reused.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct StoredInodeId {
     pub(crate) dev: u64,
@@ -37,7 +37,7 @@ impl StoredInodeId {
     }
 }
 
-/// Nanoseconds fit 64 bits until the year 2262.
+/// Converts nanoseconds to 64 bits, which suffice until the year 2262.
 pub(crate) fn to_stored_ns(time: i128) -> i64 {
     i64::try_from(time).unwrap_or(i64::MAX)
 }
@@ -58,13 +58,13 @@ impl<'de> Deserialize<'de> for StoredPath {
     }
 }
 
-/// A staged file: its temporary path and inode.
+/// The temporary path and the inode of a staged file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct StagedFileRef {
     pub(crate) directory: StoredPath,
     pub(crate) name: StoredPath,
     pub(crate) id: StoredInodeId,
-    /// Modification time after staging. A later time means that another program wrote to the file.
+    /// The modification time after staging. If the file has a later one, another program wrote to it.
     pub(crate) modified_ns: i64,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct ReplacedFile {
     pub(crate) retained_in: RetainedIn,
 }
 
-/// Storage of retained bytes.
+/// Where a retained version is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum RetainedIn {
     #[serde(rename = "Row")]
@@ -142,7 +142,8 @@ impl FileStep {
         }
     }
 
-    /// Whether a failure of this step may leave it done: a rename whose later check failed and that could not be undone.
+    /// Whether a failed step may be done nevertheless: its rename succeeded, the check after it failed, and the rename
+    /// could not be undone.
     pub(crate) fn may_be_half_done(&self) -> bool {
         match self {
             FileStep::Put { .. } | FileStep::Move { .. } | FileStep::Remove { .. } | FileStep::Restore { .. } => true,
@@ -160,14 +161,14 @@ impl FileStep {
 }
 
 fn malformed_step_error() -> Error {
-    Error::new(stead_engine::ErrorKind::AuditUnavailable, "a pending step in the store cannot be read")
+    Error::new(stead_engine::ErrorKind::AuditUnavailable, "a pending step in the database cannot be read")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Pending steps as 0.1.0 keeps them, one of every kind.
+    /// Pending steps as 0.1.0 stores them, one of every kind.
     const STEPS: &str = include_str!("../tests/pins/steps.jsonl");
 
     fn stored_path(wire: &str) -> StoredPath {
@@ -176,11 +177,11 @@ mod tests {
 
     fn steps() -> Vec<FileStep> {
         let id = StoredInodeId { dev: 1, ino: 2, created_ns: Some(3) };
-        let unborn = StoredInodeId { created_ns: None, ..id };
+        let without_time = StoredInodeId { created_ns: None, ..id };
         let staged = StagedFileRef { directory: stored_path("d"), name: stored_path(".stead~x"), id, modified_ns: 4 };
         let version = Digest([5; 32]);
         let over =
-            |retained_in| ReplacedFile { version, id: unborn, size: 6, modified_ns: 7, mode: 0o644, retained_in };
+            |retained_in| ReplacedFile { version, id: without_time, size: 6, modified_ns: 7, mode: 0o644, retained_in };
         let put = |over, after| FileStep::Put {
             path: stored_path("d/f"),
             staged: staged.clone(),
@@ -202,13 +203,13 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_kept_in_the_words_of_0_1_0() {
+    fn stored_steps_have_the_format_of_0_1_0() {
         let text: String = steps().iter().map(|step| step.to_json().unwrap() + "\n").collect();
         testkit::pin::check(env!("CARGO_MANIFEST_DIR"), "steps.jsonl", &text);
     }
 
     #[test]
-    fn steps_of_0_1_0_are_read() {
+    fn steps_stored_by_0_1_0_can_be_read() {
         for line in STEPS.lines() {
             assert_eq!(FileStep::from_json(line).unwrap().to_json().unwrap(), line);
         }

@@ -1,43 +1,49 @@
-//! Group commit. The first thread that gets the writing connection commits all queued requests in one transaction and
-//! one sync; the other threads find their result. A lone caller pays only for its own transaction.
+//! Group commit: concurrent requests share one transaction and one sync. The first thread that gets the writing
+//! connection runs all queued requests; the other threads only pick up their results. A single caller does not wait for
+//! others.
 
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex},
 };
 
-use rusqlite::Transaction;
-use stead_engine::Error;
+use rusqlite::{Connection, Transaction};
+use stead_engine::{CommitReceipt, Error, ErrorKind};
+use stead_journal::Digest;
 
 use crate::{
-    checkpoint, errors,
+    checkpoint,
+    open::LocalWorkspace,
     options::Durability,
     store::{self, ChainTip, PendingJournalEntry, SqliteStore, SyncRequirement, lock_ignoring_poison},
 };
 
+/// The most requests that share one transaction.
 const BATCH_MAX: usize = 512;
-
-/// Limit of entries that wait while the store cannot be written.
+/// The most deferred entries that are kept in memory while the store cannot be written.
 const DEFERRED_ENTRIES_MAX: usize = 65_536;
+/// A checkpoint is signed after this many entries. The maintenance thread also signs one at regular times.
+const ENTRIES_PER_CHECKPOINT: u64 = 512;
 
-/// Entries of calls without changes. If the store cannot be written for long, the oldest are dropped, and their number
-/// becomes an entry.
+/// Entries of calls without changes, which are written with the next transaction. If the store cannot be written for a
+/// long time, the oldest entries are dropped, and one entry records how many.
 #[derive(Default)]
 struct DeferredEntries {
     entries: VecDeque<PendingJournalEntry>,
-    /// Number of dropped entries, and the entry that reports it.
+    /// The number of dropped entries, and the entry that records it.
     dropped: Option<(u64, PendingJournalEntry)>,
 }
 
 impl DeferredEntries {
-    /// Adds an entry. Returns how many were added since the last write.
+    /// Adds an entry and keeps at most `most`; `lost` builds the entry that records the number of dropped ones. Returns
+    /// how many entries were added since the last write.
     fn push_bounded(
         &mut self,
         draft: PendingJournalEntry,
         most: usize,
         lost: impl FnOnce(u64) -> PendingJournalEntry,
     ) -> u64 {
-        // More than one if unwritten entries were restored meanwhile.
+        // This can be more than one after a failed write has put its entries back.
         let over = (self.entries.len() + 1).saturating_sub(most).min(self.entries.len());
         if over > 0 {
             self.entries.drain(..over);
@@ -48,12 +54,12 @@ impl DeferredEntries {
         self.entries.len() as u64 + self.dropped.as_ref().map_or(0, |(count, _)| *count)
     }
 
-    /// All entries in writing order.
+    /// All entries in the order in which they are written.
     fn entries_mut(&mut self) -> impl Iterator<Item = &mut PendingJournalEntry> {
         self.dropped.iter_mut().map(|(_, draft)| draft).chain(&mut self.entries)
     }
 
-    /// Puts unwritten entries back, before those added since.
+    /// Puts entries back that could not be written, before the entries that were added meanwhile.
     fn restore_unwritten(&mut self, mut unwritten: Self) {
         unwritten.entries.append(&mut self.entries);
         self.entries = unwritten.entries;
@@ -61,20 +67,33 @@ impl DeferredEntries {
     }
 }
 
-/// The journal is signed after this many entries; the maintenance thread also signs by time.
-const ENTRIES_PER_CHECKPOINT: u64 = 512;
-
-/// The part of a request that runs inside the transaction. It checks before it writes, so a refusal needs no rollback.
+/// The part of a request that runs inside the transaction. It makes all its checks before its first write, so that a
+/// refused request has nothing to roll back.
 pub(crate) type TransactionBody =
     Box<dyn FnOnce(&Transaction<'_>, &mut ChainTip) -> rusqlite::Result<TransactionOutcome> + Send>;
 
-/// Outcome of one request.
 #[derive(Debug, Clone)]
 pub(crate) enum TransactionOutcome {
-    Recorded(u64, stead_journal::Digest),
-    /// The idempotency key belongs to this entry; nothing was written.
+    /// The number and hash of the new entry.
+    Recorded(u64, Digest),
+    /// Nothing was written, because the entry with this number has the same idempotency key.
     Replayed(u64),
     Refused(Error),
+}
+
+impl TransactionOutcome {
+    /// The number and hash of the new entry, or the reason why there is none.
+    pub(crate) fn into_recorded(self) -> Result<(u64, Digest), Error> {
+        match self {
+            Self::Recorded(number, hash) => Ok((number, hash)),
+            Self::Refused(error) => Err(error),
+            Self::Replayed(_) => Err(not_recorded_error()),
+        }
+    }
+}
+
+fn not_recorded_error() -> Error {
+    Error::new(ErrorKind::AuditUnavailable, "the call was not recorded in the journal")
 }
 
 struct QueuedTransaction {
@@ -87,23 +106,22 @@ struct QueuedTransaction {
 #[derive(Default)]
 pub(crate) struct GroupCommit {
     queue: Mutex<Vec<QueuedTransaction>>,
-    /// Written together with the next transaction.
     deferred: Mutex<DeferredEntries>,
-    /// One leader at a time; the others wait here and usually find their result.
+    /// Held by the thread that writes. The other threads wait for it and then usually find their result.
     leader_lock: Mutex<()>,
 }
 
 impl GroupCommit {
-    /// Runs one request, together with everything queued.
-    pub(crate) fn submit(
+    /// Runs one request together with all queued requests.
+    fn submit(
         &self,
         store: &SqliteStore,
         durability: Durability,
         sync: SyncRequirement,
-        work: TransactionBody,
+        body: TransactionBody,
     ) -> Result<TransactionOutcome, Error> {
         let result = Arc::new(Mutex::new(None));
-        lock_ignoring_poison(&self.queue).push(QueuedTransaction { sync, body: work, result: Arc::clone(&result) });
+        lock_ignoring_poison(&self.queue).push(QueuedTransaction { sync, body, result: Arc::clone(&result) });
         loop {
             let turn = lock_ignoring_poison(&self.leader_lock);
             if let Some(outcome) = lock_ignoring_poison(&result).take() {
@@ -114,8 +132,8 @@ impl GroupCommit {
         }
     }
 
-    /// Defers an entry to the next transaction; `lost` builds the entry that reports dropped ones. Returns how many were
-    /// added since the last write.
+    /// Defers an entry to the next transaction; `lost` builds the entry that records the number of dropped ones.
+    /// Returns how many entries were deferred since the last write.
     pub(crate) fn defer_entry(&self, draft: PendingJournalEntry, lost: impl FnOnce(u64) -> PendingJournalEntry) -> u64 {
         lock_ignoring_poison(&self.deferred).push_bounded(draft, DEFERRED_ENTRIES_MAX, lost)
     }
@@ -131,10 +149,10 @@ impl GroupCommit {
             return Ok(());
         }
         let written = store.run_transaction(SyncRequirement::Later, durability, |transaction| {
-            append_batch(transaction, store, &mut deferred, Vec::new()).map_err(|error| errors::store_error(&error))
+            append_batch(transaction, store, &mut deferred, Vec::new())
         });
         if written.is_err() {
-            // Kept for a later attempt; a caller's outcome does not depend on them.
+            // The entries are written later; no caller waits for them.
             lock_ignoring_poison(&self.deferred).restore_unwritten(deferred);
         }
         written.map(|_| ())
@@ -148,40 +166,96 @@ impl GroupCommit {
         };
         let sync = batch.iter().map(|request| request.sync).max().unwrap_or(SyncRequirement::Later);
         let mut deferred = std::mem::take(&mut *lock_ignoring_poison(&self.deferred));
-        let (works, results): (Vec<TransactionBody>, Vec<_>) =
+        let (bodies, results): (Vec<TransactionBody>, Vec<_>) =
             batch.into_iter().map(|request| (request.body, request.result)).unzip();
-        let outcomes = store.run_transaction(sync, durability, |transaction| {
-            append_batch(transaction, store, &mut deferred, works).map_err(|error| errors::store_error(&error))
-        });
+        let outcomes = store
+            .run_transaction(sync, durability, |transaction| append_batch(transaction, store, &mut deferred, bodies));
         match outcomes {
             Ok(outcomes) => {
                 for (result, outcome) in results.iter().zip(outcomes) {
                     *lock_ignoring_poison(result) = Some(Ok(outcome));
                 }
             }
-            Err(failure) => {
+            Err(error) => {
                 lock_ignoring_poison(&self.deferred).restore_unwritten(deferred);
                 for result in &results {
-                    *lock_ignoring_poison(result) = Some(Err(failure.clone()));
+                    *lock_ignoring_poison(result) = Some(Err(error.clone()));
                 }
             }
         }
     }
 }
 
-/// Appends deferred entries, then requests, to the chain.
+impl LocalWorkspace {
+    /// Runs one request together with all queued requests.
+    pub(crate) fn submit(&self, sync: SyncRequirement, body: TransactionBody) -> Result<TransactionOutcome, Error> {
+        self.group_commit.submit(&self.store, self.durability, sync, body)
+    }
+
+    /// Writes rows without a journal entry. They are synced with the next change.
+    pub(crate) fn write_rows<T>(&self, write: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
+        self.store.run_transaction(SyncRequirement::Later, self.durability, |transaction| write(transaction))
+    }
+
+    /// Appends an entry and writes rows in one transaction. `write` receives the number of the entry.
+    pub(crate) fn append_with_rows(
+        &self,
+        mut draft: PendingJournalEntry,
+        sync: SyncRequirement,
+        write: impl FnOnce(&Transaction<'_>, u64) -> rusqlite::Result<()> + Send + 'static,
+    ) -> Result<(), Error> {
+        let body: TransactionBody = Box::new(move |transaction, tip| {
+            store::append_entry(transaction, tip, &mut draft)?;
+            write(transaction, tip.number)?;
+            Ok(TransactionOutcome::Recorded(tip.number, tip.hash))
+        });
+        self.submit(sync, body).map(drop)
+    }
+
+    /// Runs a request that appends an entry and returns a value. `body` first checks the request and returns an error
+    /// to refuse it; then it calls the given function, which appends the entry and returns its number; then it writes
+    /// rows.
+    pub(crate) fn append_with_result<T: Send + 'static>(
+        &self,
+        mut draft: PendingJournalEntry,
+        sync: SyncRequirement,
+        body: impl FnOnce(
+            &Transaction<'_>,
+            &mut dyn FnMut() -> rusqlite::Result<u64>,
+        ) -> rusqlite::Result<Result<Option<T>, Error>>
+        + Send
+        + 'static,
+    ) -> Result<(T, CommitReceipt), Error> {
+        let result = Arc::new(Mutex::new(None));
+        let slot = Arc::clone(&result);
+        let body: TransactionBody = Box::new(move |transaction, tip| {
+            let mut append = || store::append_entry(transaction, tip, &mut draft).map(|()| draft.entry.number);
+            match body(transaction, &mut append)? {
+                Ok(value) => *lock_ignoring_poison(&slot) = value,
+                Err(error) => return Ok(TransactionOutcome::Refused(error)),
+            }
+            Ok(TransactionOutcome::Recorded(tip.number, tip.hash))
+        });
+        let (entry, hash) = self.submit(sync, body)?.into_recorded()?;
+        let value = lock_ignoring_poison(&result).take().ok_or_else(not_recorded_error)?;
+        self.announce_entry();
+        Ok((value, CommitReceipt { entry, hash, trash_ids: Vec::new(), notices: Vec::new() }))
+    }
+}
+
+/// Appends the deferred entries to the hash chain, then runs the requests.
 fn append_batch(
     transaction: &Transaction<'_>,
     store: &SqliteStore,
     deferred: &mut DeferredEntries,
-    works: Vec<TransactionBody>,
+    bodies: Vec<TransactionBody>,
 ) -> rusqlite::Result<Vec<TransactionOutcome>> {
     let mut tip = store::load_tip(transaction, &store.origin)?;
     let start = tip.number;
-    for note in deferred.entries_mut() {
-        store::append_entry(transaction, &mut tip, note)?;
+    for draft in deferred.entries_mut() {
+        store::append_entry(transaction, &mut tip, draft)?;
     }
-    let outcomes = works.into_iter().map(|work| work(transaction, &mut tip)).collect::<rusqlite::Result<_>>()?;
+    let outcomes = bodies.into_iter().map(|body| body(transaction, &mut tip)).collect::<rusqlite::Result<_>>()?;
     store::store_tip(transaction, &tip)?;
     if tip.number / ENTRIES_PER_CHECKPOINT != start / ENTRIES_PER_CHECKPOINT {
         checkpoint::insert_signed_checkpoint(transaction, &store.origin, tip.time_ms)?;

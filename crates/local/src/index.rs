@@ -1,15 +1,13 @@
-//! The search index: decides which files can contain a match, so that the others need not be opened. It lives in the state
-//! directory, is built by a background thread, and can be deleted at any time.
+//! The search index: decides which files can contain a match, so that the others need not be opened. It lives in the
+//! state directory, is built by a background thread, and can be deleted at any time.
 //!
-//! Promises: results are the same with and without the index. A file is excluded only if its stamp is unchanged or watches
-//! report no change. A damaged, foreign, stale or missing part is not used. Never decides what a caller may see: the
-//! engine does, which queries single files or may read everything.
+//! Promises: results are the same with and without the index. A file is excluded only if its stamp is unchanged or
+//! watches report no change. A damaged, foreign, stale or missing part is not used. Never decides what a caller may
+//! see: the engine does, which queries single files or may read everything.
 
 mod background_thread;
-mod block_hash;
+mod blocks;
 mod build;
-mod byte_codec;
-mod context;
 mod segment;
 mod snapshot;
 mod tree_model;
@@ -24,15 +22,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use block_hash::IndexKey;
-use context::IndexContext;
+use blocks::IndexKey;
 use snapshot::{IndexSnapshot, SnapshotIndexFilter, manifest_fingerprint};
-use stead_disk::{InodeFingerprint, fs_events::watch_limit};
-use stead_engine::{
-    Error,
-    index::{IndexFilter, IndexedWalk, RequiredTrigrams},
+use stead_disk::{
+    DirectoryHandle, DiskError, DiskStat, FileType, InodeFingerprint, LockFile, LockMode, RootDirectory,
+    StateDirectory, StateError, fs_events::watch_limit,
 };
-use stead_path::RelPath;
+use stead_engine::{
+    DirectoryEntry, Error, ErrorKind,
+    index::{IndexFilter, IndexedWalk, RequiredTrigrams},
+    limits,
+};
+use stead_path::{FileName, RelPath, TEMPORARY_PREFIX};
 use tree_model::{IndexTreeModel, ModelFreshness};
 
 use crate::{
@@ -40,6 +41,7 @@ use crate::{
     open::LocalWorkspace,
     options::{IndexMode, LocalWorkspaceOptions},
     store::lock_ignoring_poison,
+    workspace::to_engine_file_type,
 };
 
 /// Most directories that a search lists again itself; the thread lists the others.
@@ -225,7 +227,7 @@ impl LocalWorkspace {
 
     fn has_index(&self) -> bool {
         self.index.state.get().is_some_and(|shared| lock_ignoring_poison(&shared.loaded).snapshot.is_some())
-            || self.state.existing_subdirectory(context::INDEX_DIRECTORY).is_ok_and(|directory| directory.is_some())
+            || self.state.existing_subdirectory(INDEX_DIRECTORY).is_ok_and(|directory| directory.is_some())
     }
 
     pub(crate) fn indexed_walk_for(&self, start: &RelPath, required: &RequiredTrigrams) -> Option<IndexedWalk> {
@@ -264,9 +266,9 @@ impl LocalWorkspace {
 
     /// Builds the index synchronously. Recently modified files are left out.
     pub fn build_index(&self) -> Result<IndexStatus, Error> {
-        let off = || Error::new(stead_engine::ErrorKind::SystemDenied, "the search index is off");
+        let off = || Error::new(ErrorKind::SystemDenied, "the search index is off");
         let shared = self.index_state().ok_or_else(off)?;
-        background_thread::build_once(shared).map_err(|error| errors::index_error(&error))?;
+        background_thread::build_once(shared).map_err(errors::index_error)?;
         if let (Some(current), Some(model)) = (shared.current_snapshot(), lock_ignoring_poison(&shared.model).as_mut())
         {
             model.adopt_snapshot(current);
@@ -278,17 +280,10 @@ impl LocalWorkspace {
     pub fn drop_index(&self) -> Result<(), Error> {
         let Some(shared) = self.index_state() else { return Ok(()) };
         let Some(directory) = shared.context.open_directory() else { return Ok(()) };
-        let busy = || {
-            Error::new(stead_engine::ErrorKind::Busy, "another process is building the index")
-                .with_next_step("call again")
-        };
-        let _building = shared
-            .context
-            .try_lock_for_build()
-            .map_err(|error| errors::state_directory_error(&error))?
-            .ok_or_else(busy)?;
+        let busy = || Error::new(ErrorKind::Busy, "another process is building the index").with_next_step("call again");
+        let _building = shared.context.try_lock_for_build().map_err(errors::state_directory_error)?.ok_or_else(busy)?;
         *lock_ignoring_poison(&shared.model) = None;
-        build::delete_index_files(&directory).map_err(|error| errors::index_error(&error))
+        build::delete_index_files(&directory).map_err(errors::index_error)
     }
 }
 
@@ -412,6 +407,67 @@ impl IndexState {
         rest.wake_requested = false;
         !self.is_stopped()
     }
+}
+
+/// The directory of the index in the state directory.
+const INDEX_DIRECTORY: &str = "index";
+/// The builder's slot of the lock file, above every path slot.
+const BUILDER_SLOT: u64 = (1 << 62) + 1;
+
+struct IndexContext {
+    root: RootDirectory,
+    state: StateDirectory,
+    key: IndexKey,
+    /// How long a file must be unmodified before its stamp is reliable.
+    min_file_age: Duration,
+    /// Limit of watched directories.
+    watches_max: usize,
+    /// Number of mount points that may be crossed.
+    mount_count: usize,
+}
+
+/// Excludes other builders until it is dropped.
+struct IndexBuildLock {
+    _lock: LockFile,
+}
+
+impl IndexContext {
+    /// The directory of the index; `None` if it is missing or not a directory.
+    fn open_directory(&self) -> Option<DirectoryHandle> {
+        Some(self.state.existing_subdirectory(INDEX_DIRECTORY).ok()??.into_directory())
+    }
+
+    fn create_directory(&self) -> Result<DirectoryHandle, StateError> {
+        Ok(self.state.create_subdirectory(INDEX_DIRECTORY)?.into_directory())
+    }
+
+    /// Locks the index for building; `None` if another process holds the lock.
+    fn try_lock_for_build(&self) -> Result<Option<IndexBuildLock>, StateError> {
+        let lock = self.state.open_lock_file()?;
+        Ok(lock.try_lock(BUILDER_SLOT, LockMode::Exclusive)?.then_some(IndexBuildLock { _lock: lock }))
+    }
+
+    /// Lists a directory as a walk does, in byte order.
+    fn list_directory(&self, directory: &DirectoryHandle) -> Result<Vec<DirectoryEntry>, DiskError> {
+        let temporary = |name: &FileName| name.as_bytes().starts_with(TEMPORARY_PREFIX.as_bytes());
+        let listed = directory.list()?.into_iter().filter(|entry| !temporary(&entry.name));
+        let mut listed: Vec<DirectoryEntry> = listed
+            .map(|entry| DirectoryEntry { name: entry.name, kind: to_engine_file_type(entry.file_type) })
+            .collect();
+        listed.sort_unstable_by(|one, two| one.name.cmp(&two.name));
+        Ok(listed)
+    }
+
+    fn read_ignore_file(&self, path: &RelPath) -> Option<Vec<u8>> {
+        let file = self.root.open_file(path).ok()?;
+        let mut bytes = Vec::new();
+        file.read_into(&mut bytes, limits::IGNORE_FILE_BYTES_MAX, &|_| true).ok()?;
+        Some(bytes)
+    }
+}
+
+fn is_regular_file(stat: &DiskStat) -> bool {
+    stat.file_type == FileType::File
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
-//! Verification, proofs and export of the journal. All of them stream, so the journal need not fit in memory.
+//! Verifies, proves and exports the journal. Verification and export read it entry by entry, so it need not fit in
+//! memory.
 
 use std::io::Write;
 
 use rusqlite::params;
 use stead_engine::{Error, ErrorKind};
 use stead_journal::{
-    Digest, ExportLine, InclusionProof, IntegrityError, JournalVerifier, MerkleLeaf, VerificationReport, VerifiedPrefix,
+    Checkpoint, Digest, ExportLine, InclusionProof, IntegrityError, JournalVerifier, MerkleFrontier, MerkleLeaf,
+    VerificationReport, VerifiedPrefix,
 };
 
 use crate::{
@@ -13,48 +15,48 @@ use crate::{
     store::{self, to_sql_integer},
 };
 
-/// Result of a verification.
+/// The result of a verification.
 #[derive(Debug, Clone)]
 pub struct JournalVerifyReport {
-    /// Entries checked.
+    /// The number of entries that were checked.
     pub entries: u64,
-    /// Entries covered by the last signed checkpoint.
+    /// The number of entries that the last signed checkpoint covers.
     pub covered_by_checkpoint: u64,
-    /// Checkpoints checked.
+    /// The number of checkpoints that were checked.
     pub checkpoint_count: u64,
-    /// The state from which the next verification can continue.
+    /// The verified part of the journal, from whose end the next verification can continue.
     pub verified_prefix: VerifiedPrefix,
-    /// The first error, if any.
+    /// The first integrity error, if there is one.
     pub integrity_error: Option<IntegrityError>,
 }
 
-/// Proof that an entry is in the signed tree.
+/// A proof that an entry is in the signed journal.
 #[derive(Debug, Clone)]
 pub struct EntryProof {
     /// The number of the entry.
     pub number: u64,
     /// The chain hash of the entry.
     pub hash: Digest,
-    /// The inclusion proof.
+    /// The proof that the entry is in the Merkle tree of the checkpoint.
     pub proof: InclusionProof,
-    /// The signed checkpoint that the proof leads to.
+    /// The signed checkpoint.
     pub checkpoint: String,
 }
 
 impl LocalWorkspace {
-    /// Checks every entry, link and signature. `from` continues an earlier verification; `against` are checkpoints stored
-    /// elsewhere.
+    /// Checks every entry, the hash chain, and every signature. `from` continues an earlier verification; `against` are
+    /// checkpoints that were kept outside the workspace.
     pub fn verify_journal(
         &self,
         from: Option<VerifiedPrefix>,
         against: &[String],
     ) -> Result<JournalVerifyReport, Error> {
-        // Signs nothing: a new signature would cover unchecked entries.
+        // No checkpoint is signed here, because it would cover unverified entries.
         self.flush()?;
         let ring = self.load_key_ring()?;
-        let start = from.as_ref().map_or(0, |trusted| trusted.frontier.size());
+        let start = from.as_ref().map_or(0, |prefix| prefix.frontier.size());
         let mut verifier = match from {
-            Some(trusted) => JournalVerifier::resume(ring, trusted),
+            Some(prefix) => JournalVerifier::resume(ring, prefix),
             None => JournalVerifier::new(ring),
         };
         let mut entries = 0;
@@ -62,30 +64,28 @@ impl LocalWorkspace {
         let expected = if tip.number > start { verifier.expect_head(tip.number, tip.hash) } else { Ok(()) };
         let outcome = match expected {
             Ok(()) => self.feed_verifier(&mut verifier, start, against, &mut entries)?,
-            Err(tamper) => Err(tamper),
+            Err(error) => Err(error),
         };
-        let verified = outcome.and_then(|()| verifier.finish());
-        Ok(match verified {
-            Ok(VerificationReport {
-                prefix: trusted,
-                covered_by_checkpoint: covered,
-                checkpoint_count: checkpoints,
-            }) => JournalVerifyReport {
-                entries,
-                covered_by_checkpoint: covered,
-                checkpoint_count: checkpoints,
-                verified_prefix: trusted,
-                integrity_error: None,
-            },
-            Err(tamper) => JournalVerifyReport {
+        Ok(match outcome.and_then(|()| verifier.finish()) {
+            Ok(VerificationReport { prefix: verified_prefix, covered_by_checkpoint, checkpoint_count }) => {
+                let integrity_error = None;
+                JournalVerifyReport {
+                    entries,
+                    covered_by_checkpoint,
+                    checkpoint_count,
+                    verified_prefix,
+                    integrity_error,
+                }
+            }
+            Err(error) => JournalVerifyReport {
                 entries,
                 covered_by_checkpoint: 0,
                 checkpoint_count: 0,
                 verified_prefix: VerifiedPrefix {
                     head: stead_journal::genesis_hash(&self.store.origin),
-                    frontier: stead_journal::MerkleFrontier::new(),
+                    frontier: MerkleFrontier::new(),
                 },
-                integrity_error: Some(tamper),
+                integrity_error: Some(error),
             },
         })
     }
@@ -100,10 +100,8 @@ impl LocalWorkspace {
     ) -> Result<Result<(), IntegrityError>, Error> {
         let mut checkpoints = self.checkpoints_from(start)?;
         for note in against {
-            let size = stead_journal::Checkpoint::parse(note)
-                .map_err(|error| Error::new(ErrorKind::BadRequest, format!("not a checkpoint: {error}")))?
-                .size;
-            checkpoints.push((size, note.clone()));
+            let malformed = |error| Error::new(ErrorKind::BadRequest, format!("malformed checkpoint: {error}"));
+            checkpoints.push((Checkpoint::parse(note).map_err(malformed)?.size, note.clone()));
         }
         checkpoints.sort_by_key(|(size, _)| *size);
         let mut checkpoints = checkpoints.into_iter().peekable();
@@ -113,25 +111,20 @@ impl LocalWorkspace {
             let mut rows = statement.query(params![to_sql_integer(start)])?;
             loop {
                 while let Some((_, note)) = checkpoints.next_if(|(size, _)| *size <= verifier.size()) {
-                    if let Err(tamper) = verifier.push_checkpoint(&note) {
-                        return Ok(Err(tamper));
+                    if let Err(error) = verifier.push_checkpoint(&note) {
+                        return Ok(Err(error));
                     }
                 }
                 let Some(row) = rows.next()? else { break };
                 let number: i64 = row.get(0)?;
                 let bytes = row.get_ref(1)?.as_blob()?;
                 let hash = store::digest_from_bytes(row.get_ref(2)?.as_blob()?).ok_or(rusqlite::Error::InvalidQuery)?;
-                if let Err(tamper) = verifier.push_entry(number.unsigned_abs(), bytes, &hash) {
-                    return Ok(Err(tamper));
+                if let Err(error) = verifier.push_entry(number.unsigned_abs(), bytes, &hash) {
+                    return Ok(Err(error));
                 }
                 *entries += 1;
             }
-            for (_, note) in checkpoints {
-                if let Err(tamper) = verifier.push_checkpoint(&note) {
-                    return Ok(Err(tamper));
-                }
-            }
-            Ok(Ok(()))
+            Ok(checkpoints.try_for_each(|(_, note)| verifier.push_checkpoint(&note)))
         })
     }
 
@@ -146,7 +139,7 @@ impl LocalWorkspace {
         })
     }
 
-    /// Proves that an entry is in the signed journal.
+    /// Signs the journal and proves that an entry is in it.
     pub fn prove_entry(&self, number: u64) -> Result<EntryProof, Error> {
         self.flush()?;
         self.sign_checkpoint()?;
@@ -163,18 +156,18 @@ impl LocalWorkspace {
             .map(|bytes| store::digest_from_bytes(bytes).map(|hash| MerkleLeaf::from_entry_hash(&hash)).ok_or(()));
         let index = number.checked_sub(1).ok_or_else(unknown)?;
         let proof = stead_journal::inclusion_proof(index, size, leaves).map_err(|_| unknown())?;
-        let own = usize::try_from(index).ok().and_then(|index| hashes.get(index)).ok_or_else(unknown)?;
-        Ok(EntryProof { number, hash: store::digest_from_bytes(own).ok_or_else(unknown)?, proof, checkpoint })
+        let hash = usize::try_from(index).ok().and_then(|index| store::digest_from_bytes(hashes.get(index)?));
+        Ok(EntryProof { number, hash: hash.ok_or_else(unknown)?, proof, checkpoint })
     }
 
-    /// The newest signed checkpoint.
+    /// Signs the journal and returns the newest checkpoint.
     pub fn latest_checkpoint(&self) -> Result<Option<String>, Error> {
         self.flush()?;
         self.sign_checkpoint()?;
         Ok(self.checkpoints_from(0)?.pop().map(|(_, note)| note))
     }
 
-    /// Writes the journal as JSON lines that verify without the database.
+    /// Writes the journal as JSON lines, which can be verified without the database. Returns the number of lines.
     pub fn export_journal(&self, out: &mut dyn Write) -> Result<u64, Error> {
         self.flush()?;
         self.sign_checkpoint()?;
@@ -184,7 +177,7 @@ impl LocalWorkspace {
             let text = line.to_json().map_err(|error| Error::new(ErrorKind::Io, error.to_string()))?;
             lines += 1;
             writeln!(out, "{text}")
-                .map_err(|error| Error::new(ErrorKind::Io, format!("the export failed: {}", error.kind())))
+                .map_err(|error| Error::new(ErrorKind::Io, format!("cannot write the export: {}", error.kind())))
         };
         write(&ExportLine::header(&ring))?;
         let mut checkpoints = self.checkpoints_from(0)?.into_iter().peekable();

@@ -1,17 +1,15 @@
-//! Leases: locks visible to agents, with an expiry and a number that increases with every grant. The monotonic clock
-//! decides the expiry; setting the wall clock neither ends nor prolongs a lease.
+//! Leases are locks that agents take on paths. Each has an expiry and a number that increases with every new lease. The
+//! monotonic clock decides the expiry, so setting the wall clock neither ends nor prolongs a lease.
 
 use rusqlite::{Connection, Row, params};
 use stead_engine::{CallRecord, CommitReceipt, Error, ErrorKind, Lease, LeaseRequest, limits};
-use stead_journal::EntryRelation;
 use stead_path::RelPath;
 
 use crate::{
-    clock::ClockReading,
-    group_commit::{TransactionBody, TransactionOutcome},
     open::LocalWorkspace,
+    options::ClockReading,
     recovery::overlaps,
-    store::{self, SyncRequirement, to_sql_integer},
+    store::{SyncRequirement, to_sql_integer},
 };
 
 impl LocalWorkspace {
@@ -22,46 +20,28 @@ impl LocalWorkspace {
     ) -> Result<(Lease, CommitReceipt), Error> {
         let holder = record.caller.principal.to_string();
         let now = self.clock.now();
-        let mut draft = self.pending_entry(record, Vec::new(), EntryRelation::None, 0);
-        let slot = std::sync::Arc::new(std::sync::Mutex::new(None));
-        let result = std::sync::Arc::clone(&slot);
-        let request = request.clone();
-        let ticket = self.approval_use(record);
-        let work: TransactionBody = Box::new(move |transaction, tip| {
-            if let Some(error) = ticket.as_ref().map(|ticket| ticket.check_usable(transaction)).transpose()?.flatten() {
-                return Ok(TransactionOutcome::Refused(error));
+        let (draft, request) = (self.pending_entry_without_changes(record), request.clone());
+        let approval = self.approval_use(record);
+        self.append_with_result(draft, SyncRequirement::Now, move |transaction, append| {
+            if let Some(error) = approval.check_usable(transaction)? {
+                return Ok(Err(error));
             }
             delete_expired(transaction, &now)?;
-            let lease = match check_lease_command(transaction, &request, &holder, &now)? {
+            let lease = match check_lease_request(transaction, &request, &holder, &now)? {
                 Ok(lease) => lease,
-                Err(error) => return Ok(TransactionOutcome::Refused(error)),
+                Err(error) => return Ok(Err(error)),
             };
-            store::append_entry(transaction, tip, &mut draft)?;
+            let number = append()?;
             write_lease(transaction, &request, &lease, &now)?;
-            if let Some(ticket) = &ticket {
-                ticket.consume(transaction, draft.entry.number)?;
-            }
-            *store::lock_ignoring_poison(&result) = Some(lease);
-            Ok(crate::commit::recorded_outcome(&draft, tip))
-        });
-        let outcome = self.group_commit.submit(&self.store, self.durability, SyncRequirement::Now, work)?;
-        let lease = store::lock_ignoring_poison(&slot).take();
-        match (outcome, lease) {
-            (TransactionOutcome::Recorded(number, hash), Some(lease)) => {
-                self.announce_entry();
-                Ok((lease, CommitReceipt { entry: number, hash, trash_ids: Vec::new(), notices: Vec::new() }))
-            }
-            (TransactionOutcome::Refused(error), _) => Err(error),
-            (TransactionOutcome::Recorded(..) | TransactionOutcome::Replayed(_), _) => {
-                Err(Error::new(ErrorKind::AuditUnavailable, "the lease was not recorded"))
-            }
-        }
+            approval.consume(transaction, number)?;
+            Ok(Ok(Some(lease)))
+        })
     }
 
     pub(crate) fn leases_overlapping(&self, paths: &[RelPath]) -> Result<Vec<Lease>, Error> {
         let now = self.clock.now();
-        let running = self.store.run_query(|connection| active_leases(connection, &now))?;
-        Ok(running.into_iter().filter(|lease| paths.iter().any(|path| overlaps(&lease.path, path))).collect())
+        let active = self.store.run_query(|connection| active_leases(connection, &now))?;
+        Ok(active.into_iter().filter(|lease| paths.iter().any(|path| overlaps(&lease.path, path))).collect())
     }
 }
 
@@ -76,8 +56,8 @@ fn active_leases(connection: &Connection, now: &ClockReading) -> rusqlite::Resul
     all.into_iter().flatten().collect()
 }
 
-/// Whether a lease is unexpired. Within one boot the monotonic clock decides; after a reboot, and for leases of older
-/// versions, the wall clock does.
+/// Whether a lease has not expired. Before a reboot the monotonic clock decides. After a reboot, and for leases that an
+/// older version stored, the wall clock decides.
 fn is_active(row: &Row<'_>, now: &ClockReading) -> rusqlite::Result<bool> {
     let ends_ms: i64 = row.get(3)?;
     let boot: Option<String> = row.get(6)?;
@@ -89,11 +69,11 @@ fn is_active(row: &Row<'_>, now: &ClockReading) -> rusqlite::Result<bool> {
 }
 
 fn delete_expired(connection: &Connection, now: &ClockReading) -> rusqlite::Result<()> {
-    let ended = connection
+    let expired = connection
         .prepare_cached(LEASE_COLUMNS)?
         .query_map([], |row| Ok((!is_active(row, now)?).then(|| row.get::<_, String>(0))))?
         .collect::<rusqlite::Result<Vec<_>>>()?;
-    for path in ended.into_iter().flatten() {
+    for path in expired.into_iter().flatten() {
         delete_lease(connection, &path?)?;
     }
     Ok(())
@@ -115,8 +95,8 @@ fn lease_from_row(row: &Row<'_>) -> rusqlite::Result<Lease> {
     })
 }
 
-/// Checks a lease command inside the transaction, so that no other grant can intervene.
-fn check_lease_command(
+/// Checks a request inside the transaction, so that no other lease can be granted between the check and the write.
+fn check_lease_request(
     connection: &Connection,
     request: &LeaseRequest,
     holder: &str,
@@ -133,7 +113,7 @@ fn check_lease_command(
             }
             if leases.iter().filter(|lease| lease.holder == holder).count() >= limits::LEASES_PER_PRINCIPAL_MAX {
                 return Ok(Err(
-                    Error::new(ErrorKind::TooMany, "you hold too many leases").with_next_step("unlock some first")
+                    Error::new(ErrorKind::TooMany, "you hold too many leases").with_next_step("unlock one first")
                 ));
             }
             let fence = next_fence(connection)?;

@@ -1,5 +1,5 @@
-//! Background maintenance: writes deferred entries, signs the journal, syncs changes to disk, empties the trash and
-//! prunes retained versions. One thread per open workspace; it never blocks callers.
+//! Background work: writes deferred entries, signs checkpoints, syncs changes to disk, empties the trash and drops old
+//! versions. Each open workspace has one thread for it, which never blocks callers.
 
 use std::{
     sync::{Arc, Condvar, Mutex, PoisonError, Weak},
@@ -8,24 +8,27 @@ use std::{
 };
 
 use rusqlite::params;
+use stead_disk::FileType;
+use stead_engine::Error;
+use stead_path::{FileName, RelPath, TEMPORARY_PREFIX};
 
 use crate::{
     errors,
     open::LocalWorkspace,
-    store::{SyncRequirement, lock_ignoring_poison, to_sql_integer},
+    store::{lock_ignoring_poison, to_sql_integer},
 };
 
-/// Longest time that a deferred entry stays in memory.
+/// The longest time that a deferred entry stays only in memory.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(200);
-/// Longest time that new entries stay unsigned.
+/// The longest time that new entries stay unsigned.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
-/// Longest time that applied changes stay unsynced.
+/// The longest time that applied changes stay unsynced.
 const SYNC_INTERVAL: Duration = Duration::from_secs(5);
-/// Interval of the checks of the trash and the retained versions.
+/// The time between two checks of the trash and the retained versions.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
-/// Number of deferred entries after which a caller writes them itself.
+/// A caller writes the deferred entries itself once there are this many.
 pub(crate) const DEFERRED_ENTRIES_FLUSH_AT: u64 = 512;
-/// Age after which a staged file counts as abandoned.
+/// The age at which a staged file that no entry needs counts as abandoned.
 const LEFTOVER_AGE_MIN: Duration = Duration::from_secs(600);
 
 /// Wakes the maintenance thread.
@@ -40,7 +43,7 @@ enum MaintenanceState {
     /// Nothing to do; the thread sleeps.
     #[default]
     Idle,
-    /// There is work; the thread waits briefly for more. Further signals cost nothing.
+    /// There is work, and the thread waits briefly for more. A further signal does nothing.
     Gathering,
     Stopping,
 }
@@ -59,12 +62,13 @@ impl MaintenanceSignal {
         self.woken.notify_one();
     }
 
-    /// Sleeps until there is work and a short delay has passed. Returns whether to continue.
+    /// Sleeps until there is work and a short delay has passed, but at most until the next check is due. Returns
+    /// whether to continue.
     fn wait(&self) -> bool {
         let state = lock_ignoring_poison(&self.state);
-        let quiet = |state: &mut MaintenanceState| *state == MaintenanceState::Idle;
+        let idle = |state: &mut MaintenanceState| *state == MaintenanceState::Idle;
         let (state, _) =
-            self.woken.wait_timeout_while(state, SWEEP_INTERVAL, quiet).unwrap_or_else(PoisonError::into_inner);
+            self.woken.wait_timeout_while(state, SWEEP_INTERVAL, idle).unwrap_or_else(PoisonError::into_inner);
         let gathering = |state: &mut MaintenanceState| *state == MaintenanceState::Gathering;
         let (mut state, _) =
             self.woken.wait_timeout_while(state, FLUSH_INTERVAL, gathering).unwrap_or_else(PoisonError::into_inner);
@@ -76,7 +80,7 @@ impl MaintenanceSignal {
     }
 }
 
-/// The running thread; dropping this stops it.
+/// The running thread. Dropping this value stops it.
 pub(crate) struct MaintenanceThread {
     signal: Arc<MaintenanceSignal>,
     thread: Option<JoinHandle<()>>,
@@ -99,10 +103,8 @@ impl Drop for MaintenanceThread {
         if let Some(thread) = self.thread.take()
             && thread.thread().id() != std::thread::current().id()
         {
-            // A panic is ignored here: the next open finishes the remaining work.
-            match thread.join() {
-                Ok(()) | Err(_) => {}
-            }
+            // A panic of the thread is ignored: the next open finishes the remaining work.
+            thread.join().unwrap_or_default();
         }
     }
 }
@@ -110,12 +112,12 @@ impl Drop for MaintenanceThread {
 fn run_maintenance(workspace: &Weak<LocalWorkspace>, signal: &MaintenanceSignal) {
     let start = Instant::now();
     let (mut signed, mut swept) = (start, start);
-    // Entries found at open are synced in the first round, so that they are not checked again.
-    let mut settled: Option<Instant> = None;
+    // Entries that were pending at open are synced in the first round, so that they are not checked again.
+    let mut synced: Option<Instant> = None;
     while signal.wait() {
         let Some(workspace) = workspace.upgrade() else { return };
         let now = Instant::now();
-        // Failures are retried in the next round; callers learn of a broken store from their own calls.
+        // Failed work is retried in the next round. Callers get the errors of a broken store from their own calls.
         let mut failed = workspace.flush().is_err();
         if now - signed >= CHECKPOINT_INTERVAL {
             failed |= workspace.sign_checkpoint().is_err();
@@ -123,9 +125,9 @@ fn run_maintenance(workspace: &Weak<LocalWorkspace>, signal: &MaintenanceSignal)
         } else {
             signal.wake();
         }
-        if settled.is_none_or(|settled| now - settled >= SYNC_INTERVAL) {
+        if synced.is_none_or(|synced| now - synced >= SYNC_INTERVAL) {
             failed |= workspace.recover_pending().is_err() | workspace.mark_synced_entries().is_err();
-            settled = Some(now);
+            synced = Some(now);
         }
         if now - swept >= SWEEP_INTERVAL {
             failed |= workspace.delete_expired_trash().is_err() | workspace.prune().is_err();
@@ -139,24 +141,19 @@ fn run_maintenance(workspace: &Weak<LocalWorkspace>, signal: &MaintenanceSignal)
 }
 
 impl LocalWorkspace {
-    /// Deletes the pending steps of applied entries once they are on disk.
-    pub(crate) fn mark_synced_entries(&self) -> Result<(), stead_engine::Error> {
+    /// Syncs the applied entries to disk and deletes their pending steps.
+    pub(crate) fn mark_synced_entries(&self) -> Result<(), Error> {
         let applied = std::mem::take(&mut *lock_ignoring_poison(&self.applied_entries));
         if applied.is_empty() {
             return Ok(());
         }
-        let settled = self.sync_file_system().and_then(|()| {
-            self.store.run_transaction(SyncRequirement::Later, self.durability, |transaction| {
-                let mut delete = transaction
-                    .prepare_cached("DELETE FROM pending WHERE number = ?1")
-                    .map_err(|error| errors::store_error(&error))?;
-                for number in &applied {
-                    delete.execute(params![to_sql_integer(*number)]).map_err(|error| errors::store_error(&error))?;
-                }
-                Ok(())
+        let synced = self.sync_file_system().and_then(|()| {
+            self.write_rows(|connection| {
+                let mut delete = connection.prepare_cached("DELETE FROM pending WHERE number = ?1")?;
+                applied.iter().try_for_each(|number| delete.execute(params![to_sql_integer(*number)]).map(drop))
             })
         });
-        if settled.is_err() {
+        if synced.is_err() {
             lock_ignoring_poison(&self.applied_entries).extend(applied);
         } else {
             let mut verified = lock_ignoring_poison(&self.verified_entries);
@@ -164,42 +161,37 @@ impl LocalWorkspace {
                 verified.remove(number);
             }
         }
-        settled
+        synced
     }
 
     /// Syncs the file system of the workspace.
-    pub(crate) fn sync_file_system(&self) -> Result<(), stead_engine::Error> {
+    pub(crate) fn sync_file_system(&self) -> Result<(), Error> {
         self.root.sync_file_system().map_err(|error| {
-            // A failed sync is final: a second one may succeed although the bytes are lost.
+            // A failed sync is final: a second sync may succeed although the data is lost.
             self.store.mark_read_only();
-            errors::error_at_path(&stead_path::RelPath::root(), &error)
+            errors::error_at_path(&RelPath::root(), error)
         })
     }
 
-    /// Removes staged files of dead processes from recently listed directories, once they are older than `age`.
+    /// Deletes staged files of dead processes that are at least as old as `age`, in recently listed directories.
     pub fn remove_old_leftovers(&self, age: Duration) {
-        let directories: Vec<stead_path::RelPath> =
-            lock_ignoring_poison(&self.directories_with_leftovers).drain().collect();
+        let directories: Vec<RelPath> = lock_ignoring_poison(&self.directories_with_leftovers).drain().collect();
         let now_ns = i128::from(self.clock.now().wall_ms) * 1_000_000;
         let age_ns = i128::try_from(age.as_nanos()).unwrap_or(i128::MAX);
         for path in directories {
             let Ok(directory) = self.root.open_directory(&path) else { continue };
             let Ok(names) = directory.list() else { continue };
-            for entry in
-                names.iter().filter(|entry| entry.name.as_bytes().starts_with(stead_path::TEMPORARY_PREFIX.as_bytes()))
-            {
-                let old = matches!(directory.stat(&entry.name), Ok(Some(stat))
-                    if stat.file_type == stead_disk::FileType::File && now_ns - stat.modified_ns >= age_ns);
-                if old && !self.is_needed_staged_file(&entry.name) {
-                    match directory.remove_file(&entry.name) {
-                        Ok(()) | Err(_) => {}
-                    }
+            for entry in names.iter().filter(|entry| entry.name.as_bytes().starts_with(TEMPORARY_PREFIX.as_bytes())) {
+                let is_old = matches!(directory.stat(&entry.name), Ok(Some(stat))
+                    if stat.file_type == FileType::File && now_ns - stat.modified_ns >= age_ns);
+                if is_old && !self.is_needed_staged_file(&entry.name) {
+                    directory.remove_file(&entry.name).unwrap_or_default();
                 }
             }
         }
     }
 
-    fn is_needed_staged_file(&self, name: &stead_path::FileName) -> bool {
+    fn is_needed_staged_file(&self, name: &FileName) -> bool {
         let pattern = format!("%\"name\":\"{name}\"%");
         self.store
             .run_query(|connection| {

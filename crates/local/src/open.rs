@@ -1,4 +1,4 @@
-//! Opens and closes a local workspace.
+//! Opens and closes a local workspace, and lets callers wait for new journal entries.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -18,27 +18,32 @@ use stead_engine::{ActivePolicy, Error, ErrorKind, WorkspaceProfile};
 use stead_path::{FileName, RelPath};
 
 use crate::{
-    checkpoint,
-    clock::Clock,
-    errors,
+    checkpoint, entry_query, errors,
     external_changes::ExternalChangeListener,
     group_commit::GroupCommit,
     index::SearchIndex,
-    liveness::LivenessRegistry,
     maintenance::{MaintenanceSignal, MaintenanceThread},
-    options::{Durability, LandlockMode, LocalWorkspaceOptions, WatchStart},
-    path_locks::PathLocks,
+    options::{Clock, Durability, LandlockMode, LocalWorkspaceOptions, WatchStart},
+    path_locks::{LivenessRegistry, PathLocks},
     policy_file::PolicyFile,
-    random::random_name,
     recovery::RecoveryReport,
     session_store::SessionCountsCache,
-    store::{SqliteStore, lock_ignoring_poison},
+    store::{self, SqliteStore, lock_ignoring_poison},
+    token::random_name,
     usage::RecountState,
 };
 
 const DATABASE_FILE: &str = "stead.db";
-/// Limit of directories remembered for the removal of leftover staged files.
+/// The trash directory of a workspace whose state directory is on another mount.
+const TRASH_IN_WORKSPACE: &str = ".stead~trash";
+/// The most directories that are noted for the deletion of abandoned staged files.
 const LEFTOVER_DIRECTORIES_MAX: usize = 1_000;
+/// How often a waiting caller looks for entries of other processes if nothing signals them.
+const NEW_ENTRIES_POLL: Duration = Duration::from_millis(50);
+/// How often a waiting caller looks for entries of other processes that are signalled, in case a signal was lost.
+const NEW_ENTRIES_POLL_LISTENING: Duration = Duration::from_secs(60);
+/// How often the change counter looks for changes by other processes if nothing signals them.
+const CHANGE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// An open workspace.
 pub struct LocalWorkspace {
@@ -53,27 +58,27 @@ pub struct LocalWorkspace {
     pub(crate) syntax_profile: WorkspaceProfile,
     pub(crate) policy: PolicyFile,
     pub(crate) retained_bytes_max: u64,
-    /// Bytes retained since the last prune check.
+    /// The bytes that were retained since the history quota was last checked.
     pub(crate) retained_since_prune: AtomicU64,
     pub(crate) recount: Mutex<RecountState>,
     default_directory: RelPath,
     /// Mount points below the root that belong to the workspace.
     pub(crate) allowed_mounts: Vec<RelPath>,
-    /// Identifies this process's open workspace among all others.
+    /// A random id of this open workspace, different for each process and each open.
     pub(crate) process_id: String,
     pub(crate) liveness: Arc<LivenessRegistry>,
-    /// Entries applied to the directory but not yet synced to disk.
+    /// Entries whose steps are applied but not synced to disk yet.
     pub(crate) applied_entries: Mutex<Vec<u64>>,
-    /// Pending entries of other processes whose steps were verified as done.
+    /// Pending entries of other processes whose steps are known to be done.
     pub(crate) verified_entries: Mutex<HashSet<u64>>,
     /// Entries of this process that could be neither finished nor rolled back.
     pub(crate) unfinished_entries: Mutex<HashSet<u64>>,
     pub(crate) directories_with_leftovers: Mutex<HashSet<RelPath>>,
-    /// Number of announcements; callers that wait for the next entry block on it.
+    /// Counts announcements of new entries, and wakes callers that wait for the next one.
     pub(crate) new_entries: (Mutex<u64>, Condvar),
     pub(crate) index: SearchIndex,
     pub(crate) session_counts: Mutex<SessionCountsCache>,
-    /// When the last recorded change was looked up, and its number.
+    /// When the last change in the journal was looked up, and the number of its entry.
     last_change_seen: Mutex<(Option<Instant>, u64)>,
     pub(crate) external_changes: ExternalChangeListener,
     pub(crate) watch_start: WatchStart,
@@ -82,7 +87,7 @@ pub struct LocalWorkspace {
     background_failures: AtomicU64,
     recovery: RecoveryReport,
     landlock_report: Option<LandlockReport>,
-    /// User names by uid, read before the Landlock sandbox is active.
+    /// User names by uid. They are read before the Landlock sandbox is activated.
     pub(crate) user_names: HashMap<u32, String>,
 }
 
@@ -95,46 +100,44 @@ impl LocalWorkspace {
         let mut workspace = Self::assemble(&options, state)?;
         workspace.recovery = workspace.recover_pending()?;
         if options.landlock == LandlockMode::Restrict {
-            // The policy is reloaded when it changes, so its directory stays readable.
+            // The policy is reloaded when it changes, so its directory must stay readable.
             let policy = workspace.policy.parent_directory();
-            let beside: Vec<_> =
+            let readable: Vec<_> =
                 options.readable_paths.iter().map(PathBuf::as_path).chain([policy.as_path()]).collect();
             workspace.landlock_report =
-                Some(stead_disk::landlock::restrict_process_to(&[&options.root_path, &options.state_path], &beside));
+                Some(stead_disk::landlock::restrict_process_to(&[&options.root_path, &options.state_path], &readable));
         }
         if options.watch_start == WatchStart::AtOpen {
             workspace.mark_count_in_doubt();
         }
         let workspace = Arc::new(workspace);
-        let keeper = MaintenanceThread::start(Arc::downgrade(&workspace), Arc::clone(&workspace.maintenance_signal));
-        *lock_ignoring_poison(&workspace.maintenance) = keeper;
+        let thread = MaintenanceThread::start(Arc::downgrade(&workspace), Arc::clone(&workspace.maintenance_signal));
+        *lock_ignoring_poison(&workspace.maintenance) = thread;
         workspace.external_changes.set_workspace(&workspace);
-        // Both may fail: a later watch call or a later write then reports the error.
+        // If one of these fails, a later watch call or a later change reports the error.
         for prepared in [workspace.listen_if_watched(), workspace.store_clock_reading()] {
-            match prepared {
-                Ok(()) => {}
-                Err(_) => workspace.count_background_failure(),
+            if prepared.is_err() {
+                workspace.count_background_failure();
             }
         }
         Ok(workspace)
     }
 
     fn assemble(options: &LocalWorkspaceOptions, state: StateDirectory) -> Result<Self, Error> {
-        let own = |error: stead_disk::StateError| errors::state_directory_error(&error);
-        let (root, trash_place) = open_root(options, &state)?;
+        let (root, trash_directory) = open_root(options, &state)?;
         let fresh_id = random_name("ws-")?;
-        let lock_file = state.open_lock_file().map_err(own)?;
-        let locks = Arc::new(PathLocks::new(state.open_lock_file().map_err(own)?));
+        let lock_file = state.open_lock_file().map_err(errors::state_directory_error)?;
+        let locks = Arc::new(PathLocks::new(state.open_lock_file().map_err(errors::state_directory_error)?));
         let opening = locks.lock_database_open()?;
         let store = SqliteStore::open(options.state_path.join(DATABASE_FILE), lock_file, &fresh_id)?;
         checkpoint::ensure_signing_key(&store)?;
         drop(opening);
         let now_ns = i128::from(options.clock.now().wall_ms) * 1_000_000;
-        let rules =
+        let policy =
             PolicyFile::open(options.policy_path.as_deref(), &options.state_path, root.absolute_path(), now_ns)?;
-        let process = random_name("p-")?;
-        let liveness = LivenessRegistry::new(&process, &locks);
-        let profile = WorkspaceProfile {
+        let process_id = random_name("p-")?;
+        let liveness = LivenessRegistry::new(&process_id, &locks);
+        let syntax_profile = WorkspaceProfile {
             id: store.origin.workspace_id().to_owned(),
             root_spellings: root.equivalent_paths().to_vec(),
             name_policy: options.name_profile,
@@ -143,20 +146,20 @@ impl LocalWorkspace {
         Ok(Self {
             root,
             state,
-            trash_directory: trash_place,
+            trash_directory,
             store,
             group_commit: GroupCommit::default(),
             locks,
             clock: Arc::clone(&options.clock),
             durability: options.durability,
-            syntax_profile: profile,
-            policy: rules,
+            syntax_profile,
+            policy,
             retained_bytes_max: options.retained_bytes_max,
             retained_since_prune: AtomicU64::new(0),
             recount: Mutex::default(),
             default_directory: options.default_directory.clone(),
             allowed_mounts: options.allowed_mounts.clone(),
-            process_id: process,
+            process_id,
             liveness,
             applied_entries: Mutex::default(),
             verified_entries: Mutex::default(),
@@ -182,7 +185,7 @@ impl LocalWorkspace {
         self.recovery
     }
 
-    /// The result of the Landlock sandbox, if it was requested.
+    /// The result of activating the Landlock sandbox, if it was requested.
     pub fn landlock_report(&self) -> Option<&LandlockReport> {
         self.landlock_report.as_ref()
     }
@@ -194,14 +197,12 @@ impl LocalWorkspace {
         self.external_changes.stop();
         drop(lock_ignoring_poison(&self.maintenance).take());
         for step in [Self::flush, Self::mark_synced_entries, Self::sign_checkpoint] {
-            match step(self) {
-                Ok(()) | Err(_) => {}
-            }
+            step(self).unwrap_or_default();
         }
     }
 
-    /// Number of calls without changes that are not in the journal yet. A value above zero after [`Self::close`] means that
-    /// they could not be recorded.
+    /// The number of calls without changes that are not in the journal yet. After [`Self::close`] it is the number of
+    /// calls that could not be recorded.
     pub fn unrecorded_count(&self) -> usize {
         self.group_commit.deferred_count()
     }
@@ -211,18 +212,17 @@ impl LocalWorkspace {
         self.group_commit.flush(&self.store, self.durability)
     }
 
-    /// Writes deferred entries before the journal is read. A failure is ignored: the entries are written later.
+    /// Writes all deferred entries before the journal is read. If that fails, they are written later.
     pub(crate) fn flush_if_possible(&self) {
-        match self.flush() {
-            Ok(()) => {}
-            Err(_) => self.count_background_failure(),
+        if self.flush().is_err() {
+            self.count_background_failure();
         }
     }
 
-    /// The policy in force. A policy with a quota requires a workspace that can be measured.
+    /// The policy that applies now. Fails if it sets a quota and the workspace is the whole machine.
     pub(crate) fn current_policy(&self) -> Result<ActivePolicy, Error> {
-        let in_force = self.policy.current_policy(i128::from(self.clock.now().wall_ms) * 1_000_000)?;
-        if in_force.policy.has_quota() && !self.default_directory.is_root() {
+        let active = self.policy.current_policy(i128::from(self.clock.now().wall_ms) * 1_000_000)?;
+        if active.policy.has_quota() && !self.default_directory.is_root() {
             return Err(Error::new(
                 ErrorKind::PolicyDenied,
                 "all calls are refused: the policy sets a quota, but the workspace is the whole machine and cannot be measured",
@@ -231,20 +231,20 @@ impl LocalWorkspace {
                 "ask the operator to remove the quota or to choose a smaller workspace root",
             ));
         }
-        Ok(in_force)
+        Ok(active)
     }
 
-    /// Version of the policy in force; zero if it cannot be loaded.
+    /// The version of the policy that applies now; zero if it cannot be loaded.
     pub(crate) fn policy_version(&self) -> u64 {
-        stead_engine::Workspace::active_policy(self).map_or(0, |in_force| in_force.policy.version())
+        self.current_policy().map_or(0, |active| active.policy.version())
     }
 
-    /// Path of the policy file, whether or not it exists.
+    /// The path of the policy file, which need not exist.
     pub fn policy_file(&self) -> &std::path::Path {
         self.policy.display_path()
     }
 
-    /// The text of the policy file, or `None` if there is none.
+    /// The text of the policy file; `None` if there is no file.
     pub fn policy_text(&self) -> Result<Option<String>, Error> {
         self.policy.text()
     }
@@ -259,7 +259,7 @@ impl LocalWorkspace {
         self.durability == Durability::Full
     }
 
-    /// Marks an entry whose steps are all applied.
+    /// Notes that all steps of an entry are applied.
     pub(crate) fn mark_applied(&self, number: u64) {
         lock_ignoring_poison(&self.applied_entries).push(number);
     }
@@ -272,9 +272,9 @@ impl LocalWorkspace {
     }
 
     pub(crate) fn remember_leftovers_in(&self, path: &RelPath) {
-        let mut suspects = lock_ignoring_poison(&self.directories_with_leftovers);
-        if suspects.len() < LEFTOVER_DIRECTORIES_MAX {
-            suspects.insert(path.clone());
+        let mut directories = lock_ignoring_poison(&self.directories_with_leftovers);
+        if directories.len() < LEFTOVER_DIRECTORIES_MAX {
+            directories.insert(path.clone());
         }
     }
 
@@ -286,7 +286,7 @@ impl LocalWorkspace {
         self.background_failures.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Facts for the status display.
+    /// The properties of the workspace that the status shows.
     pub(crate) fn status_facts(&self) -> HashMap<&'static str, String> {
         let landlock = self.landlock_report.as_ref().map_or_else(|| "not raised".to_owned(), format_landlock_report);
         HashMap::from([
@@ -306,20 +306,21 @@ impl Drop for LocalWorkspace {
     }
 }
 
-/// The Landlock report in the format of 0.1.0, which clients may parse.
+/// Formats the Landlock report as version 0.1.0 did, because clients may parse it.
 fn format_landlock_report(report: &LandlockReport) -> String {
-    let standing = match report.status {
+    let status = match report.status {
         LandlockOutcome::Full => "Full",
         LandlockOutcome::Partial => "Partial",
         LandlockOutcome::None => "None",
     };
     let abi = report.abi.map_or_else(|| "None".to_owned(), |abi| format!("Some({abi})"));
     let reason = report.reason.as_ref().map_or_else(|| "None".to_owned(), |reason| format!("Some(\"{reason}\")"));
-    format!("WallReport {{ standing: {standing}, abi: {abi}, reason: {reason} }}")
+    format!("WallReport {{ standing: {status}, abi: {abi}, reason: {reason} }}")
 }
 
-/// Opens the root, with the state directory hidden in it, and the trash directory. The trash lies in the state directory
-/// if that is on the same mount, otherwise in a hidden directory of the workspace: removal is a single rename.
+/// Opens the root directory, in which the state directory is hidden, and the trash directory. A removal is a single
+/// rename, so the trash is in the state directory if that is on the same mount, and otherwise in a hidden directory of
+/// the workspace.
 fn open_root(
     options: &LocalWorkspaceOptions,
     state: &StateDirectory,
@@ -333,22 +334,19 @@ fn open_root(
         RootDirectory::open(&options.root_path, root_options)
             .map_err(|error| Error::new(ErrorKind::NotFound, format!("cannot open the workspace directory: {error}")))
     };
-    let own = |error: stead_disk::StateError| errors::state_directory_error(&error);
     let root = open(vec![state.id()])?;
-    let top = root
-        .open_directory(&options.default_directory)
-        .map_err(|error| errors::error_at_path(&options.default_directory, &error))?;
-    let beside = state.create_subdirectory("trash").map_err(own)?;
-    if top.shares_mount(beside.as_directory()) {
-        return Ok((root, beside));
+    let top = root.open_directory(&options.default_directory).map_err(errors::at_path(&options.default_directory))?;
+    let trash_in_state = state.create_subdirectory("trash").map_err(errors::state_directory_error)?;
+    if top.shares_mount(trash_in_state.as_directory()) {
+        return Ok((root, trash_in_state));
     }
-    let trash_directory_path = options.default_directory.join(&FileName::new(TRASH_IN_WORKSPACE.as_bytes())?)?;
-    let trash = match root.create_directories(&trash_directory_path, 0o700) {
+    let trash_path = options.default_directory.join(&FileName::new(TRASH_IN_WORKSPACE.as_bytes())?)?;
+    let trash = match root.create_directories(&trash_path, 0o700) {
         Ok((trash, _)) => trash,
-        // A read-only root needs no trash. A writable directory below it may exist; removals there are refused because
-        // they cannot be retained.
+        // A read-only root needs no trash. If a directory below it is writable, removals there are refused, because the
+        // removed files could not be kept.
         Err(error) if matches!(error.kind, DiskErrorKind::ReadOnly | DiskErrorKind::PermissionDenied) => {
-            return Ok((root, beside));
+            return Ok((root, trash_in_state));
         }
         Err(error) => {
             let detail = format!("cannot create the trash in the workspace: {error}");
@@ -360,39 +358,24 @@ fn open_root(
     Ok((root, PrivateDirectory::hidden_in_workspace(trash)))
 }
 
-/// Trash directory of a workspace whose state directory is on another mount.
-const TRASH_IN_WORKSPACE: &str = ".stead~trash";
-
-/// The path of the state directory below the root, if it lies there.
+/// The paths below the root that callers cannot access: the state directory, if it is there, and `reserved_paths`.
 fn reserved_paths(options: &LocalWorkspaceOptions) -> Vec<RelPath> {
     let inside = options.state_path.strip_prefix(&options.root_path).ok();
-    let trash_directory_path = inside.and_then(|rest| rest.to_str()).and_then(|rest| RelPath::from_wire(rest).ok());
-    trash_directory_path
-        .into_iter()
-        .filter(|trash_directory_path| !trash_directory_path.is_root())
-        .chain(options.reserved_paths.iter().cloned())
-        .collect()
+    let state = inside.and_then(|rest| rest.to_str()).and_then(|rest| RelPath::from_wire(rest).ok());
+    state.into_iter().filter(|path| !path.is_root()).chain(options.reserved_paths.iter().cloned()).collect()
 }
 
-/// Poll interval for entries of other processes without a watcher.
-const NEW_ENTRIES_POLL: Duration = Duration::from_millis(50);
-/// Poll interval with a watcher, in case an event was lost.
-const NEW_ENTRIES_POLL_LISTENING: Duration = Duration::from_secs(60);
-
-/// Interval of checks for changes by other processes without a watcher.
-const CHANGE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
-
 impl LocalWorkspace {
-    /// Number of announcements, by this process or found in the journal.
+    /// A number that increases with every change, by this process or another.
     pub(crate) fn announcement_count(&self) -> Result<u64, Error> {
         if !self.external_changes.is_listening() {
-            let mut others = lock_ignoring_poison(&self.last_change_seen);
-            if others.0.is_none_or(|looked| looked.elapsed() >= CHANGE_CHECK_INTERVAL) {
-                let last = self.store.run_query(crate::entry_query::last_change_number)?;
-                if others.1 != last {
+            let mut seen = lock_ignoring_poison(&self.last_change_seen);
+            if seen.0.is_none_or(|checked| checked.elapsed() >= CHANGE_CHECK_INTERVAL) {
+                let last = self.store.run_query(entry_query::last_change_number)?;
+                if seen.1 != last {
                     self.notify_waiters();
                 }
-                *others = (Some(Instant::now()), last);
+                *seen = (Some(Instant::now()), last);
             }
         }
         Ok(*lock_ignoring_poison(&self.new_entries.0))
@@ -401,18 +384,18 @@ impl LocalWorkspace {
     /// Waits until the journal has an entry after `number`, or until the deadline.
     pub(crate) fn wait_for_new_entry(&self, number: u64, deadline: Instant) -> Result<(), Error> {
         loop {
-            let heard = *lock_ignoring_poison(&self.new_entries.0);
+            let announced = *lock_ignoring_poison(&self.new_entries.0);
             self.flush_if_possible();
-            let tip = self.store.run_query(|connection| crate::store::load_tip(connection, &self.store.origin))?;
+            let tip = self.store.run_query(|connection| store::load_tip(connection, &self.store.origin))?;
             let left = deadline.saturating_duration_since(Instant::now());
             if tip.number > number || left.is_zero() {
                 return Ok(());
             }
             let pause =
                 if self.external_changes.is_listening() { NEW_ENTRIES_POLL_LISTENING } else { NEW_ENTRIES_POLL };
-            let same = |news: &mut u64| *news == heard;
-            let news = lock_ignoring_poison(&self.new_entries.0);
-            drop(self.new_entries.1.wait_timeout_while(news, left.min(pause), same));
+            let is_same = |count: &mut u64| *count == announced;
+            let count = lock_ignoring_poison(&self.new_entries.0);
+            drop(self.new_entries.1.wait_timeout_while(count, left.min(pause), is_same));
         }
     }
 }
@@ -422,9 +405,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_wall_is_shown_in_the_words_of_0_1_0() {
-        let report = |standing, abi, reason: Option<&str>| {
-            format_landlock_report(&LandlockReport { status: standing, abi, reason: reason.map(str::to_owned) })
+    fn landlock_report_has_the_format_of_0_1_0() {
+        let report = |status, abi, reason: Option<&str>| {
+            format_landlock_report(&LandlockReport { status, abi, reason: reason.map(str::to_owned) })
         };
         assert_eq!(
             report(LandlockOutcome::Full, Some(6), None),

@@ -1,11 +1,11 @@
-//! Options for opening a workspace.
+//! The options for opening a workspace, and its source of time. The clock is an option so that tests control time
+//! without sleeping.
 
 use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
 
+use stead_disk::{PathResolution, SystemClock};
 use stead_engine::FileNamePolicy;
 use stead_path::RelPath;
-
-use crate::clock::Clock;
 
 /// When a change is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,45 +25,43 @@ impl Durability {
     }
 }
 
-/// Whether the process restricts itself with Landlock.
+/// Whether the process restricts its own file access with Landlock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LandlockMode {
     /// The process can only open files in the workspace, the state directory and `readable_paths`.
     Restrict,
-    /// No sandbox: the process needs other files.
+    /// The process can open any file. This is for processes that need other files.
     Off,
 }
 
 /// How the search index is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexMode {
-    /// Built in the background once searches are large enough, and kept up to date.
+    /// An index is built in the background once searches are large enough, and is kept up to date.
     Maintain,
     /// An existing index is used; none is built.
     UseExisting,
-    /// No index.
+    /// No index is used.
     Off,
 }
 
-/// Default of [`LocalWorkspaceOptions::index_files_min`].
-const INDEX_FILES_MIN: u64 = 2_000;
-
-/// Default of [`LocalWorkspaceOptions::index_min_file_age`]. The coarsest file system timestamps have two seconds.
-const INDEX_MIN_FILE_AGE: Duration = Duration::from_secs(3);
-
-/// When a workspace starts to watch for external changes.
+/// When a workspace starts to record changes by other programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WatchStart {
-    /// At open if any watch exists: for a long-running process.
+    /// When it is opened, if any watch exists. This is for a long-running process.
     AtOpen,
-    /// When this process begins a watch: for a short-lived process.
+    /// When this process begins its first watch. This is for a short-lived process.
     OnFirstWatch,
 }
 
-/// Default of [`LocalWorkspaceOptions::retained_bytes_max`].
-pub(crate) const RETAINED_BYTES_DEFAULT: u64 = 1 << 30;
+/// The default of [`LocalWorkspaceOptions::index_files_min`].
+const INDEX_FILES_MIN: u64 = 2_000;
+/// The default of [`LocalWorkspaceOptions::index_min_file_age`]. The coarsest file system timestamps have two seconds.
+const INDEX_MIN_FILE_AGE: Duration = Duration::from_secs(3);
+/// The default of [`LocalWorkspaceOptions::retained_bytes_max`].
+const RETAINED_BYTES_DEFAULT: u64 = 1 << 30;
 
-/// How to open a workspace.
+/// The options for opening a workspace.
 #[derive(Clone)]
 pub struct LocalWorkspaceOptions {
     /// The root directory of the workspace.
@@ -75,33 +73,34 @@ pub struct LocalWorkspaceOptions {
     /// Which new file names are accepted.
     pub name_profile: FileNamePolicy,
     /// How paths are resolved.
-    pub resolver: stead_disk::PathResolution,
+    pub resolver: PathResolution,
     /// Mount points below the root that belong to the workspace.
     pub allowed_mounts: Vec<RelPath>,
-    /// Start of relative paths; the trash is on its file system. Differs from the root only if the workspace is the whole
-    /// machine.
+    /// The directory to which relative paths refer. The trash is on its file system. It differs from the root only if
+    /// the workspace is the whole machine.
     pub default_directory: RelPath,
-    /// Paths below the root reserved for the server, besides the state directory.
+    /// Paths below the root that callers cannot access, besides the state directory.
     pub reserved_paths: Vec<RelPath>,
-    /// The policy file; by default `policy.toml` in the state directory, if it exists.
+    /// The policy file. `None` means `policy.toml` in the state directory, if it exists.
     pub policy_path: Option<PathBuf>,
     /// Whether to activate the Landlock sandbox.
     pub landlock: LandlockMode,
-    /// Host paths that stay readable in the sandbox.
+    /// Paths outside the workspace that stay readable in the sandbox.
     pub readable_paths: Vec<PathBuf>,
-    /// Limit of retained bytes; the oldest versions are dropped first.
+    /// The most bytes of old versions that are retained. The oldest versions are dropped first.
     pub retained_bytes_max: u64,
     /// How the search index is used.
     pub index_mode: IndexMode,
-    /// Files that a search must visit before an index is built.
+    /// An index is built after a search that visits at least this many files.
     pub index_files_min: u64,
-    /// How long a file must be unmodified before the index relies on its timestamp: at least the timestamp resolution.
+    /// How long a file must be unmodified before the index relies on its timestamp. It must be at least the resolution
+    /// of the file system's timestamps.
     pub index_min_file_age: Duration,
-    /// When to start watching for external changes.
+    /// When to start recording changes by other programs.
     pub watch_start: WatchStart,
     /// The source of time.
     pub clock: Arc<dyn Clock>,
-    /// User names by uid, if they are already unreadable inside the sandbox.
+    /// User names by uid, given if the sandbox already prevents reading them.
     pub(crate) user_names: Option<HashMap<u32, String>>,
 }
 
@@ -113,7 +112,7 @@ impl LocalWorkspaceOptions {
             state_path,
             durability: Durability::Full,
             name_profile: FileNamePolicy::Portable,
-            resolver: stead_disk::PathResolution::Auto,
+            resolver: PathResolution::Auto,
             allowed_mounts: Vec::new(),
             default_directory: RelPath::root(),
             reserved_paths: Vec::new(),
@@ -125,8 +124,44 @@ impl LocalWorkspaceOptions {
             index_files_min: INDEX_FILES_MIN,
             index_min_file_age: INDEX_MIN_FILE_AGE,
             watch_start: WatchStart::OnFirstWatch,
-            clock: Arc::new(crate::clock::MachineClock::default()),
+            clock: Arc::new(MachineClock::default()),
             user_names: None,
+        }
+    }
+}
+
+/// One reading of the clocks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClockReading {
+    /// The wall clock in unix milliseconds. It may jump.
+    pub wall_ms: i64,
+    /// Milliseconds since the machine started. This clock never jumps.
+    pub uptime_ms: i64,
+    /// A random id that changes with every boot of the machine.
+    pub boot_id: String,
+}
+
+/// A source of time.
+pub trait Clock: Send + Sync {
+    /// Reads the wall clock and the monotonic clock.
+    fn now(&self) -> ClockReading;
+}
+
+pub(crate) struct MachineClock(SystemClock);
+
+impl Default for MachineClock {
+    fn default() -> Self {
+        Self(SystemClock::new())
+    }
+}
+
+impl Clock for MachineClock {
+    fn now(&self) -> ClockReading {
+        let signed = |milliseconds: u64| i64::try_from(milliseconds).unwrap_or(i64::MAX);
+        ClockReading {
+            wall_ms: signed(self.0.now_ms()),
+            uptime_ms: signed(self.0.monotonic_ms()),
+            boot_id: self.0.boot_id(),
         }
     }
 }

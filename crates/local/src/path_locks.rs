@@ -1,22 +1,30 @@
-//! Path locks for the duration of one call: a table within the process, byte ranges of a lock file between processes.
-//! The kernel frees the locks of a dead process, so no lock is ever stale.
+//! Locks on paths for the duration of one call, and locks that show that a process or connection is alive. Threads of
+//! one process coordinate through a table, processes through byte ranges of a lock file. The kernel frees the locks of
+//! a dead process, so no lock is ever stale.
 //!
-//! A changed path is locked exclusively and its parents are shared, so that a tree cannot move while something in it
-//! changes. Slots are path hashes: a collision costs waiting time, never safety.
+//! A path that a call changes is locked exclusively, and the directories above it are locked shared, so that a
+//! directory cannot be moved while a file below it changes. The byte to lock is a hash of the path: if two paths have
+//! the same hash, their calls only wait for each other.
+//!
+//! Each open workspace, and each connection with open buffers, holds a lock under the name that is stored in its rows.
 
 use std::{
-    collections::{BTreeMap, HashMap},
-    sync::{Arc, Condvar, Mutex},
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::{Arc, Condvar, Mutex, PoisonError, Weak},
     time::{Duration, Instant},
 };
 
 use stead_disk::{LockFile, LockMode};
-use stead_engine::{CallLockGuard, Error, ErrorKind};
+use stead_engine::{BufferOpenState, CallLockGuard, CallerLifetime, Error, ErrorKind};
 use stead_path::RelPath;
 
-use crate::{errors, schema::BUSY_TIMEOUT_MS, store::lock_ignoring_poison};
+use crate::{
+    errors,
+    store::{BUSY_TIMEOUT_MS, lock_ignoring_poison},
+};
 
-/// First and longest pause between attempts to get a lock held by another process.
+/// The first pause before another attempt to get a lock that another process holds. Each further pause is twice as
+/// long.
 const RETRY_PAUSE_FIRST: Duration = Duration::from_micros(100);
 const RETRY_PAUSE_MAX: Duration = Duration::from_millis(5);
 
@@ -26,7 +34,7 @@ struct LockHolders {
     is_exclusive: bool,
 }
 
-/// All locks that this process holds or waits for.
+/// All locks of this process.
 pub(crate) struct PathLocks {
     table: Mutex<HashMap<u64, LockHolders>>,
     released: Condvar,
@@ -40,14 +48,9 @@ pub(crate) struct PathLockGuard {
 
 impl CallLockGuard for PathLockGuard {}
 
-/// The slot of a path: FNV-1a. It never changes, because processes of different builds must agree on it.
-pub(crate) fn path_slot(path: &RelPath) -> u64 {
-    hash_slot(path.as_bytes())
-}
-
-/// The slot that a live process or connection holds. Paths contain no zero byte, so it cannot be a path's.
-fn liveness_slot(process: &str) -> u64 {
-    hash_slot(format!("\0{process}").as_bytes())
+/// The slot that a live process or connection holds. The hashed name starts with a zero byte, which no path contains.
+fn liveness_slot(name: &str) -> u64 {
+    hash_slot(format!("\0{name}").as_bytes())
 }
 
 /// The slot that a process holds while it opens the database.
@@ -55,24 +58,26 @@ fn database_open_slot() -> u64 {
     hash_slot(b"\0database")
 }
 
+/// The slot (position in the lock file) for these bytes, by FNV-1a. The function must never change, because processes
+/// of different versions must compute the same slots.
 fn hash_slot(bytes: &[u8]) -> u64 {
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;
     let hash = bytes.iter().fold(OFFSET, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME));
-    // Two bits less: file offsets are signed, and the end of the range must fit too.
+    // Two bits are dropped because file offsets are signed and the end of the locked range must fit too.
     hash >> 2
 }
 
-/// The slots needed to change these paths, in locking order.
+/// The slots to lock in order to change these paths. They are sorted, so that concurrent calls cannot deadlock.
 pub(crate) fn path_slots(paths: &[RelPath]) -> Vec<(u64, LockMode)> {
     let mut wanted: BTreeMap<u64, LockMode> = BTreeMap::new();
     for path in paths {
         for above in path.ancestors() {
-            wanted.entry(path_slot(&above)).or_insert(LockMode::Shared);
+            wanted.entry(hash_slot(above.as_bytes())).or_insert(LockMode::Shared);
         }
     }
     for path in paths {
-        wanted.insert(path_slot(path), LockMode::Exclusive);
+        wanted.insert(hash_slot(path.as_bytes()), LockMode::Exclusive);
     }
     wanted.into_iter().collect()
 }
@@ -82,7 +87,7 @@ impl PathLocks {
         Self { table: Mutex::new(HashMap::new()), released: Condvar::new(), file }
     }
 
-    /// Locks every slot, waiting until the deadline.
+    /// Locks every slot. Waits for other holders until the deadline.
     pub(crate) fn lock(
         self: &Arc<Self>,
         wanted: Vec<(u64, LockMode)>,
@@ -91,7 +96,7 @@ impl PathLocks {
         let mut guard = PathLockGuard { locks: Arc::clone(self), slots: Vec::with_capacity(wanted.len()) };
         for (slot, mode) in wanted {
             self.lock_in_process(slot, mode, deadline)?;
-            // From here on dropping `guard` releases the slot.
+            // If the next step fails, dropping `guard` releases the slot.
             guard.slots.push((slot, mode));
             self.lock_between_processes(slot, mode, deadline)?;
         }
@@ -106,8 +111,8 @@ impl PathLocks {
         }
     }
 
-    /// Waits until no other process is opening the database. SQLite itself does not wait while two connections switch a
-    /// new file to a write-ahead log: one of them would fail.
+    /// Waits until no other process is opening the database, and excludes others. SQLite itself does not wait when two
+    /// connections switch a new file to a write-ahead log: one of them would fail.
     pub(crate) fn lock_database_open(self: &Arc<Self>) -> Result<PathLockGuard, Error> {
         let deadline = Instant::now() + Duration::from_millis(BUSY_TIMEOUT_MS);
         let locked = self.lock(vec![(database_open_slot(), LockMode::Exclusive)], deadline);
@@ -138,14 +143,14 @@ impl PathLocks {
             if left.is_zero() {
                 return Err(lock_timeout_error());
             }
-            table = self.released.wait_timeout(table, left).unwrap_or_else(std::sync::PoisonError::into_inner).0;
+            table = self.released.wait_timeout(table, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
     fn lock_between_processes(&self, slot: u64, mode: LockMode, deadline: Instant) -> Result<(), Error> {
         let mut pause = RETRY_PAUSE_FIRST;
         loop {
-            if self.file.try_lock(slot, mode).map_err(|error| errors::state_directory_error(&error))? {
+            if self.file.try_lock(slot, mode).map_err(errors::state_directory_error)? {
                 return Ok(());
             }
             if Instant::now() >= deadline {
@@ -165,40 +170,21 @@ impl PathLocks {
         }
         if holders.shared_count == 0 && !holders.is_exclusive {
             table.remove(&slot);
-            // While the table is locked, no other thread can have taken the slot again.
-            match self.file.unlock(slot) {
-                Ok(()) | Err(_) => {}
-            }
+            // The table is still locked, so no other thread can have locked the slot again.
+            self.file.unlock(slot).unwrap_or_default();
         }
         drop(table);
         self.released.notify_all();
     }
-}
 
-impl PathLocks {
-    /// Holds the liveness lock of this name until it is released or the process ends.
-    pub(crate) fn hold_liveness(&self, process: &str) -> Result<(), Error> {
-        self.file
-            .try_lock(liveness_slot(process), LockMode::Exclusive)
-            .map(|_| ())
-            .map_err(|error| errors::state_directory_error(&error))
-    }
-
-    pub(crate) fn release_liveness(&self, process: &str) {
-        // On failure the lock is freed when the process ends.
-        match self.file.unlock(liveness_slot(process)) {
-            Ok(()) | Err(_) => {}
+    /// Whether another process holds the liveness lock with this name.
+    pub(crate) fn is_alive(&self, name: &str) -> Result<bool, Error> {
+        let slot = liveness_slot(name);
+        let is_free = self.file.try_lock(slot, LockMode::Shared).map_err(errors::state_directory_error)?;
+        if is_free {
+            self.file.unlock(slot).map_err(errors::state_directory_error)?;
         }
-    }
-
-    /// Whether another process holds the liveness lock of this name.
-    pub(crate) fn is_alive(&self, process: &str) -> Result<bool, Error> {
-        let own = |error: stead_disk::StateError| errors::state_directory_error(&error);
-        let free = self.file.try_lock(liveness_slot(process), LockMode::Shared).map_err(own)?;
-        if free {
-            self.file.unlock(liveness_slot(process)).map_err(own)?;
-        }
-        Ok(!free)
+        Ok(!is_free)
     }
 }
 
@@ -212,4 +198,75 @@ impl Drop for PathLockGuard {
 
 fn lock_timeout_error() -> Error {
     Error::new(ErrorKind::Busy, "another call is changing the same path").with_next_step("call again")
+}
+
+/// Separates the process id from the connection number. Process ids never contain it.
+const CONNECTION_SEPARATOR: char = '.';
+
+/// The liveness locks that this process holds: its own, and those of its connections. Never writes to the store.
+pub(crate) struct LivenessRegistry {
+    process_id: String,
+    locks: Arc<PathLocks>,
+    registered: Mutex<HashSet<String>>,
+}
+
+/// The liveness lock of a connection. Dropping it releases the lock.
+struct ConnectionLiveness {
+    registry: Weak<LivenessRegistry>,
+    name: String,
+}
+
+impl LivenessRegistry {
+    pub(crate) fn new(process: &str, locks: &Arc<PathLocks>) -> Arc<Self> {
+        Arc::new(Self { process_id: process.to_owned(), locks: Arc::clone(locks), registered: Mutex::default() })
+    }
+
+    /// Holds a liveness lock for the lifetime of a caller. Returns the name of the lock.
+    pub(crate) fn register(self: &Arc<Self>, lifetime: &CallerLifetime) -> Result<String, Error> {
+        match lifetime {
+            CallerLifetime::Process | CallerLifetime::SingleCall => {
+                self.hold_lock(&self.process_id)?;
+                Ok(self.process_id.clone())
+            }
+            CallerLifetime::Connection(connection) => {
+                let name = format!("{}{CONNECTION_SEPARATOR}{}", self.process_id, connection.number());
+                connection.attach_resource(&name, || {
+                    self.hold_lock(&name)?;
+                    Ok(Box::new(ConnectionLiveness { registry: Arc::downgrade(self), name: name.clone() }))
+                })?;
+                Ok(name)
+            }
+        }
+    }
+
+    /// Whether the owner of a buffer is alive, by the name of its liveness lock.
+    pub(crate) fn liveness_of(&self, name: &str) -> Result<BufferOpenState, Error> {
+        // A process cannot test its own locks: the kernel grants them again, and the release after the test drops them.
+        let process = name.split_once(CONNECTION_SEPARATOR).map_or(name, |(process, _)| process);
+        if process == self.process_id {
+            let is_alive = name == process || lock_ignoring_poison(&self.registered).contains(name);
+            return Ok(if is_alive { BufferOpenState::OpenHere } else { BufferOpenState::Draft });
+        }
+        Ok(if self.locks.is_alive(name)? { BufferOpenState::OpenInOtherProcess } else { BufferOpenState::Draft })
+    }
+
+    fn hold_lock(&self, name: &str) -> Result<(), Error> {
+        let mut registered = lock_ignoring_poison(&self.registered);
+        if !registered.contains(name) {
+            let locked = self.locks.file.try_lock(liveness_slot(name), LockMode::Exclusive);
+            locked.map_err(errors::state_directory_error)?;
+            registered.insert(name.to_owned());
+        }
+        Ok(())
+    }
+}
+
+impl Drop for ConnectionLiveness {
+    fn drop(&mut self) {
+        // If the registry is gone, the workspace was closed and has released its locks.
+        let Some(registry) = self.registry.upgrade() else { return };
+        lock_ignoring_poison(&registry.registered).remove(&self.name);
+        // A lock that cannot be released is freed when the process ends.
+        registry.locks.file.unlock(liveness_slot(&self.name)).unwrap_or_default();
+    }
 }

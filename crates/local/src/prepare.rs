@@ -1,38 +1,42 @@
-//! Prepares a plan: checks its expectations again, stages new content under temporary names beside the target, and
-//! collects the steps. Changes nothing visible in the workspace; the steps are applied after the journal has them.
+//! Prepares a plan: checks its expectations again, stages new content under temporary names next to its path, and
+//! collects the steps. Nothing visible changes in the workspace; the steps are applied after they are recorded in the
+//! journal.
 
 use std::collections::HashSet;
 
-use stead_disk::{AttributeSource, ContentSource, DirectoryHandle, DiskErrorKind, DiskStat, OpenFile};
+use stead_disk::{
+    AttributeSource, ContentSource, DirectoryHandle, DiskError, DiskErrorKind, DiskStat, FileType, OpenFile, StagedFile,
+};
 use stead_engine::{
     CommitError, CommitExpectation, Error, ErrorKind, FileKind, FileModeSource, NEW_FILE_MODE, ObservedVersion, Plan,
     PlannedChange, PlannedContent, TreeSummary, Version,
 };
-use stead_journal::{ChangeKind, PathState};
+use stead_journal::{ChangeKind, PathState, RecordedChange};
 use stead_path::{FileName, RelPath};
 
 use crate::{
     errors,
     file_steps::{FileStep, ReplacedFile, RetainedIn, StagedFileRef, StoredInodeId, StoredPath, to_stored_ns},
-    lookup,
     open::LocalWorkspace,
     trash,
+    workspace::{to_engine_file_type, to_engine_fingerprint},
 };
 
-/// Largest content stored in the database, where it needs no sync of its own.
+/// The largest content that is stored in the database. It is synced with the transaction; larger content needs its own
+/// sync.
 pub(crate) const INLINE_BYTES_MAX: u64 = 64 << 10;
 
 #[derive(Default)]
 pub(crate) struct PreparedPlan {
     pub(crate) steps: Vec<FileStep>,
-    pub(crate) changes: Vec<stead_journal::RecordedChange>,
-    /// Bytes to retain, by version; `None` if they are stored in a file.
+    pub(crate) changes: Vec<RecordedChange>,
+    /// The versions to retain, each with its size, and with its content unless that is stored in a file.
     pub(crate) retained: Vec<(Version, u64, Option<Vec<u8>>)>,
     pub(crate) trashed: Vec<PendingTrashItem>,
     pub(crate) restored: Vec<String>,
     pub(crate) notices: Vec<String>,
     pub(crate) bytes: u64,
-    /// Staged files, removed unless they are used.
+    /// The staged files, which are deleted if the plan is not recorded.
     staged: Vec<(DirectoryHandle, FileName)>,
     overlay: PlanOverlay,
 }
@@ -44,7 +48,7 @@ pub(crate) struct PendingTrashItem {
     pub(crate) keep_until_ms: i64,
 }
 
-/// Effects of earlier changes of the same plan on the tree.
+/// The paths that earlier changes of the same plan remove and create.
 #[derive(Default)]
 struct PlanOverlay {
     freed_paths: HashSet<RelPath>,
@@ -52,7 +56,7 @@ struct PlanOverlay {
 }
 
 impl PlanOverlay {
-    /// Whether this plan itself decides the content of the path, so that the disk cannot.
+    /// Whether an earlier change of the plan determines the state of the path, so that the disk does not show it.
     fn covers(&self, path: &RelPath) -> bool {
         let decided =
             |candidate: &RelPath| self.freed_paths.contains(candidate) || self.created_paths.contains(candidate);
@@ -63,14 +67,12 @@ impl PlanOverlay {
 impl PreparedPlan {
     pub(crate) fn discard_staged(&mut self) {
         for (directory, name) in self.staged.drain(..) {
-            // A leftover is hidden from every listing and removed later; the original error matters more.
-            match directory.remove_file(&name) {
-                Ok(()) | Err(_) => {}
-            }
+            // A file that cannot be deleted is hidden from listings and is deleted later; the first error matters more.
+            directory.remove_file(&name).unwrap_or_default();
         }
     }
 
-    /// Hands the staged files over to the journal.
+    /// Keeps the staged files, because the journal refers to them.
     pub(crate) fn keep_staged(&mut self) {
         self.staged.clear();
     }
@@ -97,13 +99,8 @@ impl LocalWorkspace {
                 self.check_expectation(path, &CommitExpectation::Absent, prepared)?;
                 prepared.overlay.created_paths.insert(path.clone());
                 prepared.steps.push(FileStep::MakeDirectory { path: StoredPath(path.clone()), mode: *mode });
-                push_change(
-                    prepared,
-                    path,
-                    ChangeKind::MakeDir,
-                    PathState::Absent,
-                    PathState::Directory { mode: *mode },
-                );
+                let after = PathState::Directory { mode: *mode };
+                push_change(prepared, path, ChangeKind::MakeDir, PathState::Absent, after);
                 Ok(())
             }
             PlannedChange::MakeLink { path, target } => {
@@ -117,7 +114,7 @@ impl LocalWorkspace {
             PlannedChange::Move { from, to, expectation: expect, replaced: over, tree } => {
                 self.prepare_move(from, to, expect, over, tree, prepared)
             }
-            PlannedChange::Remove { path, expectation: expect, retain_until_ms: keep_until_ms, tree } => {
+            PlannedChange::Remove { path, expectation: expect, retain_until_ms, tree } => {
                 let stat = self.expect_tree(path, expect, tree, prepared)?;
                 self.refuse_other_mount_than_trash(path)?;
                 self.sync_before_move(path)?;
@@ -138,13 +135,13 @@ impl LocalWorkspace {
                     id,
                     path: path.clone(),
                     tree: *tree,
-                    keep_until_ms: *keep_until_ms,
+                    keep_until_ms: *retain_until_ms,
                 });
                 prepared.overlay.freed_paths.insert(path.clone());
                 Ok(())
             }
             PlannedChange::RemoveDirectory { path } => {
-                let stat = self.stat_for_plan(path)?.ok_or_else(|| CommitError::ExpectationFailed(path.clone()))?;
+                let stat = self.stat_for_plan(path)?.ok_or_else(|| changed(path))?;
                 let (mode, id) = (stat.mode, StoredInodeId::from_stat(&stat));
                 prepared.steps.push(FileStep::RemoveDirectory { path: StoredPath(path.clone()), id, mode });
                 push_change(prepared, path, ChangeKind::Remove, PathState::Directory { mode }, PathState::Absent);
@@ -176,21 +173,22 @@ impl LocalWorkspace {
         };
         let like = model.as_ref().or(old.as_ref().map(|(file, _)| file));
         let attributes = like.map_or(AttributeSource::New { mode }, AttributeSource::CopyFrom);
-        let handle = directory.try_clone().map_err(|error| errors::error_at_path(put.path, &error))?;
+        let at = errors::at_path(put.path);
+        let handle = directory.try_clone().map_err(at)?;
         let staged = match &source {
             NewContent::InMemory(bytes) => directory.stage_file(ContentSource::Bytes(bytes), attributes),
             NewContent::InFile(file) => directory.stage_file(ContentSource::File(file), attributes),
         }
-        .map_err(|error| errors::error_at_path(put.path, &error))?;
+        .map_err(at)?;
         prepared.staged.push((handle, staged.name().clone()));
         if let (FileModeSource::Set(_), Some(_)) = (put.mode, &old) {
-            directory.set_mode(staged.name(), mode).map_err(|error| errors::error_at_path(put.path, &error))?;
+            directory.set_mode(staged.name(), mode).map_err(at)?;
         }
         if !staged.lost_attributes().is_empty() {
             let lost: Vec<_> = staged.lost_attributes().iter().map(|attribute| attribute.as_str()).collect();
             prepared.notices.push(format!("{}: some attributes could not be copied: [{}]", put.path, lost.join(", ")));
         }
-        let stamp = staged.fingerprint().map_err(|error| errors::error_at_path(put.path, &error))?;
+        let fingerprint = staged.fingerprint().map_err(at)?;
         let after = self.make_content_durable(put, source, &directory, &staged, prepared)?;
         let over = old.map(|(file, seen)| self.replaced_file(put.path, &file, &seen, prepared)).transpose()?;
         let before = over.as_ref().map_or(PathState::Absent, |(_, state)| state.clone());
@@ -202,7 +200,7 @@ impl LocalWorkspace {
                 directory: StoredPath(directory_path),
                 name: StoredPath(RelPath::root().join(staged.name()).map_err(Error::from)?),
                 id: StoredInodeId::from_staged(&staged),
-                modified_ns: to_stored_ns(stamp.modified_ns),
+                modified_ns: to_stored_ns(fingerprint.modified_ns),
             },
             over: over.map(|(replaced, _)| replaced),
             version: put.version.0,
@@ -214,51 +212,52 @@ impl LocalWorkspace {
         Ok(())
     }
 
-    /// Opens the file whose attributes are copied, if it is still the expected one.
+    /// Opens the file whose attributes are copied.
     fn open_attribute_source(&self, put: &FilePut<'_>) -> Result<Option<OpenFile>, CommitError> {
         let FileModeSource::CopyFrom(from, seen) = put.mode else { return Ok(None) };
-        let file = self.root.open_file(from).map_err(|error| self.changed_concurrently_or(from, &error))?;
-        if lookup::to_engine_fingerprint(&file.stat().fingerprint) != seen.identity {
-            return Err(CommitError::ExpectationFailed(from.clone()));
-        }
-        Ok(Some(file))
+        self.open_expected(from, seen).map(Some)
     }
 
-    /// Makes the new content recoverable after a crash: in the database, or in the staged file, synced now.
+    /// Opens a file that the plan reads. Fails if it has changed since the plan was made.
+    fn open_expected(&self, path: &RelPath, seen: &ObservedVersion) -> Result<OpenFile, CommitError> {
+        let file = self.open_current(path)?;
+        if to_engine_fingerprint(&file.stat().fingerprint) == seen.identity { Ok(file) } else { Err(changed(path)) }
+    }
+
+    /// Makes sure that the new content survives a crash. Small content goes into the database; for large content the
+    /// staged file is synced now.
     fn make_content_durable(
         &self,
         put: &FilePut<'_>,
         source: NewContent,
         directory: &DirectoryHandle,
-        staged: &stead_disk::StagedFile,
+        staged: &StagedFile,
         prepared: &mut PreparedPlan,
     ) -> Result<RetainedIn, CommitError> {
         if put.size <= INLINE_BYTES_MAX {
             let bytes = match source {
                 NewContent::InMemory(bytes) => bytes,
-                NewContent::InFile(file) => {
-                    file.read_all(INLINE_BYTES_MAX).map_err(|error| errors::error_at_path(put.path, &error))?
-                }
+                NewContent::InFile(file) => file.read_all(INLINE_BYTES_MAX).map_err(errors::at_path(put.path))?,
             };
             if Version::hash_bytes(&bytes) != *put.version {
-                return Err(CommitError::ExpectationFailed(put.path.clone()));
+                return Err(changed(put.path));
             }
             prepared.retained.push((*put.version, put.size, Some(bytes)));
             return Ok(RetainedIn::Database);
         }
         if let NewContent::InFile(_) = source {
-            // Another program may have changed the source during the copy: the staged bytes count.
-            let copy = directory.open_file(staged.name()).map_err(|error| errors::error_at_path(put.path, &error))?;
-            let (hash, _) = copy.hash().map_err(|error| errors::error_at_path(put.path, &error))?;
+            // Another program may have changed the source during the copy, so the hash of the copy is checked.
+            let copy = directory.open_file(staged.name()).map_err(errors::at_path(put.path))?;
+            let (hash, _) = copy.hash().map_err(errors::at_path(put.path))?;
             if hash != *put.version.0.as_bytes() {
-                return Err(CommitError::ExpectationFailed(put.path.clone()));
+                return Err(changed(put.path));
             }
         }
         if self.is_fully_durable() {
             let synced = staged.sync().and_then(|()| directory.sync());
             if let Err(error) = synced {
                 self.store.mark_read_only();
-                return Err(errors::error_at_path(put.path, &error).into());
+                return Err(errors::error_at_path(put.path, error).into());
             }
         }
         Ok(RetainedIn::File)
@@ -275,17 +274,11 @@ impl LocalWorkspace {
                 )
                 .into()),
             },
-            PlannedContent::CopyOf(from, seen) => {
-                let file = self.root.open_file(from).map_err(|error| self.changed_concurrently_or(from, &error))?;
-                if lookup::to_engine_fingerprint(&file.stat().fingerprint) != seen.identity {
-                    return Err(CommitError::ExpectationFailed(from.clone()));
-                }
-                Ok(NewContent::InFile(file))
-            }
+            PlannedContent::CopyOf(from, seen) => self.open_expected(from, seen).map(NewContent::InFile),
         }
     }
 
-    /// Describes the file to be replaced, and retains its bytes if they are small.
+    /// Describes the file to be replaced, and adds it to the versions to retain.
     fn replaced_file(
         &self,
         path: &RelPath,
@@ -295,9 +288,9 @@ impl LocalWorkspace {
     ) -> Result<(ReplacedFile, PathState), CommitError> {
         let stat = file.stat();
         let retained_in = if stat.size <= INLINE_BYTES_MAX {
-            let bytes = file.read_all(INLINE_BYTES_MAX).map_err(|error| errors::error_at_path(path, &error))?;
+            let bytes = file.read_all(INLINE_BYTES_MAX).map_err(errors::at_path(path))?;
             if Version::hash_bytes(&bytes) != seen.version {
-                return Err(CommitError::ExpectationFailed(path.clone()));
+                return Err(changed(path));
             }
             prepared.retained.push((seen.version, stat.size, Some(bytes)));
             RetainedIn::Database
@@ -306,9 +299,8 @@ impl LocalWorkspace {
             RetainedIn::File
         };
         if stat.hard_links > 1 {
-            prepared
-                .notices
-                .push(format!("{path} had {} hard links; the other links keep the old content", stat.hard_links));
+            let notice = format!("{path} had {} hard links; the other links keep the old content", stat.hard_links);
+            prepared.notices.push(notice);
         }
         let state = PathState::File { version: seen.version.0, size: stat.size, mode: stat.mode };
         let replaced = ReplacedFile {
@@ -332,20 +324,25 @@ impl LocalWorkspace {
         prepared: &mut PreparedPlan,
     ) -> Result<(), CommitError> {
         let stat = self.expect_tree(from, expect, tree, prepared)?;
-        let under = self.check_expectation(to, over, prepared)?;
+        let target = self.check_expectation(to, over, prepared)?;
         self.refuse_rename_across_mounts(from, to)?;
         self.sync_before_move(from)?;
         self.sync_before_move(to)?;
-        if let (CommitExpectation::File(seen), Some(_)) = (over, under) {
+        let mut step_over = None;
+        if let (CommitExpectation::File(seen), Some(_)) = (over, target) {
             let file = self.open_current(to)?;
             let (replaced, state) = self.replaced_file(to, &file, seen, prepared)?;
             push_change(prepared, to, ChangeKind::Remove, state, PathState::Absent);
-            prepared.steps.push(new_move_step(from, to, &stat, Some(replaced)));
-        } else {
-            prepared.steps.push(new_move_step(from, to, &stat, None));
+            step_over = Some(replaced);
         }
+        prepared.steps.push(FileStep::Move {
+            from: StoredPath(from.clone()),
+            to: StoredPath(to.clone()),
+            id: StoredInodeId::from_stat(&stat),
+            over: step_over,
+        });
         let state = self.path_state(from, &stat, expect, tree)?;
-        prepared.changes.push(stead_journal::RecordedChange {
+        prepared.changes.push(RecordedChange {
             path: from.to_string(),
             kind: ChangeKind::Rename,
             to: Some(to.to_string()),
@@ -357,14 +354,14 @@ impl LocalWorkspace {
         Ok(())
     }
 
-    /// Syncs a recent file before it is moved or moved over: recovery after a power cut would otherwise look for it at its
-    /// old path and create it again there as another file.
+    /// Syncs recent changes of a path before it is moved or replaced by a move. Otherwise recovery after a power cut
+    /// would look for the file at its old path and create it there a second time.
     fn sync_before_move(&self, path: &RelPath) -> Result<(), Error> {
         if !self.is_fully_durable() || !self.has_unsynced_changes(path)? {
             return Ok(());
         }
         self.mark_synced_entries()?;
-        // Another process owns the remaining entries, but their bytes must be on disk too.
+        // The remaining entries belong to another process, but their data must be on disk too.
         if self.has_unsynced_changes(path)? { self.sync_file_system() } else { Ok(()) }
     }
 
@@ -380,7 +377,7 @@ impl LocalWorkspace {
         let gone = || Error::new(ErrorKind::NotFound, format!("{id} is not in the trash"));
         let name = FileName::new(id.as_bytes()).map_err(|_| gone())?;
         let found = self.trash_directory.with(|trash| trash::find_item(trash, &name, id, tree));
-        let (stat, after) = found.map_err(|error| trash::moved_or_failed(path, &error))?.ok_or_else(gone)?;
+        let (stat, after) = found.map_err(|error| trash::moved_or_failed(path, error))?.ok_or_else(gone)?;
         prepared.steps.push(FileStep::Restore {
             path: StoredPath(path.clone()),
             id: StoredInodeId::from_stat(&stat),
@@ -404,7 +401,7 @@ impl LocalWorkspace {
                 PathState::File { version: seen.version.0, size: stat.size, mode: stat.mode }
             }
             (FileKind::Link, _) => {
-                let target = self.root.read_link(path).map_err(|error| self.changed_concurrently_or(path, &error))?;
+                let target = self.root.read_link(path).map_err(|error| changed_or_failed(path, error))?;
                 PathState::Link { target: String::from_utf8_lossy(&target).into_owned() }
             }
             (FileKind::File | FileKind::Directory | FileKind::Special, _) => {
@@ -421,47 +418,39 @@ impl LocalWorkspace {
         prepared: &PreparedPlan,
     ) -> Result<Option<DiskStat>, CommitError> {
         if prepared.overlay.covers(path) {
-            // An expectation at a path whose parents this plan creates or removes comes from another tree.
+            // The plan itself creates or removes the path, so no file that was seen before can be expected there.
             return match expect {
                 CommitExpectation::Absent => Ok(None),
-                CommitExpectation::File(_) | CommitExpectation::SameEntry(_) => {
-                    Err(CommitError::ExpectationFailed(path.clone()))
-                }
+                CommitExpectation::File(_) | CommitExpectation::SameEntry(_) => Err(changed(path)),
             };
         }
         let stat = self.stat_for_plan(path)?;
         match (expect, stat) {
             (CommitExpectation::Absent, None) => Ok(None),
             (CommitExpectation::File(seen), Some(stat))
-                if lookup::to_engine_fingerprint(&stat.fingerprint) == seen.identity =>
+                if to_engine_fingerprint(&stat.fingerprint) == seen.identity =>
             {
                 Ok(Some(stat))
             }
-            (CommitExpectation::File(_), Some(stat)) if stat.file_type != stead_disk::FileType::File => {
-                Err(CommitError::ExpectationFailed(path.clone()))
-            }
+            (CommitExpectation::File(_), Some(stat)) if stat.file_type != FileType::File => Err(changed(path)),
             (CommitExpectation::File(seen), Some(stat)) => {
                 let file = self.open_current(path)?;
-                let (hash, _) = file.hash().map_err(|error| errors::error_at_path(path, &error))?;
-                if hash == *seen.version.0.as_bytes() {
-                    Ok(Some(stat))
-                } else {
-                    Err(CommitError::ExpectationFailed(path.clone()))
-                }
+                let (hash, _) = file.hash().map_err(errors::at_path(path))?;
+                if hash == *seen.version.0.as_bytes() { Ok(Some(stat)) } else { Err(changed(path)) }
             }
-            (CommitExpectation::SameEntry(stamp), Some(stat))
-                if lookup::to_engine_fingerprint(&stat.fingerprint).device_and_inode == stamp.device_and_inode =>
+            (CommitExpectation::SameEntry(identity), Some(stat))
+                if to_engine_fingerprint(&stat.fingerprint).device_and_inode == identity.device_and_inode =>
             {
                 Ok(Some(stat))
             }
             (CommitExpectation::Absent, Some(_))
             | (CommitExpectation::File(_), None)
-            | (CommitExpectation::SameEntry(_), _) => Err(CommitError::ExpectationFailed(path.clone())),
+            | (CommitExpectation::SameEntry(_), _) => Err(changed(path)),
         }
     }
 
-    /// Checks that a path exists and has the planned type. A symlink or directory is only recognised by its inode, whose
-    /// number may have been reused.
+    /// Checks that a path exists and has the expected type. A symlink or directory is recognized only by its inode
+    /// number, which may have been reused for a file of another type.
     fn expect_tree(
         &self,
         path: &RelPath,
@@ -470,29 +459,20 @@ impl LocalWorkspace {
         prepared: &PreparedPlan,
     ) -> Result<DiskStat, CommitError> {
         match self.check_expectation(path, expect, prepared)? {
-            Some(stat) if lookup::to_engine_file_type(stat.file_type) == tree.kind => Ok(stat),
-            Some(_) | None => Err(CommitError::ExpectationFailed(path.clone())),
+            Some(stat) if to_engine_file_type(stat.file_type) == tree.kind => Ok(stat),
+            Some(_) | None => Err(changed(path)),
         }
     }
 
     fn stat_for_plan(&self, path: &RelPath) -> Result<Option<DiskStat>, CommitError> {
-        self.root.stat(path).map_err(|error| self.changed_concurrently_or(path, &error))
+        self.root.stat(path).map_err(|error| changed_or_failed(path, error))
     }
 
     fn open_current(&self, path: &RelPath) -> Result<OpenFile, CommitError> {
-        self.root.open_file(path).map_err(|error| self.changed_concurrently_or(path, &error))
+        self.root.open_file(path).map_err(|error| changed_or_failed(path, error))
     }
 
-    /// A path that vanished or became a symlink changed concurrently; other errors pass through.
-    fn changed_concurrently_or(&self, path: &RelPath, error: &stead_disk::DiskError) -> CommitError {
-        if matches!(error.kind, DiskErrorKind::ChangedConcurrently | DiskErrorKind::IsSymlink | DiskErrorKind::NotFound)
-        {
-            return CommitError::ExpectationFailed(path.clone());
-        }
-        CommitError::Failed(errors::error_at_path(path, error))
-    }
-
-    /// The nearest existing parent directory, where new content is staged.
+    /// Opens the nearest directory above a path that exists already. New content is staged there.
     fn nearest_existing_directory(
         &self,
         path: &RelPath,
@@ -506,11 +486,25 @@ impl LocalWorkspace {
             match self.root.open_directory(&candidate) {
                 Ok(directory) => return Ok((candidate, directory)),
                 Err(error) if error.kind == DiskErrorKind::NotFound => {}
-                Err(error) => return Err(self.changed_concurrently_or(&candidate, &error)),
+                Err(error) => return Err(changed_or_failed(&candidate, error)),
             }
         }
-        Err(CommitError::ExpectationFailed(path.clone()))
+        Err(changed(path))
     }
+}
+
+/// The error of a path that is not as the plan expects.
+fn changed(path: &RelPath) -> CommitError {
+    CommitError::ExpectationFailed(path.clone())
+}
+
+/// Converts a disk error. A path that vanished or became a symlink has changed since the plan was made.
+fn changed_or_failed(path: &RelPath, error: DiskError) -> CommitError {
+    let changed_kinds = [DiskErrorKind::ChangedConcurrently, DiskErrorKind::IsSymlink, DiskErrorKind::NotFound];
+    if changed_kinds.contains(&error.kind) {
+        return changed(path);
+    }
+    CommitError::Failed(errors::error_at_path(path, error))
 }
 
 struct FilePut<'a> {
@@ -527,18 +521,42 @@ enum NewContent {
     InFile(OpenFile),
 }
 
-fn new_move_step(from: &RelPath, to: &RelPath, stat: &DiskStat, over: Option<ReplacedFile>) -> FileStep {
-    FileStep::Move {
-        from: StoredPath(from.clone()),
-        to: StoredPath(to.clone()),
-        id: StoredInodeId::from_stat(stat),
-        over,
-    }
-}
-
 fn push_change(prepared: &mut PreparedPlan, path: &RelPath, kind: ChangeKind, before: PathState, after: PathState) {
-    prepared.changes.push(stead_journal::RecordedChange { path: path.to_string(), kind, to: None, before, after });
+    prepared.changes.push(RecordedChange { path: path.to_string(), kind, to: None, before, after });
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use stead_engine::{FinalSymlink, Workspace};
+
+    use super::*;
+    use crate::LocalWorkspaceOptions;
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the test changes the directory from outside")]
+    fn file_with_the_inode_number_of_a_planned_link_is_neither_removed_nor_moved() {
+        let directory = tempfile::tempdir().unwrap();
+        let files = directory.path().join("files");
+        std::fs::create_dir(&files).unwrap();
+        std::fs::write(files.join("leaf"), "text").unwrap();
+        let workspace =
+            LocalWorkspace::open(LocalWorkspaceOptions::new(files, directory.path().join("state"))).unwrap();
+        let path = |name: &str| RelPath::from_wire(name).unwrap();
+        let (from, node) = workspace.locate_and_stat(&path("leaf"), FinalSymlink::Keep).unwrap();
+        let expect = CommitExpectation::SameEntry(node.unwrap().identity);
+        let tree = TreeSummary { kind: FileKind::Link, files: 1, directories: 0, bytes: 4 };
+        let to_other = PlannedChange::Move {
+            from: from.clone(),
+            to: path("other"),
+            expectation: expect,
+            replaced: CommitExpectation::Absent,
+            tree,
+        };
+        let to_trash =
+            PlannedChange::Remove { path: from.clone(), expectation: expect, retain_until_ms: i64::MAX, tree };
+        for change in [to_other, to_trash] {
+            let prepared = prepare_plan(&workspace, &Plan::new(vec![change]));
+            assert!(matches!(prepared, Err(CommitError::ExpectationFailed(moved)) if moved == from));
+        }
+    }
+}

@@ -1,34 +1,39 @@
-//! Finishes the pending entries of dead processes. Done steps stay, whatever happened to their paths since; begun entries
-//! are finished. If another program's change blocks an entry, it is rolled back whole, its bytes are retained, and the
-//! journal records that. Idempotent: recovery itself may be killed at any point.
+//! Finishes the pending entries of dead processes. A step that was already done stays done, even if its path changed
+//! afterwards; the remaining steps are applied. If another program's change blocks an entry, the whole entry is rolled
+//! back, its new content is retained, and the journal records the rollback. Recovery can be killed at any point and run
+//! again.
+//!
+//! A power cut can lose some writes and keep later ones. Then later entries show whether a step was done
+//! ([`LaterEvidence`]). Only a later step that survived the power cut counts, and only for its own paths.
 
 use std::time::Instant;
 
 use rusqlite::params;
-use stead_engine::Error;
-use stead_journal::{Digest, EntryRelation};
+use stead_disk::DiskError;
+use stead_engine::{Error, Version};
+use stead_journal::{Digest, EntryDecision, EntryRelation};
 use stead_path::RelPath;
 
 use crate::{
+    commit::{delete_entry_effects, error_after_rollback},
     errors,
-    file_steps::FileStep,
-    group_commit::{TransactionBody, TransactionOutcome},
-    later_evidence::LaterEvidence,
+    file_steps::{FileStep, ReplacedFile, StoredInodeId},
     open::LocalWorkspace,
     path_locks,
     redo_steps::BootComparison,
     step_executor::{ApplyError, StepExecutor},
-    store::{self, SyncRequirement, lock_ignoring_poison, to_sql_integer},
+    store::{SyncRequirement, lock_ignoring_poison, to_sql_integer},
 };
 
-/// Work done by a recovery.
+/// The work that a recovery did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RecoveryReport {
-    /// Entries whose steps were checked.
+    /// The number of entries whose steps were checked.
     pub entries: u64,
-    /// Steps that were applied again.
+    /// The number of steps that were applied.
     pub redone_steps: u64,
-    /// Entries rolled back because another program had changed a path; its change stays.
+    /// The number of entries that were rolled back because another program had changed a path. That program's change
+    /// stays.
     pub conflicts: u64,
 }
 
@@ -43,23 +48,24 @@ impl UnfinishedEntry {
         self.steps.iter().flat_map(FileStep::paths).cloned().collect()
     }
 
-    /// The error of a step that could not be finished. Steps only touch workspace paths.
-    fn step_error(&self, error: &stead_disk::DiskError) -> Error {
+    /// Converts the error of a step. It names the first path of the entry, which is always a path of the workspace.
+    fn step_error(&self, error: DiskError) -> Error {
         let path = self.steps.iter().flat_map(FileStep::paths).next().cloned();
         errors::error_at_path(&path.unwrap_or_default(), error)
     }
 
-    /// Paths that only this entry could change, and directories it creates. Directories are shared: concurrent calls may
-    /// need the same one, and the first creates it. An entry that only creates directories shares none.
+    /// The paths that only this entry could change, and the directories that it creates. Created directories are
+    /// shared: concurrent calls may need the same directory, and the first call creates it. If an entry only creates
+    /// directories, all its paths count as its own.
     fn exclusive_and_shared_paths(&self) -> (Vec<RelPath>, Vec<RelPath>) {
-        let (made, own): (Vec<&FileStep>, Vec<&FileStep>) =
+        let (created, own): (Vec<&FileStep>, Vec<&FileStep>) =
             self.steps.iter().partition(|step| matches!(step, FileStep::MakeDirectory { .. }));
         let paths_of =
             |steps: Vec<&FileStep>| -> Vec<RelPath> { steps.into_iter().flat_map(FileStep::paths).cloned().collect() };
-        if own.is_empty() { (paths_of(made), Vec::new()) } else { (paths_of(own), paths_of(made)) }
+        if own.is_empty() { (paths_of(created), Vec::new()) } else { (paths_of(own), paths_of(created)) }
     }
 
-    /// Whether it touches one of these paths, their parents or their children.
+    /// Whether the entry concerns one of these paths, a directory above it, or a path below it.
     fn overlaps_any(&self, paths: &[RelPath]) -> bool {
         let near = |own_path: &RelPath| paths.iter().any(|path| overlaps(own_path, path));
         self.steps.iter().flat_map(FileStep::paths).any(near)
@@ -72,32 +78,31 @@ pub(crate) fn overlaps(a: &RelPath, b: &RelPath) -> bool {
 }
 
 impl LocalWorkspace {
-    /// Finishes entries of other processes whose paths are not locked.
+    /// Finishes the pending entries of other processes whose paths are not locked.
     pub(crate) fn recover_pending(&self) -> Result<RecoveryReport, Error> {
         let mut report = RecoveryReport::default();
-        let waiting = self.load_unfinished()?;
-        for (at, pending) in waiting.iter().enumerate() {
-            // A live process holds its paths until its steps are done.
-            let Some(_mine) = self.locks.try_lock(path_locks::path_slots(&pending.paths()))? else {
-                continue;
-            };
-            self.finish_entry(pending, &waiting[at + 1..], &mut report)?;
+        let unfinished = self.load_unfinished()?;
+        for (at, pending) in unfinished.iter().enumerate() {
+            // A live process keeps its paths locked until its steps are done.
+            if let Some(_guard) = self.locks.try_lock(path_locks::path_slots(&pending.paths()))? {
+                self.finish_entry(pending, &unfinished[at + 1..], &mut report)?;
+            }
         }
         Ok(report)
     }
 
-    /// Pending entries of dead processes that overlap these paths. The caller holds the locks.
+    /// The pending entries of dead processes that concern these paths. The caller has locked the paths.
     pub(crate) fn unfinished_near(&self, paths: &[RelPath]) -> Result<Vec<UnfinishedEntry>, Error> {
-        let mut waiting = self.load_unfinished()?;
-        waiting.retain(|pending| pending.overlaps_any(paths));
-        Ok(waiting)
+        let mut unfinished = self.load_unfinished()?;
+        unfinished.retain(|pending| pending.overlaps_any(paths));
+        Ok(unfinished)
     }
 
-    /// Finishes these entries, waiting for their locks until the deadline.
-    pub(crate) fn finish_entries(&self, waiting: &[UnfinishedEntry], deadline: Instant) -> Result<(), Error> {
-        for (at, pending) in waiting.iter().enumerate() {
-            let _mine = self.locks.lock(path_locks::path_slots(&pending.paths()), deadline)?;
-            self.finish_entry(pending, &waiting[at + 1..], &mut RecoveryReport::default())?;
+    /// Finishes these entries. Waits for their locks until the deadline.
+    pub(crate) fn finish_entries(&self, unfinished: &[UnfinishedEntry], deadline: Instant) -> Result<(), Error> {
+        for (at, pending) in unfinished.iter().enumerate() {
+            let _guard = self.locks.lock(path_locks::path_slots(&pending.paths()), deadline)?;
+            self.finish_entry(pending, &unfinished[at + 1..], &mut RecoveryReport::default())?;
         }
         Ok(())
     }
@@ -108,20 +113,19 @@ impl LocalWorkspace {
         later: &[UnfinishedEntry],
         report: &mut RecoveryReport,
     ) -> Result<(), Error> {
-        // Another process may have finished it before the locks were free.
+        // Another process may have finished the entry before this one got the locks.
         if !self.is_pending(pending.number)? {
             return Ok(());
         }
-        let read_retained =
-            |version: &Digest| self.load_retained_bytes(&stead_engine::Version(*version)).ok().flatten();
+        let read_retained = |version: &Digest| self.load_retained_bytes(&Version(*version)).ok().flatten();
         let executor = self.step_executor(&read_retained);
         let boot =
             if pending.boot_id == self.clock.now().boot_id { BootComparison::Same } else { BootComparison::Other };
         report.entries += 1;
-        if let Some(since) = self.later_evidence(pending, later, &executor, boot)? {
-            let resumed = executor.redo_steps(&pending.steps, boot, &since);
-            match resumed.map_err(|error| pending.step_error(&error))? {
-                Ok(replayed) => report.redone_steps += replayed,
+        if let Some(evidence) = self.later_evidence(pending, later, &executor, boot)? {
+            let redone = executor.redo_steps(&pending.steps, boot, &evidence);
+            match redone.map_err(|error| pending.step_error(error))? {
+                Ok(redone) => report.redone_steps += redone,
                 Err(blocked) => {
                     report.conflicts += 1;
                     return self.roll_back_for_foreign_change(pending, blocked.step_index, &executor);
@@ -134,8 +138,9 @@ impl LocalWorkspace {
         Ok(())
     }
 
-    /// Evidence of later changes about each step. Within one boot a later change proves all steps: a path is only changed
-    /// after its pending entry is finished.
+    /// Finds out what later entries prove about each step; `None` if they prove that all steps were done. Without a
+    /// reboot one later change of a path proves that, because a path is changed only after its pending entry is
+    /// finished.
     fn later_evidence<'a>(
         &self,
         pending: &UnfinishedEntry,
@@ -145,12 +150,12 @@ impl LocalWorkspace {
     ) -> Result<Option<Vec<LaterEvidence<'a>>>, Error> {
         if boot == BootComparison::Same {
             let (own, shared) = pending.exclusive_and_shared_paths();
-            let built_upon =
+            let is_done =
                 self.changed_after(pending.number, &own)? || self.directory_removed_after(pending.number, &shared)?;
-            return Ok((!built_upon).then(|| vec![LaterEvidence::Unknown; pending.steps.len()]));
+            return Ok((!is_done).then(|| vec![LaterEvidence::Unknown; pending.steps.len()]));
         }
         let later: Vec<&FileStep> = later.iter().flat_map(|other| &other.steps).collect();
-        let survived = |step: &FileStep| executor.has_survived(step).map_err(|error| pending.step_error(&error));
+        let survived = |step: &FileStep| executor.has_survived(step).map_err(|error| pending.step_error(error));
         pending
             .steps
             .iter()
@@ -159,8 +164,9 @@ impl LocalWorkspace {
             .map(Some)
     }
 
-    /// Rolls an entry back because another program's change is in the way: that change stays, the entry's bytes are
-    /// retained, and the journal records it. An unfinished entry was never acknowledged.
+    /// Rolls an entry back because another program's change blocks the step at index `at`. That change stays, the new
+    /// content of the entry is retained, and the journal records the rollback. No caller was told that the entry
+    /// succeeded.
     fn roll_back_for_foreign_change(
         &self,
         pending: &UnfinishedEntry,
@@ -168,7 +174,7 @@ impl LocalWorkspace {
         executor: &StepExecutor<'_>,
     ) -> Result<(), Error> {
         let (done, rest) = pending.steps.split_at(at);
-        executor.roll_back(done, rest.first()).map_err(|error| pending.step_error(&error))?;
+        executor.roll_back(done, rest.first()).map_err(|error| pending.step_error(error))?;
         self.record_amendment(pending.number, &pending.steps, "recover", &ApplyError::ForeignChange)?;
         executor.retain_staged(&pending.steps);
         executor.remove_staged(&pending.steps);
@@ -185,24 +191,21 @@ impl LocalWorkspace {
         error: &ApplyError,
     ) -> Result<(), Error> {
         let steps = steps.to_vec();
-        let mut draft =
-            self.pending_system_entry(operation, format!("{{\"entry\":{number}}}"), EntryRelation::Amends(number));
-        draft.entry.decision = stead_journal::EntryDecision::Failed;
-        draft.entry.reason = Some(crate::commit::error_after_rollback(error).kind.code().to_owned());
-        let work: TransactionBody = Box::new(move |transaction, tip| {
-            store::append_entry(transaction, tip, &mut draft)?;
-            crate::commit::delete_entry_effects(transaction, number, &steps)?;
-            Ok(TransactionOutcome::Recorded(draft.entry.number, tip.hash))
-        });
-        self.group_commit.submit(&self.store, self.durability, SyncRequirement::Now, work).map(|_| ())
+        let mut draft = self.pending_system_entry(operation, format!("{{\"entry\":{number}}}"));
+        draft.entry.relation = EntryRelation::Amends(number);
+        draft.entry.decision = EntryDecision::Failed;
+        draft.entry.reason = Some(error_after_rollback(error).kind.code().to_owned());
+        self.append_with_rows(draft, SyncRequirement::Now, move |transaction, _| {
+            delete_entry_effects(transaction, number, &steps)
+        })
     }
 
-    /// Pending entries of other processes, and those of this one that could be neither finished nor rolled back; oldest
-    /// first, without those verified as done.
+    /// Loads the pending entries of other processes, and those of this process that could be neither finished nor
+    /// rolled back. The oldest is first. Entries whose steps are known to be done are left out.
     fn load_unfinished(&self) -> Result<Vec<UnfinishedEntry>, Error> {
         let mut numbers: Vec<u64> = self.store.run_query(|connection| {
             connection
-                // Two ranges instead of an inequality: the index suffices, and this process's steps are skipped.
+                // Two ranges instead of `<>`, so that the index suffices and the rows of this process are not read.
                 .prepare_cached(
                     "SELECT number FROM pending INDEXED BY pending_processes WHERE process < ?1
                      UNION SELECT number FROM pending INDEXED BY pending_processes WHERE process > ?1",
@@ -218,7 +221,7 @@ impl LocalWorkspace {
         numbers.into_iter().filter_map(|number| self.load_pending(number).transpose()).collect()
     }
 
-    /// The pending steps of one entry, if any.
+    /// Loads the pending steps of one entry; `None` if it has none.
     fn load_pending(&self, number: u64) -> Result<Option<UnfinishedEntry>, Error> {
         let rows: Vec<(String, String)> = self.store.run_query(|connection| {
             connection
@@ -238,4 +241,101 @@ impl LocalWorkspace {
                 .exists(params![to_sql_integer(number)])
         })
     }
+}
+
+/// The outcome of a step, as far as later steps prove it. Determining it never changes a file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum LaterEvidence<'a> {
+    /// Later steps prove nothing.
+    Unknown,
+    /// A later step used the same path, so this step was done.
+    Superseded,
+    /// A later step put a file at the old path of this move, so the file at the old path must stay.
+    OldPathReused,
+    /// A later step replaced the moved file at its new path.
+    Replaced(&'a ReplacedFile),
+}
+
+impl<'a> LaterEvidence<'a> {
+    /// Determines what the later steps prove about `step`.
+    pub(crate) fn from_later_steps<E>(
+        step: &FileStep,
+        later: &[&'a FileStep],
+        has_survived: impl Fn(&FileStep) -> Result<bool, E>,
+    ) -> Result<Self, E> {
+        let mut is_superseded = false;
+        for other in later.iter().filter(|other| proves_outcome_of(other, step)) {
+            if !has_survived(other)? {
+                continue;
+            }
+            if reuses_old_path(other, step) {
+                return Ok(Self::OldPathReused);
+            }
+            is_superseded = true;
+        }
+        if !is_superseded {
+            return Ok(Self::Unknown);
+        }
+        // The replacing file may have been replaced too, so it need not have survived.
+        let replaced = later.iter().find_map(|other| file_replaced_by(other, step));
+        Ok(replaced.map_or(Self::Superseded, Self::Replaced))
+    }
+}
+
+/// Whether a later step, if it survived, proves the outcome of this one.
+fn proves_outcome_of(later: &FileStep, step: &FileStep) -> bool {
+    match later {
+        FileStep::Put { .. } | FileStep::Move { .. } | FileStep::Remove { .. } | FileStep::Restore { .. } => {}
+        // A missing directory proves only that the directories below it were created and removed.
+        FileStep::RemoveDirectory { path: gone, .. } => {
+            return matches!(step, FileStep::MakeDirectory { path, .. } if path.0.is_within(&gone.0));
+        }
+        FileStep::MakeDirectory { .. } | FileStep::MakeLink { .. } => return false,
+    }
+    match step {
+        // A file that was moved out of or into a directory does not prove that the directory's own name survived.
+        FileStep::MakeDirectory { path, .. } => removed_file(later).is_some_and(|(gone, _)| path.0.is_within(gone)),
+        FileStep::Put { path, .. } | FileStep::MakeLink { path, .. } => {
+            later.paths().iter().any(|later_path| path.0.is_within(later_path))
+        }
+        FileStep::Move { .. }
+        | FileStep::Remove { .. }
+        | FileStep::RemoveDirectory { .. }
+        | FileStep::Restore { .. } => {
+            let places = later.paths();
+            step.paths().iter().any(|later_path| places.iter().any(|other| overlaps(later_path, other)))
+        }
+    }
+}
+
+/// Whether a later step that survived proves that the file at the old path must stay. A file in a directory that never
+/// moved proves nothing, because it may have been there before.
+fn reuses_old_path(later: &FileStep, step: &FileStep) -> bool {
+    let Some((old, id)) = removed_file(step) else { return false };
+    match later {
+        FileStep::Put { path, .. } => path.0.is_within(old),
+        FileStep::Move { .. } | FileStep::Restore { .. } => placed_file(later) == Some((old, id)),
+        FileStep::MakeDirectory { .. }
+        | FileStep::MakeLink { .. }
+        | FileStep::Remove { .. }
+        | FileStep::RemoveDirectory { .. } => false,
+    }
+}
+
+/// The path from which a step takes an existing file, and the file.
+fn removed_file(step: &FileStep) -> Option<(&RelPath, StoredInodeId)> {
+    let (FileStep::Move { from: path, id, .. } | FileStep::Remove { path, id, .. }) = step else { return None };
+    Some((&path.0, *id))
+}
+
+/// The path to which a step moves an existing file, and the file.
+fn placed_file(step: &FileStep) -> Option<(&RelPath, StoredInodeId)> {
+    let (FileStep::Move { to: path, id, .. } | FileStep::Restore { path, id, .. }) = step else { return None };
+    Some((&path.0, *id))
+}
+
+/// The file that a later step replaced, if `step` had moved it there.
+fn file_replaced_by<'a>(later: &'a FileStep, step: &FileStep) -> Option<&'a ReplacedFile> {
+    let (FileStep::Put { path, over, .. } | FileStep::Move { to: path, over, .. }) = later else { return None };
+    over.as_ref().filter(|over| placed_file(step) == Some((&path.0, over.id)))
 }

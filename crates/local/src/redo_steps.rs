@@ -1,9 +1,9 @@
-//! Determines how far the steps of an entry were applied before its process died, and applies the rest. Idempotent: may
-//! itself be killed at any point.
+//! Determines which steps of an entry were applied before its process died, and applies the rest. It can be killed at
+//! any point and run again.
 //!
-//! Within one boot the directory is authoritative: a staged file under its temporary name was not placed; a missing one
-//! was, whatever happened to its path afterwards. After a power cut renames may be lost and small files torn, so the
-//! content decides.
+//! Without a reboot the names on disk are reliable: if a staged file still has its temporary name, its step was not
+//! done; otherwise it was done, even if its path changed afterwards. A power cut can lose renames and truncate small
+//! files, so after a reboot the content of the files decides.
 
 use stead_disk::{AttributeSource, ContentSource, DirectoryHandle, DiskError, DiskErrorKind, ExistingTarget};
 use stead_journal::Digest;
@@ -11,74 +11,78 @@ use stead_path::{FileName, RelPath};
 
 use crate::{
     file_steps::{FileStep, ReplacedFile, RetainedIn, StagedFileRef, StoredInodeId, to_stored_ns},
-    later_evidence::LaterEvidence,
-    step_executor::{ApplyError, StepExecutor, ensure_is_replaced_file, is_same_file, trash_name},
+    recovery::LaterEvidence,
+    step_executor::{
+        ApplyError, StepExecutor, ensure_is_replaced_file, ignore_foreign_change, is_same_file, trash_name,
+    },
 };
 
-/// Whether the machine has been running since the entry was recorded.
+/// Whether the machine was restarted after an entry was recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BootComparison {
+    /// It was not restarted.
     Same,
-    /// The machine was restarted after the entry was recorded.
+    /// It was restarted, perhaps by a power cut.
     Other,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StepProgress {
-    /// Its result is there.
+    /// The step was done.
     Done,
-    /// It was done, and the path was changed since.
+    /// The step was done, and its path has changed since.
     Superseded,
     NotDone,
 }
 
-/// A step blocked by another program's change.
+/// A step that another program's change blocks. The steps before it are done.
 pub(crate) struct BlockedStep {
-    /// The steps before it are done.
     pub(crate) step_index: usize,
 }
 
 impl StepExecutor<'_> {
-    /// Applies the remaining steps, given the later evidence about each. Returns how many were applied, or the blocked one.
+    /// Applies the steps that are not done. `evidence` is what later entries prove about each step. Returns how many
+    /// steps were applied, or the blocked step.
     pub(crate) fn redo_steps(
         &self,
         steps: &[FileStep],
         boot: BootComparison,
-        since: &[LaterEvidence<'_>],
+        evidence: &[LaterEvidence<'_>],
     ) -> Result<Result<u64, BlockedStep>, DiskError> {
-        let found = steps.iter().map(|step| self.step_progress(step, boot)).collect::<Result<Vec<_>, _>>()?;
-        let mut replayed = 0;
-        for (at, (step, since)) in steps.iter().zip(since).enumerate() {
-            // Steps are applied in order, so a done step proves the earlier ones; not after a power cut.
-            let passed = boot == BootComparison::Same
+        let progress = steps.iter().map(|step| self.step_progress(step, boot)).collect::<Result<Vec<_>, _>>()?;
+        let mut redone = 0;
+        for (at, (step, evidence)) in steps.iter().zip(evidence).enumerate() {
+            // Steps are applied in order, so a done step proves that the earlier ones are done. After a power cut it
+            // does not.
+            let is_passed = boot == BootComparison::Same
                 && !step.may_be_half_done()
-                && found[at..].iter().zip(&steps[at..]).any(proves_earlier_steps_done);
-            // A step applied just now may have changed the progress of this one.
-            let now = if replayed == 0 { found[at] } else { self.step_progress(step, boot)? };
+                && progress[at..].iter().zip(&steps[at..]).any(proves_earlier_steps_done);
+            // A step that was applied just now may have changed the progress of this one.
+            let now = if redone == 0 { progress[at] } else { self.step_progress(step, boot)? };
             if boot == BootComparison::Other {
-                replayed += zero_if_vanished(self.remove_old_name(step, since))?;
+                redone += ignore_foreign_change(self.remove_old_name(step, evidence))?;
             }
-            if now != StepProgress::NotDone || passed || !may_be_lost_in_power_cut(step, since) {
+            if now != StepProgress::NotDone || is_passed || !may_be_lost_in_power_cut(step, evidence) {
                 continue;
             }
-            match (self.redo_step(step, boot), since) {
-                (Ok(()), _) => replayed += 1,
+            match (self.redo_step(step, boot), evidence) {
+                (Ok(()), _) => redone += 1,
                 (Err(ApplyError::ForeignChange), LaterEvidence::Superseded) => {}
                 (Err(ApplyError::ForeignChange), _) => return Ok(Err(BlockedStep { step_index: at })),
                 (Err(ApplyError::Disk(error)), _) => return Err(error),
             }
         }
         for step in steps {
-            replayed += zero_if_vanished(self.rewrite_torn_file(step))?;
-            ignore_vanished(self.release_replaced(step))?;
+            redone += ignore_foreign_change(self.rewrite_torn_file(step))?;
+            ignore_foreign_change(self.release_replaced(step))?;
         }
-        Ok(Ok(replayed))
+        Ok(Ok(redone))
     }
 
-    /// A power cut may bring the old name of a moved file back: beside the new name, as the same file, or after the new
-    /// name was given to another file. In the second case it may hold the only copy of bytes to retain. A file written to
-    /// since is left alone.
-    fn remove_old_name(&self, step: &FileStep, since: &LaterEvidence<'_>) -> Result<u64, ApplyError> {
+    /// Removes the old name of a moved file, which a power cut may have brought back. The file then has both names, or
+    /// its new name already belongs to a different file. In the second case it may be the only copy of content that
+    /// must be retained. A file that was written to since is left alone. Returns the number of removed names.
+    fn remove_old_name(&self, step: &FileStep, evidence: &LaterEvidence<'_>) -> Result<u64, ApplyError> {
         let (old, new, id) = match step {
             FileStep::Move { from, to, id, .. } => (self.open_parent(&from.0)?, self.open_parent(&to.0)?, *id),
             FileStep::Remove { path, id, trash } => (self.open_parent(&path.0)?, self.open_in_trash(trash)?, *id),
@@ -89,12 +93,12 @@ impl StepExecutor<'_> {
             | FileStep::RemoveDirectory { .. } => return Ok(0),
         };
         let ((old, old_name), (new, new_name)) = (old, new);
-        if matches!(since, LaterEvidence::OldPathReused) || !is_same_file(&old, &old_name, id)? {
+        if matches!(evidence, LaterEvidence::OldPathReused) || !is_same_file(&old, &old_name, id)? {
             return Ok(0);
         }
         if is_same_file(&new, &new_name, id)? {
             old.remove_file(&old_name)?;
-        } else if let LaterEvidence::Replaced(replaced) = since {
+        } else if let LaterEvidence::Replaced(replaced) = evidence {
             ensure_is_replaced_file(&old, &old_name, replaced)?;
             self.release_replaced_file(&old, &old_name, replaced)?;
         } else {
@@ -107,8 +111,7 @@ impl StepExecutor<'_> {
         Ok((self.trash.try_clone()?, trash_name(trash)?))
     }
 
-    /// Determines the progress of a step.
-    pub(crate) fn step_progress(&self, step: &FileStep, boot: BootComparison) -> Result<StepProgress, DiskError> {
+    fn step_progress(&self, step: &FileStep, boot: BootComparison) -> Result<StepProgress, DiskError> {
         Ok(match step {
             FileStep::Put { path, staged, over, version, .. } => {
                 self.put_progress(&path.0, staged, over.as_ref(), version, boot)?
@@ -126,20 +129,21 @@ impl StepExecutor<'_> {
             }
             FileStep::RemoveDirectory { path, id, .. } => match self.id_at(&path.0)? {
                 None => StepProgress::Done,
-                Some(there) if there == *id => StepProgress::NotDone,
+                Some(found) if found == *id => StepProgress::NotDone,
                 Some(_) => StepProgress::Superseded,
             },
         })
     }
 
-    /// Whether a step was done and survived a power cut. Equal content is no proof: it may have been there before.
+    /// Whether a step was done and survived a power cut. Equal content does not prove it, because the file may have had
+    /// that content before.
     pub(crate) fn has_survived(&self, step: &FileStep) -> Result<bool, DiskError> {
         let FileStep::Put { path, staged, over, .. } = step else {
             return Ok(self.step_progress(step, BootComparison::Other)? == StepProgress::Done);
         };
-        let under = self.id_at(&staged_path(staged)?)?;
-        let swapped = under.is_some() && under == over.as_ref().map(|replaced| replaced.id);
-        Ok(swapped || (under != Some(staged.id) && self.id_at(&path.0)? == Some(staged.id)))
+        let temporary = self.id_at(&staged_path(staged)?)?;
+        let is_exchanged = temporary.is_some() && temporary == over.as_ref().map(|replaced| replaced.id);
+        Ok(is_exchanged || (temporary != Some(staged.id) && self.id_at(&path.0)? == Some(staged.id)))
     }
 
     fn put_progress(
@@ -150,14 +154,12 @@ impl StepExecutor<'_> {
         version: &Digest,
         boot: BootComparison,
     ) -> Result<StepProgress, DiskError> {
-        let under = self.id_at(&staged_path(staged)?)?;
-        if under == Some(staged.id) {
+        let temporary = self.id_at(&staged_path(staged)?)?;
+        if temporary == Some(staged.id) {
             return Ok(StepProgress::NotDone);
         }
-        if under.is_some() && under == over.map(|replaced| replaced.id) {
-            return Ok(StepProgress::Done);
-        }
-        if self.id_at(path)? == Some(staged.id) {
+        let is_exchanged = temporary.is_some() && temporary == over.map(|replaced| replaced.id);
+        if is_exchanged || self.id_at(path)? == Some(staged.id) {
             return Ok(StepProgress::Done);
         }
         if boot == BootComparison::Same {
@@ -168,7 +170,7 @@ impl StepExecutor<'_> {
         Ok(match current {
             PathContent::Version(found) if found == *version => StepProgress::Done,
             PathContent::Version(found) if Some(found) == before => StepProgress::NotDone,
-            // The power cut may have lost the old file with its name; the new one was acknowledged.
+            // The power cut may have lost the name of the old file. The new file was acknowledged, so it is put there.
             PathContent::Absent => StepProgress::NotDone,
             PathContent::Version(_) | PathContent::Other => StepProgress::Superseded,
         })
@@ -189,13 +191,14 @@ impl StepExecutor<'_> {
         }
     }
 
-    /// Puts the content in place from wherever it survived, replacing the expected bytes.
+    /// Puts the new content at its path, from the staged file or from the retained version. Replaces only the expected
+    /// content.
     fn redo_put(&self, put: &PendingPut<'_>, boot: BootComparison) -> Result<(), ApplyError> {
         let (parent, name) = self.open_parent(put.path)?;
         let over = match (self.content_at(put.path)?, put.replaced) {
             (PathContent::Absent, None) => None,
             (PathContent::Absent, Some(_)) if boot == BootComparison::Other => None,
-            // A rollback may have restored the replaced file with a new inode: the bytes count.
+            // A rollback may have restored the replaced content in a new inode, so the content is compared.
             (PathContent::Version(found), Some(replaced)) if found == replaced.version => {
                 let stat = parent.stat(&name)?.ok_or(ApplyError::ForeignChange)?;
                 let modified_ns = to_stored_ns(stat.modified_ns);
@@ -228,7 +231,7 @@ impl StepExecutor<'_> {
         }
     }
 
-    /// The staged file, if it exists and is complete.
+    /// Finds the staged file, if its content is complete. Deletes an incomplete one.
     fn find_intact_staged(&self, put: &PendingPut<'_>) -> Result<Option<(DirectoryHandle, FileName)>, ApplyError> {
         let (source, temporary) = self.open_staged_parent(put.staged)?;
         if !is_same_file(&source, &temporary, put.staged.id)? {
@@ -255,8 +258,8 @@ impl StepExecutor<'_> {
         Ok((parent.try_clone()?, staged.name().clone()))
     }
 
-    /// Rewrites a file that was renamed but not synced and may be torn after a power cut or a disk error, unless another
-    /// program has written to it since.
+    /// Rewrites a file whose content was lost by a power cut or a disk error after it was renamed into place, unless
+    /// another program has written to it since. Returns the number of rewritten files.
     fn rewrite_torn_file(&self, step: &FileStep) -> Result<u64, ApplyError> {
         let FileStep::Put { path, staged, version, .. } = step else { return Ok(0) };
         let (parent, name) = self.open_parent(&path.0)?;
@@ -274,16 +277,14 @@ impl StepExecutor<'_> {
         Ok(1)
     }
 
-    /// Retains staged bytes that cannot be put in place.
+    /// Retains the content of staged files that cannot be put at their paths. A staged file that cannot be retained
+    /// stays hidden under its temporary name.
     pub(crate) fn retain_staged(&self, steps: &[FileStep]) {
         for step in steps {
             let FileStep::Put { staged, version, after: RetainedIn::File, .. } = step else { continue };
             let Ok((source, temporary)) = self.open_staged_parent(staged) else { continue };
             if matches!(is_same_file(&source, &temporary, staged.id), Ok(true)) {
-                // Best effort: a failure leaves the hidden file in place.
-                match self.state.adopt_blob(&version.to_string(), &source, &temporary) {
-                    Ok(()) | Err(_) => {}
-                }
+                self.state.adopt_blob(&version.to_string(), &source, &temporary).unwrap_or_default();
             }
         }
     }
@@ -312,10 +313,10 @@ fn proves_earlier_steps_done((found, step): (&StepProgress, &FileStep)) -> bool 
     step.may_be_half_done() && *found != StepProgress::NotDone
 }
 
-/// Whether a step that is not done may have been lost in a power cut. A later change at its path normally disproves that;
-/// a file that left a directory and survived does not prove the directory's own rename.
-fn may_be_lost_in_power_cut(step: &FileStep, since: &LaterEvidence<'_>) -> bool {
-    match since {
+/// Whether a power cut may have lost a step that is not done. A later change of its path normally proves that the step
+/// was done before. It does not prove the rename of a directory, because a file may have left the directory before it.
+fn may_be_lost_in_power_cut(step: &FileStep, evidence: &LaterEvidence<'_>) -> bool {
+    match evidence {
         LaterEvidence::Unknown => true,
         LaterEvidence::Superseded => {
             matches!(step, FileStep::Move { .. } | FileStep::Remove { .. } | FileStep::Restore { .. })
@@ -331,21 +332,6 @@ fn rename_progress(old: Option<StoredInodeId>, new: Option<StoredInodeId>, id: S
         StepProgress::NotDone
     } else {
         StepProgress::Superseded
-    }
-}
-
-fn ignore_vanished(done: Result<(), ApplyError>) -> Result<(), DiskError> {
-    match done {
-        Ok(()) | Err(ApplyError::ForeignChange) => Ok(()),
-        Err(ApplyError::Disk(error)) => Err(error),
-    }
-}
-
-fn zero_if_vanished(count: Result<u64, ApplyError>) -> Result<u64, DiskError> {
-    match count {
-        Ok(count) => Ok(count),
-        Err(ApplyError::ForeignChange) => Ok(0),
-        Err(ApplyError::Disk(error)) => Err(error),
     }
 }
 

@@ -1,30 +1,30 @@
-//! Retained versions: small ones in the database, large ones as files. Limited in total and, under a quota, per
-//! principal: the oldest history of agents is dropped first, and every drop is recorded.
+//! Retained versions: the content of files before and after changes, for undo and diffs. Small versions are stored in
+//! the database, large ones as blob files. Their total size is limited, and a quota also limits it per principal. The
+//! oldest versions of agents are dropped first, and an entry records each drop.
 
 use std::sync::atomic::Ordering;
 
 use rusqlite::{OptionalExtension, Row, params};
 use stead_engine::{CallRecord, Error, ErrorKind, Principal, Version};
-use stead_journal::EntryRelation;
 
 use crate::{
     errors,
-    group_commit::{TransactionBody, TransactionOutcome},
     open::LocalWorkspace,
     store::{self, SyncRequirement, to_sql_integer},
 };
 
-/// Largest retained file that is read into memory.
+/// The largest blob file that is read into memory.
 const RETAINED_READ_BYTES_MAX: u64 = 64 << 20;
-/// Most versions dropped in one pruning round.
+/// The most versions that are dropped at once.
 const PRUNE_BATCH_ROWS: usize = 256;
-/// A principal's history is checked after growing by this fraction of its quota.
+/// The history of a principal is checked each time it has grown by the quota divided by this number.
 const HISTORY_QUOTA_SHARE: u64 = 16;
-/// Retained bytes of one principal, by name and minimum `agent`: versions that a user's history also needs are not an agent's.
+/// Selects the retained versions of one principal: `?1` is its name, `?2` the lowest `agent` flag. The flag is 0 for
+/// versions that the history of a user needs too; they do not count for an agent.
 const HISTORY_BYTES_SQL: &str =
     "FROM kept WHERE agent >= ?2 AND number IN (SELECT number FROM entries WHERE principal = ?1)";
 
-/// Version, size, and whether it is stored as a file.
+/// A version, its size, and whether it is stored as a blob file.
 type RetainedVersionRow = (Vec<u8>, i64, bool);
 
 fn retained_version_from_row(row: &Row<'_>) -> rusqlite::Result<RetainedVersionRow> {
@@ -52,22 +52,20 @@ impl LocalWorkspace {
             Some(Some(bytes)) => bytes,
             Some(None) => {
                 let read = self.state.read_blob(&version.to_string(), RETAINED_READ_BYTES_MAX);
-                match read.map_err(|error| errors::state_directory_error(&error))? {
+                match read.map_err(errors::state_directory_error)? {
                     None => return Ok(None),
                     Some(bytes) => bytes,
                 }
             }
         };
         if Version::hash_bytes(&bytes) != *version {
-            return Err(Error::new(
-                ErrorKind::CorruptHistory,
-                "a retained version does not match its hash; it was not used",
-            ));
+            let corrupt = format!("the retained content of version {version} does not match its hash");
+            return Err(Error::new(ErrorKind::CorruptHistory, corrupt));
         }
         Ok(Some(bytes))
     }
 
-    /// Drops the oldest versions while the total exceeds the limit, and records how much was dropped.
+    /// Drops the oldest versions if the total size exceeds the limit.
     pub(crate) fn prune(&self) -> Result<(), Error> {
         let excess = self.retained_bytes_total()?.saturating_sub(self.retained_bytes_max);
         if excess > 0 {
@@ -85,7 +83,7 @@ impl LocalWorkspace {
         self.prune_limited()
     }
 
-    /// Prunes every principal whose history has its own quota.
+    /// Drops the oldest versions of every principal that exceeds its quota.
     fn prune_limited(&self) -> Result<(), Error> {
         let policy = stead_engine::Workspace::active_policy(self)?.policy;
         if !policy.has_quota() {
@@ -105,7 +103,7 @@ impl LocalWorkspace {
         Ok(())
     }
 
-    /// Drops the oldest versions of one principal while they exceed the limit.
+    /// Drops the oldest versions of one principal until their size is within the limit.
     fn prune_history(&self, owner: &Principal, limit: u64) -> Result<(), Error> {
         loop {
             let excess = self.history_bytes_of(owner)?.saturating_sub(limit);
@@ -127,7 +125,7 @@ impl LocalWorkspace {
         }
     }
 
-    /// Retained bytes that a principal wrote or overwrote.
+    /// The size of the retained versions that a principal wrote or replaced.
     pub(crate) fn history_bytes_of(&self, owner: &Principal) -> Result<u64, Error> {
         self.store.run_query(|connection| {
             connection
@@ -137,22 +135,22 @@ impl LocalWorkspace {
         })
     }
 
-    /// Checks the history quota after a change, once enough was retained since the last check.
-    pub(crate) fn prune_if_over_quota(&self, record: &CallRecord<'_>, kept_bytes: u64) {
+    /// Checks the history quota after a change that retained `bytes`, if enough was retained since the last check.
+    pub(crate) fn prune_if_over_quota(&self, record: &CallRecord<'_>, bytes: u64) {
         let Some(limit) = record.quota.and_then(|quota| quota.history_bytes) else { return };
-        let lately = self.retained_since_prune.fetch_add(kept_bytes, Ordering::Relaxed).saturating_add(kept_bytes);
-        if lately < limit / HISTORY_QUOTA_SHARE {
+        let since_prune = self.retained_since_prune.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        if since_prune < limit / HISTORY_QUOTA_SHARE {
             return;
         }
         self.retained_since_prune.store(0, Ordering::Relaxed);
         // The maintenance thread retries after a failure.
-        match self.prune_to_limit(&record.caller.principal, limit) {
-            Ok(()) => {}
-            Err(_) => self.count_background_failure(),
+        if self.prune_to_limit(&record.caller.principal, limit).is_err() {
+            self.count_background_failure();
         }
     }
 
-    /// Pending versions cannot be dropped: if the total still exceeds twice the limit, they are synced and pruned too.
+    /// Versions of pending entries cannot be dropped. If the size then still exceeds twice the limit, the pending
+    /// entries are synced and their versions dropped too.
     fn prune_to_limit(&self, owner: &Principal, limit: u64) -> Result<(), Error> {
         self.prune_history(owner, limit)?;
         if self.history_bytes_of(owner)? <= limit.saturating_mul(2) {
@@ -162,7 +160,7 @@ impl LocalWorkspace {
         self.prune_history(owner, limit)
     }
 
-    /// Drops as many of these as needed and records how much. Returns the number dropped.
+    /// Drops versions until `excess` bytes are freed, and records how many. Returns their number.
     fn delete_oldest(&self, oldest: Vec<RetainedVersionRow>, excess: u64) -> Result<usize, Error> {
         let mut dropped = Vec::new();
         let mut bytes = 0;
@@ -177,20 +175,17 @@ impl LocalWorkspace {
             return Ok(0);
         }
         let count = dropped.len();
-        let arguments = format!("{{\"versions\":{},\"bytes\":{bytes}}}", dropped.len());
-        let mut draft = self.pending_system_entry("prune", arguments, EntryRelation::None);
+        let draft = self.pending_system_entry("prune", format!("{{\"versions\":{count},\"bytes\":{bytes}}}"));
         let files: Vec<Vec<u8>> =
             dropped.iter().filter(|(_, in_file)| *in_file).map(|(version, _)| version.clone()).collect();
-        let work: TransactionBody = Box::new(move |transaction, tip| {
-            store::append_entry(transaction, tip, &mut draft)?;
+        self.append_with_rows(draft, SyncRequirement::Later, move |transaction, _| {
             for (version, _) in &dropped {
                 transaction.execute("DELETE FROM kept WHERE version = ?1", params![version])?;
             }
-            Ok(TransactionOutcome::Recorded(draft.entry.number, tip.hash))
-        });
-        self.group_commit.submit(&self.store, self.durability, SyncRequirement::Later, work)?;
+            Ok(())
+        })?;
         for version in files.iter().filter_map(|bytes| store::digest_from_bytes(bytes)) {
-            self.state.remove_blob(&version.to_string()).map_err(|error| errors::state_directory_error(&error))?;
+            self.state.remove_blob(&version.to_string()).map_err(errors::state_directory_error)?;
         }
         Ok(count)
     }
@@ -203,7 +198,7 @@ impl LocalWorkspace {
         })
     }
 
-    /// The last entry that left this version at this path.
+    /// The last entry after which the file at this path had this version.
     pub(crate) fn last_entry_with_version(&self, path: &str, version: &Version) -> Result<Option<u64>, Error> {
         self.store.run_query(|connection| {
             connection
@@ -216,8 +211,8 @@ impl LocalWorkspace {
         })
     }
 
-    /// The entry that currently undoes this one.
-    pub(crate) fn undone_by(&self, number: u64) -> Result<Option<u64>, Error> {
+    /// The entry that undid this one, unless it was redone since.
+    pub(crate) fn entry_that_undid(&self, number: u64) -> Result<Option<u64>, Error> {
         self.store.run_query(|connection| {
             connection
                 .prepare_cached("SELECT by FROM undone WHERE number = ?1 AND redone IS NULL")?

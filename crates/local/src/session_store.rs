@@ -1,10 +1,7 @@
-//! Stored sessions and alerts, and the usage of the workspace. Each change is one transaction with the entry that
-//! records it.
+//! Stores sessions, alerts and review baselines, and reports usage. Each change is in the same transaction as the entry
+//! that records it.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex},
-};
+use std::collections::{HashMap, VecDeque};
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use stead_engine::{
@@ -12,14 +9,12 @@ use stead_engine::{
     ReviewBaseline, Session, SessionStore, SessionStoreReply, SessionStoreRequest, SessionTotals, SessionTotalsQuery,
     StorageUsage, UsageFreshness, WorkspaceUsage, limits,
 };
-use stead_journal::EntryRelation;
 use stead_path::RelPath;
 
 use crate::{
     errors,
-    group_commit::{TransactionBody, TransactionOutcome},
     open::LocalWorkspace,
-    store::{self, SyncRequirement, to_sql_integer},
+    store::{SyncRequirement, lock_ignoring_poison, to_sql_integer},
 };
 
 const SESSION_COLUMNS: &str = "SELECT id, principal, face, created_ms, ended_ms, first FROM sessions";
@@ -39,45 +34,28 @@ impl SessionStore for LocalWorkspace {
             protocol: record.caller.protocol,
             now_ms,
         };
-        let mut draft = self.pending_entry(record, Vec::new(), EntryRelation::None, 0);
-        let response = Arc::new(Mutex::new(None));
-        let (result, request) = (Arc::clone(&response), request.clone());
-        let work: TransactionBody = Box::new(move |transaction, tip| {
+        let (draft, request) = (self.pending_entry_without_changes(record), request.clone());
+        self.append_with_result(draft, SyncRequirement::Now, move |transaction, append| {
             delete_expired(transaction, now_ms)?;
-            if let Err(error) = check_session_command(transaction, &request, &caller)? {
-                return Ok(TransactionOutcome::Refused(error));
+            if let Err(error) = check_session_request(transaction, &request, &caller)? {
+                return Ok(Err(error));
             }
-            store::append_entry(transaction, tip, &mut draft)?;
-            *store::lock_ignoring_poison(&result) =
-                write_session_command(transaction, &request, &caller, draft.entry.number)?;
-            Ok(crate::commit::recorded_outcome(&draft, tip))
-        });
-        let outcome = self.group_commit.submit(&self.store, self.durability, SyncRequirement::Now, work)?;
-        let stored = store::lock_ignoring_poison(&response).take();
-        match (outcome, stored) {
-            (TransactionOutcome::Recorded(number, hash), Some(stored)) => {
-                self.announce_entry();
-                Ok((stored, CommitReceipt { entry: number, hash, trash_ids: Vec::new(), notices: Vec::new() }))
-            }
-            (TransactionOutcome::Refused(error), _) => Err(error),
-            (TransactionOutcome::Recorded(..) | TransactionOutcome::Replayed(_), _) => {
-                Err(Error::new(ErrorKind::AuditUnavailable, "the session was not recorded"))
-            }
-        }
+            let number = append()?;
+            write_session_request(transaction, &request, &caller, number).map(Ok)
+        })
     }
 
     fn session(&self, id: &str) -> Result<Option<Session>, Error> {
         self.store.run_query(|connection| load_session(connection, id))
     }
 
-    fn session_totals(&self, of: &SessionTotalsQuery<'_>) -> Result<SessionTotals, Error> {
+    fn session_totals(&self, query: &SessionTotalsQuery<'_>) -> Result<SessionTotals, Error> {
         self.flush_if_possible();
-        let principal = of.principal.to_string();
-        let key = (principal, of.session.to_owned(), of.from_entry);
-        let known = store::lock_ignoring_poison(&self.session_counts).cached_counts(&key);
-        let counted = self.store.run_query(|connection| update_counts(connection, of, known))?;
-        store::lock_ignoring_poison(&self.session_counts).insert_counts(key, counted);
-        Ok(counted.counts)
+        let key = (query.principal.to_string(), query.session.to_owned(), query.from_entry);
+        let cached = lock_ignoring_poison(&self.session_counts).cached_counts(&key);
+        let updated = self.store.run_query(|connection| update_counts(connection, query, cached))?;
+        lock_ignoring_poison(&self.session_counts).insert_counts(key, updated);
+        Ok(updated.counts)
     }
 
     fn review_baselines(&self, principal: &str, session: &str) -> Result<Vec<ReviewBaseline>, Error> {
@@ -110,9 +88,8 @@ impl SessionStore for LocalWorkspace {
     }
 
     fn storage_usage(&self) -> Result<StorageUsage, Error> {
-        let space =
-            self.root.disk_space().map_err(|error| errors::error_at_path(&stead_path::RelPath::root(), &error))?;
-        let (trash_items, trash_bytes, kept_bytes): (i64, i64, i64) = self.store.run_query(|connection| {
+        let space = self.root.disk_space().map_err(errors::at_path(&RelPath::root()))?;
+        let (trash_items, trash_bytes, history_bytes): (i64, i64, i64) = self.store.run_query(|connection| {
             connection
                 .prepare_cached(
                     "SELECT (SELECT COUNT(*) FROM trash WHERE state = 0),
@@ -126,13 +103,17 @@ impl SessionStore for LocalWorkspace {
             free_bytes: space.free_bytes,
             trash_items: trash_items.unsigned_abs(),
             trash_bytes: trash_bytes.unsigned_abs(),
-            history_bytes: kept_bytes.unsigned_abs(),
+            history_bytes: history_bytes.unsigned_abs(),
             history_bytes_max: self.retained_bytes_max,
         })
     }
 
-    fn principal_usage(&self, principal: &Principal, look: UsageFreshness) -> Result<Option<PrincipalUsage>, Error> {
-        self.usage_of(principal, look)
+    fn principal_usage(
+        &self,
+        principal: &Principal,
+        freshness: UsageFreshness,
+    ) -> Result<Option<PrincipalUsage>, Error> {
+        self.usage_of(principal, freshness)
     }
 
     fn usage_before_entry(&self, number: u64) -> Result<Option<WorkspaceUsage>, Error> {
@@ -144,17 +125,20 @@ impl SessionStore for LocalWorkspace {
     }
 }
 
-/// Call counts of a session up to an entry.
+/// The totals of a session, counted up to the entry `up_to_entry`.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct CachedSessionCounts {
     counts: SessionTotals,
     up_to_entry: u64,
 }
 
-/// Principal, session, first entry.
+/// The principal, the session, and the number of the first counted entry.
 type SessionCountsKey = (String, String, u64);
 
-/// Recent counts, so that a repeated query only reads new entries. The oldest is evicted first.
+const CACHED_COUNTS_MAX: usize = 256;
+
+/// The totals of recently queried sessions, so that a repeated query reads only new entries. The oldest is evicted
+/// first.
 #[derive(Default)]
 pub(crate) struct SessionCountsCache {
     cached: HashMap<SessionCountsKey, CachedSessionCounts>,
@@ -162,15 +146,15 @@ pub(crate) struct SessionCountsCache {
 }
 
 impl SessionCountsCache {
-    fn cached_counts(&self, of: &SessionCountsKey) -> CachedSessionCounts {
-        self.cached.get(of).copied().unwrap_or_default()
+    fn cached_counts(&self, key: &SessionCountsKey) -> CachedSessionCounts {
+        self.cached.get(key).copied().unwrap_or_default()
     }
 
-    fn insert_counts(&mut self, of: SessionCountsKey, counted: CachedSessionCounts) {
-        if self.cached.insert(of.clone(), counted).is_some() {
+    fn insert_counts(&mut self, key: SessionCountsKey, counts: CachedSessionCounts) {
+        if self.cached.insert(key.clone(), counts).is_some() {
             return;
         }
-        self.order.push_back(of);
+        self.order.push_back(key);
         if self.order.len() > CACHED_COUNTS_MAX
             && let Some(oldest) = self.order.pop_front()
         {
@@ -179,32 +163,29 @@ impl SessionCountsCache {
     }
 }
 
-const CACHED_COUNTS_MAX: usize = 256;
-
-/// Continues a count from its last entry.
+/// Adds the entries after `up_to_entry` to the counts.
 fn update_counts(
     connection: &Connection,
-    of: &SessionTotalsQuery<'_>,
-    known: CachedSessionCounts,
+    query: &SessionTotalsQuery<'_>,
+    mut cached: CachedSessionCounts,
 ) -> rusqlite::Result<CachedSessionCounts> {
-    let mut counted = known;
     let mut statement = connection.prepare_cached(
         "SELECT number, bytes, principal FROM entries WHERE number >= ?1 AND number > ?2 ORDER BY number",
     )?;
-    let mut rows = statement.query(params![to_sql_integer(of.from_entry), to_sql_integer(known.up_to_entry)])?;
-    let principal = of.principal.to_string();
+    let mut rows = statement.query(params![to_sql_integer(query.from_entry), to_sql_integer(cached.up_to_entry)])?;
+    let principal = query.principal.to_string();
     while let Some(row) = rows.next()? {
-        counted.up_to_entry = row.get::<_, i64>(0)?.unsigned_abs();
+        cached.up_to_entry = row.get::<_, i64>(0)?.unsigned_abs();
         if row.get_ref(2)?.as_str()? != principal {
             continue;
         }
         if let Ok(entry) = stead_journal::decode_entry(row.get_ref(1)?.as_blob()?)
-            && entry.caller.session == of.session
+            && entry.caller.session == query.session
         {
-            counted.counts.add_entry(&entry);
+            cached.counts.add_entry(&entry);
         }
     }
-    Ok(counted)
+    Ok(cached)
 }
 
 struct SessionCaller {
@@ -214,7 +195,7 @@ struct SessionCaller {
     now_ms: i64,
 }
 
-/// Deletes sessions and alerts that ended long ago.
+/// Deletes sessions that ended, and alerts that were answered, before the retention time.
 fn delete_expired(connection: &Connection, now_ms: i64) -> rusqlite::Result<()> {
     let before = now_ms.saturating_sub(limits::SESSION_RETENTION_MS);
     connection.prepare_cached("DELETE FROM sessions WHERE ended_ms < ?1")?.execute(params![before])?;
@@ -222,43 +203,43 @@ fn delete_expired(connection: &Connection, now_ms: i64) -> rusqlite::Result<()> 
     Ok(())
 }
 
-fn check_session_command(
+fn check_session_request(
     connection: &Connection,
     request: &SessionStoreRequest,
     caller: &SessionCaller,
 ) -> rusqlite::Result<Result<(), Error>> {
-    let open = |query: &str| -> rusqlite::Result<usize> {
+    let count_open = |query: &str| -> rusqlite::Result<usize> {
         let count: i64 = connection.prepare_cached(query)?.query_row(params![caller.principal], |row| row.get(0))?;
         Ok(usize::try_from(count).unwrap_or(usize::MAX))
     };
     Ok(match request {
         SessionStoreRequest::Begin => check_limit(
-            open("SELECT COUNT(*) FROM sessions WHERE principal = ?1 AND ended_ms IS NULL")?,
+            count_open("SELECT COUNT(*) FROM sessions WHERE principal = ?1 AND ended_ms IS NULL")?,
             limits::SESSIONS_OPEN_MAX,
             "you have too many open sessions",
         ),
         SessionStoreRequest::SendAlert { .. } => check_limit(
-            open("SELECT COUNT(*) FROM alerts WHERE sender = ?1 AND answered_ms IS NULL")?,
+            count_open("SELECT COUNT(*) FROM alerts WHERE sender = ?1 AND answered_ms IS NULL")?,
             limits::ALERTS_OPEN_MAX,
-            "too many of your alerts wait for an answer",
+            "you have too many unanswered alerts",
         ),
         SessionStoreRequest::AcceptChanges { .. } | SessionStoreRequest::BeginTurn => Ok(()),
-        SessionStoreRequest::End { session_id: session } => match load_session(connection, session)? {
-            Some(open) if open.ended_ms.is_none() => Ok(()),
-            Some(_) | None => Err(Error::new(ErrorKind::NothingToDo, "the session has ended already")),
+        SessionStoreRequest::End { session_id } => match load_session(connection, session_id)? {
+            Some(session) if session.ended_ms.is_none() => Ok(()),
+            Some(_) | None => Err(Error::new(ErrorKind::NothingToDo, "the session has already ended")),
         },
-        SessionStoreRequest::AnswerAlert { alert_id: alert, .. } => match load_alert(connection, alert)? {
-            Some(open) if open.response.is_none() => Ok(()),
-            Some(_) | None => Err(Error::new(ErrorKind::Exists, "the alert was answered already")),
+        SessionStoreRequest::AnswerAlert { alert_id, .. } => match load_alert(connection, alert_id)? {
+            Some(alert) if alert.response.is_none() => Ok(()),
+            Some(_) | None => Err(Error::new(ErrorKind::Exists, "the alert was already answered")),
         },
     })
 }
 
-fn check_limit(count: usize, most: usize, detail: &str) -> Result<(), Error> {
-    if count >= most { Err(Error::new(ErrorKind::TooMany, detail)) } else { Ok(()) }
+fn check_limit(count: usize, limit: usize, message: &str) -> Result<(), Error> {
+    if count >= limit { Err(Error::new(ErrorKind::TooMany, message)) } else { Ok(()) }
 }
 
-fn write_session_command(
+fn write_session_request(
     connection: &Connection,
     request: &SessionStoreRequest,
     caller: &SessionCaller,
@@ -297,10 +278,10 @@ fn write_session_command(
                 ])?;
             Ok(load_alert(connection, &id)?.map(SessionStoreReply::Alert))
         }
-        SessionStoreRequest::AcceptChanges { principal, session, baselines: stored } => {
+        SessionStoreRequest::AcceptChanges { principal, session, baselines } => {
             let mut statement =
                 connection.prepare_cached("INSERT OR REPLACE INTO reviewed VALUES (?1, ?2, ?3, ?4, ?5)")?;
-            for ReviewBaseline { path, text } in stored {
+            for ReviewBaseline { path, text } in baselines {
                 statement.execute(params![principal, session, path.to_string(), to_sql_integer(number), text])?;
             }
             Ok(Some(SessionStoreReply::RecordedOnly))

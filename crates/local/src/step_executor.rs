@@ -1,11 +1,15 @@
-//! Applies one recorded step to the directory, through the parent's handle and one name. A step that meets another
-//! program's change stops without touching it. A replaced file stays beside the new one until every step of the plan is
-//! done, so that the plan can be rolled back until then.
+//! Applies recorded steps to the workspace, and rolls them back if a later step fails. If a step finds another
+//! program's change, it stops and leaves that change alone. A replaced file stays under a temporary name until all
+//! steps of the plan are done; until then the plan can be rolled back.
+//!
+//! A rollback touches only files that the plan itself put there. Staged files get their temporary names back, so that
+//! an incomplete rollback can still be finished by applying the steps again.
 
 use stead_disk::{
-    ContentSource, DirectoryHandle, DiskError, DiskErrorKind, ExistingTarget, RootDirectory, StateDirectory, StateError,
+    AttributeSource, BlobSync, ContentSource, DirectoryHandle, DiskError, DiskErrorKind, ExistingTarget, FileType,
+    RootDirectory, StagedFile, StateDirectory, StateError,
 };
-use stead_path::{FileName, RelPath};
+use stead_path::{FileName, RelPath, TEMPORARY_PREFIX};
 
 use crate::file_steps::{FileStep, ReplacedFile, RetainedIn, StagedFileRef, StoredInodeId, to_stored_ns};
 
@@ -20,7 +24,7 @@ pub(crate) struct StepExecutor<'a> {
 /// Why a step was not applied.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ApplyError {
-    /// Another program's change is in the way; it was left alone.
+    /// Another program has changed the path. Its change was left alone.
     ForeignChange,
     Disk(DiskError),
 }
@@ -61,7 +65,7 @@ impl From<StateError> for ApplyError {
 }
 
 impl StepExecutor<'_> {
-    /// Applies one step, or leaves everything unchanged.
+    /// Applies one step. If it fails, it changes nothing.
     pub(crate) fn apply(&self, step: &FileStep) -> Result<(), ApplyError> {
         match step {
             FileStep::Put { path, staged, over, .. } => {
@@ -105,13 +109,14 @@ impl StepExecutor<'_> {
         }
     }
 
-    /// Retains or drops the replaced file. Afterwards a rollback can restore its bytes but not its inode.
+    /// Retains the replaced file as a blob, or deletes it if the database has its content. Afterwards a rollback can
+    /// restore the content but not the inode.
     pub(crate) fn release_replaced(&self, step: &FileStep) -> Result<(), ApplyError> {
         match step {
             FileStep::Put { staged, over: Some(replaced), .. } => {
                 let (source, temporary) = self.open_staged_parent(staged)?;
                 match (self.release_replaced_file(&source, &temporary, replaced), replaced.retained_in) {
-                    // The database has the bytes; a leftover under a temporary name is hidden and removed later.
+                    // The database has the content. The file under its temporary name is hidden and is deleted later.
                     (Err(_), RetainedIn::Database) => Ok(()),
                     (gone, RetainedIn::Database | RetainedIn::File) => gone,
                 }
@@ -130,7 +135,7 @@ impl StepExecutor<'_> {
         }
     }
 
-    /// Releases a replaced file if it is the one under this name.
+    /// Retains or deletes the replaced file, if it has this name.
     pub(crate) fn release_replaced_file(
         &self,
         source: &DirectoryHandle,
@@ -152,14 +157,14 @@ impl StepExecutor<'_> {
         let (parent, name) = self.open_parent(path)?;
         match parent.create_directory(&name, mode) {
             Err(error) if error.kind == DiskErrorKind::Exists => match parent.stat(&name)? {
-                Some(stat) if stat.file_type == stead_disk::FileType::Directory => Ok(()),
+                Some(stat) if stat.file_type == FileType::Directory => Ok(()),
                 Some(_) | None => Err(ApplyError::ForeignChange),
             },
-            made => Ok(made?),
+            created => Ok(created?),
         }
     }
 
-    /// Moves a staged file to its path. The replaced file is then under the temporary name.
+    /// Renames a staged file to its path. If it replaces a file, that file gets the temporary name.
     pub(crate) fn place_staged_file(
         &self,
         path: &RelPath,
@@ -179,7 +184,7 @@ impl StepExecutor<'_> {
             }
             exchanged => exchanged?,
         }
-        // Another program may have replaced or written the file meanwhile.
+        // Another program may have replaced or written the file before the exchange.
         let checked = ensure_is_replaced_file(source, temporary, replaced);
         self.verify_or_undo_rename(path, &parent, checked, || {
             source.rename(temporary, &parent, &name, ExistingTarget::Exchange)
@@ -215,7 +220,7 @@ impl StepExecutor<'_> {
         })
     }
 
-    /// For file systems without atomic exchange: retains the old bytes first, then renames over.
+    /// Replaces a file on a file system that cannot exchange two names: retains the old content first, then renames.
     fn replace_without_exchange(
         &self,
         (source, old_name): (&DirectoryHandle, &FileName),
@@ -225,25 +230,25 @@ impl StepExecutor<'_> {
         ensure_is_replaced_file(parent, name, replaced)?;
         if replaced.retained_in == RetainedIn::File {
             let old = parent.open_file(name)?;
-            self.state.put_blob(&replaced.version.to_string(), ContentSource::File(&old), stead_disk::BlobSync::Now)?;
+            self.state.put_blob(&replaced.version.to_string(), ContentSource::File(&old), BlobSync::Now)?;
         }
         Ok(source.rename(old_name, parent, name, ExistingTarget::Replace)?)
     }
 
-    /// The open parent directory of a path, and the name in it.
+    /// Opens the parent directory of a path. Returns it with the last name of the path.
     pub(crate) fn open_parent(&self, path: &RelPath) -> Result<(DirectoryHandle, FileName), ApplyError> {
         let (parent, name) = path.split().ok_or(ApplyError::ForeignChange)?;
         Ok((self.root.open_directory(&parent)?, name))
     }
 
-    /// The directory of a staged file, and its temporary name.
+    /// Opens the directory of a staged file. Returns it with the temporary name.
     pub(crate) fn open_staged_parent(&self, staged: &StagedFileRef) -> Result<(DirectoryHandle, FileName), ApplyError> {
         let (_, name) = staged.name.0.split().ok_or(ApplyError::ForeignChange)?;
         Ok((self.root.open_directory(&staged.directory.0)?, name))
     }
 
-    /// Checks after a rename that it moved the right file and that the directory is still inside the workspace. Otherwise
-    /// undoes the rename through the open handles.
+    /// Checks after a rename that it moved the right file (`checked`) and that the directory is still at its path.
+    /// Otherwise undoes the rename (`back`) through the open handles.
     fn verify_or_undo_rename(
         &self,
         path: &RelPath,
@@ -261,12 +266,12 @@ impl StepExecutor<'_> {
     }
 }
 
-/// Removes staged files from a directory that contains nothing else. Creating files in a directory and removing it both
-/// need its lock, so these files come from a dead process.
+/// Deletes staged files from a directory that contains nothing else. They come from a dead process, because staging a
+/// file in a directory and removing the directory both need its lock.
 fn remove_leftover_staged_files(directory: &DirectoryHandle) -> Result<(), DiskError> {
     let names = directory.list()?;
-    let is_staged = |name: &FileName| name.as_bytes().starts_with(stead_path::TEMPORARY_PREFIX.as_bytes());
-    if names.iter().all(|entry| is_staged(&entry.name) && entry.file_type == stead_disk::FileType::File) {
+    let is_staged = |name: &FileName| name.as_bytes().starts_with(TEMPORARY_PREFIX.as_bytes());
+    if names.iter().all(|entry| is_staged(&entry.name) && entry.file_type == FileType::File) {
         for entry in &names {
             directory.remove_file(&entry.name)?;
         }
@@ -282,24 +287,178 @@ fn ensure_same_file(parent: &DirectoryHandle, name: &FileName, id: StoredInodeId
     if is_same_file(parent, name, id)? { Ok(()) } else { Err(ApplyError::ForeignChange) }
 }
 
-/// Fails unless the name is the file to be replaced, unchanged.
+/// Fails unless the file with this name is the one to be replaced and is unchanged.
 pub(crate) fn ensure_is_replaced_file(
     source: &DirectoryHandle,
     name: &FileName,
     replaced: &ReplacedFile,
 ) -> Result<(), ApplyError> {
-    match source.stat(name)? {
-        Some(stat)
-            if StoredInodeId::from_stat(&stat) == replaced.id
-                && stat.size == replaced.size
-                && to_stored_ns(stat.modified_ns) == replaced.modified_ns =>
-        {
-            Ok(())
-        }
-        Some(_) | None => Err(ApplyError::ForeignChange),
-    }
+    let is_unchanged = source.stat(name)?.is_some_and(|stat| {
+        StoredInodeId::from_stat(&stat) == replaced.id
+            && stat.size == replaced.size
+            && to_stored_ns(stat.modified_ns) == replaced.modified_ns
+    });
+    if is_unchanged { Ok(()) } else { Err(ApplyError::ForeignChange) }
 }
 
 pub(crate) fn trash_name(id: &str) -> Result<FileName, ApplyError> {
     FileName::new(id.as_bytes()).map_err(|_| ApplyError::ForeignChange)
+}
+
+impl StepExecutor<'_> {
+    /// Undoes the failed step, which may be half done, then the applied steps in reverse order. A path that another
+    /// program has changed meanwhile is skipped.
+    pub(crate) fn roll_back(&self, done: &[FileStep], failed: Option<&FileStep>) -> Result<(), DiskError> {
+        let half_done = failed.filter(|step| step.may_be_half_done());
+        half_done.into_iter().chain(done.iter().rev()).try_for_each(|step| ignore_foreign_change(self.undo_step(step)))
+    }
+
+    /// Deletes staged files that still have their temporary names. A file that cannot be deleted is hidden and is
+    /// deleted later.
+    pub(crate) fn remove_staged(&self, steps: &[FileStep]) {
+        for step in steps {
+            let FileStep::Put { staged, .. } = step else { continue };
+            let Ok((directory, name)) = self.open_staged_parent(staged) else { continue };
+            // After an exchange the temporary name belongs to the replaced file.
+            if matches!(is_same_file(&directory, &name, staged.id), Ok(true)) {
+                directory.remove_file(&name).unwrap_or_default();
+            }
+        }
+    }
+
+    fn undo_step(&self, step: &FileStep) -> Result<(), ApplyError> {
+        match step {
+            FileStep::Put { path, staged, over, .. } => {
+                let (parent, name) = self.open_parent(&path.0)?;
+                if is_same_file(&parent, &name, staged.id)? {
+                    self.undo_put(&parent, &name, staged, over.as_ref())?;
+                }
+                Ok(())
+            }
+            FileStep::MakeDirectory { path, .. } => {
+                let (parent, name) = self.open_parent(&path.0)?;
+                match parent.remove_directory(&name) {
+                    // Another program uses the directory or has removed it.
+                    Err(error) if matches!(error.kind, DiskErrorKind::NotEmpty | DiskErrorKind::NotFound) => Ok(()),
+                    removed => Ok(removed?),
+                }
+            }
+            FileStep::MakeLink { path, target } => {
+                let (parent, name) = self.open_parent(&path.0)?;
+                let is_ours = parent.stat(&name)?.is_some_and(|stat| stat.file_type == FileType::Symlink)
+                    && parent.read_link(&name)? == *target;
+                if is_ours { Ok(parent.remove_file(&name)?) } else { Ok(()) }
+            }
+            FileStep::Move { from, to, id, over } => {
+                let (parent, name) = self.open_parent(&to.0)?;
+                let (back, old_name) = self.open_parent(&from.0)?;
+                if is_same_file(&parent, &name, *id)? {
+                    self.undo_move((&parent, &name), (&back, &old_name), over.as_ref())?;
+                }
+                Ok(())
+            }
+            FileStep::Remove { path, id, trash } => {
+                let (parent, name) = self.open_parent(&path.0)?;
+                let item = trash_name(trash)?;
+                if is_same_file(self.trash, &item, *id)? {
+                    self.trash.rename(&item, &parent, &name, ExistingTarget::Refuse)?;
+                }
+                Ok(())
+            }
+            FileStep::RemoveDirectory { path, mode, .. } => {
+                let (parent, name) = self.open_parent(&path.0)?;
+                parent.create_directory(&name, *mode)?;
+                Ok(parent.set_mode(&name, *mode)?)
+            }
+            FileStep::Restore { path, id, trash } => {
+                let (parent, name) = self.open_parent(&path.0)?;
+                if is_same_file(&parent, &name, *id)? {
+                    parent.rename(&name, self.trash, &trash_name(trash)?, ExistingTarget::Refuse)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn undo_put(
+        &self,
+        parent: &DirectoryHandle,
+        name: &FileName,
+        staged: &StagedFileRef,
+        over: Option<&ReplacedFile>,
+    ) -> Result<(), ApplyError> {
+        let (source, temporary) = self.open_staged_parent(staged)?;
+        let Some(replaced) = over else {
+            return Ok(parent.rename(name, &source, &temporary, ExistingTarget::Refuse)?);
+        };
+        if is_same_file(&source, &temporary, replaced.id)? {
+            return Ok(source.rename(&temporary, parent, name, ExistingTarget::Exchange)?);
+        }
+        // The replaced file was already released, so its content is restored in a new file.
+        let ours = parent.open_file(name)?;
+        let old = self.restage_replaced(parent, replaced, AttributeSource::CopyFrom(&ours))?;
+        match parent.rename(old.name(), parent, name, ExistingTarget::Exchange) {
+            Ok(()) => Ok(parent.rename(old.name(), &source, &temporary, ExistingTarget::Refuse)?),
+            Err(error) if error.kind == DiskErrorKind::Unsupported => {
+                parent.rename(name, &source, &temporary, ExistingTarget::Refuse)?;
+                Ok(parent.rename(old.name(), parent, name, ExistingTarget::Refuse)?)
+            }
+            Err(error) => {
+                old.discard(parent).unwrap_or_default();
+                Err(error.into())
+            }
+        }
+    }
+
+    fn undo_move(
+        &self,
+        (parent, name): (&DirectoryHandle, &FileName),
+        (back, old_name): (&DirectoryHandle, &FileName),
+        over: Option<&ReplacedFile>,
+    ) -> Result<(), ApplyError> {
+        let Some(replaced) = over else {
+            return Ok(parent.rename(name, back, old_name, ExistingTarget::Refuse)?);
+        };
+        if is_same_file(back, old_name, replaced.id)? {
+            return Ok(back.rename(old_name, parent, name, ExistingTarget::Exchange)?);
+        }
+        let old = self.restage_replaced(parent, replaced, AttributeSource::New { mode: replaced.mode })?;
+        parent.rename(name, back, old_name, ExistingTarget::Refuse)?;
+        Ok(parent.rename(old.name(), parent, name, ExistingTarget::Refuse)?)
+    }
+
+    /// Stages the content of a replaced file from its retained version.
+    fn restage_replaced(
+        &self,
+        parent: &DirectoryHandle,
+        replaced: &ReplacedFile,
+        attributes: AttributeSource<'_>,
+    ) -> Result<StagedFile, ApplyError> {
+        let lost = DiskError { kind: DiskErrorKind::Io, step: "retained version", errno: None };
+        match replaced.retained_in {
+            RetainedIn::File => {
+                let old = self.state.open_blob(&replaced.version.to_string())?.ok_or(ApplyError::Disk(lost))?;
+                Ok(parent.stage_file(ContentSource::File(&old), attributes)?)
+            }
+            RetainedIn::Database => {
+                let bytes = (self.read_retained)(&replaced.version).ok_or(ApplyError::Disk(lost))?;
+                Ok(parent.stage_file(ContentSource::Bytes(&bytes), attributes)?)
+            }
+        }
+    }
+
+    /// The inode at a path; `None` if the path does not exist or goes through a symlink.
+    pub(crate) fn id_at(&self, path: &RelPath) -> Result<Option<StoredInodeId>, DiskError> {
+        let stat = self.root.stat(path).map_err(ApplyError::from);
+        ignore_foreign_change(stat.map(|stat| stat.map(|stat| StoredInodeId::from_stat(&stat))))
+    }
+}
+
+/// Treats another program's change as a step that did nothing.
+pub(crate) fn ignore_foreign_change<T: Default>(result: Result<T, ApplyError>) -> Result<T, DiskError> {
+    match result {
+        Ok(value) => Ok(value),
+        Err(ApplyError::ForeignChange) => Ok(T::default()),
+        Err(ApplyError::Disk(error)) => Err(error),
+    }
 }

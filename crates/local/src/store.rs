@@ -1,7 +1,8 @@
-//! The SQLite database: connections and the tip of the chain. One connection writes, under a mutex; a few read.
+//! The SQLite database of a workspace: its connections, its tables, and the end of the journal's hash chain. One
+//! connection writes, under a mutex; up to `POOLED_READERS_MAX` others read.
 //!
-//! Promises: after a write error of unknown outcome the store stays read-only until the next open, because a retry could
-//! acknowledge lost data.
+//! Promises: if a commit fails and it is unknown whether its data is on disk, the store stays read-only until the next
+//! open. A retry could acknowledge lost data.
 
 use std::{
     path::PathBuf,
@@ -15,29 +16,29 @@ use std::{
 use rusqlite::{Connection, OptionalExtension, Transaction, config::DbConfig, params};
 use stead_disk::LockFile;
 use stead_engine::{Error, ErrorKind};
-use stead_journal::{Digest, JournalOrigin, MerkleFrontier, MerkleLeaf};
+use stead_journal::{Digest, JournalEntry, JournalOrigin, MerkleFrontier, MerkleLeaf, PathState, RecordedChange};
 
-use crate::{errors, options::Durability, schema};
+use crate::{errors, options::Durability};
 
-/// The end of the chain, as seen by a writing transaction.
+/// The end of the hash chain, as a writing transaction sees it.
 #[derive(Clone)]
 pub(crate) struct ChainTip {
     pub(crate) number: u64,
     pub(crate) hash: Digest,
     pub(crate) frontier: MerkleFrontier,
-    /// Time of the last entry of this transaction.
+    /// The time of the last entry that this transaction appended; zero if it appended none.
     pub(crate) time_ms: i64,
 }
 
 pub(crate) struct SqliteStore {
     file: PathBuf,
     pub(crate) writer: Mutex<Connection>,
-    /// The `synchronous` level last set on the writing connection; setting it again is not free.
+    /// The last `PRAGMA synchronous` of the writing connection. It is remembered because setting it again costs time.
     synchronous_level: Mutex<&'static str>,
     readers: Mutex<Vec<Connection>>,
     is_broken: AtomicBool,
-    /// Signalled after a transaction commits, for waiters in other processes. The database files change earlier, before
-    /// the commit, and cannot serve as the signal.
+    /// Written after every commit, to wake waiters in other processes. The database files cannot serve as that signal,
+    /// because they change before the commit.
     lock_file: LockFile,
     pub(crate) origin: JournalOrigin,
 }
@@ -45,25 +46,25 @@ pub(crate) struct SqliteStore {
 /// Whether a transaction must be on disk before it is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum SyncRequirement {
-    /// Reads and refusals: synced with the next change.
+    /// No: for reads and refusals, which are synced with the next change.
     Later,
     Now,
 }
 
 const POOLED_READERS_MAX: usize = 8;
 
-/// Locks a mutex whose holder may have panicked: the database, not the mutex, protects consistency.
+/// Locks a mutex even if a holder panicked. This is safe because transactions, not mutexes, keep the data consistent.
 pub(crate) fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl SqliteStore {
-    /// Opens or creates the database. `fresh_id` becomes the workspace id of a new one. The caller holds the lock of
+    /// Opens or creates the database. A new database gets `fresh_id` as its workspace id. The caller holds the lock of
     /// [`PathLocks::lock_database_open`](crate::path_locks::PathLocks::lock_database_open).
     pub(crate) fn open(file: PathBuf, lock_file: LockFile, fresh_id: &str) -> Result<Self, Error> {
         let writer = open_connection(&file)
-            .and_then(|writer| writer.execute_batch(schema::FILE_PRAGMAS).map(|()| writer))
-            .map_err(|error| errors::store_error(&error))?;
+            .and_then(|writer| writer.execute_batch(FILE_PRAGMAS).map(|()| writer))
+            .map_err(errors::store_error)?;
         let id = prepare_schema(&writer, fresh_id)?;
         let origin = JournalOrigin::new(&id)
             .map_err(|_| Error::new(ErrorKind::AuditUnavailable, "malformed workspace id in the database"))?;
@@ -82,9 +83,9 @@ impl SqliteStore {
         let pooled = lock_ignoring_poison(&self.readers).pop();
         let connection = match pooled {
             Some(connection) => connection,
-            None => open_connection(&self.file).map_err(|error| errors::store_error(&error))?,
+            None => open_connection(&self.file).map_err(errors::store_error)?,
         };
-        let found = query(&connection).map_err(|error| errors::store_error(&error));
+        let found = query(&connection).map_err(errors::store_error);
         let mut readers = lock_ignoring_poison(&self.readers);
         if readers.len() < POOLED_READERS_MAX {
             readers.push(connection);
@@ -92,12 +93,12 @@ impl SqliteStore {
         found
     }
 
-    /// Runs one transaction on the writing connection. An error from the body rolls it back.
+    /// Runs one transaction on the writing connection. An error from `body` rolls it back.
     pub(crate) fn run_transaction<T>(
         &self,
         sync: SyncRequirement,
         durability: Durability,
-        body: impl FnOnce(&Transaction<'_>) -> Result<T, Error>,
+        body: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, Error> {
         let mut writer = lock_ignoring_poison(&self.writer);
         self.ensure_writable()?;
@@ -107,28 +108,27 @@ impl SqliteStore {
         };
         let mut current_level = lock_ignoring_poison(&self.synchronous_level);
         if *current_level != level {
-            writer.execute_batch(level).map_err(|error| errors::store_error(&error))?;
+            writer.execute_batch(level).map_err(errors::store_error)?;
             *current_level = level;
         }
         drop(current_level);
-        let transaction = writer
-            .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
-            .map_err(|error| errors::store_error(&error))?;
-        let value = body(&transaction)?;
+        let transaction =
+            writer.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(errors::store_error)?;
+        let value = body(&transaction).map_err(errors::store_error)?;
         transaction.commit().map_err(|error| match error.sqlite_error_code() {
-            // The last page did not fit, or another process holds the lock: the transaction did not happen.
-            Some(rusqlite::ErrorCode::DiskFull | rusqlite::ErrorCode::DatabaseBusy) => errors::store_error(&error),
+            // The last page did not fit, or another process holds the lock: the transaction had no effect.
+            Some(rusqlite::ErrorCode::DiskFull | rusqlite::ErrorCode::DatabaseBusy) => errors::store_error(error),
             // A failed sync is final: the pages may be lost although a second sync would report success.
             _ => {
                 self.mark_read_only();
-                errors::commit_uncertain_error(&error)
+                errors::commit_uncertain_error(error)
             }
         })?;
         self.lock_file.notify_watchers();
         Ok(value)
     }
 
-    /// Fails after a write error of unknown outcome.
+    /// Fails if the workspace was made read-only after a failed sync.
     pub(crate) fn ensure_writable(&self) -> Result<(), Error> {
         if self.is_broken.load(Ordering::SeqCst) {
             return Err(Error::new(
@@ -148,47 +148,44 @@ impl SqliteStore {
 
 fn open_connection(file: &std::path::Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(file)?;
-    connection.busy_timeout(Duration::from_millis(schema::BUSY_TIMEOUT_MS))?;
-    connection.execute_batch(schema::CONNECTION_PRAGMAS)?;
-    // Query plans must not depend on bound values, or each new value recompiles the statement.
+    connection.busy_timeout(Duration::from_millis(BUSY_TIMEOUT_MS))?;
+    connection.execute_batch(CONNECTION_PRAGMAS)?;
+    // Without this setting SQLite would recompile a statement for new bound values.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
 }
 
-/// Creates missing tables and stores the workspace id of a new database.
+/// Creates missing tables, and returns the workspace id, which is `fresh_id` for a new database.
 fn prepare_schema(connection: &Connection, fresh_id: &str) -> Result<String, Error> {
-    let error = |error: rusqlite::Error| errors::store_error(&error);
-    let known = stored_format(connection);
-    match known {
-        Some(schema::FORMAT) if has_every_table(connection).map_err(error)? => {}
-        // Written before a later version added tables; existing rows stay.
-        Some(schema::FORMAT) => {
-            connection.execute_batch(&format!("BEGIN IMMEDIATE; {} COMMIT;", schema::TABLES)).map_err(error)?
-        }
-        Some(format) if !(schema::FORMAT_OLDEST..schema::FORMAT).contains(&format) => {
-            return Err(Error::new(ErrorKind::AuditUnavailable, "the state directory was written by a newer version"));
-        }
-        Some(_) | None => {
-            connection.execute_batch(&format!("BEGIN IMMEDIATE; {} COMMIT;", schema::TABLES)).map_err(error)?;
-            connection
-                .execute_batch(&format!(
-                    "INSERT INTO meta VALUES ('format', {0}) ON CONFLICT (name) DO UPDATE SET value = {0};",
-                    schema::FORMAT
-                ))
-                .map_err(error)?;
-        }
+    let format = stored_format(connection);
+    if format.is_some_and(|format| !(FORMAT_OLDEST..=FORMAT).contains(&format)) {
+        let newer = "the state directory was written by a newer version of stead";
+        return Err(Error::new(ErrorKind::AuditUnavailable, newer).with_next_step("update stead on this machine"));
     }
-    connection.execute("INSERT OR IGNORE INTO meta VALUES ('workspace', ?1)", params![fresh_id]).map_err(error)?;
-    connection.query_row("SELECT value FROM meta WHERE name = 'workspace'", [], |row| row.get(0)).map_err(error)
+    upgrade_schema(connection, format, fresh_id).map_err(errors::store_error)
 }
 
-/// Whether the database has all declared tables.
+fn upgrade_schema(connection: &Connection, format: Option<i64>, fresh_id: &str) -> rusqlite::Result<String> {
+    // A database of this format can lack tables that a later version with the same format added.
+    if format != Some(FORMAT) || !has_every_table(connection)? {
+        connection.execute_batch(&format!("BEGIN IMMEDIATE; {} COMMIT;", TABLES))?;
+    }
+    if format != Some(FORMAT) {
+        connection.execute_batch(&format!(
+            "INSERT INTO meta VALUES ('format', {0}) ON CONFLICT (name) DO UPDATE SET value = {0};",
+            FORMAT
+        ))?;
+    }
+    connection.execute("INSERT OR IGNORE INTO meta VALUES ('workspace', ?1)", params![fresh_id])?;
+    connection.query_row("SELECT value FROM meta WHERE name = 'workspace'", [], |row| row.get(0))
+}
+
 fn has_every_table(connection: &Connection) -> rusqlite::Result<bool> {
-    let there: i64 =
+    let existing: i64 =
         connection.query_row("SELECT COUNT(*) FROM sqlite_master WHERE type = 'table'", [], |row| row.get(0))?;
-    let declared = schema::TABLES.matches("CREATE TABLE").count();
-    Ok(usize::try_from(there).is_ok_and(|there| there >= declared))
+    let declared = TABLES.matches("CREATE TABLE").count();
+    Ok(usize::try_from(existing).is_ok_and(|existing| existing >= declared))
 }
 
 fn stored_format(connection: &Connection) -> Option<i64> {
@@ -196,7 +193,7 @@ fn stored_format(connection: &Connection) -> Option<i64> {
     connection.query_row("SELECT value FROM meta WHERE name = 'format'", [], |row| row.get(0)).ok()
 }
 
-/// Reads the end of the chain inside a transaction.
+/// Loads the end of the hash chain.
 pub(crate) fn load_tip(transaction: &Connection, origin: &JournalOrigin) -> rusqlite::Result<ChainTip> {
     let stored: Option<(u64, Vec<u8>, Vec<u8>)> = transaction
         .prepare_cached("SELECT value, (SELECT value FROM meta WHERE name = 'head_hash'), (SELECT value FROM meta WHERE name = 'frontier') FROM meta WHERE name = 'head'")?
@@ -227,7 +224,7 @@ pub(crate) fn store_tip(transaction: &Connection, tip: &ChainTip) -> rusqlite::R
     Ok(())
 }
 
-/// Appends one entry to the chain and assigns its number and hash.
+/// Appends an entry to the hash chain and assigns its number.
 pub(crate) fn append_entry(
     transaction: &Connection,
     tip: &mut ChainTip,
@@ -261,30 +258,24 @@ pub(crate) fn append_entry(
     Ok(())
 }
 
-/// An entry without a number, with the paths it is indexed by.
+/// A journal entry that has no number yet.
 pub(crate) struct PendingJournalEntry {
-    pub(crate) entry: stead_journal::JournalEntry,
+    pub(crate) entry: JournalEntry,
+    /// The paths by which the entry can be found, each with the version of the file there after the entry.
     pub(crate) touched: Vec<(String, Option<Digest>)>,
 }
 
-/// The paths of a change, each with the version left there if it is a single file.
-pub(crate) fn touched_paths(change: &stead_journal::RecordedChange) -> impl Iterator<Item = (String, Option<Digest>)> {
-    let left = match &change.after {
-        stead_journal::PathState::File { version, .. } => Some(*version),
-        stead_journal::PathState::Absent
-        | stead_journal::PathState::Directory { .. }
-        | stead_journal::PathState::Link { .. }
-        | stead_journal::PathState::Tree { .. }
-        | stead_journal::PathState::Unknown { .. } => None,
-    };
+/// The paths of a change, each with the version of the file there after the change, if it is a file.
+pub(crate) fn touched_paths(change: &RecordedChange) -> impl Iterator<Item = (String, Option<Digest>)> {
+    let version = if let PathState::File { version, .. } = &change.after { Some(*version) } else { None };
     let (first, second) = match &change.to {
-        Some(to) => ((change.path.clone(), None), Some((to.clone(), left))),
-        None => ((change.path.clone(), left), None),
+        Some(to) => ((change.path.clone(), None), Some((to.clone(), version))),
+        None => ((change.path.clone(), version), None),
     };
     std::iter::once(first).chain(second)
 }
 
-/// SQLite integers are signed.
+/// Converts to the integer type of SQLite, which is signed.
 pub(crate) fn to_sql_integer(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -292,3 +283,91 @@ pub(crate) fn to_sql_integer(number: u64) -> i64 {
 pub(crate) fn digest_from_bytes(bytes: &[u8]) -> Option<Digest> {
     <[u8; 32]>::try_from(bytes).ok().map(Digest)
 }
+
+/// The format of the database. A database with a higher number is rejected.
+pub(crate) const FORMAT: i64 = 3;
+/// The oldest format that can be upgraded. An upgrade creates the missing tables.
+pub(crate) const FORMAT_OLDEST: i64 = 1;
+
+/// The statements that create every missing table.
+pub(crate) const TABLES: &str = "
+CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS entries (
+    number INTEGER PRIMARY KEY, bytes BLOB NOT NULL, hash BLOB NOT NULL,
+    time_ms INTEGER NOT NULL, principal TEXT NOT NULL, operation TEXT NOT NULL, changed INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS touched (
+    path TEXT NOT NULL, number INTEGER NOT NULL, version BLOB, PRIMARY KEY (path, number)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS left_versions ON touched (path, version, number) WHERE version IS NOT NULL;
+CREATE INDEX IF NOT EXISTS changed_entries ON entries (number) WHERE changed = 1;
+CREATE TABLE IF NOT EXISTS pending (
+    number INTEGER NOT NULL, step INTEGER NOT NULL, process TEXT NOT NULL, boot TEXT NOT NULL,
+    intent TEXT NOT NULL, PRIMARY KEY (number, step)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS pending_processes ON pending (process);
+CREATE TABLE IF NOT EXISTS kept (
+    version BLOB PRIMARY KEY, size INTEGER NOT NULL, bytes BLOB, number INTEGER NOT NULL, agent INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS trash (
+    id TEXT PRIMARY KEY, owner TEXT NOT NULL, path TEXT NOT NULL, top INTEGER NOT NULL, files INTEGER NOT NULL,
+    directories INTEGER NOT NULL, size INTEGER NOT NULL, removed_ms INTEGER NOT NULL, keep_until_ms INTEGER NOT NULL,
+    number INTEGER NOT NULL, state INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS trash_of_owners ON trash (owner, state, size);
+CREATE TABLE IF NOT EXISTS holding (
+    one INTEGER PRIMARY KEY, bytes INTEGER NOT NULL, files INTEGER NOT NULL, number INTEGER NOT NULL,
+    counted_ms INTEGER NOT NULL, took_ms INTEGER NOT NULL, doubted INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS held (
+    number INTEGER PRIMARY KEY, bytes INTEGER NOT NULL, files INTEGER NOT NULL, more_bytes INTEGER NOT NULL,
+    more_files INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS keys (
+    principal TEXT NOT NULL, key TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (principal, key)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS undone (
+    number INTEGER NOT NULL, by INTEGER NOT NULL, redone INTEGER, PRIMARY KEY (number, by)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS leases (
+    path TEXT PRIMARY KEY, holder TEXT NOT NULL, fence INTEGER NOT NULL, ends_ms INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS lease_times (
+    path TEXT PRIMARY KEY, lasting_ms INTEGER NOT NULL, taken_uptime_ms INTEGER NOT NULL, boot TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS approvals (
+    id TEXT PRIMARY KEY, principal TEXT NOT NULL, session TEXT NOT NULL, operation TEXT NOT NULL, tool TEXT,
+    call BLOB NOT NULL, plan BLOB NOT NULL, shown TEXT NOT NULL, why TEXT NOT NULL, policy TEXT NOT NULL,
+    created_ms INTEGER NOT NULL, expires_ms INTEGER NOT NULL, created_uptime_ms INTEGER NOT NULL, boot TEXT NOT NULL,
+    state INTEGER NOT NULL, answered_by TEXT, reason TEXT, used INTEGER);
+CREATE INDEX IF NOT EXISTS approvals_of_calls ON approvals (principal, call);
+CREATE TABLE IF NOT EXISTS sessions (
+    id TEXT PRIMARY KEY, principal TEXT NOT NULL, face TEXT NOT NULL, created_ms INTEGER NOT NULL, ended_ms INTEGER,
+    first INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS alerts (
+    id TEXT PRIMARY KEY, number INTEGER NOT NULL, sender TEXT NOT NULL, session TEXT NOT NULL, severity TEXT NOT NULL,
+    message TEXT NOT NULL, time_ms INTEGER NOT NULL, answered_by TEXT, answer TEXT, answered_ms INTEGER) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS watches (
+    id TEXT PRIMARY KEY, owner TEXT NOT NULL, session TEXT NOT NULL, path TEXT NOT NULL, deep INTEGER NOT NULL,
+    happenings TEXT NOT NULL, glob TEXT, started INTEGER, stage INTEGER NOT NULL, created_ms INTEGER NOT NULL,
+    heard_ms INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS reviewed (
+    principal TEXT NOT NULL, session TEXT NOT NULL, path TEXT NOT NULL, number INTEGER NOT NULL, text BLOB,
+    PRIMARY KEY (principal, session, path));
+CREATE TABLE IF NOT EXISTS buffers (
+    id TEXT PRIMARY KEY, path TEXT NOT NULL, owner TEXT NOT NULL, session TEXT NOT NULL, process TEXT NOT NULL,
+    revision INTEGER NOT NULL, version BLOB NOT NULL, base BLOB, endings INTEGER NOT NULL,
+    held_revision INTEGER NOT NULL, changed_ms INTEGER NOT NULL, text BLOB NOT NULL, held BLOB NOT NULL,
+    moved_by INTEGER, before_path TEXT, before_version BLOB, before_base BLOB, before_text BLOB);
+CREATE TABLE IF NOT EXISTS bound_watches (id TEXT PRIMARY KEY, process TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS tokens (
+    id TEXT PRIMARY KEY, hash BLOB NOT NULL, principal TEXT NOT NULL, reach TEXT NOT NULL, label TEXT NOT NULL,
+    created_ms INTEGER NOT NULL, ends_ms INTEGER) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS tickets (
+    hash BLOB PRIMARY KEY, principal TEXT NOT NULL, session TEXT, created_ms INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS checkpoints (size INTEGER PRIMARY KEY, note TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS signers (from_entry INTEGER PRIMARY KEY, record TEXT NOT NULL);
+";
+
+/// The settings that SQLite stores in the database file.
+pub(crate) const FILE_PRAGMAS: &str = "PRAGMA journal_mode = WAL;";
+
+/// The settings that every connection needs again.
+pub(crate) const CONNECTION_PRAGMAS: &str = "
+PRAGMA wal_autocheckpoint = 2000;
+PRAGMA temp_store = MEMORY;
+PRAGMA cache_size = -8000;
+PRAGMA secure_delete = FAST;
+";
+
+/// How long a connection waits for a transaction of another process.
+pub(crate) const BUSY_TIMEOUT_MS: u64 = 10_000;

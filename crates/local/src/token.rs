@@ -1,27 +1,36 @@
-//! Access tokens for network clients: 256 random bits, returned once at creation and stored as a hash; bound to this
-//! workspace, a principal, grants and an expiry. Creation, rotation and revocation are journal entries.
+//! Access tokens of network clients, session tickets, and the random bytes that both are made of.
+//!
+//! A token is bound to this workspace, a principal, grants and an expiry. Its secret has 256 random bits, is returned
+//! once at creation, and is stored only as a hash. The creation, rotation and revocation of a token are journal
+//! entries.
+//!
+//! A session ticket connects a server process, which an agent starts, with the agent's session. The ticket is created
+//! before the session has an id, is given only to that server, and is bound once the agent has created the session. It
+//! grants no rights: it only decides in which session of its principal the calls are recorded.
 
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use stead_engine::{AccessMode, Error, ErrorKind, Grants, Principal};
-use stead_journal::EntryRelation;
 use stead_path::RelPath;
 
 use crate::{
+    approver::constant_time_eq,
     group_commit::{TransactionBody, TransactionOutcome},
     open::LocalWorkspace,
     store::{self, SyncRequirement},
 };
 
-/// Prefix of every token, for scanners of leaked secrets.
+/// The first characters of every token, by which scanners find leaked tokens.
 pub const TOKEN_PREFIX: &str = "stead_";
-/// Bytes of the public token id.
+/// The length of a token's public id.
 const ID_BYTES: usize = 8;
 const SECRET_BYTES: usize = 32;
-/// Limit of valid tokens per workspace.
+/// The most valid tokens of one workspace.
 const TOKENS_MAX: usize = 10_000;
 const LABEL_CHARS_MAX: usize = 100;
+/// How long a ticket is stored. A connection that presented its ticket in that time stays in its session.
+const TICKET_LIFETIME_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 pub(crate) const TOKEN_SELECT: &str = "SELECT id, hash, principal, reach, label, created_ms, ends_ms FROM tokens";
 
 /// A token to create.
@@ -29,9 +38,9 @@ pub(crate) const TOKEN_SELECT: &str = "SELECT id, hash, principal, reach, label,
 pub struct CreateTokenRequest {
     /// The principal that the token authenticates.
     pub principal: Principal,
-    /// What the token may access.
+    /// The paths and operations that the token permits.
     pub grants: Grants,
-    /// Expiry in unix milliseconds; `None` means never.
+    /// The expiry in unix milliseconds; `None` means never.
     pub expires_ms: Option<i64>,
     /// A description for people.
     pub label: String,
@@ -40,20 +49,19 @@ pub struct CreateTokenRequest {
 /// A stored token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccessTokenRecord {
-    /// The public id, no secret.
+    /// The public id, which is not secret.
     pub id: String,
     /// The principal that the token authenticates.
     pub principal: String,
     /// A description for people.
     pub label: String,
-    /// Creation time in unix milliseconds.
+    /// The creation time in unix milliseconds.
     pub created_ms: i64,
-    /// Expiry in unix milliseconds; revocation sets it.
+    /// The expiry in unix milliseconds. Revocation sets it to the current time.
     pub expires_ms: Option<i64>,
     stored_grants: StoredGrants,
 }
 
-/// Grants as they are stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct StoredGrants {
     read_only: bool,
@@ -67,7 +75,7 @@ impl AccessTokenRecord {
         self.stored_grants.read_only
     }
 
-    /// The readable and the writable subtrees.
+    /// The subtrees that the token can read, and those that it can write.
     pub fn readable_and_writable(&self) -> (&[String], &[String]) {
         (&self.stored_grants.readable, &self.stored_grants.writable)
     }
@@ -81,7 +89,7 @@ impl AccessTokenRecord {
         serde_json::to_string(&self.stored_grants).map_err(|error| Error::new(ErrorKind::Io, error.to_string()))
     }
 
-    /// The grants of the bearer.
+    /// The paths and operations that the token permits.
     pub fn grants(&self) -> Result<Grants, Error> {
         let broken = |_| Error::new(ErrorKind::AuditUnavailable, "malformed token in the store");
         let paths = |wires: &[String]| -> Result<Vec<RelPath>, Error> {
@@ -99,7 +107,7 @@ impl LocalWorkspace {
         self.insert_new_token(request, None)
     }
 
-    /// Creates a successor with the same grants. The old token expires after the overlap.
+    /// Creates a new token with the grants of an old one. The old token expires after `overlap_ms`.
     pub fn rotate_token(&self, id: &str, overlap_ms: i64) -> Result<(AccessTokenRecord, String), Error> {
         let old = self.load_token(id)?.ok_or_else(|| token_not_found(id))?;
         let now_ms = self.clock.now().wall_ms;
@@ -147,14 +155,14 @@ impl LocalWorkspace {
         Ok(token)
     }
 
-    /// The valid token with this text, if any.
+    /// Finds the valid token with this text.
     pub fn authenticate_token(&self, text: &str) -> Result<Option<AccessTokenRecord>, Error> {
         let (id, secret) = split_token(text);
         let found = self.load_token_with_hash(id)?;
-        // Compared even without a match, so that timing does not reveal which ids exist.
+        // Hashes are compared even for an unknown id, so that timing does not reveal which ids exist.
         let (stored_hash, token) = found.map_or(([0; 32], None), |(stored_hash, token)| (stored_hash, Some(token)));
-        let fits = crate::approver::constant_time_eq(&hash(secret), &stored_hash);
-        Ok(token.filter(|token| fits && !token.is_expired(self.clock.now().wall_ms)))
+        let matches = constant_time_eq(&hash(secret), &stored_hash);
+        Ok(token.filter(|token| matches && !token.is_expired(self.clock.now().wall_ms)))
     }
 
     /// Loads a token by id.
@@ -171,7 +179,7 @@ impl LocalWorkspace {
         })
     }
 
-    /// Stores a token, or its new expiry, with a journal entry that contains nothing of the secret.
+    /// Stores a new token, or the new expiry of a token without `hash`. The journal entry does not contain the secret.
     fn record_token_change(
         &self,
         operation: &str,
@@ -181,9 +189,9 @@ impl LocalWorkspace {
     ) -> Result<(), Error> {
         let arguments = journal_arguments(token, replaced.as_ref().map(|(old, _)| old.as_str()), None);
         let reach = token.grants_json()?;
-        let mut draft = self.pending_system_entry(operation, arguments, EntryRelation::None);
+        let mut draft = self.pending_system_entry(operation, arguments);
         let (token, now_ms) = (token.clone(), self.clock.now().wall_ms);
-        let work: TransactionBody = Box::new(move |transaction, tip| {
+        let body: TransactionBody = Box::new(move |transaction, tip| {
             let open: i64 = transaction.query_row(
                 "SELECT count(*) FROM tokens WHERE ends_ms IS NULL OR ends_ms > ?1",
                 params![now_ms],
@@ -204,26 +212,20 @@ impl LocalWorkspace {
                     params![old, ends_ms],
                 )?;
             }
-            Ok(TransactionOutcome::Recorded(draft.entry.number, tip.hash))
+            Ok(TransactionOutcome::Recorded(tip.number, tip.hash))
         });
-        match self.group_commit.submit(&self.store, self.durability, SyncRequirement::Now, work)? {
-            TransactionOutcome::Recorded(..) => Ok(()),
-            TransactionOutcome::Refused(error) => Err(error),
-            TransactionOutcome::Replayed(_) => {
-                Err(Error::new(ErrorKind::AuditUnavailable, "the token was not recorded"))
-            }
-        }
+        self.submit(SyncRequirement::Now, body)?.into_recorded().map(drop)
     }
 }
 
-/// Generates a token and its secret without storing them.
+/// Generates a token and its secret. Stores nothing.
 pub(crate) fn generate_token(request: &CreateTokenRequest, now_ms: i64) -> Result<(AccessTokenRecord, String), Error> {
     if request.label.chars().count() > LABEL_CHARS_MAX {
         let limit = format!("a label has at most {LABEL_CHARS_MAX} characters");
         return Err(Error::new(ErrorKind::TooLarge, limit));
     }
-    let id: [u8; ID_BYTES] = crate::random::random_bytes()?;
-    let secret: [u8; SECRET_BYTES] = crate::random::random_bytes()?;
+    let id: [u8; ID_BYTES] = random_bytes()?;
+    let secret: [u8; SECRET_BYTES] = random_bytes()?;
     let token = AccessTokenRecord {
         id: to_hex(&id),
         principal: request.principal.to_string(),
@@ -244,12 +246,12 @@ pub(crate) fn format_token(id: &str, secret: &str) -> String {
     format!("{TOKEN_PREFIX}{id}_{secret}")
 }
 
-/// Splits a token text into id and secret; both are empty if it is malformed, and match nothing.
+/// Splits a token text into id and secret. Both are empty if the text is malformed; an empty id matches no token.
 pub(crate) fn split_token(text: &str) -> (&str, &str) {
     text.strip_prefix(TOKEN_PREFIX).and_then(|rest| rest.split_once('_')).unwrap_or_default()
 }
 
-/// The journal arguments of a token, without its secret.
+/// The arguments of the journal entry about a token. They do not contain the secret.
 pub(crate) fn journal_arguments(token: &AccessTokenRecord, replaces: Option<&str>, workspace: Option<&str>) -> String {
     let mut arguments = serde_json::json!({
         "token": token.id, "principal": token.principal, "read_only": token.stored_grants.read_only,
@@ -262,13 +264,13 @@ pub(crate) fn journal_arguments(token: &AccessTokenRecord, replaces: Option<&str
     arguments.to_string()
 }
 
-/// Refuses another token at the limit.
-pub(crate) fn token_limit_error(open: i64) -> Option<Error> {
+/// Returns an error if there are as many valid tokens as allowed.
+pub(crate) fn token_limit_error(valid: i64) -> Option<Error> {
     let full = || {
-        Error::new(ErrorKind::TooMany, format!("there are {TOKENS_MAX} tokens already"))
+        Error::new(ErrorKind::TooMany, format!("the limit of {TOKENS_MAX} valid tokens is reached"))
             .with_next_step("revoke some with `stead token revoke`")
     };
-    (open >= TOKENS_MAX as i64).then(full)
+    (valid >= TOKENS_MAX as i64).then(full)
 }
 
 pub(crate) fn insert_token(
@@ -284,10 +286,9 @@ pub(crate) fn insert_token(
 }
 
 pub(crate) fn token_not_found(id: &str) -> Error {
-    Error::new(ErrorKind::NotFound, format!("no token {id}")).with_next_step("`stead token list` shows them")
+    Error::new(ErrorKind::NotFound, format!("no token {id}")).with_next_step("`stead token list` shows all tokens")
 }
 
-/// Reads a token and its hash.
 pub(crate) fn token_from_row(row: &Row<'_>) -> rusqlite::Result<([u8; 32], AccessTokenRecord)> {
     let reach: String = row.get(3)?;
     let broken = |error| rusqlite::Error::FromSqlConversionFailure(3, rusqlite::types::Type::Text, Box::new(error));
@@ -308,4 +309,65 @@ pub(crate) fn hash(secret: &str) -> [u8; 32] {
 
 fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Random bytes from the operating system.
+pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N], Error> {
+    let error = |error| Error::new(ErrorKind::Io, format!("the system returned no random bytes: {error}"));
+    stead_disk::random_bytes().map_err(error)
+}
+
+/// The prefix followed by 16 random hexadecimal digits.
+pub(crate) fn random_name(prefix: &str) -> Result<String, Error> {
+    let bytes: [u8; 8] = random_bytes()?;
+    Ok(format!("{prefix}{:016x}", u64::from_be_bytes(bytes)))
+}
+
+/// A stored session ticket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionTicketRecord {
+    /// The principal that the ticket was created for.
+    pub principal: String,
+    /// The session to which the ticket is bound; `None` if it is not bound yet.
+    pub session: Option<String>,
+}
+
+impl LocalWorkspace {
+    /// Creates a ticket that is not bound to a session yet. Its text is returned once and never stored.
+    pub fn create_session_ticket(&self, principal: &Principal) -> Result<String, Error> {
+        let ticket = to_hex(&random_bytes::<SECRET_BYTES>()?);
+        let (now_ms, principal) = (self.clock.now().wall_ms, principal.to_string());
+        self.write_rows(|connection| {
+            connection.execute("DELETE FROM tickets WHERE created_ms < ?1", params![now_ms - TICKET_LIFETIME_MS])?;
+            connection
+                .execute("INSERT INTO tickets VALUES (?1, ?2, NULL, ?3)", params![hash(&ticket), principal, now_ms])
+        })?;
+        Ok(ticket)
+    }
+
+    /// Binds a ticket to a session. A bound ticket cannot be bound to a different session.
+    pub fn bind_session_ticket(&self, ticket: &str, session: &str) -> Result<(), Error> {
+        let bound = self.write_rows(|connection| {
+            connection.execute(
+                "UPDATE tickets SET session = ?2 WHERE hash = ?1 AND (session IS NULL OR session = ?2)",
+                params![hash(ticket), session],
+            )
+        })?;
+        match bound {
+            0 => Err(Error::new(ErrorKind::NotFound, "no such session ticket, or it is bound to another session")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Loads a ticket; `None` if this workspace has no ticket with this text.
+    pub fn load_session_ticket(&self, ticket: &str) -> Result<Option<SessionTicketRecord>, Error> {
+        self.store.run_query(|connection| {
+            connection
+                .prepare_cached("SELECT principal, session FROM tickets WHERE hash = ?1")?
+                .query_row(params![hash(ticket)], |row| {
+                    Ok(SessionTicketRecord { principal: row.get(0)?, session: row.get(1)? })
+                })
+                .optional()
+        })
+    }
 }

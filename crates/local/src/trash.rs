@@ -1,28 +1,32 @@
-//! The trash: removed files, moved by rename, per principal, until they expire. Only the server empties it, and not while
-//! the clock is suspect.
+//! The trash holds removed files and directories until they expire. Only the server empties it, and not while the wall
+//! clock may be wrong.
+//!
+//! A path is removed, restored and moved by a single rename, which cannot cross a mount. A change that would have to
+//! cross one is refused before anything is recorded.
 
 use rusqlite::{Connection, OptionalExtension, Row as SqlRow, params};
-use stead_disk::{DirectoryHandle, DiskError, DiskErrorKind, DiskStat, StateError};
-use stead_engine::{CommitError, Error, FileKind, Principal, TrashItem, TreeSummary};
-use stead_journal::{EntryRelation, JournalEntry, PathState};
+use stead_disk::{DirectoryHandle, DiskError, DiskErrorKind, DiskStat, FileType, StateError};
+use stead_engine::{CommitError, Error, ErrorKind, FileKind, Principal, TrashItem, TreeSummary};
+use stead_journal::{Digest, JournalEntry, PathState};
 use stead_path::{FileName, RelPath};
 
 use crate::{
-    clock::ClockReading,
     errors,
-    group_commit::{TransactionBody, TransactionOutcome},
-    lookup,
     open::LocalWorkspace,
+    options::ClockReading,
     prepare::PendingTrashItem,
-    store::{self, SyncRequirement, to_sql_integer},
+    store::{SyncRequirement, to_sql_integer},
+    token::random_bytes,
+    workspace::to_engine_file_type,
 };
 
-/// A wall clock this far ahead of the uptime clock was set.
+/// If the wall clock gains this much on the uptime clock, somebody has set it.
 const CLOCK_JUMP_MS: i64 = 60 * 60 * 1000;
+/// The most expired items that are deleted at once.
 const EMPTY_BATCH: usize = 64;
 
 pub(crate) fn new_trash_id() -> Result<String, Error> {
-    let bytes: [u8; 10] = crate::random::random_bytes()?;
+    let bytes: [u8; 10] = random_bytes()?;
     Ok(bytes.iter().fold("t".to_owned(), |mut id, byte| {
         id.push_str(&format!("{byte:02x}"));
         id
@@ -82,7 +86,7 @@ impl LocalWorkspace {
         })
     }
 
-    /// Permanently deletes expired items. Returns how many.
+    /// Permanently deletes expired items. Returns how many were deleted.
     pub fn delete_expired_trash(&self) -> Result<u64, Error> {
         let now = self.clock.now();
         if self.clock_jumped(&now)? {
@@ -99,34 +103,29 @@ impl LocalWorkspace {
         self.delete_trash_items(&due)
     }
 
-    /// Permanently deletes these items.
+    /// Permanently deletes the items with these ids. Returns how many were deleted.
     pub fn delete_trash_items(&self, ids: &[String]) -> Result<u64, Error> {
         if ids.is_empty() {
             return Ok(0);
         }
-        let mut draft =
-            self.pending_system_entry("empty_trash", format!("{{\"items\":{}}}", ids.len()), EntryRelation::None);
-        let gone: Vec<String> = ids.to_vec();
-        let work: TransactionBody = Box::new(move |transaction, tip| {
-            store::append_entry(transaction, tip, &mut draft)?;
-            for id in &gone {
+        let draft = self.pending_system_entry("empty_trash", format!("{{\"items\":{}}}", ids.len()));
+        let deleted_ids = ids.to_vec();
+        self.append_with_rows(draft, SyncRequirement::Now, move |transaction, _| {
+            for id in &deleted_ids {
                 transaction.execute("UPDATE trash SET state = 2 WHERE id = ?1 AND state = 0", params![id])?;
             }
-            Ok(TransactionOutcome::Recorded(draft.entry.number, tip.hash))
-        });
-        self.group_commit.submit(&self.store, self.durability, SyncRequirement::Now, work)?;
-        let mut emptied = 0;
+            Ok(())
+        })?;
+        let mut deleted = 0;
         for id in ids {
             let name = FileName::new(id.as_bytes()).map_err(Error::from)?;
-            emptied += self
-                .trash_directory
-                .with(|trash| remove_item(trash, &name))
-                .map_err(|error| errors::state_directory_error(&error))?;
+            let removed = self.trash_directory.with(|trash| remove_item(trash, &name));
+            deleted += removed.map_err(errors::state_directory_error)?;
         }
-        Ok(emptied)
+        Ok(deleted)
     }
 
-    /// Stores the first clock reading after a boot, to detect later jumps.
+    /// Stores the first clock reading after a boot, with which later readings are compared.
     pub(crate) fn store_clock_reading(&self) -> Result<(), Error> {
         match self.stored_clock_reading()? {
             Some((_, _, boot)) if boot == self.clock.now().boot_id => Ok(()),
@@ -144,8 +143,8 @@ impl LocalWorkspace {
         })
     }
 
-    /// Whether the wall clock ran ahead of the uptime clock since the last stored reading, within one boot. Then nothing is
-    /// deleted until [`LocalWorkspace::accept_clock`].
+    /// Whether the wall clock has gained on the uptime clock since the last stored reading of this boot. In that case
+    /// nothing is deleted until [`LocalWorkspace::accept_clock`] is called.
     pub(crate) fn clock_jumped(&self, now: &ClockReading) -> Result<bool, Error> {
         let known = self.stored_clock_reading()?;
         let jumped = known.as_ref().is_some_and(|(wall_ms, uptime_ms, boot)| {
@@ -161,12 +160,41 @@ impl LocalWorkspace {
     pub fn accept_clock(&self) -> Result<(), Error> {
         let now = self.clock.now();
         let text = serde_json::json!([now.wall_ms, now.uptime_ms, now.boot_id]).to_string();
-        self.store.run_transaction(SyncRequirement::Later, self.durability, |transaction| {
-            transaction
-                .execute("INSERT OR REPLACE INTO meta VALUES ('clock', ?1)", params![text])
-                .map_err(|error| errors::store_error(&error))
+        self.write_rows(|connection| {
+            connection.execute("INSERT OR REPLACE INTO meta VALUES ('clock', ?1)", params![text])
         })?;
         Ok(())
+    }
+
+    /// Refuses a move that a single rename cannot do.
+    pub(crate) fn refuse_rename_across_mounts(&self, from: &RelPath, to: &RelPath) -> Result<(), Error> {
+        if self.allowed_mounts.is_empty() || self.nearest_directory(from)?.shares_mount(&self.nearest_directory(to)?) {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::CrossMount, format!("{from} and {to} are on different file systems"))
+            .with_next_step("copy it, then remove the original"))
+    }
+
+    /// Refuses a removal or a restore that a single rename cannot do.
+    pub(crate) fn refuse_other_mount_than_trash(&self, path: &RelPath) -> Result<(), Error> {
+        // The trash can be on another mount even without allowed mounts, if the workspace is read-only.
+        if self.nearest_directory(path)?.shares_mount(self.trash_directory.as_directory()) {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::CrossMount, format!("{path} is not on the file system of the trash"))
+            .with_next_step("ask a person to do this"))
+    }
+
+    /// Opens the nearest existing directory above a path.
+    fn nearest_directory(&self, path: &RelPath) -> Result<DirectoryHandle, Error> {
+        let above: Vec<RelPath> = path.ancestors().collect();
+        for directory in above.iter().rev() {
+            match self.root.open_directory(directory) {
+                Err(error) if error.kind == DiskErrorKind::NotFound => {}
+                opened => return opened.map_err(errors::at_path(directory)),
+            }
+        }
+        self.root.open_directory(&RelPath::root()).map_err(errors::at_path(path))
     }
 }
 
@@ -189,8 +217,8 @@ fn trash_item_from_row(row: &SqlRow<'_>) -> rusqlite::Result<TrashItem> {
     })
 }
 
-/// The type of a trash item and its state once restored. The type is read from the item itself: the row may describe
-/// another file.
+/// Looks at an item in the trash. Returns its stat and the state that its path has after a restore. The type is read
+/// from the item itself, because the database row may describe a different file.
 pub(crate) fn find_item(
     trash: &DirectoryHandle,
     name: &FileName,
@@ -198,10 +226,10 @@ pub(crate) fn find_item(
     tree: &TreeSummary,
 ) -> Result<Option<(DiskStat, PathState)>, DiskError> {
     let Some(stat) = trash.stat(name)? else { return Ok(None) };
-    let after = match lookup::to_engine_file_type(stat.file_type) {
+    let after = match to_engine_file_type(stat.file_type) {
         FileKind::File => {
             let (hash, size) = trash.open_file(name)?.hash()?;
-            PathState::File { version: stead_journal::Digest(hash), size, mode: stat.mode }
+            PathState::File { version: Digest(hash), size, mode: stat.mode }
         }
         FileKind::Link => PathState::Link { target: String::from_utf8_lossy(&trash.read_link(name)?).into_owned() },
         FileKind::Directory | FileKind::Special => {
@@ -211,46 +239,33 @@ pub(crate) fn find_item(
     Ok(Some((stat, after)))
 }
 
-/// An item that left the trash meanwhile was restored or deleted concurrently.
-pub(crate) fn moved_or_failed(path: &RelPath, error: &StateError) -> CommitError {
-    match error.kind() {
-        DiskErrorKind::NotFound
-        | DiskErrorKind::ChangedConcurrently
-        | DiskErrorKind::IsSymlink
-        | DiskErrorKind::IsDirectory
-        | DiskErrorKind::NotRegularFile => CommitError::ExpectationFailed(path.clone()),
-        DiskErrorKind::Exists
-        | DiskErrorKind::NotDirectory
-        | DiskErrorKind::SymlinkLoop
-        | DiskErrorKind::OutsideRoot
-        | DiskErrorKind::CrossesMount
-        | DiskErrorKind::Hidden
-        | DiskErrorKind::NotEmpty
-        | DiskErrorKind::Busy
-        | DiskErrorKind::NoSpace
-        | DiskErrorKind::QuotaExceeded
-        | DiskErrorKind::ReadOnly
-        | DiskErrorKind::PermissionDenied
-        | DiskErrorKind::NameTooLong
-        | DiskErrorKind::TooManyOpenFiles
-        | DiskErrorKind::TooLarge
-        | DiskErrorKind::Unsupported
-        | DiskErrorKind::Io => CommitError::Failed(errors::state_directory_error(error)),
+/// Converts an error of [`find_item`]. An item that vanished meanwhile was restored or deleted by another call.
+pub(crate) fn moved_or_failed(path: &RelPath, error: StateError) -> CommitError {
+    let vanished = [
+        DiskErrorKind::NotFound,
+        DiskErrorKind::ChangedConcurrently,
+        DiskErrorKind::IsSymlink,
+        DiskErrorKind::IsDirectory,
+        DiskErrorKind::NotRegularFile,
+    ];
+    if vanished.contains(&error.kind()) {
+        return CommitError::ExpectationFailed(path.clone());
     }
+    CommitError::Failed(errors::state_directory_error(error))
 }
 
-/// Permanently removes an item. Returns the number removed: one or none.
+/// Permanently deletes an item. Returns 1 if it existed, otherwise 0.
 fn remove_item(trash: &DirectoryHandle, name: &FileName) -> Result<u64, DiskError> {
     match trash.stat(name)? {
         None => return Ok(0),
-        Some(stat) if stat.file_type == stead_disk::FileType::Directory => drop(trash.remove_tree(name)?),
+        Some(stat) if stat.file_type == FileType::Directory => drop(trash.remove_tree(name)?),
         Some(_) => trash.remove_file(name)?,
     }
     Ok(1)
 }
 
-fn file_type_number(top: FileKind) -> i64 {
-    match top {
+fn file_type_number(kind: FileKind) -> i64 {
+    match kind {
         FileKind::File => 0,
         FileKind::Directory => 1,
         FileKind::Link => 2,

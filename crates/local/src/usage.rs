@@ -1,8 +1,9 @@
-//! Usage of the workspace: bytes and files. Counted once by a walk while no call changes anything, then updated in the
-//! transaction of every change, and recounted after changes that bypass it.
+//! Counts the bytes and files of the workspace, for quotas. A walk counts them once, while no call changes anything;
+//! then the transaction of every change updates the count. After changes that did not update it, the walk is repeated.
 //!
 //! Promises: concurrent threads and processes together never exceed a quota; without a quota nothing is counted or
-//! written. External changes are found by the next count: before a refusal, and every few minutes.
+//! written. Changes by other programs are included by the next walk, which happens before a call is refused and every
+//! few minutes.
 
 use std::time::{Duration, Instant};
 
@@ -14,36 +15,36 @@ use stead_engine::{
 use stead_path::{FileName, RelPath};
 
 use crate::{
-    entry_query, errors,
+    entry_query,
     open::LocalWorkspace,
-    store::{SyncRequirement, lock_ignoring_poison, to_sql_integer},
+    store::{lock_ignoring_poison, to_sql_integer},
 };
 
-/// Oldest count in use.
+/// A count is repeated when it is this old.
 const COUNT_AGE_MAX_MS: i64 = 5 * 60 * 1000;
-/// Oldest count in use after changes that did not update it.
+/// A count that missed changes is repeated when it is this old.
 const DOUBTED_COUNT_AGE_MAX_MS: i64 = 30 * 1000;
-/// Oldest count that may refuse a call.
+/// A call is refused only by a count that is younger than this.
 const REFUSAL_COUNT_AGE_MAX_MS: i64 = 1000;
-/// Counting may take this fraction of the time.
+/// A count that took some time is not repeated before this many times that time has passed.
 const COUNTING_TIME_DIVISOR: i64 = 20;
-/// Longest wait for a moment without concurrent changes.
+/// The longest time that a count waits for calls that change files.
 const IDLE_WAIT_MAX: Duration = Duration::from_secs(10);
-/// Number of changes whose previous usage is stored, for undo.
+/// The number of changes for which the usage before them is stored, for undo.
 const REMEMBERED_CHANGES: u64 = 10_000;
 
-/// A count, updated to the last change.
+/// The usage up to a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct UsageCount {
     usage: WorkspaceUsage,
-    /// The last change included.
+    /// The number of the last entry that is included.
     last_change: u64,
     counted_ms: i64,
     took_ms: i64,
     trust: CountTrust,
 }
 
-/// Whether the count includes every change.
+/// Whether a count includes every change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CountTrust {
     Exact,
@@ -51,13 +52,13 @@ enum CountTrust {
 }
 
 impl LocalWorkspace {
-    /// The usage for [`stead_engine::Workspace`].
+    /// The usage of a principal; `None` if the workspace was never counted.
     pub(crate) fn usage_of(
         &self,
         principal: &Principal,
-        look: UsageFreshness,
+        freshness: UsageFreshness,
     ) -> Result<Option<PrincipalUsage>, Error> {
-        match look {
+        match freshness {
             UsageFreshness::Cached => {}
             UsageFreshness::RecountIfStale => self.recount_if(|count| self.is_recount_due(count))?,
             UsageFreshness::Recount => {
@@ -72,12 +73,12 @@ impl LocalWorkspace {
         })
     }
 
-    /// The usage before an entry.
+    /// The usage before an entry, if it is stored.
     pub(crate) fn usage_before(&self, number: u64) -> Result<Option<WorkspaceUsage>, Error> {
         self.store.run_query(|connection| stored_usage_before(connection, number))
     }
 
-    /// Makes the next call under a quota recount: changes may have been missed.
+    /// Makes the next call under a quota count again, because the count may have missed changes.
     pub(crate) fn mark_count_in_doubt(&self) {
         *lock_ignoring_poison(&self.recount) = RecountState::Needed;
     }
@@ -92,11 +93,11 @@ impl LocalWorkspace {
 
     fn is_count_older(&self, count: &UsageCount, most_ms: i64) -> bool {
         let age_ms = self.clock.now().wall_ms.saturating_sub(count.counted_ms);
-        // A wall clock that was set back gives no age.
+        // A negative age means that the wall clock was set back, so the age is unknown.
         age_ms < 0 || age_ms >= most_ms.max(count.took_ms.saturating_mul(COUNTING_TIME_DIVISOR))
     }
 
-    /// Recounts if there is no count, or if `wanted` rejects it.
+    /// Counts again if there is no count or if `is_outdated` says so.
     fn recount_if(&self, is_outdated: impl Fn(&UsageCount) -> bool) -> Result<(), Error> {
         let known = self.store.run_query(current_count)?;
         if known.as_ref().is_some_and(|count| !is_outdated(count)) {
@@ -105,9 +106,9 @@ impl LocalWorkspace {
         let root = [PathLockRequest { path: RelPath::root() }];
         let guard: Box<dyn CallLockGuard> = match self.lock(&root, Instant::now() + IDLE_WAIT_MAX) {
             Ok(guard) => guard,
-            // Writers never pause: keep the known count.
-            Err(failure) if failure.kind == ErrorKind::Busy && known.is_some() => return Ok(()),
-            Err(failure) => return Err(failure),
+            // Calls change files all the time, so the old count is used.
+            Err(error) if error.kind == ErrorKind::Busy && known.is_some() => return Ok(()),
+            Err(error) => return Err(error),
         };
         // Another thread may have counted while this one waited.
         if self.store.run_query(current_count)?.is_some_and(|count| !is_outdated(&count)) {
@@ -117,25 +118,25 @@ impl LocalWorkspace {
         let usage = self.measure_usage();
         let took_ms = i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX);
         let counted_ms = self.clock.now().wall_ms;
-        self.store.run_transaction(SyncRequirement::Later, self.durability, |transaction| {
-            // Calls changed nothing since the lock was taken, but external changes may have been recorded.
-            let number = entry_query::last_change_number(transaction).map_err(|error| errors::store_error(&error))?;
+        self.write_rows(|connection| {
+            // No call has changed files since the lock was taken, but external changes may have been recorded.
+            let number = entry_query::last_change_number(connection)?;
             let count = UsageCount { usage, last_change: number, counted_ms, took_ms, trust: CountTrust::Exact };
-            store_count(transaction, &count).map_err(|error| errors::store_error(&error))
+            store_count(connection, &count)
         })?;
         *lock_ignoring_poison(&self.recount) = RecountState::Done;
         drop(guard);
         Ok(())
     }
 
-    /// Measures everything below the root that a call could reach. An unreadable directory counts as one file.
+    /// Counts everything below the root that a call could access. An unreadable directory counts as one file.
     fn measure_usage(&self) -> WorkspaceUsage {
         let mut usage = WorkspaceUsage::default();
         let mut waiting = vec![RelPath::root()];
         while let Some(directory) = waiting.pop() {
-            let Ok(entries) = self.list_directory(&directory) else { continue };
+            let Ok(entries) = self.list(&directory) else { continue };
             let names: Vec<FileName> = entries.into_iter().map(|entry| entry.name).collect();
-            let Ok(stats) = self.stat_children(&directory, &names) else { continue };
+            let Ok(stats) = self.stat_names(&directory, &names) else { continue };
             for (name, stat) in names.iter().zip(stats) {
                 let Ok(Some(node)) = stat else { continue };
                 usage.files += 1;
@@ -156,7 +157,7 @@ impl LocalWorkspace {
     }
 }
 
-/// Whether the next call under a quota must recount.
+/// Whether the next call under a quota must count again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum RecountState {
     Needed,
@@ -174,23 +175,15 @@ pub(crate) struct QuotaReservation {
 
 impl QuotaReservation {
     pub(crate) fn new(plan: &Plan, quota: Quota, owner: &Principal) -> Self {
-        let made = plan.changes.iter().filter_map(|change| match change {
-            PlannedChange::MakeDirectory { path, .. } => Some(path.to_string()),
-            PlannedChange::Put { .. }
-            | PlannedChange::MakeLink { .. }
-            | PlannedChange::Move { .. }
-            | PlannedChange::Remove { .. }
-            | PlannedChange::RemoveDirectory { .. }
-            | PlannedChange::Restore { .. } => None,
+        let created = plan.changes.iter().filter_map(|change| {
+            let PlannedChange::MakeDirectory { path, .. } = change else { return None };
+            Some(path.to_string())
         });
-        Self {
-            charge: QuotaCharge::for_plan(plan, quota),
-            owner: owner.to_string(),
-            created_directories: made.collect(),
-        }
+        let created_directories = created.collect();
+        Self { charge: QuotaCharge::for_plan(plan, quota), owner: owner.to_string(), created_directories }
     }
 
-    /// Number of its directories that a concurrent call created meanwhile; each counts once.
+    /// The number of the plan's directories that concurrent calls have already created. They are counted only once.
     fn created_before(&self, connection: &Connection, number: u64) -> rusqlite::Result<u64> {
         let mut count = 0;
         for path in &self.created_directories {
@@ -206,41 +199,41 @@ impl QuotaReservation {
         Ok(count)
     }
 
-    /// Refuses a commit that exceeds the quota. Writes nothing.
+    /// Returns an error if the commit would exceed the quota. Writes nothing.
     pub(crate) fn check_quota(&self, connection: &Connection) -> rusqlite::Result<Option<Error>> {
         let Some(count) = current_count(connection)? else { return Ok(Some(usage_not_counted())) };
         let before = match self.charge.undone_entry() {
             Some(number) => stored_usage_before(connection, number)?,
             None => None,
         };
-        let holding = PrincipalUsage { workspace: count.usage, trash_bytes: trash_bytes_of(connection, &self.owner)? };
-        Ok(self.charge.check(&holding, before).err())
+        let usage = PrincipalUsage { workspace: count.usage, trash_bytes: trash_bytes_of(connection, &self.owner)? };
+        Ok(self.charge.check(&usage, before).err())
     }
 
-    /// Updates the count for an entry that was just appended.
+    /// Updates the count for the entry `number`, which was just appended. `last` is the last change before it.
     pub(crate) fn advance_count(&self, connection: &Connection, last: u64, number: u64) -> rusqlite::Result<()> {
         let Some(mut count) = stored_count(connection)? else { return Ok(()) };
         if count.last_change != last {
             count.trust = CountTrust::InDoubt;
         }
-        let (was, mut then) = (count.usage, self.charge.usage_after(count.usage));
-        then.files = then.files.saturating_sub(self.created_before(connection, number)?);
-        let more = |then: u64, was: u64| to_sql_integer(then).saturating_sub(to_sql_integer(was));
+        let (before, mut after) = (count.usage, self.charge.usage_after(count.usage));
+        after.files = after.files.saturating_sub(self.created_before(connection, number)?);
+        let growth = |after: u64, before: u64| to_sql_integer(after).saturating_sub(to_sql_integer(before));
         connection.prepare_cached("INSERT OR REPLACE INTO held VALUES (?1, ?2, ?3, ?4, ?5)")?.execute(params![
             to_sql_integer(number),
-            to_sql_integer(was.bytes),
-            to_sql_integer(was.files),
-            more(then.bytes, was.bytes),
-            more(then.files, was.files)
+            to_sql_integer(before.bytes),
+            to_sql_integer(before.files),
+            growth(after.bytes, before.bytes),
+            growth(after.files, before.files)
         ])?;
         connection
             .prepare_cached("DELETE FROM held WHERE number < ?1")?
             .execute(params![to_sql_integer(number.saturating_sub(REMEMBERED_CHANGES))])?;
-        store_count(connection, &UsageCount { usage: then, last_change: number, ..count })
+        store_count(connection, &UsageCount { usage: after, last_change: number, ..count })
     }
 }
 
-/// Removes the usage of a rolled-back entry.
+/// Subtracts the usage that a rolled-back entry added.
 pub(crate) fn subtract_rolled_back_usage(connection: &Connection, number: i64) -> rusqlite::Result<()> {
     connection.execute(
         "UPDATE holding SET doubted = 1,
@@ -270,7 +263,7 @@ fn store_count(connection: &Connection, count: &UsageCount) -> rusqlite::Result<
     Ok(())
 }
 
-/// The current count. A change that did not update it, or an update that was rolled back, leaves it in doubt.
+/// The current count. It is in doubt after a change that did not update it, and after a rollback.
 fn current_count(connection: &Connection) -> rusqlite::Result<Option<UsageCount>> {
     let Some(mut count) = stored_count(connection)? else { return Ok(None) };
     if entry_query::last_change_number(connection)? != count.last_change {
@@ -316,7 +309,7 @@ fn trash_bytes_of(connection: &Connection, owner: &str) -> rusqlite::Result<u64>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema;
+    use crate::store::TABLES;
 
     fn directory_change(name: &str) -> PlannedChange {
         PlannedChange::MakeDirectory { path: RelPath::from_wire(name).expect("a path"), mode: 0o755 }
@@ -331,7 +324,7 @@ mod tests {
         (count.usage.files, count.trust)
     }
 
-    /// An entry with changes, reduced to what the count needs.
+    /// Inserts an entry with changes that has only the columns which the count needs.
     fn insert_entry(connection: &Connection, number: u64) {
         connection
             .execute("INSERT INTO entries VALUES (?1, x'', x'', 0, '', '', 1)", params![to_sql_integer(number)])
@@ -341,27 +334,27 @@ mod tests {
     #[test]
     fn rollback_subtracts_usage_and_gaps_mark_the_count_in_doubt() {
         let connection = Connection::open_in_memory().expect("a database");
-        connection.execute_batch(schema::TABLES).expect("tables");
-        let nothing = reservation(Vec::new()).check_quota(&connection).expect("readable");
-        assert_eq!(nothing.map(|error| error.kind), Some(ErrorKind::QuotaExceeded), "no count yet");
+        connection.execute_batch(TABLES).expect("tables");
+        let uncounted = reservation(Vec::new()).check_quota(&connection).expect("readable");
+        assert_eq!(uncounted.map(|error| error.kind), Some(ErrorKind::QuotaExceeded), "no count yet");
         let usage = WorkspaceUsage { bytes: 0, files: 7 };
         let counted = UsageCount { usage, last_change: 0, counted_ms: 0, took_ms: 0, trust: CountTrust::Exact };
         store_count(&connection, &counted).expect("written");
         for (number, name) in [(1, "a"), (2, "b")] {
             let last = entry_query::last_change_number(&connection).expect("readable");
             insert_entry(&connection, number);
-            reservation(vec![directory_change(name)]).advance_count(&connection, last, number).expect("carried on");
+            reservation(vec![directory_change(name)]).advance_count(&connection, last, number).expect("updated");
         }
         assert_eq!(files(&connection), (9, CountTrust::Exact));
         assert_eq!(stored_usage_before(&connection, 2).expect("readable"), Some(WorkspaceUsage { bytes: 0, files: 8 }));
-        subtract_rolled_back_usage(&connection, 1).expect("given back");
+        subtract_rolled_back_usage(&connection, 1).expect("subtracted");
         assert_eq!(files(&connection), (8, CountTrust::InDoubt));
         store_count(&connection, &UsageCount { last_change: 2, ..counted }).expect("counted again");
         assert_eq!(files(&connection), (7, CountTrust::Exact));
         insert_entry(&connection, 3);
         assert_eq!(files(&connection), (7, CountTrust::InDoubt), "a change did not update the count");
         insert_entry(&connection, 4);
-        reservation(vec![directory_change("c")]).advance_count(&connection, 3, 4).expect("carried on");
-        assert_eq!(files(&connection), (8, CountTrust::InDoubt), "the doubt stays");
+        reservation(vec![directory_change("c")]).advance_count(&connection, 3, 4).expect("updated");
+        assert_eq!(files(&connection), (8, CountTrust::InDoubt), "the count is still in doubt");
     }
 }

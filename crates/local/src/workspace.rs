@@ -1,16 +1,20 @@
-//! Implements the engine's `Workspace` trait by delegating to the owning modules.
+//! Implements the engine's `Workspace` trait. Lookups translate values of the disk into values of the engine; they
+//! never write and never follow a symlink. The other methods delegate to the modules that own the data.
 
 use std::time::Instant;
 
 use serde_json::Value;
+use stead_disk::{DirectoryHandle, DiskDirectoryEntry, DiskErrorKind, DiskStat, FileType, InodeFingerprint, OpenFile};
 use stead_engine::{
     ActivePolicy, Approval, ApprovalAnswer, ApprovalFilter, ApprovalRequest, BytesToRead, CallLockGuard, CallRecord,
-    CommitError, CommitReceipt, DirectoryEntry, Error, FileBytes, FileDetails, FileReader, FileStat, FinalSymlink,
-    JournalEntryQuery, JournalHead, Lease, LeaseRequest, OpenedDirectory, PathLockRequest, Plan, Principal, StatResult,
-    StoredJournalEntry, TrashItem, Version, Watch, WatchRequest, Workspace, WorkspaceProfile,
+    CommitError, CommitReceipt, DirectoryEntry, DirectoryReader, Error, ErrorKind, FileBytes, FileDetails,
+    FileIdentity, FileKind, FileReader, FileStat, FinalSymlink, JournalEntryQuery, JournalHead, Lease, LeaseRequest,
+    OpenedDirectory, PathLockRequest, Plan, Principal, StatResult, StoredJournalEntry, TrashItem, Version, Watch,
+    WatchRequest, Workspace, WorkspaceProfile,
     index::{IndexFilter, IndexedWalk, RequiredTrigrams},
 };
-use stead_path::{FileName, RelPath};
+use stead_journal::Digest;
+use stead_path::{FileName, RelPath, TEMPORARY_PREFIX};
 
 use crate::{
     errors,
@@ -20,6 +24,9 @@ use crate::{
     path_locks,
     store::{self, SyncRequirement},
 };
+
+/// The most retries of a lookup when a directory of the path is replaced by a symlink during it.
+const LOOKUP_RETRIES_MAX: usize = 16;
 
 impl Workspace for LocalWorkspace {
     fn profile(&self) -> &WorkspaceProfile {
@@ -31,39 +38,76 @@ impl Workspace for LocalWorkspace {
     }
 
     fn locate(&self, path: &RelPath, last: FinalSymlink) -> Result<RelPath, Error> {
-        self.resolve_path(path, last).map(|(resolved, _)| resolved)
+        self.locate_and_stat(path, last).map(|(resolved, _)| resolved)
     }
 
     fn locate_and_stat(&self, path: &RelPath, last: FinalSymlink) -> Result<(RelPath, Option<FileStat>), Error> {
-        self.resolve_path(path, last)
+        let mut retries = 0;
+        loop {
+            match self.root.canonicalize_with_stat(path, last) {
+                Err(error) if error.kind == DiskErrorKind::ChangedConcurrently && retries < LOOKUP_RETRIES_MAX => {
+                    retries += 1
+                }
+                Ok((resolved, stat)) => return Ok((resolved, stat.map(|stat| to_engine_stat(&stat)))),
+                Err(error) => return Err(errors::error_at_path(path, error)),
+            }
+        }
     }
 
     fn stat(&self, path: &RelPath) -> Result<Option<FileStat>, Error> {
-        self.stat_path(path)
+        let stat = self.root.stat(path).map_err(errors::at_path(path))?;
+        Ok(stat.map(|stat| to_engine_stat(&stat)))
     }
 
     fn file_details(&self, path: &RelPath) -> Result<FileDetails, Error> {
-        self.read_file_details(path)
+        let stat = self.root.stat(path).map_err(errors::at_path(path))?;
+        Ok(stat.map_or_else(FileDetails::default, |stat| FileDetails {
+            created_ms: stat.created_ns.and_then(|created_ns| i64::try_from(created_ns / 1_000_000).ok()),
+            owner: Some(self.user_names.get(&stat.uid).cloned().unwrap_or_else(|| stat.uid.to_string())),
+        }))
     }
 
     fn stat_names(&self, directory: &RelPath, names: &[FileName]) -> Result<Vec<StatResult>, Error> {
-        self.stat_children(directory, names)
+        let open = self.root.open_directory(directory).map_err(errors::at_path(directory))?;
+        Ok(names.iter().map(|name| stat_in(&open, directory, name)).collect())
     }
 
-    fn read(&self, path: &RelPath, want: BytesToRead) -> Result<FileBytes, Error> {
-        self.read_file(path, want)
+    fn read(&self, path: &RelPath, bytes: BytesToRead) -> Result<FileBytes, Error> {
+        let at = errors::at_path(path);
+        let file = self.root.open_file(path).map_err(at)?;
+        let stat = to_engine_stat(&file.stat());
+        let (bytes, hash) = match bytes {
+            BytesToRead::Whole { limit_bytes } => file.read_and_hash(limit_bytes).map_err(at)?,
+            BytesToRead::VersionOnly => (Vec::new(), file.hash().map_err(at)?.0),
+            // A range that covers the whole file is read and hashed in one pass.
+            BytesToRead::Range { offset: 0, length } if length >= stat.size => {
+                file.read_and_hash(length).map_err(at)?
+            }
+            BytesToRead::Range { offset, length } => {
+                let length = usize::try_from(length.min(stat.size.saturating_sub(offset)))
+                    .map_err(|_| Error::new(ErrorKind::TooLarge, "the byte range is too long"))?;
+                (file.read_range(offset, length).map_err(at)?, file.hash().map_err(at)?.0)
+            }
+        };
+        Ok(FileBytes { bytes, version: Version(Digest(hash)), stat })
     }
 
     fn read_without_version(&self, path: &RelPath, limit_bytes: u64) -> Result<Vec<u8>, Error> {
-        self.read_for_search(path, limit_bytes)
+        let file = self.root.open_file(path).map_err(errors::at_path(path))?;
+        let mut bytes = Vec::new();
+        file.read_into(&mut bytes, limit_bytes, &|_| true).map_err(errors::at_path(path))?;
+        Ok(bytes)
     }
 
     fn open_file(&self, path: &RelPath) -> Result<Box<dyn FileReader>, Error> {
-        self.open_file_reader(path)
+        let file = self.root.open_file(path).map_err(errors::at_path(path))?;
+        Ok(Box::new(LocalFileReader { file, path: path.clone() }))
     }
 
     fn open_directory(&self, path: &RelPath) -> Result<Option<OpenedDirectory<'_>>, Error> {
-        self.open_walk_directory(path).map(Some)
+        let directory = self.root.open_directory(path).map_err(errors::at_path(path))?;
+        let entries = self.to_engine_listing(path, directory.list().map_err(errors::at_path(path))?);
+        Ok(Some((Box::new(LocalWalkDirectory { workspace: self, directory, path: path.clone() }), entries)))
     }
 
     fn index_filter(&self, required: &RequiredTrigrams) -> Option<Box<dyn IndexFilter + '_>> {
@@ -79,25 +123,26 @@ impl Workspace for LocalWorkspace {
     }
 
     fn read_link(&self, path: &RelPath) -> Result<Vec<u8>, Error> {
-        self.root.read_link(path).map_err(|error| errors::error_at_path(path, &error))
+        self.root.read_link(path).map_err(errors::at_path(path))
     }
 
     fn list(&self, path: &RelPath) -> Result<Vec<DirectoryEntry>, Error> {
-        self.list_directory(path)
+        let directory = self.root.open_directory(path).map_err(errors::at_path(path))?;
+        Ok(self.to_engine_listing(path, directory.list().map_err(errors::at_path(path))?))
     }
 
-    fn lock(&self, asks: &[PathLockRequest], deadline: Instant) -> Result<Box<dyn CallLockGuard>, Error> {
+    fn lock(&self, requests: &[PathLockRequest], deadline: Instant) -> Result<Box<dyn CallLockGuard>, Error> {
         self.store.ensure_writable()?;
-        let paths: Vec<RelPath> = asks.iter().map(|request| request.path.clone()).collect();
+        let paths: Vec<RelPath> = requests.iter().map(|request| request.path.clone()).collect();
         loop {
             let guard = self.locks.lock(path_locks::path_slots(&paths), deadline)?;
-            let waiting = self.unfinished_near(&paths)?;
-            if waiting.is_empty() {
+            let unfinished = self.unfinished_near(&paths)?;
+            if unfinished.is_empty() {
                 return Ok(Box::new(guard));
             }
-            // An unfinished entry may reach beyond these paths, so its own paths are locked instead.
+            // An unfinished entry may concern more paths than these, so all its paths are locked to finish it.
             drop(guard);
-            self.finish_entries(&waiting, deadline)?;
+            self.finish_entries(&unfinished, deadline)?;
         }
     }
 
@@ -106,39 +151,28 @@ impl Workspace for LocalWorkspace {
     }
 
     fn record_call(&self, record: &CallRecord<'_>) -> Result<(), Error> {
-        let mut draft = self.pending_entry(record, Vec::new(), stead_journal::EntryRelation::None, 0);
-        let ticket = self.approval_use(record);
-        if record.error_kind.is_none() && ticket.is_none() {
-            // A read does not depend on its record: a full disk must not stop it.
-            let lost = |count| {
-                self.pending_system_entry(
-                    "records_lost",
-                    format!("{{\"count\":{count}}}"),
-                    stead_journal::EntryRelation::None,
-                )
-            };
-            // Only now and then: while the store cannot be written, each attempt fails and delays a reader.
+        let mut draft = self.pending_entry_without_changes(record);
+        let approval = self.approval_use(record);
+        if record.error_kind.is_none() && !approval.is_needed() {
+            // A read succeeds even if it cannot be recorded now, for example on a full disk.
+            let lost = |count| self.pending_system_entry("records_lost", format!("{{\"count\":{count}}}"));
+            // Only every so many entries: while the store cannot be written, each attempt fails and delays a reader.
             if self.group_commit.defer_entry(draft, lost).is_multiple_of(maintenance::DEFERRED_ENTRIES_FLUSH_AT) {
                 self.flush_if_possible();
             }
             self.wake_maintenance();
             return Ok(());
         }
-        let sync = if ticket.is_some() { SyncRequirement::Now } else { SyncRequirement::Later };
-        let work: TransactionBody = Box::new(move |transaction, tip| {
-            if let Some(error) = ticket.as_ref().map(|ticket| ticket.check_usable(transaction)).transpose()?.flatten() {
+        let sync = if approval.is_needed() { SyncRequirement::Now } else { SyncRequirement::Later };
+        let body: TransactionBody = Box::new(move |transaction, tip| {
+            if let Some(error) = approval.check_usable(transaction)? {
                 return Ok(TransactionOutcome::Refused(error));
             }
             store::append_entry(transaction, tip, &mut draft)?;
-            if let Some(ticket) = &ticket {
-                ticket.consume(transaction, draft.entry.number)?;
-            }
-            Ok(TransactionOutcome::Recorded(draft.entry.number, tip.hash))
+            approval.consume(transaction, tip.number)?;
+            Ok(TransactionOutcome::Recorded(tip.number, tip.hash))
         });
-        match self.group_commit.submit(&self.store, self.durability, sync, work)? {
-            TransactionOutcome::Refused(error) => Err(error),
-            TransactionOutcome::Recorded(..) | TransactionOutcome::Replayed(_) => Ok(()),
-        }
+        self.submit(sync, body)?.into_recorded().map(drop)
     }
 
     fn head(&self) -> Result<JournalHead, Error> {
@@ -233,10 +267,117 @@ impl Workspace for LocalWorkspace {
     }
 
     fn undone_by(&self, number: u64) -> Result<Option<u64>, Error> {
-        self.undone_by(number)
+        self.entry_that_undid(number)
     }
 
     fn describe(&self) -> Value {
         serde_json::json!(self.status_facts())
+    }
+}
+
+pub(crate) fn to_engine_fingerprint(fingerprint: &InodeFingerprint) -> FileIdentity {
+    FileIdentity {
+        device_and_inode: (fingerprint.id.dev, fingerprint.id.ino),
+        size: fingerprint.size,
+        modified_ns: fingerprint.modified_ns,
+        changed_ns: fingerprint.changed_ns,
+    }
+}
+
+pub(crate) fn to_engine_file_type(file_type: FileType) -> FileKind {
+    match file_type {
+        FileType::File => FileKind::File,
+        FileType::Directory => FileKind::Directory,
+        FileType::Symlink => FileKind::Link,
+        FileType::Fifo | FileType::Socket | FileType::CharDevice | FileType::BlockDevice | FileType::Unknown => {
+            FileKind::Special
+        }
+    }
+}
+
+fn to_engine_stat(stat: &DiskStat) -> FileStat {
+    let kind = to_engine_file_type(stat.file_type);
+    FileStat {
+        kind,
+        size: if kind == FileKind::Directory { 0 } else { stat.size },
+        mode: stat.mode,
+        link_count: stat.hard_links,
+        modified_ms: i64::try_from(stat.modified_ns / 1_000_000).unwrap_or(i64::MAX),
+        identity: to_engine_fingerprint(&stat.fingerprint),
+    }
+}
+
+fn stat_in(directory: &DirectoryHandle, path: &RelPath, name: &FileName) -> StatResult {
+    match directory.stat(name) {
+        Ok(stat) => Ok(stat.map(|stat| to_engine_stat(&stat))),
+        Err(error) => Err(errors::error_at_path(&path.join(name)?, error)),
+    }
+}
+
+impl LocalWorkspace {
+    /// Sorts entries by the bytes of their names. Staged files are left out, and their directory is noted for cleanup.
+    fn to_engine_listing(&self, path: &RelPath, entries: Vec<DiskDirectoryEntry>) -> Vec<DirectoryEntry> {
+        let mut names: Vec<DirectoryEntry> = Vec::with_capacity(entries.len());
+        for entry in entries {
+            if entry.name.as_bytes().starts_with(TEMPORARY_PREFIX.as_bytes()) {
+                self.remember_leftovers_in(path);
+            } else {
+                names.push(DirectoryEntry { name: entry.name, kind: to_engine_file_type(entry.file_type) });
+            }
+        }
+        names.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        names
+    }
+}
+
+struct LocalWalkDirectory<'w> {
+    workspace: &'w LocalWorkspace,
+    directory: DirectoryHandle,
+    path: RelPath,
+}
+
+impl<'w> DirectoryReader<'w> for LocalWalkDirectory<'w> {
+    fn open_subdirectory(&self, name: &FileName) -> Result<OpenedDirectory<'w>, Error> {
+        let path = self.path.join(name)?;
+        let (directory, entries) = self.directory.open_and_list(name).map_err(errors::at_path(&path))?;
+        let entries = self.workspace.to_engine_listing(&path, entries);
+        Ok((Box::new(LocalWalkDirectory { workspace: self.workspace, directory, path }), entries))
+    }
+
+    fn stat(&self, name: &FileName) -> StatResult {
+        stat_in(&self.directory, &self.path, name)
+    }
+
+    fn read_without_version(
+        &self,
+        name: &FileName,
+        limit_bytes: u64,
+        may_continue: &dyn Fn(&[u8]) -> bool,
+        bytes: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let file = self.directory.open_listed_file(name);
+        file.and_then(|file| file.read_into(bytes, limit_bytes, may_continue))
+            .map_err(|error| self.path.join(name).map_or_else(Error::from, |path| errors::error_at_path(&path, error)))
+    }
+
+    fn open_file(&self, name: &FileName) -> Result<Box<dyn FileReader>, Error> {
+        let path = self.path.join(name)?;
+        let file = self.directory.open_listed_file(name).map_err(errors::at_path(&path))?;
+        Ok(Box::new(LocalFileReader { file, path }))
+    }
+}
+
+struct LocalFileReader {
+    file: OpenFile,
+    path: RelPath,
+}
+
+impl FileReader for LocalFileReader {
+    fn size(&self) -> u64 {
+        self.file.stat().size
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
+        self.file.read_at(offset, buffer).map_err(errors::at_path(&self.path))
     }
 }

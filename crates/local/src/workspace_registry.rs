@@ -1,9 +1,10 @@
 //! Many workspaces in one directory. Each has its own directory with separate files and state, so that it can be moved,
-//! backed up or deleted as a whole. Beside them the registry stores rows, tokens and a journal of administrative actions.
+//! backed up or deleted as a whole. Beside them the registry stores rows, tokens and a journal of administrative
+//! actions.
 //!
-//! Promises: the rows are authoritative and directories follow them, so that a crash leaves nothing that the next open does
-//! not finish or remove. Several processes may use one registry. A token of one workspace reveals nothing of another. Only
-//! ids, never names, become directories, and files are only accessed through an opened workspace.
+//! Promises: the rows are authoritative and directories follow them, so that a crash leaves nothing that the next open
+//! does not finish or remove. Several processes may use one registry. A token of one workspace reveals nothing of
+//! another. Only ids, never names, become directories, and files are only accessed through an opened workspace.
 
 use std::{
     collections::HashMap,
@@ -16,14 +17,13 @@ use rusqlite::Transaction;
 use serde_json::Value;
 use stead_disk::{LockFile, LockMode, PrivateDirectory, StateDirectory, landlock::LandlockReport};
 use stead_engine::{ApprovalMode, Caller, Error, ErrorKind, FileNamePolicy};
-use stead_journal::EntryRelation;
+use stead_journal::EntryCaller;
 
 use crate::{
-    clock::Clock,
     errors,
     group_commit::{TransactionBody, TransactionOutcome},
     open::LocalWorkspace,
-    options::{Durability, IndexMode, LandlockMode, LocalWorkspaceOptions, WatchStart},
+    options::{Clock, Durability, IndexMode, LandlockMode, LocalWorkspaceOptions, MachineClock, WatchStart},
     store::{self, SyncRequirement},
 };
 
@@ -32,7 +32,6 @@ mod create;
 mod describe;
 mod destroy;
 mod fork;
-mod name;
 mod open_workspaces;
 mod rows;
 mod tar;
@@ -41,8 +40,7 @@ mod tokens;
 pub use create::CreateWorkspaceRequest;
 pub use describe::{WorkspaceDescription, WorkspaceListFilter, WorkspacePageRequest};
 pub use fork::CopyCounts;
-pub use name::WorkspaceName;
-pub use rows::WorkspaceDestroyPolicy as WorkspaceLasting;
+pub use rows::{WorkspaceDestroyPolicy as WorkspaceLasting, WorkspaceName};
 pub use tokens::{ScopedToken, TokenScope};
 
 use open_workspaces::OpenWorkspaces;
@@ -111,7 +109,7 @@ impl WorkspaceRegistryOptions {
             open_workspaces_max: OPEN_WORKSPACES_DEFAULT,
             idle_timeout: IDLE_TIMEOUT_DEFAULT,
             trash_retention_ms: TRASH_RETENTION_DEFAULT_MS,
-            clock: Arc::new(crate::clock::MachineClock::default()),
+            clock: Arc::new(MachineClock::default()),
         }
     }
 }
@@ -141,16 +139,17 @@ impl WorkspaceRegistry {
 
     /// Opens a registry, creating it if it is missing. Finishes or removes unfinished work of dead processes.
     pub fn open(options: WorkspaceRegistryOptions) -> Result<Arc<Self>, Error> {
-        let own = |error: stead_disk::StateError| errors::state_directory_error(&error);
         let directory = StateDirectory::open(&options.directory).map_err(|error| {
             Error::new(ErrorKind::AuditUnavailable, format!("cannot use the registry directory: {error}"))
         })?;
         let path = directory.path().to_owned();
         let (workspaces, trash) = (
-            directory.create_subdirectory(WORKSPACES_DIRECTORY).map_err(own)?,
-            directory.create_subdirectory(TRASH_DIRECTORY).map_err(own)?,
+            directory.create_subdirectory(WORKSPACES_DIRECTORY).map_err(errors::state_directory_error)?,
+            directory.create_subdirectory(TRASH_DIRECTORY).map_err(errors::state_directory_error)?,
         );
-        directory.create_subdirectory(&format!("{REGISTRY_DIRECTORY}/{FILES_DIRECTORY}")).map_err(own)?;
+        directory
+            .create_subdirectory(&format!("{REGISTRY_DIRECTORY}/{FILES_DIRECTORY}"))
+            .map_err(errors::state_directory_error)?;
         // User names lie outside the sandbox, and threads must start inside it.
         let users = stead_disk::user_names();
         let landlock_report = match options.landlock {
@@ -239,9 +238,8 @@ impl WorkspaceRegistry {
     }
 
     fn try_lock_workspace(&self, id: &str, mode: LockMode) -> Result<Option<WorkspaceLock>, Error> {
-        let own = |error: stead_disk::StateError| errors::state_directory_error(&error);
-        let file = self.directory.open_lock_file().map_err(own)?;
-        let taken = file.try_lock(name::lock_slot(id), mode).map_err(own)?;
+        let file = self.directory.open_lock_file().map_err(errors::state_directory_error)?;
+        let taken = file.try_lock(rows::lock_slot(id), mode).map_err(errors::state_directory_error)?;
         Ok(taken.then_some(WorkspaceLock(file)))
     }
 
@@ -264,9 +262,8 @@ impl WorkspaceRegistry {
         arguments: &Value,
         change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<Result<(), Error>> + Send + 'static,
     ) -> Result<(), Error> {
-        let mut draft =
-            self.registry_workspace.pending_system_entry(operation, arguments.to_string(), EntryRelation::None);
-        draft.entry.caller = stead_journal::EntryCaller {
+        let mut draft = self.registry_workspace.pending_system_entry(operation, arguments.to_string());
+        draft.entry.caller = EntryCaller {
             principal: by.principal.to_string(),
             on_behalf_of: by.on_behalf_of.as_ref().map(ToString::to_string),
             session: by.session.clone(),
@@ -277,7 +274,7 @@ impl WorkspaceRegistry {
                 return Ok(TransactionOutcome::Refused(error));
             }
             store::append_entry(transaction, tip, &mut draft)?;
-            Ok(TransactionOutcome::Recorded(draft.entry.number, tip.hash))
+            Ok(TransactionOutcome::Recorded(tip.number, tip.hash))
         }))
     }
 
@@ -292,19 +289,8 @@ impl WorkspaceRegistry {
         }))
     }
 
-    fn submit_change(&self, work: TransactionBody) -> Result<(), Error> {
-        match self.registry_workspace.group_commit.submit(
-            &self.registry_workspace.store,
-            self.registry_workspace.durability,
-            SyncRequirement::Now,
-            work,
-        )? {
-            TransactionOutcome::Recorded(..) => Ok(()),
-            TransactionOutcome::Refused(error) => Err(error),
-            TransactionOutcome::Replayed(_) => {
-                Err(Error::new(ErrorKind::AuditUnavailable, "the change was not recorded"))
-            }
-        }
+    fn submit_change(&self, body: TransactionBody) -> Result<(), Error> {
+        self.registry_workspace.submit(SyncRequirement::Now, body)?.into_recorded().map(drop)
     }
 
     /// The options for opening a workspace of this registry.

@@ -1,35 +1,37 @@
-//! Watches directories of the tree. A directory is watched before it is listed, so that no change in between is missed.
+//! Watches directories of the tree, and knows their paths. A directory is watched before it is listed, so that no
+//! change in between is missed.
+
+use std::collections::{BTreeMap, HashMap};
 
 use stead_disk::{
-    DiskError, DiskErrorKind, FileType,
+    DirectoryHandle, DiskError, DiskErrorKind, FileType,
     fs_events::{FsEventQueue, FsWatchId},
 };
-use stead_path::{FileName, RelPath};
+use stead_path::{FileName, RelPath, TEMPORARY_PREFIX};
 
-use super::{watch_scopes::WatchScopes, watched_directories::WatchedDirectories};
+use super::watch_scopes::WatchScopes;
 use crate::open::LocalWorkspace;
 
-/// Result of attaching a branch.
+/// The result of watching a directory and the directories below it.
 #[derive(Default)]
 pub(crate) struct AttachReport {
-    /// Contents of newly watched directories.
+    /// The contents of newly watched directories.
     pub(crate) found_paths: Vec<RelPath>,
-    /// Directories beyond the kernel's watch limit.
+    /// Directories that could not be watched because the user's watch limit is reached.
     pub(crate) beyond_limit: Vec<RelPath>,
-    /// Directories that the server may not read.
+    /// Directories that the server has no permission to read.
     pub(crate) denied: Vec<RelPath>,
-    /// Directories that do not exist; the event of their removal is still to come.
+    /// Directories that no longer exist. The event of their removal is still in the queue.
     pub(crate) missing: Vec<RelPath>,
-    /// Directories watched under another name: both names, the watched one last.
+    /// Directories that are already watched under a different path: the new path, then the known one.
     pub(crate) renamed_meanwhile: Vec<(FsWatchId, [RelPath; 2])>,
     /// Newly watched directories.
     pub(crate) new: Vec<FsWatchId>,
 }
 
-/// Whether the contents of directories are reported.
+/// Whether the contents of newly watched directories are reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ContentsReporting {
-    /// Contents of newly watched directories.
     Report,
     Skip,
 }
@@ -43,7 +45,7 @@ pub(crate) struct WatchAttacher<'a> {
 }
 
 impl WatchAttacher<'_> {
-    /// Watches a directory, its parents, and everything below it that the watches need.
+    /// Watches a directory, the directories above it, and the directories below it that the watches cover.
     pub(crate) fn attach_branch(&mut self, top: &RelPath) -> Result<AttachReport, DiskError> {
         let mut attached = AttachReport::default();
         for above in top.ancestors() {
@@ -71,22 +73,22 @@ impl WatchAttacher<'_> {
         Ok(attached)
     }
 
-    /// Watches one directory. Returns it if its contents must be read.
+    /// Watches one directory. Returns it if it must be listed.
     fn attach_directory(
         &mut self,
         path: &RelPath,
         attached: &mut AttachReport,
-    ) -> Result<Option<stead_disk::DirectoryHandle>, DiskError> {
+    ) -> Result<Option<DirectoryHandle>, DiskError> {
         let opened = self.workspace.root.open_directory(path);
         let added = opened.and_then(|directory| Ok((self.queue.watch_directory(&directory)?, directory)));
         match added {
-            Ok((id, directory)) => Ok(self.name(id, path, attached).then_some(directory)),
+            Ok((id, directory)) => Ok(self.assign_path(id, path, attached).then_some(directory)),
             Err(error) => record_attach_failure(error, path, attached).map(|()| None),
         }
     }
 
-    /// Assigns a path to a watched directory. Returns whether its contents must be read.
-    fn name(&mut self, id: FsWatchId, path: &RelPath, attached: &mut AttachReport) -> bool {
+    /// Assigns a path to a watched directory. Returns whether the directory must be listed.
+    fn assign_path(&mut self, id: FsWatchId, path: &RelPath, attached: &mut AttachReport) -> bool {
         match self.watched.path(id) {
             Some(known) if known == path => return self.contents == ContentsReporting::Skip,
             Some(known) => {
@@ -101,10 +103,10 @@ impl WatchAttacher<'_> {
     }
 }
 
-/// Records why a directory is not watched.
+/// Adds a directory that could not be watched to the report. Fails if the reason is none of those in the report.
 fn record_attach_failure(error: DiskError, path: &RelPath, attached: &mut AttachReport) -> Result<(), DiskError> {
     match error.kind {
-        // Gone, or no longer a directory: an event of the parent reports it.
+        // The directory was removed or replaced. An event of its parent reports that.
         DiskErrorKind::NotFound
         | DiskErrorKind::NotDirectory
         | DiskErrorKind::IsSymlink
@@ -112,7 +114,7 @@ fn record_attach_failure(error: DiskError, path: &RelPath, attached: &mut Attach
         | DiskErrorKind::NotRegularFile => {
             attached.missing.push(path.clone());
         }
-        // Not part of the workspace.
+        // These directories are not part of the workspace.
         DiskErrorKind::Hidden
         | DiskErrorKind::CrossesMount
         | DiskErrorKind::OutsideRoot
@@ -134,7 +136,72 @@ fn record_attach_failure(error: DiskError, path: &RelPath, attached: &mut Attach
     Ok(())
 }
 
-/// Whether the name is a temporary name of stead.
+/// Whether this is a temporary name of the server, for example of a staged file.
 pub(crate) fn is_temporary(name: &FileName) -> bool {
-    name.as_bytes().starts_with(stead_path::TEMPORARY_PREFIX.as_bytes())
+    name.as_bytes().starts_with(TEMPORARY_PREFIX.as_bytes())
+}
+
+/// The path of each watched directory, according to the events processed so far.
+#[derive(Debug, Default)]
+pub(crate) struct WatchedDirectories {
+    paths: HashMap<FsWatchId, RelPath>,
+    ids: BTreeMap<RelPath, FsWatchId>,
+}
+
+impl WatchedDirectories {
+    pub(crate) fn path(&self, id: FsWatchId) -> Option<&RelPath> {
+        self.paths.get(&id)
+    }
+
+    pub(crate) fn contains(&self, path: &RelPath) -> bool {
+        self.ids.contains_key(path)
+    }
+
+    /// Assigns a path to a watched directory. If another watched directory had that path, it is forgotten and returned.
+    pub(crate) fn insert(&mut self, id: FsWatchId, path: RelPath) -> Option<FsWatchId> {
+        self.remove(id);
+        let other = self.ids.insert(path.clone(), id);
+        if let Some(other) = &other {
+            self.paths.remove(other);
+        }
+        self.paths.insert(id, path);
+        other
+    }
+
+    pub(crate) fn remove(&mut self, id: FsWatchId) {
+        if let Some(path) = self.paths.remove(&id)
+            && self.ids.get(&path) == Some(&id)
+        {
+            self.ids.remove(&path);
+        }
+    }
+
+    /// The watches of a directory and of the directories below it.
+    pub(crate) fn watches_within(&self, top: &RelPath) -> Vec<(RelPath, FsWatchId)> {
+        self.ids
+            .range(top.clone()..)
+            .take_while(|(path, _)| path.as_bytes().starts_with(top.as_bytes()))
+            .filter(|(path, _)| path.is_within(top))
+            .map(|(path, id)| (path.clone(), *id))
+            .collect()
+    }
+
+    pub(crate) fn all_watches(&self) -> Vec<(RelPath, FsWatchId)> {
+        self.ids.iter().map(|(path, id)| (path.clone(), *id)).collect()
+    }
+
+    /// Changes the paths of a renamed directory and of the directories below it. Returns the new paths that belonged to
+    /// other watched directories.
+    pub(crate) fn rename(&mut self, from: &RelPath, to: &RelPath) -> Vec<RelPath> {
+        let mut overwritten = Vec::new();
+        for (path, id) in self.watches_within(from) {
+            self.remove(id);
+            if let Some(moved) = path.strip_prefix(from).and_then(|rest| to.append(&rest).ok())
+                && self.insert(id, moved.clone()).is_some()
+            {
+                overwritten.push(moved);
+            }
+        }
+        overwritten
+    }
 }

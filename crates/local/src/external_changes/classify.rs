@@ -1,5 +1,5 @@
-//! Compares events with the disk and the journal: recorded changes are dropped, the rest become new changes. A path that a
-//! call is changing right now is examined again later, under its lock.
+//! Compares events with the disk and the journal. Events of changes that the journal already contains are dropped; the
+//! others become new changes. A path that a call is changing right now is examined later, under its lock.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -19,27 +19,28 @@ use super::{
 };
 use crate::open::LocalWorkspace;
 
-/// How long to wait for the lock of a path that a call is changing.
+/// The longest wait for the lock of a path that a call is changing.
 const LOCK_WAIT: Duration = Duration::from_millis(50);
 
-/// Assumed mode of a directory that moved on before it was observed.
+/// The mode that is recorded for a directory that was moved again before it was observed.
 const DIRECTORY_MODE: u32 = 0o755;
 
-/// A change that is not in the journal, and the entries it was compared with.
+/// A change by another program that is not in the journal yet.
 #[derive(Debug)]
 pub(crate) struct ExternalChange {
     pub(crate) change: RecordedChange,
-    /// Each path with the last entries about it and about its parents. If one of them changes, the change must be
-    /// classified again.
+    /// Each path with the number of the last entry about it and the number of the last entry about a directory above
+    /// it. If there is a newer entry, the change must be classified again.
     pub(crate) compared_entries: Vec<(RelPath, u64, u64)>,
-    /// Content to retain, for later diffs.
+    /// The content to retain, for later diffs.
     pub(crate) retained: Option<(Version, Vec<u8>)>,
-    /// The event it was classified from.
+    /// The event from which the change was derived.
     pub(crate) event: ExternalEvent,
 }
 
 impl ExternalChange {
-    /// Whether the change is valid although observations at some paths cannot be trusted. A move is, without its content.
+    /// Whether the change can be recorded although the content at some paths is uncertain. A move can, but without its
+    /// new content.
     pub(crate) fn holds_without(&mut self, is_uncertain: impl Fn(&RelPath) -> bool) -> bool {
         match &self.event {
             ExternalEvent::Touched { path, .. } => !is_uncertain(path),
@@ -54,7 +55,7 @@ impl ExternalChange {
     }
 }
 
-/// Observed moves made through stead: for each old path the last entry that recorded it.
+/// The moves by calls that were observed as events: for each old path, the last entry that recorded such a move.
 #[derive(Debug, Default)]
 pub(crate) struct OwnRenames(HashMap<RelPath, u64>);
 
@@ -73,9 +74,8 @@ impl OwnRenames {
     }
 }
 
-/// Result of examining an event.
 enum ChangeVerdict {
-    /// The journal has it, or no watch covers it.
+    /// The journal already contains the change, or no watch covers it.
     AlreadyRecorded,
     NewChange(Box<ExternalChange>),
     /// A call is changing the path right now.
@@ -85,25 +85,25 @@ enum ChangeVerdict {
 /// A classified batch.
 #[derive(Default)]
 pub(crate) struct ClassifiedBatch {
-    /// Changes that are not in the journal, moves first.
+    /// The changes that are not in the journal, moves first.
     pub(crate) new_changes: Vec<ExternalChange>,
-    /// Events that cannot be classified now.
+    /// Events that cannot be classified now, because a call is changing their paths.
     pub(crate) deferred: Vec<ExternalEvent>,
     /// All events about touched paths.
     pub(crate) touched: Vec<ExternalEvent>,
-    /// The last entry before the classification.
+    /// The number of the last entry before the classification.
     pub(crate) last_entry: u64,
-    /// Paths whose state is uncertain.
+    /// Paths whose state is uncertain. A rescan entry will report them.
     pub(crate) uncertain_paths: Vec<RelPath>,
     /// The moves among the new changes.
     moves: Vec<ExternalMove>,
 }
 
-/// Whether a moved file is still at its target.
+/// Whether a later move of the same batch concerns the target of a move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MoveFinality {
     Stays,
-    /// A later move of the same batch took it, or its path, away.
+    /// A later move took the file away from its target, or took the target.
     MovedOn,
 }
 
@@ -112,19 +112,18 @@ pub(crate) struct ExternalChangeClassifier<'a> {
     workspace: &'a LocalWorkspace,
     scopes: &'a WatchScopes,
     own_renames: &'a mut OwnRenames,
-    /// An entry older than every event of the batch.
+    /// The number of an entry that is older than every event of the batch.
     since_entry: u64,
-    /// The paths that callers changed since; `None` if there are too many.
+    /// The paths that calls changed after that entry; `None` if there are too many.
     recently_changed: Option<HashSet<RelPath>>,
-    /// Moves through stead, each with the number of external moves recorded before it.
+    /// Moves by calls, each with the number of external moves of this batch before it.
     own_moves: Vec<(usize, ExternalMove)>,
-    /// Number of external moves so far.
+    /// The number of external moves of this batch so far.
     reported_count: usize,
     recorded: RecordedStateLookup<'a>,
 }
 
 impl<'a> ExternalChangeClassifier<'a> {
-    /// Creates a classifier for events after this entry.
     pub(crate) fn new(
         workspace: &'a LocalWorkspace,
         scopes: &'a WatchScopes,
@@ -144,25 +143,24 @@ impl<'a> ExternalChangeClassifier<'a> {
         }
     }
 
-    /// Classifies events: first the moves, then the touched paths.
-    pub(crate) fn classify_all(mut self, items: Vec<ExternalEvent>) -> Result<ClassifiedBatch, Error> {
+    /// Classifies the events of a batch: first the moves, then the touched paths.
+    pub(crate) fn classify_all(mut self, events: Vec<ExternalEvent>) -> Result<ClassifiedBatch, Error> {
         let (moves, touched): (Vec<ExternalEvent>, Vec<ExternalEvent>) =
-            items.into_iter().partition(|item| matches!(item, ExternalEvent::Moved(_)));
+            events.into_iter().partition(|event| matches!(event, ExternalEvent::Moved(_)));
         let mut batch =
             ClassifiedBatch { last_entry: self.workspace.last_entry_number()?, ..ClassifiedBatch::default() };
         if !moves.is_empty() {
-            self.recently_changed = self
-                .workspace
-                .store
-                .run_query(|connection| recorded_state::changed_since(connection, self.since_entry))?;
+            let store = &self.workspace.store;
+            self.recently_changed =
+                store.run_query(|connection| recorded_state::changed_since(connection, self.since_entry))?;
         }
-        let stays = move_finalities(&moves);
-        let mut moves = moves.into_iter().zip(stays);
-        while let Some((item, stay)) = moves.next() {
-            match self.classify_event(&item, stay)? {
+        let finalities = move_finalities(&moves);
+        let mut moves = moves.into_iter().zip(finalities);
+        while let Some((event, finality)) = moves.next() {
+            match self.classify_event(&event, finality)? {
                 ChangeVerdict::AlreadyRecorded => {}
                 ChangeVerdict::NewChange(new_change) => {
-                    let ExternalEvent::Moved(moved) = item else { continue };
+                    let ExternalEvent::Moved(moved) = event else { continue };
                     let to = moved.to.as_ref().map(|to| (to, new_change.change.after.clone()));
                     self.recorded.note_move(&moved.from, to);
                     batch.moves.push(moved);
@@ -171,25 +169,26 @@ impl<'a> ExternalChangeClassifier<'a> {
                 }
                 ChangeVerdict::Busy => {
                     // Later events must not be recorded before this one.
-                    batch.deferred = std::iter::once(item).chain(moves.map(|(item, _)| item)).collect();
+                    batch.deferred = std::iter::once(event).chain(moves.map(|(event, _)| event)).collect();
                     batch.touched = touched;
                     return Ok(batch);
                 }
             }
         }
         batch.touched = self.add_overtaken_paths(touched, &mut batch);
-        for item in batch.touched.clone() {
-            match self.classify_event(&item, MoveFinality::Stays)? {
+        for event in batch.touched.clone() {
+            match self.classify_event(&event, MoveFinality::Stays)? {
                 ChangeVerdict::AlreadyRecorded => {}
                 ChangeVerdict::NewChange(new_change) => batch.new_changes.push(*new_change),
-                ChangeVerdict::Busy => batch.deferred.push(item),
+                ChangeVerdict::Busy => batch.deferred.push(event),
             }
         }
         Ok(batch)
     }
 
-    /// Changes made through stead are in the journal before concurrent external moves, even if they happened after them; a
-    /// reader of the entries would apply the moves to them. So their paths are examined too, under both names.
+    /// Adds the paths of recent calls to the touched paths. A call may have changed a path after an external move and
+    /// still be in the journal before that move. A reader of the entries would then apply the move to the change of the
+    /// call, so the paths of such calls are examined under their old and new names.
     fn add_overtaken_paths(&mut self, touched: Vec<ExternalEvent>, batch: &mut ClassifiedBatch) -> Vec<ExternalEvent> {
         let left_behind: Vec<RelPath> = self.own_moves.iter().flat_map(|(_, own)| own.paths_left_behind()).collect();
         if batch.moves.is_empty() && left_behind.is_empty() {
@@ -212,8 +211,8 @@ impl<'a> ExternalChangeClassifier<'a> {
             }
         }
         let mut touched = touched;
-        for item in &mut touched {
-            if let ExternalEvent::Touched { path, hints } = item
+        for event in &mut touched {
+            if let ExternalEvent::Touched { path, hints } = event
                 && overtaken.remove(path)
             {
                 hints.force_report();
@@ -228,13 +227,14 @@ impl<'a> ExternalChangeClassifier<'a> {
         touched
     }
 
-    /// A move through stead may be in the journal before an external move that happened earlier; where both overlap, a reader
-    /// would move the wrong file. Returns the affected file paths, and marks directories as uncertain.
+    /// Finds moves by calls that are in the journal before an external move that happened earlier. Where the two
+    /// overlap, a reader of the entries would move the wrong file. Returns the paths of such files, and marks
+    /// directories as uncertain.
     fn moves_crossing_own(&self, batch: &mut ClassifiedBatch) -> BTreeSet<RelPath> {
         let mut files = BTreeSet::new();
         for (before, own) in &self.own_moves {
             if own.subject == FsEventSubject::Directory && !own.touched_paths.is_empty() {
-                // It left the tree while other programs may still be changing it.
+                // The directory left the tree, and other programs may still be changing files in it.
                 batch.uncertain_paths.extend(own.to.clone());
             }
             for others in batch.moves.iter().take(*before).filter(|others| others.overlaps(own)) {
@@ -249,17 +249,17 @@ impl<'a> ExternalChangeClassifier<'a> {
         files
     }
 
-    fn classify_event(&mut self, item: &ExternalEvent, stay: MoveFinality) -> Result<ChangeVerdict, Error> {
-        match self.examine_event(item, stay)? {
+    fn classify_event(&mut self, event: &ExternalEvent, finality: MoveFinality) -> Result<ChangeVerdict, Error> {
+        match self.examine_event(event, finality)? {
             None => return Ok(ChangeVerdict::AlreadyRecorded),
             Some((new_change, VerdictStability::Final)) => {
                 return Ok(ChangeVerdict::NewChange(Box::new(new_change)));
             }
             Some((_, VerdictStability::EntryPending)) => {}
         }
-        // The last entry about the path may not be applied yet. Under the lock it is applied, or its process is dead
-        // and it is finished first.
-        let paths = match item {
+        // The last entry about the path may not be applied yet. Once the path is locked, that entry is applied: either
+        // its process has finished it, or the process is dead and taking the lock finishes it.
+        let paths = match event {
             ExternalEvent::Touched { path, .. } => vec![PathLockRequest { path: path.clone() }],
             ExternalEvent::Moved(moved) => moved.paths().map(|path| PathLockRequest { path: path.clone() }).collect(),
         };
@@ -269,23 +269,24 @@ impl<'a> ExternalChangeClassifier<'a> {
             Err(error) => return Err(error),
         };
         self.recorded.clear_cache();
-        let verdict = self.examine_event(item, stay)?;
+        let verdict = self.examine_event(event, finality)?;
         drop(guard);
         Ok(verdict
             .map_or(ChangeVerdict::AlreadyRecorded, |(new_change, _)| ChangeVerdict::NewChange(Box::new(new_change))))
     }
 
-    /// Examines an event; also returns whether the verdict is valid without a lock.
+    /// Derives the change from an event; `None` if the journal already contains it. Also returns whether the result is
+    /// valid without a lock.
     fn examine_event(
         &mut self,
-        item: &ExternalEvent,
-        stay: MoveFinality,
+        event: &ExternalEvent,
+        finality: MoveFinality,
     ) -> Result<Option<(ExternalChange, VerdictStability)>, Error> {
-        match item {
-            ExternalEvent::Touched { path, hints } => self.classify_touch(path, *hints, item),
+        match event {
+            ExternalEvent::Touched { path, hints } => self.classify_touch(path, *hints, event),
             ExternalEvent::Moved(moved) => match &moved.to {
-                Some(to) => self.classify_rename(moved, to, stay, item),
-                None => self.classify_departure(moved, item),
+                Some(to) => self.classify_rename(moved, to, finality, event),
+                None => self.classify_departure(moved, event),
             },
         }
     }
@@ -294,51 +295,43 @@ impl<'a> ExternalChangeClassifier<'a> {
         &mut self,
         path: &RelPath,
         hints: EventHints,
-        item: &ExternalEvent,
+        event: &ExternalEvent,
     ) -> Result<Option<(ExternalChange, VerdictStability)>, Error> {
         let known = self.recorded.lookup(path)?;
         let Some(seen) = observe_path(self.workspace, path)? else { return Ok(None) };
         if seen.is_absent() && known.parent_removed {
             return Ok(None);
         }
-        let heard = self.scopes.covers(path) || hints.appeared || hints.disappeared;
-        let Some((kind, before)) = change_since_recorded(&known, &seen.state, hints).filter(|_| heard) else {
+        let is_covered = self.scopes.covers(path) || hints.appeared || hints.disappeared;
+        let Some((kind, before)) = change_since_recorded(&known, &seen.state, hints).filter(|_| is_covered) else {
             return Ok(None);
         };
         let change = RecordedChange { path: path.to_string(), kind, to: None, before, after: seen.state.clone() };
-        let trust = VerdictStability::from_recorded(&[&known]);
-        let against = vec![known.comparison_key(path)];
-        Ok(Some((
-            ExternalChange {
-                retained: retainable_bytes(&seen),
-                change,
-                compared_entries: against,
-                event: item.clone(),
-            },
-            trust,
-        )))
+        let stability = VerdictStability::from_recorded(&[&known]);
+        let (retained, compared_entries) = (retainable_bytes(&seen), vec![known.comparison_key(path)]);
+        Ok(Some((ExternalChange { change, compared_entries, retained, event: event.clone() }, stability)))
     }
 
     fn classify_rename(
         &mut self,
         moved: &ExternalMove,
         to: &RelPath,
-        stay: MoveFinality,
-        item: &ExternalEvent,
+        finality: MoveFinality,
+        event: &ExternalEvent,
     ) -> Result<Option<(ExternalChange, VerdictStability)>, Error> {
         let from = &moved.from;
         let (known_from, known_to) = (self.recorded.lookup(from)?, self.recorded.lookup(to)?);
         if self.is_own_rename(moved)? || self.is_unseen_path(moved, &known_from) {
             return Ok(None);
         }
-        let there = observe_path(self.workspace, to)?;
-        if matches_recorded(there.as_ref(), moved.subject, &known_to)
+        let observed = observe_path(self.workspace, to)?;
+        if matches_recorded(observed.as_ref(), moved.subject, &known_to)
             && matches_recorded(observe_path(self.workspace, from)?.as_ref(), moved.subject, &known_from)
         {
             return Ok(None);
         }
-        let trust = VerdictStability::from_recorded(&[&known_from, &known_to]);
-        let seen = there.filter(|seen| stay == MoveFinality::Stays && !seen.is_absent());
+        let stability = VerdictStability::from_recorded(&[&known_from, &known_to]);
+        let seen = observed.filter(|seen| finality == MoveFinality::Stays && !seen.is_absent());
         let before = known_from.moved_state(moved.subject);
         let (after, retained) = match &seen {
             Some(seen) => (seen.state.clone(), retainable_bytes(seen)),
@@ -351,13 +344,14 @@ impl<'a> ExternalChangeClassifier<'a> {
             before,
             after,
         };
-        let against = vec![known_from.comparison_key(from), known_to.comparison_key(to)];
-        Ok(Some((ExternalChange { retained, change, compared_entries: against, event: item.clone() }, trust)))
+        let compared_entries = vec![known_from.comparison_key(from), known_to.comparison_key(to)];
+        Ok(Some((ExternalChange { change, compared_entries, retained, event: event.clone() }, stability)))
     }
+
     fn classify_departure(
         &mut self,
         moved: &ExternalMove,
-        item: &ExternalEvent,
+        event: &ExternalEvent,
     ) -> Result<Option<(ExternalChange, VerdictStability)>, Error> {
         let from = &moved.from;
         let known = self.recorded.lookup(from)?;
@@ -374,11 +368,12 @@ impl<'a> ExternalChangeClassifier<'a> {
             before: known.moved_state(moved.subject),
             after: PathState::Absent,
         };
-        let (trust, against) = (VerdictStability::from_recorded(&[&known]), vec![known.comparison_key(from)]);
-        Ok(Some((ExternalChange { retained: None, change, compared_entries: against, event: item.clone() }, trust)))
+        let stability = VerdictStability::from_recorded(&[&known]);
+        let compared_entries = vec![known.comparison_key(from)];
+        Ok(Some((ExternalChange { change, compared_entries, retained: None, event: event.clone() }, stability)))
     }
 
-    /// Whether a move was made through stead. Each recorded move matches one event.
+    /// Whether a call made this move. Each move in the journal matches one event.
     fn is_own_rename(&mut self, moved: &ExternalMove) -> Result<bool, Error> {
         let after = self.since_entry.max(self.own_renames.last_entry(&moved.from));
         let own = self.recorded.find_own_move(moved, after)?;
@@ -389,18 +384,18 @@ impl<'a> ExternalChangeClassifier<'a> {
         Ok(own.is_some())
     }
 
-    /// Whether the moved file is unknown to clients: it came and went unobserved, and no caller put anything there.
+    /// Whether clients cannot know the old path: it appeared and vanished within this batch, and no call changed it.
     fn is_unseen_path(&self, moved: &ExternalMove, known: &LastRecordedState) -> bool {
-        let unknown = matches!(known.state, None | Some(PathState::Absent));
-        let untouched = |paths: &HashSet<RelPath>| !paths.iter().any(|path| path.is_within(&moved.from));
+        let is_unknown = matches!(known.state, None | Some(PathState::Absent));
+        let is_untouched = |paths: &HashSet<RelPath>| !paths.iter().any(|path| path.is_within(&moved.from));
         match moved.seen_before {
             SeenBefore::Yes => false,
-            SeenBefore::No => unknown && self.recently_changed.as_ref().is_some_and(untouched),
+            SeenBefore::No => is_unknown && self.recently_changed.as_ref().is_some_and(is_untouched),
         }
     }
 }
 
-/// Whether a verdict is valid without a lock.
+/// Whether the result of examining an event is valid without a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum VerdictStability {
     Final,
@@ -410,47 +405,44 @@ enum VerdictStability {
 
 impl VerdictStability {
     fn from_recorded(known: &[&LastRecordedState]) -> Self {
-        if known.iter().any(|known| known.is_pending) {
-            VerdictStability::EntryPending
-        } else {
-            VerdictStability::Final
-        }
+        if known.iter().any(|known| known.is_pending) { Self::EntryPending } else { Self::Final }
     }
 }
 
-/// Whether the recorded state of a move's source or target is complete and equals the observed one. The contents of a
-/// directory are not recorded with it.
+/// Whether the source or target of a move is as the journal says. A directory never counts as such, because the journal
+/// does not list its contents.
 fn matches_recorded(seen: Option<&ObservedState>, subject: FsEventSubject, known: &LastRecordedState) -> bool {
     let Some(seen) = seen else { return true };
-    let whole = subject == FsEventSubject::Other && !matches!(seen.state, PathState::Directory { .. });
-    whole && known.state.as_ref().is_some_and(|state| is_same_state(state, &seen.state))
+    let is_file = subject == FsEventSubject::Other && !matches!(seen.state, PathState::Directory { .. });
+    is_file && known.state.as_ref().is_some_and(|state| is_same_state(state, &seen.state))
 }
 
-/// For each move of a batch whether it is the last one about its target. Other events are left out.
-fn move_finalities(items: &[ExternalEvent]) -> Vec<MoveFinality> {
+/// Determines for each move whether a later move concerns its target. Other events are left out.
+fn move_finalities(events: &[ExternalEvent]) -> Vec<MoveFinality> {
     let mut later: HashSet<&RelPath> = HashSet::new();
-    let moves = items.iter().filter_map(|item| match item {
+    let moves = events.iter().filter_map(|event| match event {
         ExternalEvent::Moved(moved) => Some(moved),
         ExternalEvent::Touched { .. } => None,
     });
-    let mut stays: Vec<MoveFinality> = Vec::new();
+    let mut finalities: Vec<MoveFinality> = Vec::new();
     for moved in moves.rev() {
-        let taken = |to: &RelPath| later.contains(to) || to.ancestors().any(|above| later.contains(&above));
-        stays.push(if moved.to.as_ref().is_some_and(taken) { MoveFinality::MovedOn } else { MoveFinality::Stays });
+        let is_moved = |to: &RelPath| later.contains(to) || to.ancestors().any(|above| later.contains(&above));
+        let moved_on = moved.to.as_ref().is_some_and(is_moved);
+        finalities.push(if moved_on { MoveFinality::MovedOn } else { MoveFinality::Stays });
         later.insert(&moved.from);
         later.extend(&moved.to);
     }
-    stays.reverse();
-    stays
+    finalities.reverse();
+    finalities
 }
 
 impl LastRecordedState {
-    /// The entries that a verdict depends on.
+    /// The path with the numbers of the last entries about it and about a directory above it.
     fn comparison_key(&self, path: &RelPath) -> (RelPath, u64, u64) {
         (path.clone(), self.last_entry, self.last_parent_entry)
     }
 
-    /// The state of a moved file, as far as it is known without observing it.
+    /// The state of a file before it was moved, as far as the journal knows it.
     fn moved_state(&self, subject: FsEventSubject) -> PathState {
         match (&self.state, subject) {
             (Some(state), _) if *state != PathState::Absent => state.clone(),

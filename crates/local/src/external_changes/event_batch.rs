@@ -1,8 +1,8 @@
-//! A batch of file system events, collected until they are recorded. Pure.
+//! Collects file system events until they are recorded. This module does no I/O.
 //!
-//! Invariant: given the state of every path before the batch, applying the moves in order yields the state of every path
-//! after it, except for touched paths. So moves keep their order and are recorded first; touched paths follow all moves
-//! and are observed under their current name.
+//! Invariant: somebody who knows the state of every path before the batch and applies the moves in order knows the
+//! state of every path after it, except for touched paths. Therefore moves keep their order and are recorded first;
+//! touched paths are recorded after all moves, under their last name.
 
 use std::{
     collections::BTreeMap,
@@ -12,31 +12,31 @@ use std::{
 use stead_disk::fs_events::FsEventSubject;
 use stead_path::RelPath;
 
-/// How long to wait for the close of a file that is being written.
+/// The longest wait for a program to close a file that it is writing.
 pub(crate) const WRITER_CLOSE_WAIT: Duration = Duration::from_millis(100);
 
-/// Combined information from the events of one path.
+/// The information from all events of one path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EventHints {
-    /// The first event was the creation of the name.
+    /// The first event was the creation of the path.
     pub(crate) created: bool,
-    /// The name appeared: created, moved here, or found in a new directory.
+    /// The path appeared: it was created, moved here, or found in a new directory.
     pub(crate) appeared: bool,
     pub(crate) disappeared: bool,
     pub(crate) content_changed: bool,
     pub(crate) writer_closed: bool,
-    /// No further event is awaited.
+    /// No further event is expected, so the path can be examined at once.
     pub(crate) complete: bool,
-    /// An existing file was moved here or below.
+    /// A file that clients may know was moved to this path or below it.
     pub(crate) moved_in: bool,
 }
 
 impl EventHints {
-    /// The path exists and was not observed yet.
+    /// The path exists, and nothing else is known about it.
     pub(crate) const APPEARED: EventHints =
         EventHints { appeared: true, content_changed: true, complete: true, ..EventHints::NO_HINTS };
     pub(crate) const DISAPPEARED: EventHints = EventHints { disappeared: true, ..EventHints::NO_HINTS };
-    /// Something changed, without details.
+    /// The path changed in an unknown way.
     pub(crate) const NO_HINTS: EventHints = EventHints {
         created: false,
         appeared: false,
@@ -51,7 +51,7 @@ impl EventHints {
         self.writer_closed || self.disappeared || self.complete || !(self.content_changed || self.created)
     }
 
-    /// Forces a report for this path, whether or not it exists.
+    /// Makes sure that the path is reported, whether or not it exists.
     pub(crate) fn force_report(&mut self) {
         self.merge(EventHints::APPEARED);
         self.merge(EventHints::DISAPPEARED);
@@ -73,12 +73,11 @@ impl EventHints {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ExternalMove {
     pub(crate) from: RelPath,
-    /// The new path; `None` if it left the watched tree.
+    /// The new path; `None` if the file left the watched tree.
     pub(crate) to: Option<RelPath>,
     pub(crate) subject: FsEventSubject,
-    /// Whether the old path can be known to a client.
     pub(crate) seen_before: SeenBefore,
-    /// Paths touched inside a directory that left the watched tree, by their old names.
+    /// The touched paths in a directory that left the watched tree, as they were before the move.
     pub(crate) touched_paths: Vec<RelPath>,
 }
 
@@ -93,7 +92,7 @@ impl ExternalMove {
         self.paths().any(|one| other.paths().any(|two| meet(one, two)))
     }
 
-    /// The touched paths of a directory that left the tree, now that its target is known.
+    /// The new names of the paths that were touched before the directory left the watched tree.
     pub(crate) fn paths_left_behind(&self) -> impl Iterator<Item = RelPath> {
         self.touched_paths.iter().filter_map(|path| self.new_path_of(path.clone()))
     }
@@ -108,23 +107,23 @@ impl ExternalMove {
     }
 }
 
-/// Whether a moved file can be known to a client.
+/// Whether a client can know the old path of a move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SeenBefore {
     Yes,
-    /// It just appeared: only a change through stead can have recorded it.
+    /// The old path appeared in the same batch. A client knows it only if a call changed it.
     No,
 }
 
-/// Whether the events prove a move.
+/// Whether the events of a rename have only one meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RenameCertainty {
     Certain,
-    /// The move may undo the previous one or be half of an exchange: the events are the same.
+    /// The rename either undoes the previous one or is the second half of an exchange. The events of both are the same.
     Ambiguous,
 }
 
-/// One event to record or to examine.
+/// One event that is to be classified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ExternalEvent {
     Moved(ExternalMove),
@@ -161,10 +160,10 @@ impl ExternalEventBatch {
         self.insert_touch(path.clone(), PendingTouch { hints, since: now, sequence: order });
     }
 
-    /// Puts unrecorded events back. No event was added since they were taken.
-    pub(crate) fn requeue(&mut self, items: impl IntoIterator<Item = ExternalEvent>, now: Instant) {
-        for item in items {
-            match item {
+    /// Puts events back that could not be recorded. No event was added since they were taken.
+    pub(crate) fn requeue(&mut self, events: impl IntoIterator<Item = ExternalEvent>, now: Instant) {
+        for event in events {
+            match event {
                 ExternalEvent::Moved(moved) => self.push_move(moved),
                 ExternalEvent::Touched { path, hints } => {
                     self.touch(&path, EventHints { complete: true, ..hints }, now)
@@ -173,7 +172,7 @@ impl ExternalEventBatch {
         }
     }
 
-    /// Renames a path and everything below it. Returns whether the move is certain.
+    /// Adds the rename of a path, with everything below it.
     pub(crate) fn rename(
         &mut self,
         from: &RelPath,
@@ -195,7 +194,7 @@ impl ExternalEventBatch {
             let Some(moved) = path.strip_prefix(from).and_then(|rest| to.append(&rest).ok()) else {
                 continue;
             };
-            // The target may have been replaced.
+            // The rename may have replaced a file, so the new name does not count as created.
             let hints = match seen_before {
                 SeenBefore::No if path == from => EventHints { created: false, complete: true, ..touch.hints },
                 SeenBefore::No | SeenBefore::Yes => touch.hints,
@@ -211,7 +210,7 @@ impl ExternalEventBatch {
         RenameCertainty::Ambiguous
     }
 
-    /// Records that a path left the watched tree with everything below it.
+    /// Adds the move of a path out of the watched tree, with everything below it.
     pub(crate) fn record_departure(&mut self, from: &RelPath, subject: FsEventSubject) {
         let branch = self.take_branch(from);
         let seen_before = seen_before(from, &branch);
@@ -220,7 +219,7 @@ impl ExternalEventBatch {
         self.recheck_former_paths(branch, seen_before);
     }
 
-    /// If a move cannot be recorded because its source is unknown, the former names are examined separately.
+    /// If clients do not know the old path, the move is not recorded, so the old names are examined separately.
     fn recheck_former_paths(&mut self, branch: Vec<(RelPath, PendingTouch)>, seen_before: SeenBefore) {
         match seen_before {
             SeenBefore::Yes => {}
@@ -237,7 +236,7 @@ impl ExternalEventBatch {
         !self.moves.is_empty()
     }
 
-    /// Takes the events that need not wait longer: moves in order, then touched paths in order.
+    /// Takes the events that need not wait any longer: first the moves, then the touched paths, each in their order.
     pub(crate) fn take_ready(&mut self, now: Instant) -> Vec<ExternalEvent> {
         let mut ready: Vec<(u64, RelPath, EventHints)> = self
             .touched
@@ -253,7 +252,7 @@ impl ExternalEventBatch {
         moves.chain(ready.into_iter().map(|(_, path, hints)| ExternalEvent::Touched { path, hints })).collect()
     }
 
-    /// When the next event is ready; `None` if the batch is empty.
+    /// The time at which the next event is ready; `None` if the batch is empty.
     pub(crate) fn next_due(&self, now: Instant) -> Option<Instant> {
         if !self.moves.is_empty() {
             return Some(now);
@@ -275,7 +274,7 @@ impl ExternalEventBatch {
         self.touched.entry(path).and_modify(|known| known.hints.merge(touch.hints)).or_insert(touch);
     }
 
-    /// Removes the touched paths at a path and below it.
+    /// Takes the touches of a path and of the paths below it.
     fn take_branch(&mut self, top: &RelPath) -> Vec<(RelPath, PendingTouch)> {
         let branch: Vec<RelPath> = self
             .touched
@@ -289,7 +288,6 @@ impl ExternalEventBatch {
     }
 }
 
-/// Whether a client can know the moved file.
 fn seen_before(from: &RelPath, branch: &[(RelPath, PendingTouch)]) -> SeenBefore {
     let is_new = |hints: EventHints| hints.appeared && !hints.moved_in;
     if branch.iter().any(|(path, touch)| path == from && is_new(touch.hints)) {
@@ -317,23 +315,12 @@ mod tests {
     const WRITTEN: EventHints = EventHints { content_changed: true, writer_closed: true, ..EventHints::NO_HINTS };
 
     fn moved_event(from: &str, to: &str) -> ExternalEvent {
-        ExternalEvent::Moved(ExternalMove {
-            from: rel_path(from),
-            to: Some(rel_path(to)),
-            subject: FsEventSubject::Other,
-            seen_before: SeenBefore::Yes,
-            touched_paths: Vec::new(),
-        })
+        moved_event_seen(from, to, SeenBefore::Yes)
     }
 
-    fn unseen_moved_event(from: &str, to: &str) -> ExternalEvent {
-        ExternalEvent::Moved(ExternalMove {
-            from: rel_path(from),
-            to: Some(rel_path(to)),
-            subject: FsEventSubject::Other,
-            seen_before: SeenBefore::No,
-            touched_paths: Vec::new(),
-        })
+    fn moved_event_seen(from: &str, to: &str, seen_before: SeenBefore) -> ExternalEvent {
+        let (from, to, subject) = (rel_path(from), Some(rel_path(to)), FsEventSubject::Other);
+        ExternalEvent::Moved(ExternalMove { from, to, subject, seen_before, touched_paths: Vec::new() })
     }
 
     fn take_ready_later(batch: &mut ExternalEventBatch, now: Instant) -> Vec<ExternalEvent> {
@@ -348,7 +335,7 @@ mod tests {
         batch.rename(&rel_path("a.tmp"), &rel_path("a"), FsEventSubject::Other, now);
         let items = take_ready_later(&mut batch, now);
         let [first, ExternalEvent::Touched { path, hints }] = &items[..] else { panic!("{items:?}") };
-        assert_eq!((first, path), (&unseen_moved_event("a.tmp", "a"), &rel_path("a")));
+        assert_eq!((first, path), (&moved_event_seen("a.tmp", "a", SeenBefore::No), &rel_path("a")));
         assert!(hints.appeared && hints.content_changed && !hints.created);
     }
 

@@ -8,7 +8,7 @@ use std::{
 
 use rusqlite::params;
 use stead_engine::{Error, ErrorKind, Principal};
-use stead_journal::{ChangeKind, EntryRelation, PathState, RecordedChange};
+use stead_journal::{ChangeKind, PathState, RecordedChange};
 use stead_path::RelPath;
 
 use super::{
@@ -17,7 +17,6 @@ use super::{
     recorded_state::{self, RESCAN_OPERATION},
 };
 use crate::{
-    commit::recorded_outcome,
     group_commit::{TransactionBody, TransactionOutcome},
     open::LocalWorkspace,
     store::{self, PendingJournalEntry, SyncRequirement, lock_ignoring_poison, to_sql_integer},
@@ -57,8 +56,8 @@ impl MissedEvents {
 }
 
 impl LocalWorkspace {
-    /// Records external changes. Returns events whose path was changed through stead meanwhile, to be classified again; if one
-    /// of them is a move, all later events are returned too.
+    /// Records external changes. Returns events whose path was changed through stead meanwhile, to be classified again;
+    /// if one of them is a move, all later events are returned too.
     pub(crate) fn record_external_changes(
         &self,
         changes: Vec<ExternalChange>,
@@ -73,15 +72,9 @@ impl LocalWorkspace {
                 continue;
             }
             let draft = self.pending_external_entry(EXTERNAL_OPERATION, "{}".to_owned());
-            let outcome = self.group_commit.submit(
-                &self.store,
-                self.durability,
-                SyncRequirement::Now,
-                record_body(draft, some, Arc::clone(&returned)),
-            )?;
-            match outcome {
-                TransactionOutcome::Recorded(..) => self.announce_entry(),
-                TransactionOutcome::Replayed(_) | TransactionOutcome::Refused(_) => {}
+            let outcome = self.submit(SyncRequirement::Now, record_body(draft, some, Arc::clone(&returned)))?;
+            if let TransactionOutcome::Recorded(..) = outcome {
+                self.announce_entry();
             }
         }
         Ok(std::mem::take(&mut lock_ignoring_poison(&returned).items))
@@ -117,17 +110,13 @@ impl LocalWorkspace {
             draft.touched.push((path.clone(), None));
             draft.entry.changes.push(RecordedChange { path, kind, to: None, before: unknown.clone(), after: unknown });
         }
-        let work: TransactionBody = Box::new(move |transaction, tip| {
-            store::append_entry(transaction, tip, &mut draft)?;
-            Ok(recorded_outcome(&draft, tip))
-        });
-        self.group_commit.submit(&self.store, self.durability, SyncRequirement::Now, work)?;
+        self.append_with_rows(draft, SyncRequirement::Now, |_, _| Ok(()))?;
         self.announce_entry();
         Ok(())
     }
 
     fn pending_external_entry(&self, operation: &str, arguments: String) -> PendingJournalEntry {
-        let mut draft = self.pending_system_entry(operation, arguments, EntryRelation::None);
+        let mut draft = self.pending_system_entry(operation, arguments);
         draft.entry.caller.principal = Principal::External.to_string();
         WATCH_PROTOCOL.clone_into(&mut draft.entry.caller.protocol);
         draft
@@ -209,6 +198,6 @@ fn record_body(
                 to_sql_integer(draft.entry.number)
             ])?;
         }
-        Ok(recorded_outcome(&draft, tip))
+        Ok(TransactionOutcome::Recorded(tip.number, tip.hash))
     })
 }

@@ -1,5 +1,5 @@
-//! The state of a path according to the journal. Valid only if no parent changed later: entries about a directory do not
-//! list its contents.
+//! The state of a path according to the journal. Valid only if no parent changed later: entries about a directory do
+//! not list its contents.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -111,8 +111,8 @@ impl<'a> RecordedStateLookup<'a> {
         }
     }
 
-    /// The oldest entry after `number` in which a caller moved a path away, to the given target or anywhere; and the target,
-    /// unless the path was removed.
+    /// The oldest entry after `number` in which a caller moved a path away, to the given target or anywhere; and the
+    /// target, unless the path was removed.
     pub(crate) fn find_own_move(
         &mut self,
         moved: &ExternalMove,
@@ -195,8 +195,8 @@ impl<'a> RecordedStateLookup<'a> {
         Ok(gone > brought)
     }
 
-    /// Time in unix milliseconds at which a call brought the directory here with all its contents, if that is the last entry
-    /// about it. External arrivals do not count: they are recorded after they happened.
+    /// Time in unix milliseconds at which a call brought the directory here with all its contents, if that is the last
+    /// entry about it. External arrivals do not count: they are recorded after they happened.
     pub(crate) fn arrival_time_ms(&mut self, directory: &RelPath) -> Result<Option<i64>, Error> {
         let wire = directory.to_string();
         let number = self.store.run_query(|connection| last_change_of(connection, &wire))?;

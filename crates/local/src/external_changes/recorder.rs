@@ -1,5 +1,5 @@
-//! The recorder thread. Waits on one kernel event queue: for changes in the tree if it records, and always for writes to
-//! the store by other processes and for the death of the recording process.
+//! The recorder thread. Waits on one kernel event queue: for changes in the tree if it records, and always for writes
+//! to the store by other processes and for the death of the recording process.
 
 use std::{
     collections::HashSet,
@@ -162,10 +162,7 @@ impl ExternalChangeRecorder {
         if now < next && !store.lock_released {
             return Ok(());
         }
-        let mine = self
-            .lock
-            .try_lock(RECORDER_SLOT, LockMode::Exclusive)
-            .map_err(|error| errors::state_directory_error(&error))?;
+        let mine = self.lock.try_lock(RECORDER_SLOT, LockMode::Exclusive).map_err(errors::state_directory_error)?;
         if mine {
             self.role = RecorderRole::Recording;
             // Existing watches were served by another recorder, or by none.
@@ -216,7 +213,7 @@ impl ExternalChangeRecorder {
         }
         for (row, stage) in new.iter().zip(stages) {
             if row.stage != stage && row.watch.started_at_entry == 0 {
-                workspace.write_watch_rows(|connection| watch_rows::set_stage(connection, &row.watch.id, stage))?;
+                workspace.write_rows(|connection| watch_rows::set_stage(connection, &row.watch.id, stage))?;
             }
         }
         self.generation = Some(generation);
@@ -272,13 +269,13 @@ impl ExternalChangeRecorder {
             self.last_sweep = Instant::now();
             self.liveness_check = Some((self.last_sweep, 0));
             let now_ms = workspace.clock.now().wall_ms;
-            workspace.write_watch_rows(|connection| watch_rows::delete_expired(connection, now_ms))?;
+            workspace.write_rows(|connection| watch_rows::delete_expired(connection, now_ms))?;
         }
         Ok(())
     }
 
-    /// Ends the watches of dead processes. The kernel reports a closed lock file before it frees the lock, so the check is
-    /// repeated a few times.
+    /// Ends the watches of dead processes. The kernel reports a closed lock file before it frees the lock, so the check
+    /// is repeated a few times.
     fn end_watches_of_dead_processes(&mut self, workspace: &LocalWorkspace, store: &StoreSignals) -> Result<(), Error> {
         let now = Instant::now();
         if store.lock_released {
@@ -293,7 +290,7 @@ impl ExternalChangeRecorder {
             if workspace.locks.is_alive(&process)? {
                 living = true;
             } else {
-                workspace.write_watch_rows(|connection| watch_rows::delete_watches_of_process(connection, &process))?;
+                workspace.write_rows(|connection| watch_rows::delete_watches_of_process(connection, &process))?;
             }
         }
         self.liveness_check = (living && tries > 0).then(|| (now + STANDBY_POLL_FIRST, tries - 1));

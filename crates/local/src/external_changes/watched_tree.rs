@@ -18,12 +18,11 @@ use stead_engine::Error;
 use stead_path::RelPath;
 
 use super::{
-    attach::{self, AttachReport, ContentsReporting, WatchAttacher},
+    attach::{self, AttachReport, ContentsReporting, WatchAttacher, WatchedDirectories},
     event_batch::{EventHints, ExternalEventBatch, RenameCertainty},
     record::MissedEvents,
     recorded_state::{self, RecordedStateLookup},
     watch_scopes::WatchScopes,
-    watched_directories::WatchedDirectories,
 };
 use crate::{errors, open::LocalWorkspace};
 
@@ -96,8 +95,8 @@ impl WatchedTree {
         self.batch.clear();
     }
 
-    /// Processes queued events, waiting briefly for more after a change. `floor` is an entry older than every unrecorded
-    /// event.
+    /// Processes queued events, waiting briefly for more after a change. `floor` is an entry older than every
+    /// unrecorded event.
     pub(super) fn gather_events(&mut self, workspace: &LocalWorkspace, floor: u64) -> Result<StoreSignals, Error> {
         let mut store = StoreSignals::default();
         self.drain_queue()?;
@@ -122,7 +121,7 @@ impl WatchedTree {
 
     fn drain_queue(&mut self) -> Result<(), Error> {
         let mut events = Vec::new();
-        while self.queue.drain(&mut events).map_err(|error| errors::watch_error(&error))? == DrainResult::Partial {}
+        while self.queue.drain(&mut events).map_err(errors::watch_error)? == DrainResult::Partial {}
         self.queued.extend(events);
         Ok(())
     }
@@ -239,7 +238,7 @@ impl WatchedTree {
             if self.queued.len() >= RENAME_PAIR_EVENTS_MAX || left.is_zero() {
                 return Ok(None);
             }
-            self.queue.wait(left).map_err(|error| errors::watch_error(&error))?;
+            self.queue.wait(left).map_err(errors::watch_error)?;
             self.drain_queue()?;
         }
     }
@@ -279,7 +278,7 @@ impl WatchedTree {
             for top in std::mem::take(&mut self.unwatched) {
                 if self.scopes.must_watch(&top) {
                     let attached = self.attach_watches(workspace, &top, ContentsReporting::Report);
-                    let mut attached = attached.map_err(|error| errors::error_at_path(&top, &error))?;
+                    let mut attached = attached.map_err(errors::at_path(&top))?;
                     self.unwatched.extend(attached.missing.drain(..));
                     new.extend(attached.new.iter().copied());
                     tops.insert(top.clone());
@@ -297,12 +296,12 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// Directories watched under an outdated name. Either the queue explains the rename, or events are missing; then both
-    /// paths are uncertain.
+    /// Directories watched under an outdated name. Either the queue explains the rename, or events are missing; then
+    /// both paths are uncertain.
     fn doubt_renamed_paths(&mut self, misnamed: Vec<(FsWatchId, [RelPath; 2])>) -> Result<(), Error> {
         for (id, names) in misnamed {
             if self.queued.is_empty() {
-                self.queue.remove_watch(id).map_err(|error| errors::watch_error(&error))?;
+                self.queue.remove_watch(id).map_err(errors::watch_error)?;
                 self.watched.remove(id);
                 self.uncertain.extend(names.clone());
             }
@@ -338,7 +337,7 @@ impl WatchedTree {
         for named in self.directories_renamed_since()? {
             for (path, id) in self.watched.watches_within(&named) {
                 if new.contains(&id) {
-                    self.queue.remove_watch(id).map_err(|error| errors::watch_error(&error))?;
+                    self.queue.remove_watch(id).map_err(errors::watch_error)?;
                     self.watched.remove(id);
                     self.unwatched.insert(path.clone());
                     moved.insert(path);
@@ -386,7 +385,7 @@ impl WatchedTree {
     fn unwatch_branch(&mut self, path: &RelPath) -> Result<(), Error> {
         self.unwatched.retain(|unreached| !unreached.is_within(path));
         for (_, id) in self.watched.watches_within(path) {
-            self.queue.remove_watch(id).map_err(|error| errors::watch_error(&error))?;
+            self.queue.remove_watch(id).map_err(errors::watch_error)?;
             self.watched.remove(id);
         }
         Ok(())
@@ -435,7 +434,7 @@ impl WatchedTree {
         watched_path: &RelPath,
     ) -> Result<AttachReport, Error> {
         let attached = self.attach_watches(workspace, watched_path, ContentsReporting::Skip);
-        let attached = attached.map_err(|error| errors::error_at_path(watched_path, &error))?;
+        let attached = attached.map_err(errors::at_path(watched_path))?;
         let below = |path: &&RelPath| !watched_path.is_within(path);
         self.unwatched.extend(attached.missing.iter().filter(below).cloned());
         self.unwatched.extend(attached.renamed_meanwhile.iter().flat_map(|(_, names)| names).cloned());
@@ -451,7 +450,7 @@ impl WatchedTree {
         };
         for (path, id) in watched {
             if !self.scopes.must_watch(&path) {
-                self.queue.remove_watch(id).map_err(|error| errors::watch_error(&error))?;
+                self.queue.remove_watch(id).map_err(errors::watch_error)?;
                 self.watched.remove(id);
             }
         }
@@ -461,7 +460,7 @@ impl WatchedTree {
     /// Recovers from missed events: watches every directory again, with a new queue, and records a rescan.
     pub(super) fn rescan_everything(&mut self, workspace: &LocalWorkspace, lock: &LockFile) -> Result<(), Error> {
         let missed = self.missed.unwrap_or(MissedEvents::Overflow);
-        let (queue, store) = create_queue(workspace, lock).map_err(|error| errors::watch_error(&error))?;
+        let (queue, store) = create_queue(workspace, lock).map_err(errors::watch_error)?;
         (self.queue, self.store_watch) = (queue, store);
         self.queued.clear();
         self.batch.clear();
@@ -488,8 +487,8 @@ fn create_queue(workspace: &LocalWorkspace, lock: &LockFile) -> Result<(Queue, F
     Ok((queue, store))
 }
 
-/// Whether a file was created or changed after this time. A directory's modification time changes with every name in it,
-/// so its creation time counts.
+/// Whether a file was created or changed after this time. A directory's modification time changes with every name in
+/// it, so its creation time counts.
 fn is_newer(stat: &DiskStat, than_ms: i64) -> bool {
     let than_ns = i128::from(than_ms) * 1_000_000;
     match stat.file_type {

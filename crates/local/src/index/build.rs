@@ -1,8 +1,8 @@
 //! Writes files into segments. One process at a time; others continue to read the existing segments.
 //!
-//! Promises: a file is indexed only if its stamp is equal before and after reading, and old enough that every later change
-//! gets another stamp. The index stays below its size limit and reports when it reaches it. A failed or killed build
-//! leaves the index unchanged.
+//! Promises: a file is indexed only if its stamp is equal before and after reading, and old enough that every later
+//! change gets another stamp. The index stays below its size limit and reports when it reaches it. A failed or killed
+//! build leaves the index unchanged.
 
 use stead_disk::{DirectoryHandle, DiskError, OpenFile};
 use stead_engine::{
@@ -12,12 +12,12 @@ use stead_engine::{
 use stead_path::{FileName, RelPath};
 
 use super::{
-    block_hash::IndexFileId,
-    context::IndexContext,
+    IndexContext,
+    blocks::IndexFileId,
     segment::{IndexedFile, IndexedFileKind, SegmentWriter, is_encodable},
     snapshot::{IndexCoverage, IndexSnapshot, SEGMENTS_MAX, manifest_fingerprint, needed_file_names},
 };
-use crate::lookup;
+use crate::workspace::to_engine_fingerprint;
 
 /// Size limit of the index on disk.
 const INDEX_BYTES_MAX: u64 = 4 << 30;
@@ -101,7 +101,8 @@ enum IndexSkipReason {
     NotIndexable,
 }
 
-/// Classifies a file for the index. A file changed after `settled_ns` is refused: it may change again without a new stamp.
+/// Classifies a file for the index. A file changed after `settled_ns` is refused: it may change again without a new
+/// stamp.
 fn index_file<'g>(
     directory: &DirectoryHandle,
     name: &FileName,
@@ -110,7 +111,7 @@ fn index_file<'g>(
     grams: &'g mut TrigramExtractor,
 ) -> Result<(IndexedFile, &'g [Trigram]), IndexSkipReason> {
     let file = directory.open_listed_file(name).map_err(|_| IndexSkipReason::NotIndexable)?;
-    let stamp = lookup::to_engine_fingerprint(&file.stat().fingerprint);
+    let stamp = to_engine_fingerprint(&file.stat().fingerprint);
     if !is_encodable(&stamp) {
         return Err(IndexSkipReason::NotIndexable);
     }
@@ -141,7 +142,7 @@ fn index_file<'g>(
 }
 
 fn is_same_fingerprint(file: &OpenFile, stamp: &stead_engine::FileIdentity) -> bool {
-    file.restat().is_ok_and(|now| lookup::to_engine_fingerprint(&now.fingerprint) == *stamp)
+    file.restat().is_ok_and(|now| to_engine_fingerprint(&now.fingerprint) == *stamp)
 }
 
 /// Bytes by which the index may still grow.

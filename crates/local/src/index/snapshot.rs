@@ -1,7 +1,7 @@
 //! The index at one moment: the open segments named by the manifest. Owns the manifest.
 //!
-//! Promises: a snapshot stays valid while it is used, whatever is built or deleted meanwhile. One unusable segment makes
-//! the whole index unusable; the next build replaces it.
+//! Promises: a snapshot stays valid while it is used, whatever is built or deleted meanwhile. One unusable segment
+//! makes the whole index unusable; the next build replaces it.
 
 use std::sync::Arc;
 
@@ -13,8 +13,7 @@ use stead_engine::{
 use stead_path::{FileName, RelPath};
 
 use super::{
-    block_hash::{BLOCK_HASH_BYTES, IndexBlockKind, IndexFileId, IndexKey},
-    byte_codec::{IndexByteReader, write_number},
+    blocks::{BLOCK_HASH_BYTES, IndexBlockKind, IndexByteReader, IndexFileId, IndexKey, write_number},
     segment::{self, DirectoryFiles, IndexCorrupt, IndexSegment, IndexedFile, IndexedFileKind, SegmentFiles},
 };
 

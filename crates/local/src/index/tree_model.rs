@@ -1,11 +1,10 @@
 //! A model of the tree for the index: every directory that a plain walk enters, which of its files are indexed in which
 //! segment, the names of the others, and what is excluded. Watches report changes where they are available.
 //!
-//! Promises: after [`IndexTreeModel::refresh`] the model equals a walk started at that moment, as far as the kernel reports
-//! changes. A directory is watched before it is listed, and listed again after any event in it. An [`IndexModelError`] ends
-//! the model; it is never used incomplete. Needs about thirty bytes per file.
+//! Promises: after [`IndexTreeModel::refresh`] the model equals a walk started at that moment, as far as the kernel
+//! reports changes. A directory is watched before it is listed, and listed again after any event in it. An
+//! [`IndexModelError`] ends the model; it is never used incomplete. Needs about thirty bytes per file.
 
-mod indexed_walk;
 mod listing;
 
 use std::{
@@ -14,10 +13,17 @@ use std::{
 };
 
 use stead_disk::fs_events::{DrainResult, FsEvent, FsEventKind, FsEventQueue, FsEventSubject, FsWatchId};
-use stead_engine::index::IndexIgnoreRules;
+use stead_engine::{
+    index::{IndexIgnoreRules, IndexedWalk, RequiredTrigrams},
+    limits,
+};
 use stead_path::{FileName, RelPath};
 
-use super::{context::IndexContext, segment::IndexCorrupt, snapshot::IndexSnapshot};
+use super::{
+    IndexContext,
+    segment::{IndexCorrupt, SegmentFiles},
+    snapshot::IndexSnapshot,
+};
 
 const NO_DIRECTORY: u32 = u32::MAX;
 /// Most times the queue is drained before the model counts as behind.
@@ -135,8 +141,8 @@ impl IndexTreeModel {
         }
     }
 
-    /// Processes events and lists the affected directories again, at most a given number. Ends early if `stopped` returns
-    /// true.
+    /// Processes events and lists the affected directories again, at most a given number. Ends early if `stopped`
+    /// returns true.
     pub(super) fn refresh(
         &mut self,
         context: &IndexContext,
@@ -396,5 +402,76 @@ impl ModelDirectory {
 
     fn name(&self) -> &[u8] {
         self.path.components().next_back().unwrap_or_default()
+    }
+}
+
+/// Most files that are read sequentially; beyond it a parallel walk is as fast.
+const CANDIDATES_MAX: usize = 2_000;
+
+impl IndexTreeModel {
+    /// The result of a plain walk below a directory. `None` if the directory is not in the model or too many files
+    /// would have to be read. The model must be current.
+    pub(super) fn indexed_walk(
+        &self,
+        start: &RelPath,
+        required: &RequiredTrigrams,
+    ) -> Result<Option<IndexedWalk>, IndexModelError> {
+        let is_open = |number: &u32| self.directory(*number).is_some_and(|folder| folder.counts.unreadable == 0);
+        let Some(start) = self.find_directory(start).filter(is_open) else { return Ok(None) };
+        let mut walk = IndexedWalk::default();
+        let mut met = vec![false; self.directories.len()];
+        let mut total = DirectoryCounts::default();
+        let mut waiting = vec![start];
+        while let Some(number) = waiting.pop() {
+            let (Some(folder), Some(met)) = (self.directory(number), met.get_mut(number as usize)) else {
+                continue;
+            };
+            *met = true;
+            total.add_counts(&folder.counts);
+            waiting.extend(&folder.children);
+            for (name, _) in &folder.unindexed_files {
+                walk.candidates.extend(folder.path.join(name).ok());
+            }
+            if walk.candidates.len() > CANDIDATES_MAX || total.entries >= limits::TREE_ENTRIES_MAX {
+                return Ok(None);
+            }
+        }
+        walk.text_files = total.texts;
+        walk.bytes = total.bytes;
+        walk.binary_files = total.binary;
+        walk.ignored = total.ignored;
+        walk.unlistable_directories = total.unreadable;
+        let holding = self.snapshot.files_matching(required)?;
+        for ((segment, files), owners) in self.snapshot.segments.iter().zip(holding).zip(&self.directory_of_files) {
+            let is_met = |owner: u32| owner != NO_DIRECTORY && met.get(owner as usize).copied().unwrap_or(false);
+            let stands_here = |file: &u32| owners.get(*file as usize).is_some_and(|owner| is_met(*owner));
+            let SegmentFiles::Only(mut files) = files else { return Ok(None) };
+            files.retain(stands_here);
+            if walk.candidates.len() + files.len() > CANDIDATES_MAX {
+                return Ok(None);
+            }
+            for (path, size) in segment.paths_of_files(&files)? {
+                // It is counted when it is read.
+                walk.text_files = walk.text_files.saturating_sub(1);
+                walk.bytes = walk.bytes.saturating_sub(size);
+                walk.candidates.push(path);
+            }
+        }
+        Ok(Some(walk))
+    }
+
+    fn find_directory(&self, path: &RelPath) -> Option<u32> {
+        path.components().try_fold(0, |number, name| self.child(number, name))
+    }
+}
+
+impl DirectoryCounts {
+    fn add_counts(&mut self, other: &Self) {
+        self.entries += other.entries;
+        self.texts += other.texts;
+        self.bytes += other.bytes;
+        self.binary += other.binary;
+        self.ignored += other.ignored;
+        self.unreadable += other.unreadable;
     }
 }

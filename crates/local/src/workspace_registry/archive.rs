@@ -25,8 +25,8 @@ const ARCHIVE_BYTES_MAX: u64 = 8 << 30;
 const ARCHIVE_FILE_BYTES_MAX: u64 = stead_engine::limits::WRITE_BYTES_MAX;
 
 impl WorkspaceRegistry {
-    /// Writes a workspace as an archive. `begin` receives the counts before the first byte; symlinks and special files are
-    /// left out and counted.
+    /// Writes a workspace as an archive. `begin` receives the counts before the first byte; symlinks and special files
+    /// are left out and counted.
     pub fn export_archive(
         &self,
         by: &Caller,
@@ -77,18 +77,18 @@ impl WorkspaceRegistry {
 
 fn write_archive(pending: &PendingWorkspace, out: &mut dyn Write) -> Result<(), Error> {
     let files_name = FileName::new(FILES_DIRECTORY.as_bytes())?;
-    let files = pending.directory.open_directory(&files_name).map_err(|error| errors::state_directory_error(&error))?;
+    let files = pending.directory.open_directory(&files_name).map_err(errors::state_directory_error)?;
     let mut writer = TarWriter::new(out);
     write_tree(&mut writer, files.as_directory(), &RelPath::root())?;
-    writer.finish().map_err(|error| receiver_gone_error(&error))
+    writer.finish().map_err(receiver_gone_error)
 }
 
 fn write_tree(writer: &mut TarWriter<'_>, from: &DirectoryHandle, at: &RelPath) -> Result<(), Error> {
-    let mut entries = from.list().map_err(|error| errors::error_at_path(at, &error))?;
+    let mut entries = from.list().map_err(errors::at_path(at))?;
     entries.sort_unstable_by(|one, two| one.name.cmp(&two.name));
     for entry in entries {
         let path = at.join(&entry.name)?;
-        let failed = |error: stead_disk::DiskError| errors::error_at_path(&path, &error);
+        let failed = errors::at_path(&path);
         match entry.file_type {
             FileType::File => {
                 let file = from.open_file(&entry.name).map_err(failed)?;
@@ -96,14 +96,14 @@ fn write_tree(writer: &mut TarWriter<'_>, from: &DirectoryHandle, at: &RelPath) 
                 let mut content = OpenFileReader { file: &file, offset: 0 };
                 writer
                     .write_file(path.as_bytes(), stat.mode, whole_seconds(stat.modified_ns), stat.size, &mut content)
-                    .map_err(|error| receiver_gone_error(&error))?;
+                    .map_err(receiver_gone_error)?;
             }
             FileType::Directory => {
                 let below = from.open_directory(&entry.name).map_err(failed)?;
                 let stat = below.stat_self().map_err(failed)?;
                 writer
                     .write_directory(path.as_bytes(), stat.mode, whole_seconds(stat.modified_ns))
-                    .map_err(|error| receiver_gone_error(&error))?;
+                    .map_err(receiver_gone_error)?;
                 write_tree(writer, &below, &path)?;
             }
             // Counted when it was copied.
@@ -122,7 +122,7 @@ fn whole_seconds(nanoseconds: i128) -> u64 {
     u64::try_from(nanoseconds / 1_000_000_000).unwrap_or_default()
 }
 
-fn receiver_gone_error(error: &io::Error) -> Error {
+fn receiver_gone_error(error: io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("cannot write the archive: {}", error.kind()))
 }
 
@@ -146,9 +146,7 @@ fn import_archive(engine: &Engine, by: &Caller, from: &mut dyn Read) -> Result<C
     let mut taken = CopyCounts::default();
     while let Some(entry) = reader.next()? {
         if taken.files + taken.directories >= ARCHIVE_ENTRIES_MAX {
-            return Err(
-                reader.malformed_archive_error(&format!("the archive has more than {ARCHIVE_ENTRIES_MAX} entries"))
-            );
+            return Err(reader.malformed(&format!("the archive has more than {ARCHIVE_ENTRIES_MAX} entries")));
         }
         match entry {
             // Directories are created with the files in them, as in every call.
@@ -160,7 +158,7 @@ fn import_archive(engine: &Engine, by: &Caller, from: &mut dyn Read) -> Result<C
                     let limit = format!(
                         "the file has more than {ARCHIVE_FILE_BYTES_MAX} bytes, or all files more than {ARCHIVE_BYTES_MAX}"
                     );
-                    let mut error = reader.malformed_archive_error(&limit);
+                    let mut error = reader.malformed(&limit);
                     error.kind = ErrorKind::TooLarge;
                     return Err(error);
                 }
@@ -171,8 +169,7 @@ fn import_archive(engine: &Engine, by: &Caller, from: &mut dyn Read) -> Result<C
                 }
                 let privacy = if runnable { WrittenFileMode::Executable } else { WrittenFileMode::Default };
                 write_file(engine, by, &path, &bytes, privacy).map_err(|mut error| {
-                    error.message =
-                        format!("{}: {}", reader.malformed_archive_error("it was refused").message, error.message);
+                    error.message = format!("{}: {}", reader.malformed("it was refused").message, error.message);
                     error
                 })?;
             }

@@ -1,17 +1,18 @@
-//! Creates a workspace: reserves the name, creates the directories, then marks the row as ready. A crash in between leaves
-//! a row that is removed later with its directories.
+//! Creates a workspace: reserves the name, creates the directories, then marks the row as ready. A crash in between
+//! leaves a row that is removed later with its directories.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use stead_disk::{DirectoryHandle, LockMode, PrivateDirectory};
+use stead_disk::{
+    AttributeSource, ContentSource, DirectoryHandle, DiskErrorKind, LockMode, PrivateDirectory, StateError,
+};
 use stead_engine::{Caller, Error, ErrorKind, Policy};
 use stead_path::FileName;
 
 use super::{
     DiskReconciliation, FILES_DIRECTORY, STATE_DIRECTORY, WORKSPACES_DIRECTORY, WORKSPACES_MAX, WorkspaceLifecycle,
     WorkspaceName, WorkspaceRegistry, WorkspaceRow,
-    name::{self, directory_name_of_id},
-    rows::{self, WorkspaceDestroyPolicy},
+    rows::{self, WorkspaceDestroyPolicy, directory_name_of_id},
 };
 use crate::{errors, options::Durability, policy_file::POLICY_FILE, store::lock_ignoring_poison};
 
@@ -137,7 +138,7 @@ impl WorkspaceRegistry {
 
     /// A directory for a temporary copy. Its name is not valid for a workspace, so it blocks none.
     pub(super) fn begin_unnamed_creation(&self, by: &Caller) -> Result<PendingWorkspace, Error> {
-        let name = format!("~{}", name::generate_id()?);
+        let name = format!("~{}", rows::generate_id()?);
         self.begin_creation(by, &name, &CreateWorkspaceRequest::default())
     }
 
@@ -148,7 +149,7 @@ impl WorkspaceRegistry {
         name: &str,
         request: &CreateWorkspaceRequest,
     ) -> Result<PendingWorkspace, Error> {
-        let id = name::generate_id()?;
+        let id = rows::generate_id()?;
         let lock = self.lock_workspace(&id, LockMode::Exclusive)?;
         let now_ms = self.now_ms();
         let row = WorkspaceRow {
@@ -174,7 +175,7 @@ impl WorkspaceRegistry {
             Ok(directory) => Ok(PendingWorkspace { row, directory, _lock: lock }),
             Err(error) => {
                 self.delete_directory(&id).unwrap_or_default();
-                Err(creation_error(&error))
+                Err(creation_error(error))
             }
         }
     }
@@ -217,23 +218,22 @@ impl WorkspaceRegistry {
 
     /// Creates the directories inside a workspace's directory.
     pub(super) fn create_layout(&self, directory: &PrivateDirectory, policy: Option<&str>) -> Result<(), Error> {
-        let failed = |error: stead_disk::StateError| creation_error(&error);
         for name in [FILES_DIRECTORY, STATE_DIRECTORY] {
             let name = FileName::new(name.as_bytes())?;
-            directory.with(|directory| directory.create_directory(&name, DIRECTORY_MODE)).map_err(failed)?;
+            directory.with(|directory| directory.create_directory(&name, DIRECTORY_MODE)).map_err(creation_error)?;
         }
         let Some(text) = policy else { return Ok(()) };
         let (state_name, policy_name) =
             (FileName::new(STATE_DIRECTORY.as_bytes())?, FileName::new(POLICY_FILE.as_bytes())?);
-        let state = directory.open_directory(&state_name).map_err(failed)?;
+        let state = directory.open_directory(&state_name).map_err(creation_error)?;
         let written = state.with(|state| {
-            let content = stead_disk::ContentSource::Bytes(text.as_bytes());
-            let staged = state.stage_file(content, stead_disk::AttributeSource::New { mode: 0o600 })?;
+            let content = ContentSource::Bytes(text.as_bytes());
+            let staged = state.stage_file(content, AttributeSource::New { mode: 0o600 })?;
             staged.sync()?;
             state.rename_staged_to_new(&staged, &policy_name)?;
             state.sync()
         });
-        written.map_err(failed)
+        written.map_err(creation_error)
     }
 
     /// Syncs a new workspace with its content to disk.
@@ -245,7 +245,7 @@ impl WorkspaceRegistry {
         synced
             .and_then(|()| pending.directory.with(DirectoryHandle::sync))
             .and_then(|()| self.workspaces.with(DirectoryHandle::sync))
-            .map_err(|error| creation_error(&error))
+            .map_err(creation_error)
     }
 
     /// The path of a workspace's files, for dialects with absolute paths.
@@ -259,8 +259,8 @@ impl WorkspaceRegistry {
 }
 
 /// The error of a failed creation step.
-pub(super) fn creation_error(error: &stead_disk::StateError) -> Error {
-    if matches!(error.kind(), stead_disk::DiskErrorKind::NoSpace | stead_disk::DiskErrorKind::QuotaExceeded) {
+fn creation_error(error: StateError) -> Error {
+    if matches!(error.kind(), DiskErrorKind::NoSpace | DiskErrorKind::QuotaExceeded) {
         return Error::new(ErrorKind::NoSpace, "the disk is full; nothing was changed");
     }
     errors::state_directory_error(error)

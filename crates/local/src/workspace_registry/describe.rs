@@ -7,8 +7,7 @@ use stead_engine::Error;
 use super::{
     FILES_DIRECTORY, TRASH_DIRECTORY, WORKSPACES_DIRECTORY, WorkspaceLifecycle, WorkspaceName, WorkspaceRegistry,
     WorkspaceRow,
-    name::directory_name_of_id,
-    rows::{self, WorkspaceDestroyPolicy},
+    rows::{self, WorkspaceDestroyPolicy, directory_name_of_id},
 };
 use crate::errors;
 
@@ -142,10 +141,9 @@ impl WorkspaceRegistry {
             (directory_name_of_id(&row.id)?, stead_path::FileName::new(FILES_DIRECTORY.as_bytes())?);
         let directory = self.workspaces.open_directory(&directory_name);
         let files = directory.and_then(|directory| directory.open_directory(&files_name));
-        let files = files.map_err(|error| errors::state_directory_error(&error))?.into_directory();
+        let files = files.map_err(errors::state_directory_error)?.into_directory();
         let limits = WalkLimits { entries: MEASURED_ENTRIES_MAX, ..WalkLimits::default() };
-        stead_disk::measure_tree(&files, limits)
-            .map_err(|error| errors::error_at_path(&stead_path::RelPath::root(), &error))
+        stead_disk::measure_tree(&files, limits).map_err(errors::at_path(&stead_path::RelPath::root()))
     }
 
     /// The directory of a workspace, for backups and moves.

@@ -7,8 +7,7 @@ use stead_engine::{Caller, Error, ErrorKind, Principal};
 
 use super::{
     DiskReconciliation, WorkspaceDescription, WorkspaceLifecycle, WorkspaceName, WorkspaceRegistry, WorkspaceRow,
-    name::directory_name_of_id,
-    rows::{self, WorkspaceDestroyPolicy},
+    rows::{self, WorkspaceDestroyPolicy, directory_name_of_id},
 };
 use crate::errors;
 
@@ -151,11 +150,11 @@ impl WorkspaceRegistry {
         match from.with(|from| from.rename(&name, to.as_directory(), &name, ExistingTarget::Refuse)) {
             Ok(()) => {}
             Err(error) if error.kind() == DiskErrorKind::NotFound => {}
-            Err(error) => return Err(errors::state_directory_error(&error)),
+            Err(error) => return Err(errors::state_directory_error(error)),
         }
         to.with(DirectoryHandle::sync)
             .and_then(|()| from.with(DirectoryHandle::sync))
-            .map_err(|error| errors::state_directory_error(&error))
+            .map_err(errors::state_directory_error)
     }
 
     /// Deletes a workspace's directory, row and tokens. One rename makes it unreachable before its files are deleted.
@@ -165,9 +164,9 @@ impl WorkspaceRegistry {
         match self.trash.with(|trash| trash.remove_tree(&name)) {
             Ok(_) => {}
             Err(error) if error.kind() == DiskErrorKind::NotFound => {}
-            Err(error) => return Err(errors::state_directory_error(&error)),
+            Err(error) => return Err(errors::state_directory_error(error)),
         }
-        self.trash.with(DirectoryHandle::sync).map_err(|error| errors::state_directory_error(&error))?;
+        self.trash.with(DirectoryHandle::sync).map_err(errors::state_directory_error)?;
         let id = id.to_owned();
         self.update_without_entry(move |transaction| {
             rows::delete_row(transaction, &id)?;

@@ -1,24 +1,18 @@
-//! Copies a workspace at one position of its journal: changes through stead wait meanwhile, blocks are shared if the file
-//! system can, and the copy's journal records its origin.
+//! Copies a workspace at one position of its journal: changes through stead wait meanwhile, blocks are shared if the
+//! file system can, and the copy's journal records its origin.
 
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use stead_disk::{AttributeSource, ContentSource, DirectoryHandle, FileType, LockMode};
 use stead_engine::{Caller, Error, ErrorKind, PathLockRequest, Workspace};
-use stead_journal::EntryRelation;
 use stead_path::{DEPTH_MAX, FileName, RelPath};
 
 use super::{
     CreateWorkspaceRequest, FILES_DIRECTORY, WorkspaceDescription, WorkspaceName, WorkspaceRegistry,
     create::{InitialContent, PendingWorkspace},
 };
-use crate::{
-    errors,
-    group_commit::{TransactionBody, TransactionOutcome},
-    open::LocalWorkspace,
-    store::{self, SyncRequirement},
-};
+use crate::{errors, open::LocalWorkspace, store::SyncRequirement};
 
 /// Longest wait for a moment without concurrent changes.
 const SOURCE_IDLE_WAIT: Duration = Duration::from_secs(10);
@@ -80,12 +74,11 @@ impl WorkspaceRegistry {
         // The lock prevents deletion during the copy.
         let _shared = self.lock_workspace(id, LockMode::Shared)?;
         let files_name = FileName::new(FILES_DIRECTORY.as_bytes())?;
-        let to =
-            pending.directory.open_directory(&files_name).map_err(|error| errors::state_directory_error(&error))?;
+        let to = pending.directory.open_directory(&files_name).map_err(errors::state_directory_error)?;
         let quiet = source.lock(&[PathLockRequest { path: RelPath::root() }], Instant::now() + SOURCE_IDLE_WAIT)?;
         let head = source.head()?;
         let top = RelPath::root();
-        let from = source.root.open_directory(&top).map_err(|error| errors::error_at_path(&top, &error))?;
+        let from = source.root.open_directory(&top).map_err(errors::at_path(&top))?;
         let mut copied = CopyCounts::default();
         copy_tree(&from, to.as_directory(), &top, &mut copied)?;
         drop(quiet);
@@ -100,7 +93,7 @@ impl WorkspaceRegistry {
 /// Copies everything below a directory, except staged files and the trash.
 fn copy_tree(from: &DirectoryHandle, to: &DirectoryHandle, at: &RelPath, copied: &mut CopyCounts) -> Result<(), Error> {
     let depth = at.components().count();
-    for entry in from.list().map_err(|error| errors::error_at_path(at, &error))? {
+    for entry in from.list().map_err(errors::at_path(at))? {
         let name = &entry.name;
         if name.as_bytes().starts_with(stead_path::TEMPORARY_PREFIX.as_bytes()) {
             continue;
@@ -111,7 +104,7 @@ fn copy_tree(from: &DirectoryHandle, to: &DirectoryHandle, at: &RelPath, copied:
             return Err(Error::new(ErrorKind::TooLarge, limit));
         }
         let path = at.join(name)?;
-        let failed = |error: stead_disk::DiskError| errors::error_at_path(&path, &error);
+        let failed = errors::at_path(&path);
         match entry.file_type {
             FileType::File => {
                 let file = from.open_file(name).map_err(failed)?;
@@ -145,12 +138,8 @@ fn copy_tree(from: &DirectoryHandle, to: &DirectoryHandle, at: &RelPath, copied:
 impl LocalWorkspace {
     /// Records the first entry of a fork: its source and the source's journal position.
     fn record_origin(&self, by: &Caller, origin: &Value) -> Result<(), Error> {
-        let mut draft = self.pending_system_entry("fork", origin.to_string(), EntryRelation::None);
+        let mut draft = self.pending_system_entry("fork", origin.to_string());
         draft.entry.caller.principal = by.principal.to_string();
-        let work: TransactionBody = Box::new(move |transaction, tip| {
-            store::append_entry(transaction, tip, &mut draft)?;
-            Ok(TransactionOutcome::Recorded(draft.entry.number, tip.hash))
-        });
-        self.group_commit.submit(&self.store, self.durability, SyncRequirement::Now, work).map(drop)
+        self.append_with_rows(draft, SyncRequirement::Now, |_, _| Ok(()))
     }
 }

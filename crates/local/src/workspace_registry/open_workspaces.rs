@@ -170,8 +170,8 @@ impl WorkspaceRegistry {
         lock_ignoring_poison(&self.open_workspaces.slots).len()
     }
 
-    /// Closes every workspace and the registry, even those in use, and writes deferred entries. Call it before the process
-    /// ends. A workspace that is being opened is left alone: nothing was done there yet.
+    /// Closes every workspace and the registry, even those in use, and writes deferred entries. Call it before the
+    /// process ends. A workspace that is being opened is left alone: nothing was done there yet.
     pub fn close_all(&self) {
         let slots: Vec<Arc<OpenWorkspaceSlot>> =
             lock_ignoring_poison(&self.open_workspaces.slots).drain().map(|(_, slot)| slot).collect();

@@ -1,12 +1,20 @@
-//! The rows of the registry: its workspaces and the wanted state of each. The rows are authoritative; directories follow.
+//! The rows of the registry: its workspaces and the wanted state of each. The rows are authoritative; directories
+//! follow.
 //!
 //! A workspace is being created, then ready, then in the trash or being deleted. An unreconciled row says that the disk
 //! may not match it yet.
 
+use std::fmt;
+
 use rusqlite::{Connection, OptionalExtension, Row as Record, params};
 use stead_engine::{Error, ErrorKind};
+use stead_path::FileName;
 
-use crate::store::{SqliteStore, lock_ignoring_poison};
+use crate::{
+    errors,
+    store::{SqliteStore, lock_ignoring_poison},
+    token::random_bytes,
+};
 
 /// The tables of a registry, in addition to those of every store.
 const TABLES: &str = "
@@ -104,7 +112,7 @@ pub(crate) fn create_tables(store: &SqliteStore) -> Result<(), Error> {
     }
     lock_ignoring_poison(&store.writer)
         .execute_batch(&format!("BEGIN IMMEDIATE; {TABLES} COMMIT;"))
-        .map_err(|error| crate::errors::store_error(&error))
+        .map_err(errors::store_error)
 }
 
 fn row_from_record(record: &Record<'_>) -> rusqlite::Result<WorkspaceRow> {
@@ -245,4 +253,85 @@ pub(crate) fn revoke_workspace_tokens(connection: &Connection, id: &str, now_ms:
 
 pub(crate) fn workspace_not_found(name: &str) -> Error {
     Error::new(ErrorKind::NotFound, format!("no workspace {name}")).with_next_step("see `stead workspace list`")
+}
+
+const NAME_BYTES_MAX: usize = 63;
+const ID_BYTES: usize = 8;
+
+/// The name of a workspace: lowercase letters, digits and dashes, not beginning or ending with a dash.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WorkspaceName(String);
+
+impl WorkspaceName {
+    /// Checks a name.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        let bytes = text.as_bytes();
+        let ends = bytes.first().is_some_and(|byte| plain(*byte)) && bytes.last().is_some_and(|byte| plain(*byte));
+        if ends && bytes.len() <= NAME_BYTES_MAX && bytes.iter().all(|byte| plain(*byte) || *byte == b'-') {
+            return Ok(Self(text.to_owned()));
+        }
+        let rule = format!(
+            "a workspace name has 1 to {NAME_BYTES_MAX} characters of a-z, 0-9 and -, and neither begins nor ends with -"
+        );
+        Err(Error::new(ErrorKind::InvalidName, rule))
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for WorkspaceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A new id, which also names the workspace's directory.
+pub(crate) fn generate_id() -> Result<String, Error> {
+    let bytes: [u8; ID_BYTES] = random_bytes()?;
+    Ok(format!("{:016x}", u64::from_be_bytes(bytes)))
+}
+
+pub(crate) fn directory_name_of_id(id: &str) -> Result<FileName, Error> {
+    let digits = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    let malformed = || Error::new(ErrorKind::AuditUnavailable, "malformed workspace id in the registry");
+    if id.len() != 2 * ID_BYTES || !id.bytes().all(digits) {
+        return Err(malformed());
+    }
+    FileName::new(id.as_bytes()).map_err(|_| malformed())
+}
+
+/// The slot of a workspace in the lock file.
+pub(crate) fn lock_slot(id: &str) -> u64 {
+    // Two bits less: file offsets are signed, and the end of the range must fit too.
+    u64::from_str_radix(id, 16).unwrap_or_default() >> 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accepts_only_short_plain_names() {
+        let long = "a".repeat(NAME_BYTES_MAX);
+        for good in ["a", "7", "agent-17", "a--b", long.as_str()] {
+            assert_eq!(WorkspaceName::parse(good).unwrap().as_str(), good);
+        }
+        let longer = "a".repeat(NAME_BYTES_MAX + 1);
+        for bad in ["", "-a", "a-", ".", "..", "a/b", "a.b", "A", "ä", "a b", "a\0", "a_b", "%2e", longer.as_str()] {
+            assert_eq!(WorkspaceName::parse(bad).unwrap_err().kind, ErrorKind::InvalidName, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn only_ids_become_directory_names() {
+        let id = generate_id().unwrap();
+        assert_eq!(directory_name_of_id(&id).unwrap().as_bytes(), id.as_bytes());
+        for bad in ["", "..", "0123", "0123456789abcdeF", "0123456789abcde/"] {
+            assert!(directory_name_of_id(bad).is_err(), "{bad:?}");
+        }
+    }
 }

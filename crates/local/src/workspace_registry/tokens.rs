@@ -1,5 +1,6 @@
-//! Tokens of a registry: each opens one workspace, or administers the registry and opens none. They are stored beside the
-//! rows, so that authentication opens no workspace, and takes the same steps for a valid, expired, wrong or orphaned token.
+//! Tokens of a registry: each opens one workspace, or administers the registry and opens none. They are stored beside
+//! the rows, so that authentication opens no workspace, and takes the same steps for a valid, expired, wrong or
+//! orphaned token.
 
 use rusqlite::{OptionalExtension, params};
 use stead_engine::{Caller, Error, ErrorKind, Principal};
@@ -77,11 +78,8 @@ impl WorkspaceRegistry {
         request: &CreateTokenRequest,
     ) -> Result<(ScopedToken, String), Error> {
         let (token, secret) = token::generate_token(request, self.now_ms())?;
-        let mut draft = self.registry_workspace.pending_system_entry(
-            "token_create",
-            token::journal_arguments(&token, None, Some(scope.stored_name())),
-            stead_journal::EntryRelation::None,
-        );
+        let arguments = token::journal_arguments(&token, None, Some(scope.stored_name()));
+        let mut draft = self.registry_workspace.pending_system_entry("token_create", arguments);
         draft.entry.caller.principal = by.principal.to_string();
         let (stored, scope_name, now_ms) = (token.clone(), scope.stored_name().to_owned(), self.now_ms());
         let (hash, reach) = (token::hash(&secret), token.grants_json()?);
@@ -109,7 +107,7 @@ impl WorkspaceRegistry {
             transaction
                 .prepare_cached("INSERT INTO token_places VALUES (?1, ?2)")?
                 .execute(params![stored.id, scope_name])?;
-            Ok(TransactionOutcome::Recorded(draft.entry.number, tip.hash))
+            Ok(TransactionOutcome::Recorded(tip.number, tip.hash))
         }))?;
         let text = token::format_token(&token.id, &secret);
         Ok((ScopedToken { token, scope }, text))
@@ -188,8 +186,8 @@ impl WorkspaceRegistry {
         Ok(self.load_token_with_hash(id)?.1)
     }
 
-    /// Loads a token with its hash. If there is none, reads a row that matches nothing, so that both cases take the same
-    /// steps. A token of a workspace that is not ready is read and then ignored.
+    /// Loads a token with its hash. If there is none, reads a row that matches nothing, so that both cases take the
+    /// same steps. A token of a workspace that is not ready is read and then ignored.
     fn load_token_with_hash(&self, id: &str) -> Result<([u8; 32], Option<ScopedToken>), Error> {
         let (hash, token, scope_name, stage) = self
             .registry_workspace

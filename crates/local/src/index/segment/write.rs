@@ -10,15 +10,8 @@ use stead_disk::{AttributeSource, ContentSource, DirectoryHandle, DiskError, Sta
 use stead_engine::index::Trigram;
 use stead_path::{FileName, RelPath};
 
-use super::{
-    IndexedFile, TRAILER_BYTES,
-    directory_files::{self, NamedIndexedFile},
-    segment_file_name,
-};
-use crate::index::{
-    block_hash::{IndexBlockKind, IndexFileId, IndexKey},
-    byte_codec::{write_bytes, write_number},
-};
+use super::{IndexedFile, NamedIndexedFile, TRAILER_BYTES, encode_directory_files, segment_file_name};
+use crate::index::blocks::{IndexBlockKind, IndexFileId, IndexKey, write_bytes, write_number};
 
 /// Size of the posting lists that ends a segment.
 const POSTING_LISTS_BYTES_MAX: usize = 24 << 20;
@@ -143,7 +136,7 @@ impl<'d> SegmentWriter<'d> {
         let Some((path, rows)) = self.current_directory.take() else { return Ok(()) };
         let device = rows.first().map_or(0, |(_, row)| row.fingerprint.device_and_inode.0);
         let mut block = Vec::new();
-        directory_files::encode_directory_files(&mut block, device, &rows);
+        encode_directory_files(&mut block, device, &rows);
         let first = self.files - u32::try_from(rows.len()).unwrap_or(self.files);
         let offset = self.write_block(IndexBlockKind::DirectoryFiles, &block)?;
         self.directories.push((path.as_bytes().to_vec(), first, offset, block.len() as u64));

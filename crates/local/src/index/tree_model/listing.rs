@@ -10,12 +10,8 @@ use super::{
     DirectoryCounts, IndexModelError, IndexTreeModel, IndexWatchPurpose, ModelDirectory, NO_DIRECTORY, UnindexedReason,
 };
 use crate::{
-    index::{
-        context::{IndexContext, is_regular_file},
-        segment::IndexedFileKind,
-        snapshot::DirectorySegments,
-    },
-    lookup,
+    index::{IndexContext, is_regular_file, segment::IndexedFileKind, snapshot::DirectorySegments},
+    workspace::to_engine_fingerprint,
 };
 
 const GIT_DIRECTORY: &[u8] = b".git";
@@ -269,7 +265,7 @@ impl DirectoryContents {
         telling: WatchCoverage,
     ) {
         let stat = directory.stat(name).ok().flatten().filter(is_regular_file);
-        let stamp = stat.as_ref().map(|stat| lookup::to_engine_fingerprint(&stat.fingerprint));
+        let stamp = stat.as_ref().map(|stat| to_engine_fingerprint(&stat.fingerprint));
         let known = stamp.and_then(|stamp| shelves.find_file(name, &stamp));
         let linked = telling == WatchCoverage::ThisName && stat.is_some_and(|stat| stat.hard_links != 1);
         if linked {
