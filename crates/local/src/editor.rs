@@ -1,5 +1,5 @@
-//! An interface for editors written in Rust, which need no proxy or second process: the person's open buffers, the files as
-//! agents see them, and reviews of the agents' changes.
+//! An interface for editors written in Rust, which need no proxy or second process: the person's open buffers, the files
+//! as agents see them, and reviews of the agents' changes.
 //!
 //! Every method is a call of the engine, so it is confined to the workspace, checked against the policy, recorded and
 //! undoable. [`EditorWorkspace::engine`] gives access to all other operations.
@@ -56,7 +56,8 @@ pub struct BufferStatus {
 pub enum BufferChangeResult {
     /// The change was applied.
     Accepted(BufferStatus),
-    /// The same lines changed meanwhile, so nothing was applied. Merge both texts and send the result with this revision.
+    /// The same lines changed meanwhile, so nothing was applied. Merge both texts and send the result with this
+    /// revision.
     Conflict {
         /// The current text of the buffer.
         text: String,
@@ -207,8 +208,9 @@ fn string_field(value: &Value, name: &str) -> String {
     value[name].as_str().unwrap_or_default().to_owned()
 }
 
-/// The files as a session of an agent sees them, with the file methods of the Agent Client Protocol. Reads include unsaved
-/// text. Writes are merged with changes that the person made since the session last read the file. Clones share the session.
+/// The files as a session of an agent sees them, with the file methods of the Agent Client Protocol. Reads include
+/// unsaved text. Writes are merged with changes that the person made since the session last read the file. Clones share
+/// the session.
 #[derive(Clone)]
 pub struct AgentFiles {
     engine: Engine,
@@ -221,8 +223,8 @@ impl AgentFiles {
         self.call("turn", json!({}), CallOptions::default()).map(|_| ())
     }
 
-    /// `fs/read_text_file`: reads the whole text, or `limit` lines from `line` on. Lines are counted from 1; 0 means 1. Lines
-    /// keep their terminators, so that parts can be joined. A `line` after the end of the text is an error.
+    /// `fs/read_text_file`: reads the whole text, or `limit` lines from `line` on. Lines are counted from 1; 0 means 1.
+    /// Lines keep their terminators, so that parts can be joined. A `line` after the end of the text is an error.
     pub fn read_text_file(&self, path: &str, line: Option<u32>, limit: Option<u32>) -> Result<String, Error> {
         let options = CallOptions { before_after: BeforeAfterInclusion::Include, ..CallOptions::default() };
         let outcome = self.call("read", json!({ "path": path }), options)?;
@@ -234,9 +236,9 @@ impl AgentFiles {
             .ok_or_else(|| Error::new(ErrorKind::BadRequest, format!("{path} ends before line {}", line.unwrap_or(1))))
     }
 
-    /// `fs/write_text_file`: replaces the content, merged with changes that were made since this session last read the file.
-    /// Keeps the encoding and line endings, and creates missing directories. Returns whether a merge was needed. If both
-    /// sides changed the same lines, returns a conflict and writes nothing.
+    /// `fs/write_text_file`: replaces the content, merged with changes that were made since this session last read the
+    /// file. Keeps the encoding and line endings, and creates missing directories. Returns whether a merge was needed.
+    /// If both sides changed the same lines, returns a conflict and writes nothing.
     pub fn write_text_file(&self, path: &str, content: &str) -> Result<bool, Error> {
         let options = CallOptions {
             missing_base: MissingBase::Overwrite,
@@ -254,8 +256,8 @@ impl AgentFiles {
     }
 }
 
-/// Selects `limit` lines from `line` on; `None` if the text ends before `line`. The end after the last terminator counts as an
-/// empty line.
+/// Selects `limit` lines from `line` on; `None` if the text ends before `line`. The end after the last terminator
+/// counts as an empty line.
 fn slice_lines(text: &str, line: Option<u32>, limit: Option<u32>) -> Option<&str> {
     let skipped = usize::try_from(line.unwrap_or(1).saturating_sub(1)).unwrap_or(usize::MAX);
     let lines_max = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));

@@ -1,9 +1,9 @@
-//! The search index: decides which files can contain a match, so that the others need not be opened. It lives in the
-//! state directory, is built by a background thread, and can be deleted at any time.
+//! The search index: knows which files can contain a match, so that a search need not open the others. It is stored in
+//! the state directory, is built by a background thread, and can be deleted at any time.
 //!
-//! Promises: results are the same with and without the index. A file is excluded only if its stamp is unchanged or
-//! watches report no change. A damaged, foreign, stale or missing part is not used. Never decides what a caller may
-//! see: the engine does, which queries single files or may read everything.
+//! Promises: a search finds the same with and without the index. A file is skipped only if its timestamps and size are
+//! unchanged, or if watches report no change. A part that is damaged, outdated, missing or from another workspace is
+//! not used. The index never decides what a caller may see; the engine does.
 
 mod background_thread;
 mod blocks;
@@ -44,11 +44,11 @@ use crate::{
     workspace::to_engine_file_type,
 };
 
-/// Most directories that a search lists again itself; the thread lists the others.
+/// The most changed directories that a search lists again itself. If there are more, the thread does it.
 const RELISTED_BY_SEARCH_MAX: usize = 256;
-/// Fraction of the user's watch limit that one workspace may use.
+/// One workspace may use the user's watch limit divided by this number.
 const WATCH_SHARE_DIVISOR: usize = 2;
-/// Pause after watching failed.
+/// The pause before another attempt after watching failed.
 const WATCH_RETRY_PAUSE: Duration = Duration::from_secs(10 * 60);
 
 /// The index of an open workspace.
@@ -56,7 +56,7 @@ pub(crate) struct SearchIndex {
     mode: IndexMode,
     files_min: u64,
     min_file_age: Duration,
-    /// Limit of watched directories, read before the Landlock sandbox is active.
+    /// The most directories to watch. It is read before the Landlock sandbox is activated.
     watches_max: usize,
     state: OnceLock<Arc<IndexState>>,
     thread: Mutex<IndexThread>,
@@ -65,15 +65,15 @@ pub(crate) struct SearchIndex {
 /// The background thread.
 #[derive(Default)]
 enum IndexThread {
-    /// No search needed an index yet.
+    /// No search was large enough for an index yet.
     #[default]
     NotStarted,
     Running(JoinHandle<()>),
-    /// The workspace is closed; no thread starts any more.
+    /// The workspace is closed, so no thread is started.
     Ended,
 }
 
-/// State shared by searches and the thread.
+/// The state that searches and the thread share.
 struct IndexState {
     context: IndexContext,
     loaded: Mutex<LoadedIndex>,
@@ -82,50 +82,50 @@ struct IndexState {
     thread_status: Mutex<IndexThreadStatus>,
     wake_signal: Condvar,
     stopped: AtomicBool,
-    /// Whether a block failed verification.
+    /// Whether a block had a wrong hash, so that the loaded index must not be used.
     is_distrusted: Arc<AtomicBool>,
     filtered_searches: AtomicU64,
     indexed_walks: AtomicU64,
 }
 
-/// The index as last loaded by this process.
+/// The index that this process loaded last.
 #[derive(Default)]
 struct LoadedIndex {
     manifest: Option<InodeFingerprint>,
     snapshot: Option<Arc<IndexSnapshot>>,
 }
 
-/// State of the thread between two rounds.
+/// The state of the thread between two rounds.
 struct IndexThreadStatus {
     last_search: Instant,
     /// Watching is not retried before this time.
     unwatched_until: Option<Instant>,
     message: Option<String>,
     wake_requested: bool,
-    /// Files in the tree and indexed files, as last counted.
+    /// The numbers of files in the tree and of indexed files, as last counted.
     files: Option<(u64, u64)>,
 }
 
-/// Status of the search index, for display and tests.
+/// The status of the search index, for display and tests.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IndexStatus {
-    /// Number of segments.
+    /// The number of segments.
     pub segments: usize,
-    /// Indexed files, including those that changed since.
+    /// The number of indexed files, including files that have changed since.
     pub files: u64,
-    /// Size on disk.
+    /// The size on disk.
     pub bytes: u64,
     /// Whether the index has reached its size limit.
     pub is_size_limited: bool,
     /// Whether the tree is watched, so that a search need not walk it.
     pub is_watched: bool,
-    /// Files in the tree whose index data is current, as last counted.
+    /// The number of files in the tree whose index data is current, as last counted.
     pub model_files: Option<u64>,
-    /// Searches that walked the tree and used the index to skip files.
+    /// The number of searches that walked the tree and skipped files with the index.
     pub filtered_searches: u64,
-    /// Searches that needed no walk.
+    /// The number of searches that needed no walk.
     pub indexed_walks: u64,
-    /// Why the index cannot be built.
+    /// Why the index cannot be built or used fully, if there is a reason.
     pub message: Option<String>,
 }
 
@@ -144,7 +144,7 @@ impl fmt::Display for IndexStatus {
             f.write_str(", watched")?;
         }
         match &self.message {
-            Some(remark) => write!(f, "; {remark}"),
+            Some(message) => write!(f, "; {message}"),
             None => Ok(()),
         }
     }
@@ -165,16 +165,14 @@ impl SearchIndex {
 
     /// Stops the thread and waits for it.
     pub(crate) fn stop(&self) {
-        // First, so that no search starts another thread.
+        // This comes first, so that no search starts another thread.
         let thread = std::mem::replace(&mut *lock_ignoring_poison(&self.thread), IndexThread::Ended);
         if let Some(shared) = self.state.get() {
             shared.stop();
         }
         match thread {
-            IndexThread::Running(thread) => match thread.join() {
-                // A panic is ignored; the next thread starts from the files on disk.
-                Ok(()) | Err(_) => {}
-            },
+            // A panic of the thread is ignored; the next thread starts from the files on disk.
+            IndexThread::Running(thread) => thread.join().unwrap_or_default(),
             IndexThread::NotStarted | IndexThread::Ended => {}
         }
         if let Some(shared) = self.state.get() {
@@ -184,7 +182,7 @@ impl SearchIndex {
 }
 
 impl LocalWorkspace {
-    /// The state, or `None` if the index is off or the store provides no key.
+    /// The shared state; `None` if the index is off or its key cannot be loaded.
     fn index_state(&self) -> Option<&Arc<IndexState>> {
         if self.index.mode == IndexMode::Off {
             return None;
@@ -205,7 +203,7 @@ impl LocalWorkspace {
     }
 
     pub(crate) fn index_filter_for(&self, required: &RequiredTrigrams) -> Option<Box<dyn IndexFilter + '_>> {
-        // Without an index nothing is created or queried.
+        // If there is no index, nothing must be created.
         if *required == RequiredTrigrams::Anything || !self.has_index() {
             return None;
         }
@@ -237,7 +235,7 @@ impl LocalWorkspace {
         self.index.state.get()?.indexed_walk(start, required)
     }
 
-    /// Notes a search that visited so many files.
+    /// Notes that a search visited this many files. A large search starts the thread.
     pub(crate) fn note_search(&self, files: u64) {
         if self.index.mode != IndexMode::Maintain || files < self.index.files_min {
             return;
@@ -258,13 +256,13 @@ impl LocalWorkspace {
 
     /// The status of the search index.
     pub fn index_status(&self) -> IndexStatus {
-        // A query creates nothing: without an index there is no key yet.
+        // If there is no index, nothing must be created, not even its key.
         let known = self.index.state.get().is_some() || self.has_index();
         let shared = known.then(|| self.index_state()).flatten();
         shared.map_or_else(IndexStatus::default, |shared| shared.status())
     }
 
-    /// Builds the index synchronously. Recently modified files are left out.
+    /// Builds the index and waits until it is done. Recently modified files are left out.
     pub fn build_index(&self) -> Result<IndexStatus, Error> {
         let off = || Error::new(ErrorKind::SystemDenied, "the search index is off");
         let shared = self.index_state().ok_or_else(off)?;
@@ -276,7 +274,7 @@ impl LocalWorkspace {
         Ok(shared.status())
     }
 
-    /// Deletes the index. Searches read every file again.
+    /// Deletes the index. Afterwards searches read every file.
     pub fn drop_index(&self) -> Result<(), Error> {
         let Some(shared) = self.index_state() else { return Ok(()) };
         let Some(directory) = shared.context.open_directory() else { return Ok(()) };
@@ -289,7 +287,7 @@ impl LocalWorkspace {
 
 impl IndexState {
     fn new(context: IndexContext) -> Self {
-        let rest = IndexThreadStatus {
+        let status = IndexThreadStatus {
             last_search: Instant::now(),
             unwatched_until: None,
             message: None,
@@ -300,7 +298,7 @@ impl IndexState {
             context,
             loaded: Mutex::default(),
             model: Mutex::default(),
-            thread_status: Mutex::new(rest),
+            thread_status: Mutex::new(status),
             wake_signal: Condvar::new(),
             stopped: AtomicBool::new(false),
             is_distrusted: Arc::default(),
@@ -309,13 +307,13 @@ impl IndexState {
         }
     }
 
-    /// The current index on disk, or `None` if there is no usable one.
+    /// The index that is currently on disk; `None` if there is no usable one.
     fn current_snapshot(&self) -> Option<Arc<IndexSnapshot>> {
         let mut loaded = lock_ignoring_poison(&self.loaded);
         let directory = self.context.open_directory()?;
         let manifest = manifest_fingerprint(&directory).ok()?;
         if self.is_distrusted.swap(false, Ordering::Relaxed) {
-            // Not retried until another manifest is written.
+            // The index is not loaded again until another manifest is written.
             *loaded = LoadedIndex { manifest, snapshot: None };
         }
         if manifest != loaded.manifest {
@@ -325,7 +323,7 @@ impl IndexState {
         loaded.snapshot.clone()
     }
 
-    /// Discards the loaded index after a block failed verification.
+    /// Discards the loaded index because a block had a wrong hash.
     fn discard_loaded(&self) {
         self.is_distrusted.store(true, Ordering::Relaxed);
     }
@@ -333,21 +331,21 @@ impl IndexState {
     fn indexed_walk(&self, start: &RelPath, required: &RequiredTrigrams) -> Option<IndexedWalk> {
         let mut model_guard = lock_ignoring_poison(&self.model);
         let model = model_guard.as_mut()?;
-        let surveyed = match model.refresh(&self.context, RELISTED_BY_SEARCH_MAX, &|| false) {
+        let walked = match model.refresh(&self.context, RELISTED_BY_SEARCH_MAX, &|| false) {
             Ok(ModelFreshness::Current) => model.indexed_walk(start, required),
             Ok(ModelFreshness::Behind) => Ok(None),
-            Err(halt) => Err(halt),
+            Err(error) => Err(error),
         };
-        match surveyed {
+        match walked {
             Ok(Some(walk)) => {
                 self.indexed_walks.fetch_add(1, Ordering::Relaxed);
                 lock_ignoring_poison(&self.thread_status).last_search = Instant::now();
                 Some(walk)
             }
             Ok(None) => None,
-            Err(halt) => {
+            Err(error) => {
                 *model_guard = None;
-                if halt == tree_model::IndexModelError::IndexCorrupt {
+                if error == tree_model::IndexModelError::IndexCorrupt {
                     self.discard_loaded();
                 }
                 self.wake_thread();
@@ -359,22 +357,22 @@ impl IndexState {
     fn status(&self) -> IndexStatus {
         let snapshot = self.current_snapshot();
         let is_watched = lock_ignoring_poison(&self.model).is_some();
-        let rest = lock_ignoring_poison(&self.thread_status);
-        let mut facts = IndexStatus {
+        let thread = lock_ignoring_poison(&self.thread_status);
+        let mut status = IndexStatus {
             is_watched,
-            model_files: rest.files.map(|(_, known)| known),
+            model_files: thread.files.map(|(_, indexed)| indexed),
             filtered_searches: self.filtered_searches.load(Ordering::Relaxed),
             indexed_walks: self.indexed_walks.load(Ordering::Relaxed),
-            message: rest.message.clone(),
+            message: thread.message.clone(),
             ..IndexStatus::default()
         };
         if let Some(snapshot) = snapshot {
-            facts.segments = snapshot.segments.len();
-            facts.files = snapshot.files();
-            facts.bytes = snapshot.size();
-            facts.is_size_limited = snapshot.coverage == snapshot::IndexCoverage::SizeLimited;
+            status.segments = snapshot.segments.len();
+            status.files = snapshot.files();
+            status.bytes = snapshot.size();
+            status.is_size_limited = snapshot.coverage == snapshot::IndexCoverage::SizeLimited;
         }
-        facts
+        status
     }
 
     fn record_search(&self) {
@@ -396,43 +394,44 @@ impl IndexState {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Sleeps for a time. Returns whether to continue.
+    /// Lets the thread sleep for `pause`, or until it is woken. Returns whether the thread continues.
     fn sleep(&self, pause: Duration, wake: background_thread::WakeCondition) -> bool {
-        let rest = lock_ignoring_poison(&self.thread_status);
-        let woken =
-            |rest: &IndexThreadStatus| rest.wake_requested && wake == background_thread::WakeCondition::BySearch;
-        let sleeps = |rest: &mut IndexThreadStatus| !self.is_stopped() && !woken(rest);
-        let (mut rest, _) =
-            self.wake_signal.wait_timeout_while(rest, pause, sleeps).unwrap_or_else(PoisonError::into_inner);
-        rest.wake_requested = false;
+        let status = lock_ignoring_poison(&self.thread_status);
+        let is_woken =
+            |status: &IndexThreadStatus| status.wake_requested && wake == background_thread::WakeCondition::BySearch;
+        let sleeps = |status: &mut IndexThreadStatus| !self.is_stopped() && !is_woken(status);
+        let (mut status, _) =
+            self.wake_signal.wait_timeout_while(status, pause, sleeps).unwrap_or_else(PoisonError::into_inner);
+        status.wake_requested = false;
         !self.is_stopped()
     }
 }
 
-/// The directory of the index in the state directory.
+/// The name of the index directory in the state directory.
 const INDEX_DIRECTORY: &str = "index";
-/// The builder's slot of the lock file, above every path slot.
+/// The position in the lock file that a process locks to build the index. It is above the positions of all paths.
 const BUILDER_SLOT: u64 = (1 << 62) + 1;
 
+/// Everything that building and using the index needs, so that the background thread does not need the workspace.
 struct IndexContext {
     root: RootDirectory,
     state: StateDirectory,
     key: IndexKey,
-    /// How long a file must be unmodified before its stamp is reliable.
+    /// How long a file must be unmodified before its timestamps are reliable.
     min_file_age: Duration,
-    /// Limit of watched directories.
+    /// The most directories to watch.
     watches_max: usize,
-    /// Number of mount points that may be crossed.
+    /// The number of mount points below the root that belong to the workspace.
     mount_count: usize,
 }
 
-/// Excludes other builders until it is dropped.
+/// The lock that a process holds while it builds the index. Dropping it releases the lock.
 struct IndexBuildLock {
     _lock: LockFile,
 }
 
 impl IndexContext {
-    /// The directory of the index; `None` if it is missing or not a directory.
+    /// Opens the index directory; `None` if it is missing or not a directory.
     fn open_directory(&self) -> Option<DirectoryHandle> {
         Some(self.state.existing_subdirectory(INDEX_DIRECTORY).ok()??.into_directory())
     }
@@ -447,7 +446,7 @@ impl IndexContext {
         Ok(lock.try_lock(BUILDER_SLOT, LockMode::Exclusive)?.then_some(IndexBuildLock { _lock: lock }))
     }
 
-    /// Lists a directory as a walk does, in byte order.
+    /// Lists a directory as a walk does: sorted by the bytes of the names, without staged files.
     fn list_directory(&self, directory: &DirectoryHandle) -> Result<Vec<DirectoryEntry>, DiskError> {
         let temporary = |name: &FileName| name.as_bytes().starts_with(TEMPORARY_PREFIX.as_bytes());
         let listed = directory.list()?.into_iter().filter(|entry| !temporary(&entry.name));

@@ -1,10 +1,11 @@
-//! Many workspaces in one directory. Each has its own directory with separate files and state, so that it can be moved,
-//! backed up or deleted as a whole. Beside them the registry stores rows, tokens and a journal of administrative
-//! actions.
+//! A registry manages many workspaces in one directory. Each workspace has its own directory for its files and its
+//! state, so that it can be moved, backed up or deleted as a whole. The registry stores a row for each workspace,
+//! tokens, and a journal of administrative actions.
 //!
-//! Promises: the rows are authoritative and directories follow them, so that a crash leaves nothing that the next open
-//! does not finish or remove. Several processes may use one registry. A token of one workspace reveals nothing of
-//! another. Only ids, never names, become directories, and files are only accessed through an opened workspace.
+//! Promises: the rows are authoritative and the directories follow them, so that the next open finishes or removes
+//! whatever a crash left incomplete. Several processes may use one registry. A token of one workspace reveals nothing
+//! about another. Directories are named by ids, never by names that people chose. Files are accessed only through an
+//! opened workspace.
 
 use std::{
     collections::HashMap,
@@ -46,26 +47,26 @@ pub use tokens::{ScopedToken, TokenScope};
 use open_workspaces::OpenWorkspaces;
 use rows::{DiskReconciliation, WorkspaceLifecycle, WorkspaceRow};
 
-/// Limit of workspaces, including those in the trash.
+/// The most workspaces, including those in the trash.
 const WORKSPACES_MAX: usize = 100_000;
-/// Default of [`WorkspaceRegistryOptions::open_workspaces_max`].
+/// The default of [`WorkspaceRegistryOptions::open_workspaces_max`].
 const OPEN_WORKSPACES_DEFAULT: usize = 512;
-/// Default of [`WorkspaceRegistryOptions::idle_timeout`].
+/// The default of [`WorkspaceRegistryOptions::idle_timeout`].
 const IDLE_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5 * 60);
-/// Default of [`WorkspaceRegistryOptions::trash_retention_ms`].
+/// The default of [`WorkspaceRegistryOptions::trash_retention_ms`].
 const TRASH_RETENTION_DEFAULT_MS: i64 = 7 * 24 * 3600 * 1000;
-/// Longest wait for another process that opens, creates or deletes the same workspace.
+/// The longest wait for another process that opens, creates or deletes the same workspace.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
 const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(2);
 
 const WORKSPACES_DIRECTORY: &str = "workspaces";
 const TRASH_DIRECTORY: &str = "trash";
-/// The registry's own state. The name is part of the stored layout.
+/// The directory of the registry's own state. The name must not change, because existing registries have it.
 const REGISTRY_DIRECTORY: &str = "estate";
 const FILES_DIRECTORY: &str = "files";
 const STATE_DIRECTORY: &str = "state";
 
-/// Options for opening a workspace registry.
+/// The options for opening a workspace registry.
 #[derive(Clone)]
 pub struct WorkspaceRegistryOptions {
     /// The directory of the registry.
@@ -80,11 +81,11 @@ pub struct WorkspaceRegistryOptions {
     pub index_mode: IndexMode,
     /// How calls that need approval are handled.
     pub approval_mode: ApprovalMode,
-    /// Whether to activate the Landlock sandbox, for the whole registry.
+    /// Whether to restrict the process to the registry with the Landlock sandbox.
     pub landlock: LandlockMode,
-    /// Host paths that stay readable in the sandbox.
+    /// Paths outside the registry that stay readable in the sandbox.
     pub readable_paths: Vec<PathBuf>,
-    /// Limit of open workspaces.
+    /// The most workspaces that are open at the same time.
     pub open_workspaces_max: usize,
     /// How long an unused workspace stays open.
     pub idle_timeout: Duration,
@@ -120,7 +121,7 @@ pub struct WorkspaceRegistry {
     path: PathBuf,
     workspaces: PrivateDirectory,
     trash: PrivateDirectory,
-    /// Holds the rows, the tokens and the journal; has no files.
+    /// A workspace without files. Its database contains the rows, the tokens and the journal.
     registry_workspace: Arc<LocalWorkspace>,
     options: WorkspaceRegistryOptions,
     open_workspaces: OpenWorkspaces,
@@ -128,16 +129,16 @@ pub struct WorkspaceRegistry {
     landlock_report: Option<LandlockReport>,
 }
 
-/// Excludes others from opening, creating or deleting a workspace.
+/// The lock of a workspace. It excludes others from creating, deleting and, if it is exclusive, opening the workspace.
 pub(crate) struct WorkspaceLock(#[expect(dead_code, reason = "dropping it frees the lock")] LockFile);
 
 impl WorkspaceRegistry {
-    /// The subdirectory that marks a directory as a workspace registry.
+    /// The subdirectory that every workspace registry contains.
     pub fn registry_directory(directory: &Path) -> PathBuf {
         directory.join(REGISTRY_DIRECTORY)
     }
 
-    /// Opens a registry, creating it if it is missing. Finishes or removes unfinished work of dead processes.
+    /// Opens a registry. Creates it if it does not exist. Finishes or removes the unfinished work of dead processes.
     pub fn open(options: WorkspaceRegistryOptions) -> Result<Arc<Self>, Error> {
         let directory = StateDirectory::open(&options.directory).map_err(|error| {
             Error::new(ErrorKind::AuditUnavailable, format!("cannot use the registry directory: {error}"))
@@ -150,7 +151,7 @@ impl WorkspaceRegistry {
         directory
             .create_subdirectory(&format!("{REGISTRY_DIRECTORY}/{FILES_DIRECTORY}"))
             .map_err(errors::state_directory_error)?;
-        // User names lie outside the sandbox, and threads must start inside it.
+        // User names cannot be read in the sandbox, and threads must be started in it.
         let users = stead_disk::user_names();
         let landlock_report = match options.landlock {
             LandlockMode::Restrict => {
@@ -165,24 +166,24 @@ impl WorkspaceRegistry {
         own_options.durability = options.durability;
         own_options.index_mode = IndexMode::Off;
         own_options.clock = Arc::clone(&options.clock);
-        let own = LocalWorkspace::open(own_options)?;
-        rows::create_tables(&own.store)?;
-        let estate = Arc::new(Self {
+        let registry_workspace = LocalWorkspace::open(own_options)?;
+        rows::create_tables(&registry_workspace.store)?;
+        let registry = Arc::new(Self {
             directory,
             path,
             workspaces,
             trash,
-            registry_workspace: own,
+            registry_workspace,
             options,
             open_workspaces: OpenWorkspaces::default(),
             users,
             landlock_report,
         });
-        estate.expire_and_reconcile()?;
-        Ok(estate)
+        registry.expire_and_reconcile()?;
+        Ok(registry)
     }
 
-    /// The result of the Landlock sandbox, if it was requested.
+    /// The result of activating the Landlock sandbox, if it was requested.
     pub fn landlock_report(&self) -> Option<&LandlockReport> {
         self.landlock_report.as_ref()
     }
@@ -202,10 +203,11 @@ impl WorkspaceRegistry {
         self.options.clock.now().wall_ms
     }
 
-    /// Finishes or removes unfinished work and deletes expired workspaces from the trash. Call it periodically.
+    /// Finishes or removes unfinished work, and deletes expired workspaces from the trash. It must be called
+    /// periodically.
     pub fn expire_and_reconcile(&self) -> Result<(), Error> {
         let now = self.options.clock.now();
-        // As in every trash: nothing is deleted while the clock is suspect.
+        // As in the trash of a workspace, nothing is deleted while the wall clock may be wrong.
         if !self.registry_workspace.clock_jumped(&now)? {
             for id in
                 self.registry_workspace.store.run_query(|connection| rows::expired_ids(connection, now.wall_ms))?
@@ -219,7 +221,7 @@ impl WorkspaceRegistry {
         Ok(())
     }
 
-    /// Locks a workspace against opening, creation and deletion, or shares the lock with others that open it.
+    /// Locks a workspace. An exclusive lock prevents opening and deletion; a shared one prevents only deletion.
     fn lock_workspace(&self, id: &str, mode: LockMode) -> Result<WorkspaceLock, Error> {
         let deadline = Instant::now() + LOCK_WAIT;
         loop {
@@ -254,7 +256,7 @@ impl WorkspaceRegistry {
         found.filter(|row| row.lifecycle == WorkspaceLifecycle::Ready).ok_or_else(|| rows::workspace_not_found(name))
     }
 
-    /// Changes rows with a journal entry in one transaction. A refused change writes nothing.
+    /// Changes rows and appends a journal entry in one transaction. If `change` returns an error, nothing is written.
     fn record_change(
         &self,
         by: &Caller,

@@ -1,4 +1,4 @@
-//! The state of a path on disk, and how it differs from the recorded state.
+//! Observes the state of a path on disk and compares it with the state in the journal.
 
 use stead_disk::{DiskErrorKind, FileType};
 use stead_engine::{Error, Version};
@@ -8,7 +8,7 @@ use stead_path::RelPath;
 use super::{event_batch::EventHints, recorded_state::LastRecordedState};
 use crate::{open::LocalWorkspace, prepare::INLINE_BYTES_MAX};
 
-/// Largest file that is hashed. A larger one may change too often.
+/// The largest file that is hashed. Larger files take long to hash and may change often.
 pub(crate) const HASHED_BYTES_MAX: u64 = 16 << 20;
 const MODE_BITS: u32 = 0o777;
 
@@ -23,20 +23,20 @@ impl ObservedState {
     }
 }
 
-/// Observes a path; `None` if it is reserved, on another mount, or unreadable for the server.
+/// Observes a path; `None` if it is reserved, is on another mount, or cannot be read by the server.
 pub(super) fn observe_path(workspace: &LocalWorkspace, path: &RelPath) -> Result<Option<ObservedState>, Error> {
     let absent = || Ok(Some(ObservedState { state: PathState::Absent, bytes: None }));
     let plain = |state| Ok(Some(ObservedState { state, bytes: None }));
     let stat = match workspace.root.stat(path) {
         Ok(Some(stat)) => stat,
         Ok(None) => return absent(),
-        Err(error) => return skip_unreadable(error.kind).map_or_else(absent, |()| Ok(None)),
+        Err(error) => return if is_gone(error.kind) { absent() } else { Ok(None) },
     };
     match stat.file_type {
         FileType::Directory => plain(PathState::Directory { mode: stat.mode }),
         FileType::Symlink => match workspace.root.read_link(path) {
             Ok(target) => plain(PathState::Link { target: String::from_utf8_lossy(&target).into_owned() }),
-            Err(error) => skip_unreadable(error.kind).map_or_else(absent, |()| Ok(None)),
+            Err(error) => return if is_gone(error.kind) { absent() } else { Ok(None) },
         },
         FileType::File if stat.size <= HASHED_BYTES_MAX => {
             let read = workspace.root.open_file(path).and_then(|file| {
@@ -61,32 +61,15 @@ pub(super) fn observe_path(workspace: &LocalWorkspace, path: &RelPath) -> Result
     }
 }
 
-/// Whether a path is skipped; otherwise it counts as absent.
-fn skip_unreadable(kind: DiskErrorKind) -> Option<()> {
-    match kind {
-        DiskErrorKind::NotFound
-        | DiskErrorKind::NotDirectory
-        | DiskErrorKind::IsSymlink
-        | DiskErrorKind::ChangedConcurrently => None,
-        DiskErrorKind::Exists
-        | DiskErrorKind::IsDirectory
-        | DiskErrorKind::NotRegularFile
-        | DiskErrorKind::SymlinkLoop
-        | DiskErrorKind::OutsideRoot
-        | DiskErrorKind::CrossesMount
-        | DiskErrorKind::Hidden
-        | DiskErrorKind::NotEmpty
-        | DiskErrorKind::Busy
-        | DiskErrorKind::NoSpace
-        | DiskErrorKind::QuotaExceeded
-        | DiskErrorKind::ReadOnly
-        | DiskErrorKind::PermissionDenied
-        | DiskErrorKind::NameTooLong
-        | DiskErrorKind::TooManyOpenFiles
-        | DiskErrorKind::TooLarge
-        | DiskErrorKind::Unsupported
-        | DiskErrorKind::Io => Some(()),
-    }
+/// Whether a disk error means that the path does not exist. After other errors the path is skipped.
+fn is_gone(kind: DiskErrorKind) -> bool {
+    let gone = [
+        DiskErrorKind::NotFound,
+        DiskErrorKind::NotDirectory,
+        DiskErrorKind::IsSymlink,
+        DiskErrorKind::ChangedConcurrently,
+    ];
+    gone.contains(&kind)
 }
 
 pub(super) fn retainable_bytes(seen: &ObservedState) -> Option<(Version, Vec<u8>)> {
@@ -103,7 +86,7 @@ pub(super) fn is_same_state(known: &PathState, seen: &PathState) -> bool {
             PathState::File { version, .. } | PathState::Tree { version: Some(version), .. },
             PathState::File { version: now, .. },
         ) => version == now,
-        // A tree restored from the trash has no single version.
+        // A tree that was restored from the trash has no single version to compare.
         (PathState::Tree { version: None, .. }, PathState::File { .. } | PathState::Unknown { .. }) => true,
         (PathState::Directory { .. } | PathState::Tree { .. }, PathState::Directory { .. }) => true,
         (PathState::Link { target }, PathState::Link { target: now }) => target == now,
@@ -121,7 +104,7 @@ pub(super) fn is_same_state(known: &PathState, seen: &PathState) -> bool {
     }
 }
 
-/// The difference between observed and recorded state: kind of change and previous state.
+/// The kind of change from the recorded to the observed state, and the state before it; `None` if nothing changed.
 pub(super) fn change_since_recorded(
     known: &LastRecordedState,
     seen: &PathState,
@@ -130,7 +113,7 @@ pub(super) fn change_since_recorded(
     let before = match &known.state {
         Some(state) => state.clone(),
         None if hints.created => PathState::Absent,
-        // A file may have been there before; a directory cannot.
+        // A file that appears may have replaced another file. A directory cannot replace one.
         None if hints.appeared && matches!(seen, PathState::Directory { .. }) => PathState::Absent,
         None => PathState::Unknown { size: None },
     };
@@ -142,11 +125,11 @@ pub(super) fn change_since_recorded(
         (PathState::Absent, PathState::Link { .. }) => ChangeKind::MakeLink,
         (PathState::Absent, PathState::Absent) => return None,
         (PathState::Absent, _) => ChangeKind::Create,
-        // Created and removed before it was observed.
+        // The path was created and removed before it was observed.
         (PathState::Unknown { .. }, PathState::Absent) if hints.created => return None,
         (PathState::Unknown { .. }, PathState::Absent) if !hints.disappeared => return None,
         (_, PathState::Absent) => ChangeKind::Remove,
-        // Opened for writing and closed, or touched: nothing indicates other content.
+        // The file was opened for writing and closed, or only its attributes changed: its content need not differ.
         (PathState::Unknown { .. }, _) if !(hints.content_changed || hints.appeared) => return None,
         (PathState::Unknown { .. }, PathState::Directory { .. }) if !hints.appeared => return None,
         (PathState::Unknown { .. }, PathState::Link { .. }) if hints.appeared => ChangeKind::MakeLink,

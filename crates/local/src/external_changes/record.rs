@@ -1,5 +1,5 @@
-//! Writes external changes to the journal. The transaction compares every change with the last entry about its paths
-//! again, so that changes made through stead meanwhile are neither recorded twice nor in the wrong order.
+//! Writes external changes to the journal. The transaction compares each change once more with the last entries about
+//! its paths, so that changes by concurrent calls are neither recorded twice nor in the wrong order.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -23,24 +23,24 @@ use crate::{
 };
 
 pub(crate) const CHANGES_PER_ENTRY_MAX: usize = 500;
-/// Most bytes of new content retained by one entry.
+/// The most bytes of new content that one entry retains.
 const RETAINED_BYTES_PER_ENTRY_MAX: usize = 1 << 20;
-/// Most entries searched for one that is not applied yet.
+/// The most pending entries that are searched for the first one that is not applied.
 const PENDING_ENTRIES_CHECKED_MAX: usize = 1_000;
-/// Operation name of external changes.
+/// The operation of entries about external changes.
 const EXTERNAL_OPERATION: &str = "outside";
-/// Protocol name of external changes.
+/// The protocol of entries about external changes.
 const WATCH_PROTOCOL: &str = "watch";
 
-/// Why events at a path were missed.
+/// Why events may have been missed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MissedEvents {
     /// The kernel's event queue overflowed.
     Overflow,
-    /// No process was listening: the recorder restarted, or another process took over.
+    /// No process was recording for some time: the recorder restarted, or another process took over.
     ListeningGap,
     WatchLimit,
-    /// The server may not read the directory.
+    /// The server has no permission to read the directory.
     PermissionDenied,
 }
 
@@ -97,7 +97,7 @@ impl LocalWorkspace {
         Ok(open.map_or(head, |number| head.min(number.saturating_sub(1))))
     }
 
-    /// Records that these paths may have changed in any way.
+    /// Records that everything at and below these paths may have changed.
     pub(crate) fn record_rescan(&self, paths: &[RelPath], missed: MissedEvents) -> Result<(), Error> {
         if paths.is_empty() {
             return Ok(());
@@ -123,19 +123,19 @@ impl LocalWorkspace {
     }
 }
 
-/// Events returned from a transaction.
+/// Events that the transaction did not record. They are classified again.
 #[derive(Default)]
 struct RequeuedEvents {
     items: Vec<ExternalEvent>,
-    /// A move was returned, so nothing after it may be recorded.
+    /// Whether a move is among them. Then no later event may be recorded.
     is_stopped: bool,
-    /// Entries recorded for this batch, which do not count as changes since its classification.
+    /// The entries that were recorded for this batch. They do not count as changes since it was classified.
     own_entries: Vec<u64>,
-    /// The last entry when the batch was classified.
+    /// The number of the last entry when the batch was classified.
     last_entry: u64,
 }
 
-/// Whether a move would include changes made by callers since the batch was classified.
+/// Whether an event moves paths that calls have changed since the batch was classified.
 fn moves_recent_changes(since: Option<&HashSet<RelPath>>, item: &ExternalEvent) -> bool {
     match (item, since) {
         (ExternalEvent::Touched { .. }, _) => false,
@@ -155,7 +155,7 @@ fn record_body(
         let since =
             if tip.number > last { recorded_state::changed_since(transaction, last)? } else { Some(HashSet::new()) };
         if returned.own_entries.last().is_some_and(|own| *own != tip.number) {
-            // Another process wrote in between, perhaps about the same paths.
+            // Another process has appended an entry in between, perhaps about the same paths.
             returned.own_entries.clear();
         }
         let mut kept_bytes = 0;
@@ -185,12 +185,13 @@ fn record_body(
             draft.entry.changes.push(change);
         }
         if draft.entry.changes.is_empty() {
-            return Ok(TransactionOutcome::Refused(Error::new(ErrorKind::NothingToDo, "the journal knows it all")));
+            let message = "all changes are already in the journal";
+            return Ok(TransactionOutcome::Refused(Error::new(ErrorKind::NothingToDo, message)));
         }
         store::append_entry(transaction, tip, &mut draft)?;
         returned.own_entries.push(draft.entry.number);
         for (version, bytes) in retained {
-            // These versions are worth the least and are pruned first.
+            // Versions by other programs are marked like those of agents, which are dropped first.
             transaction.prepare_cached("INSERT OR IGNORE INTO kept VALUES (?1, ?2, ?3, ?4, 1)")?.execute(params![
                 version.0.as_bytes().as_slice(),
                 to_sql_integer(bytes.len() as u64),

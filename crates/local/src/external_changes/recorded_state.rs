@@ -1,5 +1,5 @@
-//! The state of a path according to the journal. Valid only if no parent changed later: entries about a directory do
-//! not list its contents.
+//! Looks up the state of a path in the journal. If a directory above the path changed later, the state is unknown,
+//! because entries about a directory do not list its contents.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -14,42 +14,42 @@ use stead_path::RelPath;
 use super::event_batch::ExternalMove;
 use crate::store::{SqliteStore, to_sql_integer};
 
-/// Decoded entries cached while a batch is classified.
+/// The most decoded entries that are cached.
 const CACHED_ENTRIES_MAX: usize = 64;
 
-/// Entries searched for the state of one path.
+/// The most entries that are searched for the state of one path.
 const LOOKBACK_ENTRIES_MAX: usize = 16;
 
-/// Most entries searched for changes through stead that overlap external moves.
+/// The most recent entries that are searched for changes by calls.
 const RECENT_CHANGES_MAX: u64 = 10_000;
 
-/// Operation of an entry that reports possible missed changes.
+/// The operation of an entry which reports that changes may have been missed.
 pub(crate) const RESCAN_OPERATION: &str = "rescan";
 
 /// The last recorded state of a path.
 #[derive(Debug, Clone)]
 pub(crate) struct LastRecordedState {
-    /// The entry that recorded it; zero if there is none.
+    /// The number of the last entry about the path; zero if there is none.
     pub(crate) last_entry: u64,
-    /// The state it left; `None` if unknown.
+    /// The state of the path after that entry; `None` if it is unknown.
     pub(crate) state: Option<PathState>,
-    /// The last entry that changed a parent.
+    /// The number of the last entry that changed a directory above the path.
     pub(crate) last_parent_entry: u64,
-    /// Whether a parent was removed after that entry.
+    /// Whether a directory above the path was removed after `last_entry`.
     pub(crate) parent_removed: bool,
-    /// Whether an entry about the path or a parent may not be applied yet.
+    /// Whether an entry about the path or a directory above it may not be applied yet.
     pub(crate) is_pending: bool,
 }
 
-/// Classified changes that are not in the journal yet; they are later than every entry.
+/// The effects of changes that are classified but not in the journal yet. They are later than every entry.
 #[derive(Default)]
 struct UnrecordedStates {
     states: HashMap<RelPath, PathState>,
-    /// Sources and targets of moves; everything below them moved too.
+    /// The sources and targets of moves. The paths below them moved too.
     moved_roots: HashSet<RelPath>,
 }
 
-/// Looks up recorded states, with a cache for one batch.
+/// Looks up recorded states, and caches entries while one batch is classified.
 pub(crate) struct RecordedStateLookup<'a> {
     store: &'a SqliteStore,
     entries: HashMap<u64, Rc<JournalEntry>>,
@@ -67,7 +67,7 @@ impl<'a> RecordedStateLookup<'a> {
         }
     }
 
-    /// Clears cached rows but keeps classified changes: other writers may have added entries.
+    /// Forgets cached entries, because newer ones may exist. Keeps the classified changes.
     pub(crate) fn clear_cache(&mut self) {
         self.entries.clear();
         self.last_parent_entries.clear();
@@ -111,8 +111,8 @@ impl<'a> RecordedStateLookup<'a> {
         }
     }
 
-    /// The oldest entry after `number` in which a caller moved a path away, to the given target or anywhere; and the
-    /// target, unless the path was removed.
+    /// Finds the oldest entry after `after` in which a call made this move. If the event has no target, any move or
+    /// removal of the path matches. Also returns the target of the call's move; `None` if the call removed the path.
     pub(crate) fn find_own_move(
         &mut self,
         moved: &ExternalMove,
@@ -155,7 +155,7 @@ impl<'a> RecordedStateLookup<'a> {
         Ok(found)
     }
 
-    /// Whether a later change of the same entry concerns a parent of the path.
+    /// Whether the entry moves or removes a directory above the path after its last change of the path itself.
     fn is_overtaken(&mut self, number: u64, path: &RelPath) -> Result<bool, Error> {
         if number == 0 {
             return Ok(false);
@@ -173,9 +173,9 @@ impl<'a> RecordedStateLookup<'a> {
         }))
     }
 
-    /// Whether a parent was removed after an entry and not restored whole since.
+    /// Whether a directory above the path was removed after an entry, and no entry brought it back with its contents.
     fn parent_removed_after(&mut self, path: &RelPath, after: u64) -> Result<bool, Error> {
-        // A rescan entry resets this knowledge.
+        // After a rescan entry it is unknown whether the directory is still removed.
         let (mut gone, mut brought) = (0, self.store.run_query(|connection| last_covering_rescan(connection, path))?);
         for directory in path.ancestors() {
             let wire = directory.to_string();
@@ -195,8 +195,8 @@ impl<'a> RecordedStateLookup<'a> {
         Ok(gone > brought)
     }
 
-    /// Time in unix milliseconds at which a call brought the directory here with all its contents, if that is the last
-    /// entry about it. External arrivals do not count: they are recorded after they happened.
+    /// If the last entry about a directory is a call that moved or restored it here with its contents, the time of that
+    /// entry in unix milliseconds. External moves do not count, because they are recorded after they happened.
     pub(crate) fn arrival_time_ms(&mut self, directory: &RelPath) -> Result<Option<i64>, Error> {
         let wire = directory.to_string();
         let number = self.store.run_query(|connection| last_change_of(connection, &wire))?;
@@ -207,7 +207,7 @@ impl<'a> RecordedStateLookup<'a> {
         Ok((!is_external(&entry) && creates_path(&entry, &wire)).then_some(entry.time_ms))
     }
 
-    /// The state according to the last entry that contains one. A copy away from the path contains none.
+    /// The state after the last entry that contains one. An entry that only copies from the path contains none.
     fn state_from_entries(&mut self, newest: u64, oldest: u64, wire: &str) -> Result<Option<PathState>, Error> {
         let mut number = newest;
         for _ in 0..LOOKBACK_ENTRIES_MAX {
@@ -222,7 +222,7 @@ impl<'a> RecordedStateLookup<'a> {
         Ok(None)
     }
 
-    /// The state that an entry left at a path.
+    /// The state of a path after an entry; `None` if the entry does not contain it.
     fn state_left_by_entry(&mut self, number: u64, wire: &str) -> Result<Option<PathState>, Error> {
         let entry = self.load_entry(number)?;
         Ok(entry.changes.iter().rev().find_map(|change| match &change.to {
@@ -260,7 +260,7 @@ fn is_external(entry: &JournalEntry) -> bool {
     entry.caller.principal == Principal::External.to_string()
 }
 
-/// Whether the entry's last change of the path brought a directory there with all its contents.
+/// Whether the last change of the path in this entry brought a directory there with all its contents.
 fn creates_path(entry: &JournalEntry, wire: &str) -> bool {
     let last = entry.changes.iter().rev().find(|change| change.path == wire || change.to.as_deref() == Some(wire));
     last.is_some_and(|change| match &change.to {
@@ -270,7 +270,8 @@ fn creates_path(entry: &JournalEntry, wire: &str) -> bool {
 }
 
 impl UnrecordedStates {
-    /// The state of a path after the classified changes; `None` if they do not concern it.
+    /// The state of a path after the classified changes. The outer `None` means that they do not concern the path, the
+    /// inner one that its state is unknown.
     fn state_of(&self, path: &RelPath) -> Option<Option<PathState>> {
         if let Some(state) = self.states.get(path) {
             return Some(Some(state.clone()));
@@ -282,7 +283,7 @@ impl UnrecordedStates {
     }
 }
 
-/// The paths that callers changed after this entry; `None` if there are too many.
+/// The paths that calls changed after this entry; `None` if there are too many.
 pub(crate) fn changed_since(connection: &Connection, number: u64) -> rusqlite::Result<Option<HashSet<RelPath>>> {
     let mut statement = connection
         .prepare_cached("SELECT bytes FROM entries WHERE number > ?1 AND changed = 1 ORDER BY number LIMIT ?2")?;
@@ -290,7 +291,7 @@ pub(crate) fn changed_since(connection: &Connection, number: u64) -> rusqlite::R
     let (mut paths, mut entries) = (HashSet::new(), 0);
     while let Some(row) = rows.next()? {
         entries += 1;
-        // An unreadable entry counts as too many: its paths are unknown.
+        // The paths of an unreadable entry are unknown, so they count as too many.
         let Ok(entry) = stead_journal::decode_entry(&row.get::<_, Vec<u8>>(0)?) else { return Ok(None) };
         if is_external(&entry) {
             continue;
@@ -301,7 +302,8 @@ pub(crate) fn changed_since(connection: &Connection, number: u64) -> rusqlite::R
     Ok((entries <= RECENT_CHANGES_MAX).then_some(paths))
 }
 
-/// The last entry that changed a parent, or a rescan of the path or a parent; zero if there is none.
+/// The number of the last entry that changed a directory above the path, or that is a rescan of the path or of a
+/// directory above it; zero if there is none.
 pub(crate) fn last_parent_change(
     connection: &Connection,
     path: &RelPath,
@@ -323,7 +325,7 @@ pub(crate) fn last_parent_change(
     Ok(newest)
 }
 
-/// The last rescan entry that covers a path.
+/// The number of the last rescan entry about a path or a directory above it; zero if there is none.
 fn last_covering_rescan(connection: &Connection, path: &RelPath) -> rusqlite::Result<u64> {
     let mut newest = last_rescan_of(connection, &path.to_string())?;
     for directory in path.ancestors() {
@@ -343,7 +345,7 @@ fn last_rescan_of(connection: &Connection, wire: &str) -> rusqlite::Result<u64> 
         .map(|found| found.map_or(0, i64::unsigned_abs))
 }
 
-/// The last entry that changed the path itself; zero if there is none.
+/// The number of the last entry that changed the path itself; zero if there is none.
 pub(crate) fn last_change_of(connection: &Connection, wire: &str) -> rusqlite::Result<u64> {
     last_change_before(connection, wire, u64::MAX)
 }
@@ -360,7 +362,7 @@ fn last_change_before(connection: &Connection, wire: &str, number: u64) -> rusql
         .map(|found| found.map_or(0, i64::unsigned_abs))
 }
 
-/// The first entries that may not be applied yet, at most `most`.
+/// The numbers of the first `most` entries that may not be applied yet.
 pub(crate) fn first_pending_entries(connection: &Connection, most: usize) -> rusqlite::Result<Vec<u64>> {
     connection
         .prepare_cached("SELECT DISTINCT number FROM pending ORDER BY number LIMIT ?1")?

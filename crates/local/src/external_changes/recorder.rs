@@ -1,5 +1,5 @@
-//! The recorder thread. Waits on one kernel event queue: for changes in the tree if it records, and always for writes
-//! to the store by other processes and for the death of the recording process.
+//! The thread that records external changes. It waits on one kernel event queue for writes to the store by other
+//! processes, for the death of the process that records, and, if it records itself, for changes in the directory tree.
 
 use std::{
     collections::HashSet,
@@ -24,22 +24,23 @@ use super::{
 };
 use crate::{errors, open::LocalWorkspace, store::lock_ignoring_poison};
 
-/// The recorder's slot of the lock file, above every path slot.
+/// The position in the lock file that the recording process locks. It is above the positions of all paths.
 const RECORDER_SLOT: u64 = 1 << 62;
-/// How often a standby tries to become the recorder without a signal.
+/// How often a process that does not record tries to take over, if nothing signals it.
 const STANDBY_POLL: Duration = Duration::from_secs(30);
-/// First retry after a process closed the lock file: the kernel reports the close before it frees the lock.
+/// The pause before a retry after another process closed the lock file. The kernel reports the close before it frees
+/// the lock.
 const STANDBY_POLL_FIRST: Duration = Duration::from_millis(20);
-/// Number of fast retries in a row.
+/// The number of such retries in a row.
 const STANDBY_FAST_TRIES: u32 = 50;
-/// Number of liveness checks in a row.
+/// The number of liveness checks after another process closed the lock file.
 const LIVENESS_CHECKS_MAX: u32 = 10;
-/// Pause after a failure.
+/// The pause after a failed round.
 const FAILURE_PAUSE: Duration = Duration::from_secs(1);
-/// Interval of the search for abandoned watches.
+/// How often abandoned watches are searched for.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
-/// The role of this process among those that have the workspace open.
+/// The role of this process among the processes that have the workspace open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RecorderRole {
     /// Another process records; this one takes over when it dies.
@@ -63,10 +64,10 @@ pub(super) struct ExternalChangeRecorder {
     attached: HashSet<String>,
     own_renames: OwnRenames,
     generation: Option<i64>,
-    /// An entry older than every unrecorded event.
+    /// The number of an entry that is older than every unrecorded event.
     baseline_entry: u64,
     last_sweep: Instant,
-    /// Next check for dead processes with bound watches, and the number of checks left.
+    /// The time of the next check for dead processes that own watches, and the number of further checks.
     liveness_check: Option<(Instant, u32)>,
 }
 
@@ -103,7 +104,7 @@ impl ExternalChangeRecorder {
                     Ok(RecorderControl::NextRound) => {}
                     Ok(RecorderControl::End) => return,
                     Err(_) => {
-                        // The batch is lost and is reported as missed once the store can be written again.
+                        // The batch is lost. A rescan entry reports that once the store can be written again.
                         workspace.count_background_failure();
                         self.tree.discard_batch();
                     }
@@ -125,13 +126,13 @@ impl ExternalChangeRecorder {
             RecorderRole::Recording => Some(self.last_sweep + SWEEP_INTERVAL),
         };
         let missed = self.tree.missed.map(|_| now + FAILURE_PAUSE);
-        let mourning = self.liveness_check.filter(|_| self.role == RecorderRole::Recording).map(|(due, _)| due);
-        let due = [self.tree.batch.next_due(now), role, missed, mourning].into_iter().flatten().min();
+        let liveness = self.liveness_check.filter(|_| self.role == RecorderRole::Recording).map(|(due, _)| due);
+        let due = [self.tree.batch.next_due(now), role, missed, liveness].into_iter().flatten().min();
         due.map_or(SWEEP_INTERVAL, |due| due.saturating_duration_since(now))
     }
 
     fn run_round(&mut self, workspace: &LocalWorkspace) -> Result<RecorderControl, Error> {
-        // Read before the queue: events of the next round happen after this entry.
+        // This is read before the queue, so that the events of the next round happen after this entry.
         let settled = workspace.last_settled_number()?;
         let store = self.tree.gather_events(workspace, self.baseline_entry)?;
         if store.written {
@@ -165,7 +166,7 @@ impl ExternalChangeRecorder {
         let mine = self.lock.try_lock(RECORDER_SLOT, LockMode::Exclusive).map_err(errors::state_directory_error)?;
         if mine {
             self.role = RecorderRole::Recording;
-            // Existing watches were served by another recorder, or by none.
+            // Another process, or none, recorded for the existing watches until now.
             self.tree.missed = None;
             self.baseline_entry = workspace.last_settled_number()?;
             return self.start_recording(workspace);
@@ -177,7 +178,7 @@ impl ExternalChangeRecorder {
     }
 
     fn start_recording(&mut self, workspace: &LocalWorkspace) -> Result<(), Error> {
-        // Read before attaching: a watch that begins meanwhile misses nothing.
+        // The rows are read before directories are attached. A watch that begins in between misses nothing.
         let rows = workspace.store.run_query(watch_rows::load_all)?;
         let started = rows.iter().filter(|row| row.watch.started_at_entry > 0);
         let paths: HashSet<RelPath> = started.map(|row| row.watch.path.clone()).collect();
@@ -185,7 +186,7 @@ impl ExternalChangeRecorder {
         workspace.record_rescan(&topmost_paths(paths), MissedEvents::ListeningGap)
     }
 
-    /// Attaches the directories that the watches need now, and releases the others.
+    /// Watches the directories that the stored watches need, and stops watching the others.
     fn reconcile_watches(&mut self, workspace: &LocalWorkspace) -> Result<(), Error> {
         let generation = workspace.store.run_query(watch_rows::watch_generation)?;
         if self.generation == Some(generation) {
@@ -206,7 +207,7 @@ impl ExternalChangeRecorder {
             self.attached.insert(row.watch.id.clone());
         }
         if !new.is_empty() {
-            // Changes before the start of a watch do not concern it, so they are recorded first.
+            // Changes before the start of a watch do not concern it, so they are recorded before it starts.
             self.tree.gather_events(workspace, self.baseline_entry)?;
             let waiting = self.tree.batch.take_ready(Instant::now() + WRITER_CLOSE_WAIT);
             self.classify_and_record(workspace, waiting)?;
@@ -221,8 +222,8 @@ impl ExternalChangeRecorder {
         Ok(())
     }
 
-    /// Attaches the directories of one watch. A started watch continues with what it can reach; a new one that would be
-    /// incomplete is refused.
+    /// Watches the directories of one watch. If the watch limit is reached, a watch that has already started continues
+    /// with the directories it has, and a new one is refused.
     fn attach_watch(&mut self, workspace: &LocalWorkspace, row: &WatchRow) -> Result<WatchStage, Error> {
         let path = &row.watch.path;
         let Ok(attached) = self.tree.begin_watching(workspace, path) else {
@@ -254,7 +255,7 @@ impl ExternalChangeRecorder {
         let mut returned = workspace.record_external_changes(batch.new_changes, batch.last_entry)?;
         returned.append(&mut batch.deferred);
         let moves_recorded = returned.iter().all(|item| matches!(item, ExternalEvent::Touched { .. }));
-        // Touched paths are classified as if the moves were recorded; if one was not, they are classified again.
+        // Touched paths were classified as if all moves were recorded. If one was not, they are classified again.
         let uncertain = batch.touched.into_iter().filter(|item| match item {
             ExternalEvent::Touched { path, .. } => !moves_recorded || is_renamed(path),
             ExternalEvent::Moved(_) => false,
@@ -274,8 +275,8 @@ impl ExternalChangeRecorder {
         Ok(())
     }
 
-    /// Ends the watches of dead processes. The kernel reports a closed lock file before it frees the lock, so the check
-    /// is repeated a few times.
+    /// Ends the watches of dead processes. The kernel reports that a process closed the lock file before it frees the
+    /// lock, so the check is repeated a few times.
     fn end_watches_of_dead_processes(&mut self, workspace: &LocalWorkspace, store: &StoreSignals) -> Result<(), Error> {
         let now = Instant::now();
         if store.lock_released {
@@ -285,15 +286,15 @@ impl ExternalChangeRecorder {
         let others = workspace
             .store
             .run_query(|connection| watch_rows::processes_with_watches(connection, &workspace.process_id))?;
-        let mut living = false;
+        let mut any_alive = false;
         for process in others {
             if workspace.locks.is_alive(&process)? {
-                living = true;
+                any_alive = true;
             } else {
                 workspace.write_rows(|connection| watch_rows::delete_watches_of_process(connection, &process))?;
             }
         }
-        self.liveness_check = (living && tries > 0).then(|| (now + STANDBY_POLL_FIRST, tries - 1));
+        self.liveness_check = (any_alive && tries > 0).then(|| (now + STANDBY_POLL_FIRST, tries - 1));
         Ok(())
     }
 
@@ -302,7 +303,7 @@ impl ExternalChangeRecorder {
         if workspace.store.run_query(watch_rows::has_watches)? {
             return Ok(RecorderControl::NextRound);
         }
-        // Under this mutex no caller can assume that the thread still runs.
+        // While this mutex is held, no caller can find the thread running and rely on it.
         let mut running = lock_ignoring_poison(&workspace.external_changes.thread);
         if workspace.store.run_query(watch_rows::has_watches)? {
             return Ok(RecorderControl::NextRound);

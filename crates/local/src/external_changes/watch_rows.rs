@@ -1,5 +1,5 @@
-//! Stored watches. A row is requested, then attached or refused by the recorder, then started by its journal entry, so
-//! that no watch is acknowledged before it is active.
+//! Stores watches. A call inserts a watch as requested, the recorder attaches or refuses it, and then a journal entry
+//! starts it. So no watch is acknowledged before its directories are watched.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use stead_engine::{Error, ErrorKind, Watch, WatchDepth, WatchEventKind, WatchLifetime, WatchRequest, limits};
@@ -7,13 +7,13 @@ use stead_path::RelPath;
 
 use crate::store::to_sql_integer;
 
-/// Separator of stored lists.
+/// Separates the event kinds in their column.
 const SEPARATOR: &str = ",";
 
-/// Lifecycle of a watch.
+/// How far the start of a watch has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WatchStage {
-    /// Requested, not attached yet.
+    /// The recorder has not handled it yet.
     Requested,
     /// The recorder watches its directories.
     Attached,
@@ -72,7 +72,7 @@ pub(crate) fn load_all(connection: &Connection) -> rusqlite::Result<Vec<WatchRow
         .collect()
 }
 
-/// The running watches of one principal.
+/// The started watches of one principal.
 pub(crate) fn watches_of_owner(connection: &Connection, owner: &str) -> rusqlite::Result<Vec<Watch>> {
     connection
         .prepare_cached(&format!(
@@ -93,7 +93,7 @@ pub(crate) fn has_watches(connection: &Connection) -> rusqlite::Result<bool> {
     connection.prepare_cached("SELECT 1 FROM watches LIMIT 1")?.exists([])
 }
 
-/// The owner and the process that request a watch.
+/// The principal, session and process that request a watch.
 pub(crate) struct WatchRequester<'a> {
     pub(crate) owner: &'a str,
     pub(crate) session: &'a str,
@@ -119,7 +119,7 @@ pub(crate) fn insert_watch(
             .prepare_cached("SELECT id FROM watches WHERE owner = ?1 ORDER BY created_ms, id LIMIT 1")?
             .query_row(params![by.owner], |row| row.get(0))?;
         return Ok(Err(Error::new(ErrorKind::TooMany, format!("you have {count} watches, which is the limit"))
-            .with_next_step("call unwatch on one of them, or watch a directory above several")
+            .with_next_step("call unwatch on one of them, or watch a common parent directory instead")
             .with_detail("oldest", oldest)));
     }
     let words: Vec<&str> = event_kinds.iter().map(|happening| happening.as_str()).collect();
@@ -146,7 +146,7 @@ pub(crate) fn insert_watch(
     Ok(Ok(()))
 }
 
-/// The other processes that have watches bound to them.
+/// The processes, other than this one, that own watches.
 pub(crate) fn processes_with_watches(connection: &Connection, process: &str) -> rusqlite::Result<Vec<String>> {
     connection
         .prepare_cached("SELECT DISTINCT process FROM bound_watches WHERE process <> ?1")?
@@ -169,7 +169,7 @@ pub(crate) fn set_stage(connection: &Connection, id: &str, stage: WatchStage) ->
     Ok(())
 }
 
-/// Stores the entry that starts a watch.
+/// Starts a watch with the entry that records it.
 pub(crate) fn set_first_entry(connection: &Connection, id: &str, number: u64) -> rusqlite::Result<()> {
     connection
         .prepare_cached("UPDATE watches SET started = ?2 WHERE id = ?1")?
@@ -177,13 +177,13 @@ pub(crate) fn set_first_entry(connection: &Connection, id: &str, number: u64) ->
     Ok(())
 }
 
-/// Stores the time of the last poll.
+/// Stores when the owner last polled its watches.
 pub(crate) fn record_last_poll(connection: &Connection, owner: &str, now_ms: i64) -> rusqlite::Result<()> {
     connection.prepare_cached("UPDATE watches SET heard_ms = ?2 WHERE owner = ?1")?.execute(params![owner, now_ms])?;
     Ok(())
 }
 
-/// Whether the owner has not polled since.
+/// Whether the stored time of the owner's last poll is before `since_ms`.
 pub(crate) fn not_polled_since(connection: &Connection, owner: &str, since_ms: i64) -> rusqlite::Result<bool> {
     connection
         .prepare_cached("SELECT 1 FROM watches WHERE owner = ?1 AND heard_ms < ?2 LIMIT 1")?
@@ -196,7 +196,7 @@ pub(crate) fn delete_watch(connection: &Connection, id: &str) -> rusqlite::Resul
     increment_generation(connection)
 }
 
-/// Deletes abandoned watches, and those that never started because their process died.
+/// Deletes watches that were not polled for a long time, and watches that never started because their process died.
 pub(crate) fn delete_expired(connection: &Connection, now_ms: i64) -> rusqlite::Result<usize> {
     let swept = connection
         .prepare_cached("DELETE FROM watches WHERE heard_ms < ?1 OR (started IS NULL AND created_ms < ?2)")?
@@ -208,10 +208,10 @@ pub(crate) fn delete_expired(connection: &Connection, now_ms: i64) -> rusqlite::
     Ok(swept)
 }
 
-/// How long a watch may take to start.
+/// A watch that has not started after this time is deleted.
 const UNSTARTED_WATCH_MS_MAX: i64 = 60_000;
 
-/// A number that increases with every new or ended watch.
+/// A number that increases when a watch is added or deleted.
 pub(crate) fn watch_generation(connection: &Connection) -> rusqlite::Result<i64> {
     Ok(connection
         .prepare_cached("SELECT value FROM meta WHERE name = 'watches'")?

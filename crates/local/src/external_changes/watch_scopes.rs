@@ -1,18 +1,18 @@
-//! The paths that the watches cover. Pure.
+//! Determines which paths the watches cover. This module does no I/O.
 
 use std::collections::{HashMap, HashSet};
 
 use stead_engine::{Globs, Watch, WatchDepth};
 use stead_path::RelPath;
 
-/// Internal directory of git: watched if named explicitly, otherwise skipped.
+/// The internal directory of git. It is watched only if a watch names it or a path in it.
 const GIT_DIRECTORY: &[u8] = b".git";
 
-/// The union of all watches.
+/// The paths of all watches together.
 #[derive(Default)]
 pub(crate) struct WatchScopes {
     by_path: HashMap<RelPath, Vec<WatchScope>>,
-    /// Every parent of a watched path.
+    /// Every directory above a watched path.
     parents: HashSet<RelPath>,
 }
 
@@ -25,7 +25,7 @@ impl WatchScopes {
     pub(crate) fn new<'a>(watches: impl IntoIterator<Item = &'a Watch>) -> Self {
         let mut scopes = Self::default();
         for watch in watches {
-            // Patterns were checked when stored; one that no longer parses hides nothing.
+            // The pattern was checked when it was stored. If it cannot be parsed now, the watch covers all names.
             let globs = watch.glob.as_deref().and_then(|glob| Globs::from_name_patterns([glob]).ok());
             scopes.by_path.entry(watch.path.clone()).or_default().push(WatchScope { depth: watch.depth, globs });
             scopes.parents.extend(watch.path.ancestors());
@@ -47,7 +47,7 @@ impl WatchScopes {
         at(path) || path.ancestors().any(|scope_path| at(&scope_path))
     }
 
-    /// Whether the appearance or removal of this path matters: a watch covers it or something below.
+    /// Whether a watch covers this path or a path below it, so that its creation and removal must be reported.
     pub(crate) fn is_relevant(&self, path: &RelPath) -> bool {
         self.parents.contains(path) || self.covers(path)
     }

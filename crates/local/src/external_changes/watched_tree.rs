@@ -1,9 +1,9 @@
-//! The watched tree: processes kernel events in order and tracks the names of moved directories.
+//! The watched directory tree: processes kernel events in order and follows renames of directories.
 //!
-//! The kernel queues a change before the system call that made it returns. So a path observed after the last processed
-//! event may already have another name, but then the queue contains that event. Therefore a directory is only attached
-//! when the queue is empty, and again if the queue then reports that it moved; and every observation is checked against
-//! the queue before it is recorded.
+//! The kernel queues an event before the system call that caused it returns. So if a path was renamed after the last
+//! processed event, the queue already contains the event of that rename. Therefore a directory is watched only when the
+//! queue is empty, and watched again if the queue then shows that it was renamed. Each observation of a path is
+//! compared with the queue before it is recorded.
 
 use std::{
     collections::{BTreeSet, HashSet, VecDeque},
@@ -26,18 +26,18 @@ use super::{
 };
 use crate::{errors, open::LocalWorkspace};
 
-/// How long to wait for more events after the first.
+/// The wait for further events after the first one.
 const GATHER_WAIT: Duration = Duration::from_millis(2);
-/// Longest time that one round collects events.
+/// The longest time that one round collects events.
 const GATHER_TIME_MAX: Duration = Duration::from_millis(100);
-/// How long to wait for the second half of a rename.
+/// The longest wait for the second event of a rename.
 const RENAME_PAIR_WAIT: Duration = Duration::from_millis(20);
-/// How many events may lie between the halves of a rename: other processors queue theirs in between.
+/// The most events between the two events of a rename. Other processors may queue theirs in between.
 const RENAME_PAIR_EVENTS_MAX: usize = 64;
-/// Limit of collected events; beyond it the whole tree is rescanned.
+/// The most collected events. If there are more, the whole tree is rescanned.
 const QUEUED_EVENTS_MAX: usize = 200_000;
 
-/// Events about the store.
+/// The signals of other processes through the lock file.
 #[derive(Default)]
 pub(super) struct StoreSignals {
     pub(super) written: bool,
@@ -47,18 +47,18 @@ pub(super) struct StoreSignals {
 /// The tree according to the processed events.
 pub(super) struct WatchedTree {
     queue: Queue,
-    /// The watch on the lock file, which is signalled after every commit.
+    /// The watch on the lock file, which every process writes after a commit.
     store_watch: FsWatchId,
-    /// Events read from the kernel and not processed yet.
+    /// Events that were read from the kernel and are not processed yet.
     queued: VecDeque<FsEvent>,
     watched: WatchedDirectories,
     pub(super) scopes: WatchScopes,
     pub(super) batch: ExternalEventBatch,
-    /// Directories to be watched, by their current names.
+    /// New directories that must be watched, by their current paths.
     unwatched: BTreeSet<RelPath>,
-    /// Paths to be reported as uncertain after the batch is recorded.
+    /// Paths for which a rescan entry is recorded after the batch.
     uncertain: BTreeSet<RelPath>,
-    /// Events were missed, so the tree must be rescanned.
+    /// Why events were missed, if any were. Then the whole tree must be rescanned.
     pub(super) missed: Option<MissedEvents>,
 }
 
@@ -78,7 +78,7 @@ impl WatchedTree {
         })
     }
 
-    /// Waits for an event or the waker, up to a limit.
+    /// Waits for an event or for the waker, at most for `timeout`.
     pub(super) fn wait(&self, waker: &FsQueueWaker, timeout: Duration) -> Result<(), DiskError> {
         let timeout = if self.queued.is_empty() { timeout } else { Duration::ZERO };
         self.queue.wait_with_waker(waker, timeout)
@@ -89,14 +89,14 @@ impl WatchedTree {
         self.missed.is_some() || self.batch.len() + self.unwatched.len() > QUEUED_EVENTS_MAX
     }
 
-    /// Discards the batch, which cannot be recorded.
+    /// Discards a batch that cannot be recorded.
     pub(super) fn discard_batch(&mut self) {
         self.missed = Some(MissedEvents::ListeningGap);
         self.batch.clear();
     }
 
-    /// Processes queued events, waiting briefly for more after a change. `floor` is an entry older than every
-    /// unrecorded event.
+    /// Processes queued events. After a change it waits briefly for more. `floor` is the number of an entry that is
+    /// older than every unrecorded event.
     pub(super) fn gather_events(&mut self, workspace: &LocalWorkspace, floor: u64) -> Result<StoreSignals, Error> {
         let mut store = StoreSignals::default();
         self.drain_queue()?;
@@ -126,7 +126,7 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// Paths renamed since the last processed event; observations there cannot be trusted.
+    /// The paths that were renamed since the last processed event. What was observed there cannot be recorded.
     pub(super) fn paths_renamed_since_last_event(&mut self) -> Result<HashSet<RelPath>, Error> {
         self.drain_queue()?;
         let left = self.queued.iter().filter(|event| matches!(event.kind, FsEventKind::MovedFrom(_)));
@@ -169,7 +169,8 @@ impl WatchedTree {
             FsEventKind::AttributesChanged => self.touch_path(&path, EventHints::NO_HINTS),
             FsEventKind::Deleted => {
                 if self.unwatched.contains(&path) {
-                    // Removals inside it were not observed. Files put there through stead are in the journal.
+                    // Removals in the directory were not observed, but the journal may contain files that calls put
+                    // there.
                     self.batch.record_departure(&path, event.subject);
                 }
                 self.touch_path(&path, EventHints::DISAPPEARED);
@@ -198,7 +199,7 @@ impl WatchedTree {
         self.scopes.is_relevant(path) || (subject == FsEventSubject::Directory && self.scopes.must_watch(path))
     }
 
-    /// Handles the first half of a rename. The second half follows at once or after a few other events.
+    /// Handles the first event of a rename. The second event follows at once or after a few other events.
     fn handle_moved_from(
         &mut self,
         workspace: &LocalWorkspace,
@@ -214,7 +215,7 @@ impl WatchedTree {
             return self.unwatch_branch(from);
         };
         if other.name.as_ref().is_some_and(attach::is_temporary) {
-            // Renamed to a temporary name of stead: the journal has the change.
+            // A call renamed the file to a temporary name, so the journal contains the change.
             self.touch_path(from, EventHints::DISAPPEARED);
             return self.unwatch_if_gone(workspace, from);
         }
@@ -267,14 +268,14 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// Watches new directories with everything below them once the queue is empty, and reports their contents.
+    /// Watches new directories, and those below them, once the queue is empty. Reports their contents.
     fn watch_new_directories(&mut self, workspace: &LocalWorkspace, floor: u64) -> Result<(), Error> {
-        // A second round for directories that had a wrong name.
+        // The second round is for directories that were renamed during the first.
         for _ in 0..2 {
             if !self.queued.is_empty() || self.unwatched.is_empty() {
                 break;
             }
-            let (mut tops, mut new, mut came) = (HashSet::new(), HashSet::new(), Vec::new());
+            let (mut tops, mut new, mut reports) = (HashSet::new(), HashSet::new(), Vec::new());
             for top in std::mem::take(&mut self.unwatched) {
                 if self.scopes.must_watch(&top) {
                     let attached = self.attach_watches(workspace, &top, ContentsReporting::Report);
@@ -282,11 +283,11 @@ impl WatchedTree {
                     self.unwatched.extend(attached.missing.drain(..));
                     new.extend(attached.new.iter().copied());
                     tops.insert(top.clone());
-                    came.push((top, attached));
+                    reports.push((top, attached));
                 }
             }
             let moved = self.unwatch_moved(&new)?;
-            for (top, attached) in came {
+            for (top, attached) in reports {
                 self.record_unwatched(workspace, &attached)?;
                 self.report_contents(workspace, &top, attached.found_paths, &moved)?;
                 self.doubt_renamed_paths(attached.renamed_meanwhile)?;
@@ -296,10 +297,10 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// Directories watched under an outdated name. Either the queue explains the rename, or events are missing; then
-    /// both paths are uncertain.
-    fn doubt_renamed_paths(&mut self, misnamed: Vec<(FsWatchId, [RelPath; 2])>) -> Result<(), Error> {
-        for (id, names) in misnamed {
+    /// Handles directories that are watched under an outdated path. If the queue contains no event, the events of the
+    /// rename were missed, so both paths are uncertain.
+    fn doubt_renamed_paths(&mut self, renamed: Vec<(FsWatchId, [RelPath; 2])>) -> Result<(), Error> {
+        for (id, names) in renamed {
             if self.queued.is_empty() {
                 self.queue.remove_watch(id).map_err(errors::watch_error)?;
                 self.watched.remove(id);
@@ -310,7 +311,8 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// Files written through stead before the watch started may have been deleted without an event.
+    /// Examines the files that calls wrote below new directories. They may have been deleted before the directory was
+    /// watched, without an event.
     fn recheck_recorded_files(
         &mut self,
         workspace: &LocalWorkspace,
@@ -330,8 +332,8 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// Releases the watches of directories that may have been renamed according to the queue, and schedules them again.
-    /// Returns their names.
+    /// Stops watching new directories that the queue reports as renamed or deleted, and schedules them again. Returns
+    /// their paths.
     fn unwatch_moved(&mut self, new: &HashSet<FsWatchId>) -> Result<HashSet<RelPath>, Error> {
         let mut moved = HashSet::new();
         for named in self.directories_renamed_since()? {
@@ -347,7 +349,7 @@ impl WatchedTree {
         Ok(moved)
     }
 
-    /// Directories renamed since the last processed event.
+    /// The directories that were renamed or deleted since the last processed event.
     fn directories_renamed_since(&mut self) -> Result<HashSet<RelPath>, Error> {
         self.drain_queue()?;
         let named = self.queued.iter().filter(|event| {
@@ -357,7 +359,7 @@ impl WatchedTree {
         Ok(named.filter_map(|event| self.event_path(event)).collect())
     }
 
-    /// Reports the contents of new directories, unless a call brought and recorded them with the directory.
+    /// Reports the contents of a new directory, except those that a call moved or restored together with the directory.
     fn report_contents(
         &mut self,
         workspace: &LocalWorkspace,
@@ -381,7 +383,7 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// Releases the watches of a directory that left the tree.
+    /// Stops watching a directory that left the tree, and the directories below it.
     fn unwatch_branch(&mut self, path: &RelPath) -> Result<(), Error> {
         self.unwatched.retain(|unreached| !unreached.is_within(path));
         for (_, id) in self.watched.watches_within(path) {
@@ -391,7 +393,7 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// Releases the watches unless the name exists again: a write exchanges files.
+    /// Stops watching a path, unless it exists again: a call that replaces a file exchanges two names.
     fn unwatch_if_gone(&mut self, workspace: &LocalWorkspace, path: &RelPath) -> Result<(), Error> {
         match workspace.root.stat(path) {
             Ok(Some(_)) => Ok(()),
@@ -418,7 +420,7 @@ impl WatchedTree {
         self.uncertain.extend(paths);
     }
 
-    /// Records the uncertain paths, after the batch about them.
+    /// Records a rescan of the uncertain paths. The batch about them is already recorded.
     pub(super) fn record_uncertain_paths(&mut self, workspace: &LocalWorkspace) -> Result<(), Error> {
         if self.uncertain.is_empty() {
             return Ok(());
@@ -427,7 +429,7 @@ impl WatchedTree {
         workspace.record_rescan(&topmost_paths(paths), MissedEvents::ListeningGap)
     }
 
-    /// Attaches one watch. Its path need not be a directory or exist.
+    /// Watches the directories of one watch. Its path need not exist or be a directory.
     pub(super) fn begin_watching(
         &mut self,
         workspace: &LocalWorkspace,
@@ -442,7 +444,7 @@ impl WatchedTree {
         Ok(attached)
     }
 
-    /// Releases directories that no watch needs.
+    /// Stops watching directories that no watch needs, in the whole tree or below `branch`.
     pub(super) fn remove_unneeded_watches(&mut self, branch: Option<&RelPath>) -> Result<(), Error> {
         let watched = match branch {
             Some(top) => self.watched.watches_within(top),
@@ -457,7 +459,7 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// Recovers from missed events: watches every directory again, with a new queue, and records a rescan.
+    /// Recovers from missed events: watches all directories again with a new queue, and records a rescan.
     pub(super) fn rescan_everything(&mut self, workspace: &LocalWorkspace, lock: &LockFile) -> Result<(), Error> {
         let missed = self.missed.unwrap_or(MissedEvents::Overflow);
         let (queue, store) = create_queue(workspace, lock).map_err(errors::watch_error)?;
@@ -474,7 +476,7 @@ impl WatchedTree {
         }
         workspace.record_rescan(&topmost_paths(paths.into_iter().collect()), missed)?;
         self.missed = None;
-        // Signals of store writes went to the old queue.
+        // Signals of other processes may have been in the old queue.
         workspace.notify_waiters();
         Ok(())
     }
@@ -487,8 +489,8 @@ fn create_queue(workspace: &LocalWorkspace, lock: &LockFile) -> Result<(Queue, F
     Ok((queue, store))
 }
 
-/// Whether a file was created or changed after this time. A directory's modification time changes with every name in
-/// it, so its creation time counts.
+/// Whether a file was created or changed at or after this time. For a directory only the creation time counts, because
+/// its other times change with every name in it.
 fn is_newer(stat: &DiskStat, than_ms: i64) -> bool {
     let than_ns = i128::from(than_ms) * 1_000_000;
     match stat.file_type {
@@ -519,7 +521,7 @@ fn note_store_event(event: &FsEvent, store: &mut StoreSignals) {
     }
 }
 
-/// The paths that lie below no other of them.
+/// The paths that are not below another one of them.
 pub(super) fn topmost_paths(paths: HashSet<RelPath>) -> Vec<RelPath> {
     let below = |path: &RelPath| path.ancestors().any(|above| paths.contains(&above));
     let mut tops: Vec<RelPath> = paths.iter().filter(|path| !below(path)).cloned().collect();

@@ -1,5 +1,5 @@
-//! The thread that builds the index and updates the tree model. The first large search starts it; it ends with the
-//! workspace. Nothing waits for it, and it yields to all other work.
+//! The thread that builds the index and keeps the tree model current. The first large search starts it, and it ends
+//! when the workspace is closed. No call waits for it, and it runs with low priority.
 
 use std::{
     sync::{Arc, MutexGuard},
@@ -18,28 +18,28 @@ use super::{
 };
 use crate::store::lock_ignoring_poison;
 
-/// Interval between event polls while there are searches.
+/// How often events are read while there are searches.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// Idle time after which watches are released.
+/// Without a search for this time the tree is no longer watched.
 const UNWATCH_AFTER_IDLE: Duration = Duration::from_secs(15 * 60);
-/// Pause after a failure.
+/// The pause after a failed build.
 const RETRY_PAUSE: Duration = Duration::from_secs(60);
 /// How long new or recently modified files wait before they are indexed.
 const NEW_FILES_WAIT: Duration = Duration::from_secs(4);
-/// Ticks in which every directory is listed again, regardless of watches.
+/// Every directory is listed again within this many rounds, even if the watches report no change.
 const FULL_RELIST_TICKS: usize = 300;
-/// Directories listed before the lock is released.
+/// The number of directories that are listed before the lock is released for searches.
 const DIRECTORIES_PER_STEP: usize = 64;
-/// Segments with fewer files are small.
+/// A segment with fewer files counts as small.
 const SMALL_SEGMENT_FILES: u32 = 4_000;
-/// Number of small segments that triggers a merge.
+/// If there are more small segments, they are merged.
 const SMALL_SEGMENTS_MAX: usize = 8;
-/// Number of stale files beyond the current ones that triggers a full rebuild.
+/// If the index contains this many files more than twice the files of the tree, it is built again from scratch.
 const STALE_FILES_MAX: u64 = 10_000;
 
 struct IndexPause(Duration, WakeCondition);
 
-/// Wakes the thread early, besides closing the workspace.
+/// Who can wake the thread early. Closing the workspace always wakes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WakeCondition {
     BySearch,
@@ -53,9 +53,9 @@ pub(super) fn run_index_thread(shared: &Arc<IndexState>) {
     loop {
         let IndexPause(pause, wake) = match run_round(shared, &mut next_build) {
             Ok(pause) => pause,
-            Err(halt) => {
+            Err(error) => {
                 *lock_ignoring_poison(&shared.model) = None;
-                match halt {
+                match error {
                     IndexModelError::Stopped => return,
                     IndexModelError::EventsLost => {}
                     IndexModelError::WatchFailed => {
@@ -89,7 +89,7 @@ fn run_round(shared: &IndexState, next_build: &mut Instant) -> Result<IndexPause
             *next_build = extend_index(shared, &mut model)?;
         }
         shared.update_file_count(&model);
-        // Searches walk the tree meanwhile.
+        // The tree is not watched, so searches walk it themselves.
         return Ok(IndexPause(RETRY_PAUSE, WakeCondition::Never));
     }
     apply_events(shared)?;
@@ -105,7 +105,8 @@ fn run_round(shared: &IndexState, next_build: &mut Instant) -> Result<IndexPause
     Ok(IndexPause(POLL_INTERVAL, WakeCondition::Never))
 }
 
-/// Builds a model of the whole tree. A watched model becomes available to searches.
+/// Builds a model of the whole tree. A watched model is made available to searches; one that is not watched is
+/// returned.
 fn prepare_model(shared: &IndexState) -> Result<Option<IndexTreeModel>, IndexModelError> {
     let top = shared.context.root.open_directory(&RelPath::root()).map_err(|_| IndexModelError::Unsupported)?;
     let watch = FsEventQueue::new(&top).map_err(|error| {
@@ -118,7 +119,7 @@ fn prepare_model(shared: &IndexState) -> Result<Option<IndexTreeModel>, IndexMod
         Ok(watch) if may_watch && shared.context.mount_count == 0 => Some(watch),
         Ok(_) => None,
         Err(IndexModelError::WatchFailed) if !may_watch => None,
-        Err(halt) => return Err(halt),
+        Err(error) => return Err(error),
     };
     let snapshot = shared.current_snapshot().unwrap_or_else(|| Arc::new(IndexSnapshot::empty()));
     let mut model = IndexTreeModel::new(snapshot, watch, shared.context.watches_max);
@@ -130,7 +131,7 @@ fn prepare_model(shared: &IndexState) -> Result<Option<IndexTreeModel>, IndexMod
     Ok(None)
 }
 
-/// Processes events in small steps, so that searches never wait long.
+/// Processes events in small steps, so that searches never wait long for the lock.
 fn apply_events(shared: &IndexState) -> Result<(), IndexModelError> {
     let current = shared.current_snapshot();
     if let Some(model) = lock_ignoring_poison(&shared.model).as_mut() {
@@ -160,7 +161,7 @@ fn extend_watched_index(
     match base {
         None => build_and_adopt(shared, IndexBuildBase::Current, &unknown),
         Some(base) => {
-            // A separate model finds the files that would lose their index data.
+            // A second model finds the files that the smaller snapshot no longer covers.
             let mut model = IndexTreeModel::new(Arc::clone(&base), None, 0);
             model.refresh(&shared.context, usize::MAX, &|| shared.is_stopped())?;
             build_and_adopt(shared, IndexBuildBase::WithoutStale(base), &model.unindexed_files())
@@ -168,7 +169,7 @@ fn extend_watched_index(
     }
 }
 
-/// Indexes new files with an exclusively owned model.
+/// Indexes new files with a model that no search uses.
 fn extend_index(shared: &IndexState, model: &mut IndexTreeModel) -> Result<Instant, IndexModelError> {
     match snapshot_without_stale(model) {
         None => build_and_adopt(shared, IndexBuildBase::Current, &model.unindexed_files()),
@@ -180,15 +181,15 @@ fn extend_index(shared: &IndexState, model: &mut IndexTreeModel) -> Result<Insta
     }
 }
 
-/// The segments to which new ones are added.
+/// The segments to which a build adds new ones.
 enum IndexBuildBase {
-    /// The current segments when building begins.
+    /// All segments that exist when the build begins.
     Current,
-    /// The current segments without small and stale ones.
+    /// The segments without those that are small or outdated.
     WithoutStale(Arc<IndexSnapshot>),
 }
 
-/// The snapshot without small and stale segments; `None` if there are none.
+/// The snapshot without small and outdated segments; `None` if all segments are kept.
 fn snapshot_without_stale(model: &IndexTreeModel) -> Option<Arc<IndexSnapshot>> {
     let snapshot = model.snapshot();
     let (files, _) = model.files();
@@ -203,7 +204,7 @@ fn snapshot_without_stale(model: &IndexTreeModel) -> Option<Arc<IndexSnapshot>> 
     Some(Arc::new(IndexSnapshot { segments, coverage: snapshot.coverage }))
 }
 
-/// Indexes files unless another process does. Returns when to continue.
+/// Indexes files, unless another process is building. Returns when to build again.
 fn build_and_adopt(
     shared: &IndexState,
     base: IndexBuildBase,
@@ -220,7 +221,7 @@ fn build_and_adopt(
             shared.set_message(None);
             Ok(now + NEW_FILES_WAIT)
         }
-        // Another process builds.
+        // Another process is building.
         Ok(None) => Ok(now + NEW_FILES_WAIT),
         Err(error) => {
             shared.set_message(Some(format!("build failed: {error}")));
@@ -243,13 +244,13 @@ fn try_build(
     build::build_segments(&shared.context, &directory, &base, unknown, &|| shared.is_stopped()).map(Some)
 }
 
-/// Builds the index synchronously.
+/// Builds the index in the calling thread.
 pub(super) fn build_once(shared: &IndexState) -> Result<(), stead_disk::DiskError> {
     let snapshot = shared.current_snapshot().unwrap_or_else(|| Arc::new(IndexSnapshot::empty()));
     let mut model = IndexTreeModel::new(snapshot, None, 0);
     let stopped = || shared.is_stopped();
     if model.refresh(&shared.context, usize::MAX, &stopped).is_err() {
-        // The existing index is unusable: rebuild everything.
+        // The existing index is unusable, so all files are indexed again.
         shared.discard_loaded();
         model = IndexTreeModel::new(Arc::new(IndexSnapshot::empty()), None, 0);
         model.refresh(&shared.context, usize::MAX, &stopped).unwrap_or(ModelFreshness::Behind);
@@ -269,11 +270,10 @@ pub(super) fn build_once(shared: &IndexState) -> Result<(), stead_disk::DiskErro
 }
 
 impl IndexState {
-    fn set_message(&self, remark: Option<String>) {
-        lock_ignoring_poison(&self.thread_status).message = remark;
+    fn set_message(&self, message: Option<String>) {
+        lock_ignoring_poison(&self.thread_status).message = message;
     }
 
-    /// Updates the counts of files and indexed files.
     fn update_file_count(&self, model: &IndexTreeModel) {
         let counted = model.files();
         lock_ignoring_poison(&self.thread_status).files = Some(counted);

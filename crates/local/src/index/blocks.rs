@@ -1,8 +1,12 @@
-//! Keyed hashes of the index blocks. A hash covers the block, its kind, its file and its offset. The key is a secret of
-//! the workspace's store, bound to the workspace, its root directory and the format.
+//! The blocks of index files: their hashes, and the encoding of their contents.
 //!
-//! Promises: a truncated, modified or moved block, or one from another file, workspace, directory or build is detected
-//! before use. Says nothing about whether the data is current: stamps do that.
+//! Each block has a keyed hash over its bytes, its kind, its file and its offset. The key is derived from a secret in
+//! the workspace's store, the workspace id, the root directory and the format. So a block that was truncated, modified
+//! or moved, or that belongs to another file, workspace, directory or format, is detected before use. The hash does not
+//! show whether the data is current; the timestamps of the files do.
+//!
+//! Numbers are encoded as LEB128, byte strings after their length. Decoding never reads beyond its input and never
+//! allocates memory for a length that it has not checked.
 
 use rusqlite::{OptionalExtension, params};
 use sha2::{Digest, Sha256};
@@ -16,12 +20,12 @@ use crate::{
 };
 
 pub(super) const BLOCK_HASH_BYTES: usize = 16;
-/// Format of the index; a change makes existing indexes unusable, and they are rebuilt.
+/// The format of the index. If it changes, existing indexes cannot be read and are built again.
 const FORMAT: u32 = 1;
-/// Name of the secret in the store.
+/// The name of the secret in the table `meta`.
 const INDEX_SECRET_NAME: &str = "index";
 
-/// The id of one index file.
+/// The random id of an index file.
 pub(super) type IndexFileId = [u8; 16];
 
 /// The kind of a block.
@@ -29,12 +33,12 @@ pub(super) type IndexFileId = [u8; 16];
 pub(super) enum IndexBlockKind {
     /// The list of segments.
     Manifest,
-    /// The end of a segment.
+    /// The last block of a segment, which contains the offset of the table of contents.
     Trailer,
     /// The table of contents of a segment.
     Contents,
     DirectoryFiles,
-    /// Posting lists by trigram.
+    /// The posting lists of some trigrams.
     Grams,
 }
 
@@ -55,7 +59,7 @@ impl IndexBlockKind {
 pub(super) struct IndexKey([u8; 32]);
 
 impl IndexKey {
-    /// The key of a workspace; creates the secret if there is none.
+    /// Derives the key of a workspace. Creates the secret if there is none.
     pub(super) fn load_or_create(store: &SqliteStore, root: &RootDirectory, workspace: &str) -> Result<Self, Error> {
         let secret = match load_secret(store)? {
             Some(secret) => secret,
@@ -72,7 +76,7 @@ impl IndexKey {
         Ok(Self(hasher.finalize().into()))
     }
 
-    /// The hash of a block at an offset of a file.
+    /// The hash of a block at this offset of a file.
     pub(super) fn hash_block(
         &self,
         kind: IndexBlockKind,
@@ -81,7 +85,8 @@ impl IndexKey {
         bytes: &[u8],
     ) -> [u8; BLOCK_HASH_BYTES] {
         let mut hasher = Sha256::new();
-        // Variable-length parts come last, after their length, so that no two blocks hash the same input.
+        // The part of variable length comes last, after its length, so that two different blocks never have the same
+        // input.
         hasher.update(self.0);
         hasher.update([kind.tag()]);
         hasher.update(file);
@@ -89,9 +94,9 @@ impl IndexKey {
         hasher.update((bytes.len() as u64).to_le_bytes());
         hasher.update(bytes);
         let whole: [u8; 32] = hasher.finalize().into();
-        let mut seal = [0; BLOCK_HASH_BYTES];
-        seal.copy_from_slice(&whole[..BLOCK_HASH_BYTES]);
-        seal
+        let mut hash = [0; BLOCK_HASH_BYTES];
+        hash.copy_from_slice(&whole[..BLOCK_HASH_BYTES]);
+        hash
     }
 
     /// The bytes of a block without its hash, if the hash is correct.
@@ -100,10 +105,10 @@ impl IndexKey {
         kind: IndexBlockKind,
         file: &IndexFileId,
         offset: u64,
-        sealed: &'a [u8],
+        block: &'a [u8],
     ) -> Option<&'a [u8]> {
-        let (bytes, seal) = sealed.split_at_checked(sealed.len().checked_sub(BLOCK_HASH_BYTES)?)?;
-        (self.hash_block(kind, file, offset, bytes) == seal).then_some(bytes)
+        let (bytes, hash) = block.split_at_checked(block.len().checked_sub(BLOCK_HASH_BYTES)?)?;
+        (self.hash_block(kind, file, offset, bytes) == hash).then_some(bytes)
     }
 }
 
@@ -121,7 +126,7 @@ fn create_secret(store: &SqliteStore) -> Result<Vec<u8>, Error> {
     store.run_transaction(SyncRequirement::Later, Durability::Fast, |transaction| {
         transaction.execute("INSERT OR IGNORE INTO meta VALUES (?1, ?2)", params![INDEX_SECRET_NAME, fresh.as_slice()])
     })?;
-    // Another process may have stored its secret first; that one counts.
+    // If another process has stored a secret first, that secret is used.
     Ok(load_secret(store)?.unwrap_or_else(|| fresh.to_vec()))
 }
 
@@ -140,7 +145,7 @@ pub(super) fn write_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Reads encoded values front to back. Returns `None` at the end or for malformed bytes.
+/// Decodes values one after the other. Its methods return `None` at the end of the input and for malformed bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct IndexByteReader<'a> {
     remaining: &'a [u8],
@@ -155,7 +160,7 @@ impl<'a> IndexByteReader<'a> {
         self.remaining.is_empty()
     }
 
-    /// Number of bytes left.
+    /// The number of bytes that are left.
     pub(super) fn len(&self) -> usize {
         self.remaining.len()
     }
@@ -175,7 +180,7 @@ impl<'a> IndexByteReader<'a> {
         None
     }
 
-    /// A number that fits into 32 bits.
+    /// Reads a number that fits into 32 bits.
     pub(super) fn read_number_u32(&mut self) -> Option<u32> {
         u32::try_from(self.read_number()?).ok()
     }

@@ -1,8 +1,8 @@
-//! Writes files into segments. One process at a time; others continue to read the existing segments.
+//! Builds segments from files. One process builds at a time; the others continue to read the existing segments.
 //!
-//! Promises: a file is indexed only if its stamp is equal before and after reading, and old enough that every later
-//! change gets another stamp. The index stays below its size limit and reports when it reaches it. A failed or killed
-//! build leaves the index unchanged.
+//! Promises: a file is indexed only if its timestamps and size are equal before and after reading, and if it is old
+//! enough that every later change gets different timestamps. The index stays below its size limit, and its status shows
+//! when the limit is reached. A failed or killed build leaves the index unchanged.
 
 use stead_disk::{DirectoryHandle, DiskError, OpenFile};
 use stead_engine::{
@@ -19,25 +19,27 @@ use super::{
 };
 use crate::workspace::to_engine_fingerprint;
 
-/// Size limit of the index on disk.
+/// The largest size of the index on disk.
 const INDEX_BYTES_MAX: u64 = 4 << 30;
-/// Disk space that the index leaves free.
+/// The disk space that the index leaves free.
 const FREE_BYTES_MIN: u64 = 1 << 30;
-/// A text with more distinct trigrams would rarely be excluded and would grow every posting list.
+/// A text with more distinct trigrams is not indexed. It would rarely be skipped, and it would make every posting list
+/// longer.
 const GRAMS_MAX: usize = 40_000;
 
-/// Result of a build.
+/// The result of a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IndexBuildOutcome {
     /// All files are indexed, except unreadable and recently modified ones.
     Done {
-        /// Files to be indexed later.
+        /// The number of files that must be indexed later.
         recently_modified: u64,
     },
     Stopped,
 }
 
-/// Adds files to the segments of `base`. Each full segment is published at once.
+/// Writes new segments with the files in `unknown`, in addition to those of `base`. Each full segment is published at
+/// once.
 pub(super) fn build_segments(
     context: &IndexContext,
     index_directory: &DirectoryHandle,
@@ -95,14 +97,14 @@ pub(super) fn build_segments(
 
 /// Why a file was not indexed.
 enum IndexSkipReason {
-    /// It may still change without a new stamp; it is indexed later.
+    /// The file is so new that it could change again without new timestamps. It is indexed later.
     RecentlyModified,
-    /// It is unreadable, or its stamp is not precise enough.
+    /// The file cannot be read, or its timestamps cannot be encoded.
     NotIndexable,
 }
 
-/// Classifies a file for the index. A file changed after `settled_ns` is refused: it may change again without a new
-/// stamp.
+/// Reads a file and extracts its trigrams. A file that was changed after `settled_ns` is not indexed, because it could
+/// change again without new timestamps.
 fn index_file<'g>(
     directory: &DirectoryHandle,
     name: &FileName,
@@ -145,7 +147,7 @@ fn is_same_fingerprint(file: &OpenFile, stamp: &stead_engine::FileIdentity) -> b
     file.restat().is_ok_and(|now| to_engine_fingerprint(&now.fingerprint) == *stamp)
 }
 
-/// Bytes by which the index may still grow.
+/// The number of bytes by which the index may still grow.
 fn available_bytes(context: &IndexContext, base: &IndexSnapshot) -> Result<u64, DiskError> {
     let free = context.state.disk_space()?.free_bytes.saturating_sub(FREE_BYTES_MIN);
     Ok(INDEX_BYTES_MAX.saturating_sub(base.size()).min(free))
@@ -160,12 +162,12 @@ fn publish_manifest(
     IndexSnapshot::write_manifest(index_directory, &context.key, names, extent)
 }
 
-/// Removes files that no manifest names, and leftovers of killed builders.
+/// Deletes files of the index directory that the manifest does not name, for example those of killed builds.
 fn remove_unused_segments(index_directory: &DirectoryHandle, names: &[IndexFileId]) -> Result<(), DiskError> {
     let needed = needed_file_names(names);
     for entry in index_directory.list()? {
         if !needed.iter().any(|name| name.as_bytes() == entry.name.as_bytes()) {
-            // A directory here is not part of the index and may stay.
+            // A directory is not part of the index. It cannot be deleted this way and stays.
             index_directory.remove_file(&entry.name).unwrap_or_default();
         }
     }

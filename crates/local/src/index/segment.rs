@@ -1,8 +1,8 @@
-//! One immutable file of the index: the files of some directories with their stamps, and posting lists by trigram. Read
-//! on demand by offset; only the table of contents is kept in memory.
+//! A segment is one immutable file of the index. It contains the files of some directories, each with its identity, and
+//! a posting list for each trigram. Blocks are read when they are needed; only the table of contents is kept in memory.
 //!
-//! Promises: every block is verified against its hash before use. A modified file yields [`IndexCorrupt`], never a
-//! wrong result, a panic or a large allocation. A replaced segment stays readable while it is open.
+//! Promises: the hash of every block is checked before use. A modified segment leads to [`IndexCorrupt`], never to a
+//! wrong result, a panic or a large allocation. A segment that is deleted while it is open stays readable.
 
 mod write;
 
@@ -19,13 +19,13 @@ use super::blocks::{
     BLOCK_HASH_BYTES, IndexBlockKind, IndexByteReader, IndexFileId, IndexKey, write_bytes, write_number,
 };
 
-/// Trailer without its hash: offset and length of the contents, number of files.
+/// The length of the trailer without its hash: offset and length of the table of contents, and number of files.
 const TRAILER_BYTES: usize = 24;
 const SEGMENT_FILE_PREFIX: &str = "segment-";
-/// A candidate list of at most this length is not narrowed further.
+/// A list of at most this many candidates is not narrowed further.
 const FEW_FILES: usize = 64;
 
-/// The index failed verification.
+/// A part of the index has a wrong hash or cannot be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the index is damaged or not this workspace's")]
 pub(super) struct IndexCorrupt;
@@ -34,20 +34,20 @@ pub(super) struct IndexSegment {
     pub(super) name: IndexFileId,
     key: IndexKey,
     file: OpenFile,
-    /// Concatenated paths of the directories, in byte order.
+    /// The concatenated paths of the directories, in byte order.
     paths: Vec<u8>,
     directories: Vec<SegmentDirectory>,
-    /// The same directories in the order of their files' numbers.
+    /// The positions in `directories`, in the order of the numbers of their files.
     directories_by_number: Vec<u32>,
     blocks: Vec<GramBlock>,
-    /// Number of files.
+    /// The number of files.
     pub(super) files: u32,
 }
 
-/// Location of one directory.
+/// Where the files of one directory are stored.
 #[derive(Debug, Clone, Copy)]
 struct SegmentDirectory {
-    /// End of its path in the concatenated paths.
+    /// The end of its path in the concatenated paths.
     path_end: u32,
     first_file: u32,
     offset: u64,
@@ -136,12 +136,12 @@ impl IndexSegment {
         reading.is_at_end().then_some(())
     }
 
-    /// Size on disk.
+    /// The size on disk.
     pub(super) fn size(&self) -> u64 {
         self.file.stat().size
     }
 
-    /// Reads and verifies a block; `length` excludes the hash.
+    /// Reads a block and checks its hash; `length` does not include the hash.
     fn read_block(&self, kind: IndexBlockKind, offset: u64, length: u64) -> Result<Vec<u8>, IndexCorrupt> {
         let sealed = length.checked_add(BLOCK_HASH_BYTES as u64).ok_or(IndexCorrupt)?;
         let end = offset.checked_add(sealed).ok_or(IndexCorrupt)?;
@@ -155,7 +155,7 @@ impl IndexSegment {
         if length + BLOCK_HASH_BYTES == sealed { Ok(bytes) } else { Err(IndexCorrupt) }
     }
 
-    /// The path of the directory at an index.
+    /// The path of the directory at this position of `directories`.
     fn path_at(&self, index: usize) -> &[u8] {
         let end = |row: &SegmentDirectory| row.path_end as usize;
         let start = index.checked_sub(1).and_then(|before| self.directories.get(before)).map_or(0, end);
@@ -163,7 +163,7 @@ impl IndexSegment {
         self.paths.get(start..end).unwrap_or_default()
     }
 
-    /// The files of a directory; `None` if none are indexed.
+    /// The indexed files of a directory; `None` if this segment has none.
     pub(super) fn directory_files(&self, directory: &RelPath) -> Result<Option<DirectoryFiles>, IndexCorrupt> {
         let wanted = directory.as_bytes();
         let (mut low, mut high) = (0, self.directories.len());
@@ -182,7 +182,7 @@ impl IndexSegment {
         DirectoryFiles::decode(bytes, row.first_file).ok_or(IndexCorrupt)
     }
 
-    /// The numbers of the files that may match.
+    /// The files that contain the required trigrams.
     pub(super) fn files_matching(&self, required: &RequiredTrigrams) -> Result<SegmentFiles, IndexCorrupt> {
         match required {
             RequiredTrigrams::Anything => Ok(SegmentFiles::All),
@@ -203,7 +203,8 @@ impl IndexSegment {
         }
     }
 
-    /// Rare trigrams first. With few candidates left, the others are skipped: reading the files costs less.
+    /// The files that meet all requirements. Rare trigrams are looked up first. Once few candidates are left, the other
+    /// trigrams are skipped, because reading the files costs less.
     fn files_matching_all(&self, needs: &[RequiredTrigrams]) -> Result<SegmentFiles, IndexCorrupt> {
         let cost = |required: &RequiredTrigrams| match required {
             RequiredTrigrams::Trigram(gram) => self.block_of(*gram).map_or(0, |block| block.length),
@@ -254,7 +255,8 @@ impl IndexSegment {
         Ok(Vec::new())
     }
 
-    /// Decodes a list of numbers: each is the difference to the previous one, the first starts at -1.
+    /// Decodes a list of file numbers. Each is stored as the difference from the previous number; the first one from
+    /// -1.
     fn decode_file_numbers(&self, list: &[u8]) -> Result<Vec<u32>, IndexCorrupt> {
         let mut reading = IndexByteReader::new(list);
         let (mut numbers, mut after) = (Vec::new(), 0_u32);
@@ -266,7 +268,7 @@ impl IndexSegment {
         Ok(numbers)
     }
 
-    /// The paths and sizes of files by number.
+    /// The paths and sizes of the files with these numbers.
     pub(super) fn paths_of_files(&self, numbers: &[u32]) -> Result<Vec<(RelPath, u64)>, IndexCorrupt> {
         let row = |at: &u32| self.directories.get(*at as usize);
         let mut paths = Vec::with_capacity(numbers.len());
@@ -290,13 +292,13 @@ impl IndexSegment {
     }
 }
 
-/// The kind of a file for a search.
+/// How a search treats an indexed file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IndexedFileKind {
-    /// A text with indexed trigrams.
+    /// The file is a text whose trigrams are indexed.
     Text,
     Binary,
-    /// Always read: too large, a line too long, or too many distinct trigrams.
+    /// The file must always be read: it is too large, has a too long line, or has too many distinct trigrams.
     AlwaysRead,
 }
 
@@ -322,10 +324,10 @@ pub(super) struct IndexedFile {
 
 type NamedIndexedFile = (Vec<u8>, IndexedFile);
 
-/// The files of one directory, in byte order of their names.
+/// The indexed files of one directory, in byte order of their names.
 pub(super) struct DirectoryFiles {
     bytes: Vec<u8>,
-    /// The range of each name in the bytes, and its data.
+    /// For each file the position of its name in `bytes`, and its data.
     files: Vec<(std::ops::Range<usize>, IndexedFile)>,
     first_number: u32,
 }
@@ -354,7 +356,7 @@ impl DirectoryFiles {
         Some(Self { bytes, files: rows, first_number: first })
     }
 
-    /// The number and data of a file.
+    /// The number and data of the file with this name.
     pub(super) fn find(&self, name: &[u8]) -> Option<(u32, &IndexedFile)> {
         let of = |at: &std::ops::Range<usize>| self.bytes.get(at.clone()).unwrap_or_default();
         let index = self.files.binary_search_by(|(at, _)| of(at).cmp(name)).ok()?;
@@ -362,14 +364,14 @@ impl DirectoryFiles {
         Some((number, &self.files.get(index)?.1))
     }
 
-    /// The name and size of a file.
+    /// The name and size of the file with this number.
     pub(super) fn by_number(&self, number: u32) -> Option<(&[u8], u64)> {
         let (at, row) = self.files.get(number.checked_sub(self.first_number)? as usize)?;
         Some((self.bytes.get(at.clone())?, row.fingerprint.size))
     }
 }
 
-/// Encodes the files of a directory, which are in byte order and on one device.
+/// Encodes the files of a directory. They are sorted by the bytes of their names and are all on one device.
 fn encode_directory_files(out: &mut Vec<u8>, device: u64, rows: &[NamedIndexedFile]) {
     write_number(out, device);
     for (name, IndexedFile { kind: sort, fingerprint: stamp }) in rows {
@@ -387,7 +389,7 @@ fn read_time(reading: &mut IndexByteReader<'_>) -> Option<i128> {
     reading.read_number().map(i128::from)
 }
 
-/// Whether a stamp survives encoding unchanged.
+/// Whether the timestamps of a file can be encoded without loss.
 pub(super) fn is_encodable(stamp: &FileIdentity) -> bool {
     [stamp.modified_ns, stamp.changed_ns].iter().all(|time| u64::try_from(*time).is_ok())
 }

@@ -1,7 +1,8 @@
-//! The index at one moment: the open segments named by the manifest. Owns the manifest.
+//! A snapshot of the index: the segments that the manifest names at one moment. This module also reads and writes the
+//! manifest.
 //!
-//! Promises: a snapshot stays valid while it is used, whatever is built or deleted meanwhile. One unusable segment
-//! makes the whole index unusable; the next build replaces it.
+//! Promises: a snapshot stays usable even if segments are built or deleted meanwhile. If one segment is unusable, the
+//! whole index counts as unusable, and the next build replaces it.
 
 use std::sync::Arc;
 
@@ -20,14 +21,14 @@ use super::{
 const MANIFEST: &str = "manifest";
 pub(super) const SEGMENTS_MAX: usize = 512;
 const MANIFEST_BYTES_MAX: u64 = 64 << 10;
-/// The manifest has no id of its own.
+/// The id with which the manifest is hashed. Unlike segments, it has no random id.
 const MANIFEST_FILE_ID: IndexFileId = [0; 16];
 const MANIFEST_MODE: u32 = 0o600;
 
 /// Whether all indexable files are indexed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IndexCoverage {
-    /// All are, or will be.
+    /// All are indexed, or will be by the next builds.
     Complete,
     /// The index has reached its size limit; the remaining files are always read.
     SizeLimited,
@@ -53,7 +54,7 @@ impl IndexSnapshot {
         Self { segments: Vec::new(), coverage: IndexCoverage::Complete }
     }
 
-    /// Reads the manifest and opens its segments, reusing those open in `before`.
+    /// Reads the manifest and opens its segments. Segments that are open in `before` are used again.
     pub(super) fn load(
         directory: &DirectoryHandle,
         key: &IndexKey,
@@ -82,7 +83,7 @@ impl IndexSnapshot {
         Ok(Self { segments, coverage: extent })
     }
 
-    /// Writes the manifest, which publishes this snapshot.
+    /// Writes the manifest. This makes the named segments the current index.
     pub(super) fn write_manifest(
         directory: &DirectoryHandle,
         key: &IndexKey,
@@ -111,32 +112,32 @@ impl IndexSnapshot {
         self.segments.iter().map(|segment| segment.name).collect()
     }
 
-    /// Size on disk.
+    /// The size on disk.
     pub(super) fn size(&self) -> u64 {
         self.segments.iter().map(|segment| segment.size()).sum()
     }
 
-    /// Number of indexed files, including stale ones.
+    /// The number of indexed files, including those that have changed since.
     pub(super) fn files(&self) -> u64 {
         self.segments.iter().map(|segment| u64::from(segment.files)).sum()
     }
 
-    /// For every segment the files that may match.
+    /// The files of each segment that contain the required trigrams.
     pub(super) fn files_matching(&self, required: &RequiredTrigrams) -> Result<Vec<SegmentFiles>, IndexCorrupt> {
         self.segments.iter().map(|segment| segment.files_matching(required)).collect()
     }
 
-    /// All data about the files of a directory.
+    /// The data of all segments about the files of a directory.
     pub(super) fn directory_segments(&self, directory: &RelPath) -> Result<DirectorySegments, IndexCorrupt> {
-        let mut shelves = Vec::new();
+        let mut segments = Vec::new();
         for (at, segment) in self.segments.iter().enumerate() {
-            shelves.extend(segment.directory_files(directory)?.map(|rows| (at, rows)));
+            segments.extend(segment.directory_files(directory)?.map(|rows| (at, rows)));
         }
-        Ok(DirectorySegments(shelves))
+        Ok(DirectorySegments(segments))
     }
 }
 
-/// The segments' data about one directory.
+/// The data of all segments about one directory, with the position of each segment.
 pub(super) struct DirectorySegments(Vec<(usize, DirectoryFiles)>);
 
 impl DirectorySegments {
@@ -148,7 +149,8 @@ impl DirectorySegments {
         self.0.iter().any(|(_, rows)| rows.find(name.as_bytes()).is_some())
     }
 
-    /// The segment, number and data of a file with this stamp. Any segment with the stamp is valid.
+    /// Finds a file by its name and identity: the position of its segment, its number and its data. If several segments
+    /// contain it, all of them are right.
     pub(super) fn find_file(&self, name: &FileName, stamp: &FileStamp) -> Option<(usize, u32, &IndexedFile)> {
         self.0.iter().find_map(|(at, rows)| {
             let (number, row) = rows.find(name.as_bytes())?;
@@ -157,20 +159,20 @@ impl DirectorySegments {
     }
 }
 
-/// A snapshot with the candidates of one search.
+/// A snapshot with the files that one search must read.
 pub(super) struct SnapshotIndexFilter {
     pub(super) snapshot: Arc<IndexSnapshot>,
-    /// For every segment the files that must be read.
+    /// For each segment the files that must be read.
     pub(super) files: Vec<SegmentFiles>,
-    /// Called when a block fails verification.
+    /// Called when a block has a wrong hash.
     pub(super) on_corrupt: Arc<dyn Fn() + Send + Sync>,
 }
 
 impl IndexFilter for SnapshotIndexFilter {
     fn directory_index(&self, directory: &RelPath) -> Option<Box<dyn DirectoryIndex + '_>> {
         match self.snapshot.directory_segments(directory) {
-            Ok(shelves) if shelves.is_empty() => None,
-            Ok(shelves) => Some(Box::new(SnapshotDirectoryIndex { files: &self.files, segments: shelves })),
+            Ok(segments) if segments.is_empty() => None,
+            Ok(segments) => Some(Box::new(SnapshotDirectoryIndex { files: &self.files, segments })),
             Err(IndexCorrupt) => {
                 (self.on_corrupt)();
                 None
@@ -200,7 +202,7 @@ impl DirectoryIndex for SnapshotDirectoryIndex<'_> {
     }
 }
 
-/// The file names that these segments need in the index directory.
+/// The names of the files in the index directory that must be kept: the segments and the manifest.
 pub(super) fn needed_file_names(names: &[IndexFileId]) -> Vec<String> {
     names.iter().map(segment::segment_file_name).chain([MANIFEST.to_owned()]).collect()
 }

@@ -1,9 +1,10 @@
-//! A model of the tree for the index: every directory that a plain walk enters, which of its files are indexed in which
-//! segment, the names of the others, and what is excluded. Watches report changes where they are available.
+//! A model of the directory tree in memory, with which a search needs no walk. It knows every directory that a walk
+//! would enter, which of its files are indexed in which segment, and the names of the other files. Watches report
+//! changes.
 //!
-//! Promises: after [`IndexTreeModel::refresh`] the model equals a walk started at that moment, as far as the kernel
-//! reports changes. A directory is watched before it is listed, and listed again after any event in it. An
-//! [`IndexModelError`] ends the model; it is never used incomplete. Needs about thirty bytes per file.
+//! Promises: after [`IndexTreeModel::refresh`] the model is equal to the result of a walk that starts at that moment,
+//! as far as the kernel reports changes. A directory is watched before it is listed, and listed again after any event
+//! in it. After an [`IndexModelError`] the model must be discarded. It needs about thirty bytes per file.
 
 mod listing;
 
@@ -26,20 +27,20 @@ use super::{
 };
 
 const NO_DIRECTORY: u32 = u32::MAX;
-/// Most times the queue is drained before the model counts as behind.
+/// The most times that the event queue is read in a row. If events still arrive, they count as lost.
 const DRAINS_MAX: usize = 4;
 
-/// Why a model cannot be used any longer.
+/// Why a model must be discarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IndexModelError {
     /// Events were lost, or arrive faster than they can be processed.
     EventsLost,
     /// A directory cannot be watched.
     WatchFailed,
-    /// A part of the index failed verification.
+    /// A part of the index has a wrong hash.
     IndexCorrupt,
     Stopped,
-    /// The file system does not report all changes, and its stamps may be wrong.
+    /// The file system does not report all changes, and its timestamps may be wrong.
     Unsupported,
 }
 
@@ -49,11 +50,11 @@ impl From<IndexCorrupt> for IndexModelError {
     }
 }
 
-/// Whether the model contains all changes.
+/// Whether all changes of the tree are in the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ModelFreshness {
     Current,
-    /// More work remains than was allowed.
+    /// More directories must be listed again than the caller allowed.
     Behind,
 }
 
@@ -61,15 +62,15 @@ pub(super) struct IndexTreeModel {
     snapshot: Arc<IndexSnapshot>,
     event_queue: Option<FsEventQueue>,
     watches_max: usize,
-    /// Directories by number; the first is the root.
+    /// The directories by number. Number 0 is the root.
     directories: Vec<Option<ModelDirectory>>,
     free_numbers: Vec<u32>,
     watched: HashMap<FsWatchId, (u32, IndexWatchPurpose)>,
-    /// For every segment the current directory of each of its files.
+    /// For each segment and each of its files, the number of the directory that contains the file now.
     directory_of_files: Vec<Vec<u32>>,
-    /// Directories to be listed again.
+    /// The directories that must be listed again.
     stale_directories: BTreeSet<u32>,
-    /// Position of the periodic full relisting.
+    /// The directory that the periodic relisting reached last.
     relist_position: u32,
     /// Whether every directory has been listed once.
     complete: bool,
@@ -78,11 +79,11 @@ pub(super) struct IndexTreeModel {
 /// Why a directory is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IndexWatchPurpose {
-    /// For its contents.
+    /// Its contents are part of the model.
     OwnContents,
-    /// As the `.git` of a directory.
+    /// It is the `.git` directory of a directory of the model.
     GitDirectory,
-    /// As the `.git/info` of a directory.
+    /// It is the `.git/info` directory of a directory of the model.
     GitInfoDirectory,
 }
 
@@ -92,7 +93,7 @@ struct ModelDirectory {
     children: Vec<u32>,
     ignored: IndexIgnoreRules,
     watches: Vec<FsWatchId>,
-    /// Indexed files: segment and number.
+    /// The indexed files: the position of the segment, and the number of the file in it.
     indexed_files: Vec<(u16, u32)>,
     /// Files that must be read.
     unindexed_files: Vec<(FileName, UnindexedReason)>,
@@ -106,11 +107,11 @@ struct ModelDirectory {
 enum UnindexedReason {
     /// No segment has its current content.
     NotYetIndexed,
-    /// The index cannot represent it, or watches do not cover it.
+    /// The index cannot contain it, or watches do not report all its changes.
     NeverIndexable,
 }
 
-/// Counts of a walk in one directory.
+/// The numbers that a walk would count in one directory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct DirectoryCounts {
     entries: u64,
@@ -122,7 +123,7 @@ struct DirectoryCounts {
 }
 
 impl IndexTreeModel {
-    /// Creates an empty model; everything is still to be listed.
+    /// Creates an empty model. The first refresh lists all directories.
     pub(super) fn new(snapshot: Arc<IndexSnapshot>, event_queue: Option<FsEventQueue>, watches_max: usize) -> Self {
         let directory_of_files =
             snapshot.segments.iter().map(|segment| vec![NO_DIRECTORY; segment.files as usize]).collect();
@@ -141,8 +142,7 @@ impl IndexTreeModel {
         }
     }
 
-    /// Processes events and lists the affected directories again, at most a given number. Ends early if `stopped`
-    /// returns true.
+    /// Processes events, and lists up to `directories_max` changed directories again. Fails if `stopped` returns true.
     pub(super) fn refresh(
         &mut self,
         context: &IndexContext,
@@ -183,7 +183,7 @@ impl IndexTreeModel {
 
     fn apply_event(&mut self, event: &FsEvent) -> Result<(), IndexModelError> {
         let Some(watch) = event.watch else { return Err(IndexModelError::EventsLost) };
-        // From a released watch, about a directory that is no longer in the model.
+        // The event is from a watch that was already removed, so its directory is no longer in the model.
         let Some((number, role)) = self.watched.get(&watch).copied() else { return Ok(()) };
         let name = event.name.as_ref().map(FileName::as_bytes);
         let is_over =
@@ -217,7 +217,8 @@ impl IndexTreeModel {
         Ok(())
     }
 
-    /// The directory whose git patterns this name belongs to, where the walk enters a `.git`.
+    /// If the name belongs to the ignore patterns in a `.git` directory that the model contains, the directory above
+    /// `.git`.
     fn git_ignore_owner(&self, number: u32, name: &[u8]) -> Option<u32> {
         let folder = self.directory(number)?;
         match (folder.name(), name) {
@@ -230,7 +231,7 @@ impl IndexTreeModel {
         }
     }
 
-    /// Ignore rules may have changed: lists everything below again.
+    /// Lists a directory and everything below it again, because its ignore rules may have changed.
     fn reapply_ignore_rules(&mut self, number: u32) {
         for below in self.directory(number).map(|folder| folder.children.clone()).unwrap_or_default() {
             self.remove_directory(below);
@@ -274,7 +275,8 @@ impl IndexTreeModel {
         }
     }
 
-    /// Releases a watch, unless the directory moved and is watched at its new path.
+    /// Removes a watch, unless it now belongs to another directory of the model because the watched directory was
+    /// moved.
     fn unwatch(&mut self, watch: FsWatchId, number: u32) {
         if self.watched.get(&watch).is_some_and(|(owner, _)| *owner == number) {
             self.watched.remove(&watch);
@@ -294,7 +296,6 @@ impl IndexTreeModel {
         }
     }
 
-    /// The snapshot that indexes the files.
     pub(super) fn snapshot(&self) -> &Arc<IndexSnapshot> {
         &self.snapshot
     }
@@ -312,7 +313,7 @@ impl IndexTreeModel {
         self.event_queue.is_some()
     }
 
-    /// Number of files, and of indexed files.
+    /// The number of files, and the number of indexed files.
     pub(super) fn files(&self) -> (u64, u64) {
         let folders = self.directories.iter().flatten();
         folders.fold((0, 0), |(files, known), folder| {
@@ -337,7 +338,7 @@ impl IndexTreeModel {
         folders.map(|folder| (folder.path.clone(), names(folder))).filter(|(_, names)| !names.is_empty()).collect()
     }
 
-    /// Switches to another snapshot; files that only the old one indexed are looked up again.
+    /// Switches to another snapshot. Directories whose index data may differ are listed again by the next refresh.
     pub(super) fn adopt_snapshot(&mut self, snapshot: Arc<IndexSnapshot>) {
         let (old, new) = (self.snapshot.segment_ids(), snapshot.segment_ids());
         if old == new {
@@ -360,7 +361,7 @@ impl IndexTreeModel {
         self.snapshot = snapshot;
     }
 
-    /// Marks every directory for relisting: a change cannot be located.
+    /// Marks every directory for relisting, because it is unknown which one changed.
     fn mark_all_stale(&mut self) {
         for (number, folder) in self.directories.iter().enumerate() {
             if let (Some(_), Ok(number)) = (folder, u32::try_from(number)) {
@@ -405,12 +406,12 @@ impl ModelDirectory {
     }
 }
 
-/// Most files that are read sequentially; beyond it a parallel walk is as fast.
+/// The most files that are read one after the other. For more files a parallel walk is as fast.
 const CANDIDATES_MAX: usize = 2_000;
 
 impl IndexTreeModel {
-    /// The result of a plain walk below a directory. `None` if the directory is not in the model or too many files
-    /// would have to be read. The model must be current.
+    /// Determines what a walk below a directory would count, and which files it would have to read. `None` if the
+    /// directory is not in the model or there are too many such files. The model must be current.
     pub(super) fn indexed_walk(
         &self,
         start: &RelPath,
@@ -451,7 +452,7 @@ impl IndexTreeModel {
                 return Ok(None);
             }
             for (path, size) in segment.paths_of_files(&files)? {
-                // It is counted when it is read.
+                // The file is counted when the search reads it.
                 walk.text_files = walk.text_files.saturating_sub(1);
                 walk.bytes = walk.bytes.saturating_sub(size);
                 walk.candidates.push(path);

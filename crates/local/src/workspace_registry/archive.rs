@@ -1,5 +1,6 @@
-//! Export and import of a workspace as an archive. An export is a copy at one position of the journal. An import writes
-//! file by file through the engine, like a user, into a workspace that cannot be opened before it is complete.
+//! Exports and imports a workspace as an archive. An export contains the files as they are at one position of the
+//! journal. An import writes file by file through the engine, like any caller, into a workspace that nobody can open
+//! until it is complete.
 
 use std::io::{self, Read, Write};
 
@@ -17,16 +18,16 @@ use super::{
 };
 use crate::{errors, open::LocalWorkspace, options::Durability};
 
-/// Limit of entries of an imported archive.
+/// The most entries of an imported archive.
 const ARCHIVE_ENTRIES_MAX: u64 = 200_000;
-/// Limit of the total size of its files.
+/// The largest total size of the files of an imported archive.
 const ARCHIVE_BYTES_MAX: u64 = 8 << 30;
-/// Limit of the size of one file, the same as for a write.
+/// The largest file of an imported archive, the same as for the operation `write`.
 const ARCHIVE_FILE_BYTES_MAX: u64 = stead_engine::limits::WRITE_BYTES_MAX;
 
 impl WorkspaceRegistry {
-    /// Writes a workspace as an archive. `begin` receives the counts before the first byte; symlinks and special files
-    /// are left out and counted.
+    /// Writes a workspace as an archive. `begin` is called with the counts before the first byte is written. Symlinks
+    /// and special files are left out and counted.
     pub fn export_archive(
         &self,
         by: &Caller,
@@ -47,7 +48,7 @@ impl WorkspaceRegistry {
             begin(taken.counts);
             write_archive(&pending, out).map(|()| taken.counts)
         });
-        // Leftovers of the copy are removed when the registry is reconciled.
+        // If the copy cannot be deleted now, reconciliation deletes it later.
         self.delete_directory(&pending.row.id).unwrap_or_default();
         sent
     }
@@ -62,7 +63,7 @@ impl WorkspaceRegistry {
     ) -> Result<WorkspaceDescription, Error> {
         self.create_with_content(by, "workspace_import", name, request, &mut |pending| {
             let mut options = self.workspace_options(&pending.row.id);
-            // The workspace becomes visible only after everything is synced.
+            // Nothing needs to be synced file by file, because everything is synced before the workspace can be opened.
             options.durability = Durability::Fast;
             let workspace = LocalWorkspace::open(options)?;
             let engine = Engine::new(workspace.clone()).with_approval_mode(ApprovalMode::DenyAll);
@@ -106,7 +107,7 @@ fn write_tree(writer: &mut TarWriter<'_>, from: &DirectoryHandle, at: &RelPath) 
                     .map_err(receiver_gone_error)?;
                 write_tree(writer, &below, &path)?;
             }
-            // Counted when it was copied.
+            // These were counted when the workspace was copied.
             FileType::Symlink
             | FileType::Fifo
             | FileType::Socket
@@ -126,7 +127,7 @@ fn receiver_gone_error(error: io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("cannot write the archive: {}", error.kind()))
 }
 
-/// A file as a stream.
+/// Reads an open file from its start.
 struct OpenFileReader<'a> {
     file: &'a OpenFile,
     offset: u64,
@@ -149,14 +150,14 @@ fn import_archive(engine: &Engine, by: &Caller, from: &mut dyn Read) -> Result<C
             return Err(reader.malformed(&format!("the archive has more than {ARCHIVE_ENTRIES_MAX} entries")));
         }
         match entry {
-            // Directories are created with the files in them, as in every call.
+            // A directory is created with the first file in it, as in every call.
             TarEntry::Directory(_) => taken.directories += 1,
             TarEntry::File { path, is_executable: runnable, size } => {
                 taken.files += 1;
                 taken.bytes = taken.bytes.saturating_add(size);
                 if size > ARCHIVE_FILE_BYTES_MAX || taken.bytes > ARCHIVE_BYTES_MAX {
                     let limit = format!(
-                        "the file has more than {ARCHIVE_FILE_BYTES_MAX} bytes, or all files more than {ARCHIVE_BYTES_MAX}"
+                        "the file is larger than {ARCHIVE_FILE_BYTES_MAX} bytes, or all files are larger than {ARCHIVE_BYTES_MAX}"
                     );
                     let mut error = reader.malformed(&limit);
                     error.kind = ErrorKind::TooLarge;
@@ -178,7 +179,6 @@ fn import_archive(engine: &Engine, by: &Caller, from: &mut dyn Read) -> Result<C
     Ok(taken)
 }
 
-/// Writes one new file.
 fn write_file(
     engine: &Engine,
     by: &Caller,

@@ -1,5 +1,5 @@
-//! Creates a workspace: reserves the name, creates the directories, then marks the row as ready. A crash in between
-//! leaves a row that is removed later with its directories.
+//! Creates a workspace: reserves the name, creates the directories, then marks the row as ready. If the process dies in
+//! between, the row and its directories are removed later.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -19,27 +19,27 @@ use crate::{errors, options::Durability, policy_file::POLICY_FILE, store::lock_i
 const LABEL_CHARS_MAX: usize = 200;
 const DIRECTORY_MODE: u32 = 0o700;
 
-/// Options of a new workspace.
+/// The options of a new workspace.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CreateWorkspaceRequest {
-    /// What happens to it when it is destroyed.
+    /// Whether the workspace is moved to the trash or deleted when it is destroyed.
     #[serde(default)]
     #[serde(rename = "lasting")]
     pub destroy_policy: WorkspaceDestroyPolicy,
     /// A description for people.
     #[serde(default)]
     pub label: String,
-    /// Limit of the total size of its files.
+    /// The quota of bytes: the largest total size of its files.
     pub bytes_max: Option<u64>,
-    /// Limit of files, symlinks and directories.
+    /// The quota of files: the most files, symlinks and directories.
     pub files_max: Option<u64>,
-    /// The text of its policy file. A quota is given there or above, not both.
+    /// The text of its policy file. It excludes `bytes_max` and `files_max`.
     pub policy: Option<String>,
 }
 
 impl CreateWorkspaceRequest {
-    /// The text of the policy file to write.
+    /// The text of the policy file to write; `None` if the workspace needs none.
     pub(super) fn policy_text(&self) -> Result<Option<String>, Error> {
         if self.label.chars().count() > LABEL_CHARS_MAX {
             let limit = format!("a label has at most {LABEL_CHARS_MAX} characters");
@@ -49,8 +49,11 @@ impl CreateWorkspaceRequest {
         let lines: String =
             limits.iter().filter_map(|(key, limit)| limit.map(|limit| format!("{key} = {limit}\n"))).collect();
         match (&self.policy, lines.is_empty()) {
-            (Some(_), false) => Err(Error::new(ErrorKind::BadRequest, "the quota is given twice")
-                .with_next_step("put bytes and files into [system.quota] of the policy")),
+            (Some(_), false) => {
+                let twice = "bytes_max and files_max cannot be combined with a policy";
+                Err(Error::new(ErrorKind::BadRequest, twice)
+                    .with_next_step("put bytes and files into [system.quota] of the policy"))
+            }
             (Some(text), true) => {
                 Policy::parse(text)
                     .map_err(|error| Error::new(ErrorKind::BadRequest, format!("invalid policy: {error}")))?;
@@ -62,17 +65,17 @@ impl CreateWorkspaceRequest {
     }
 }
 
-/// A workspace with a reserved name and directories that cannot be opened yet.
+/// A workspace that is being created: its name is reserved, and it cannot be opened yet.
 pub(super) struct PendingWorkspace {
     pub(super) row: WorkspaceRow,
     pub(super) directory: PrivateDirectory,
     _lock: super::WorkspaceLock,
 }
 
-/// The content put into a new workspace.
+/// The content that was put into a new workspace.
 #[derive(Debug, Default)]
 pub(super) struct InitialContent {
-    /// Its source; `None` for an empty workspace.
+    /// The source of the content, as JSON; `None` for an empty workspace.
     pub(super) origin: Option<Value>,
 }
 
@@ -87,7 +90,7 @@ impl WorkspaceRegistry {
         self.create_with_content(by, "workspace_create", name, request, &mut |_| Ok(InitialContent::default()))
     }
 
-    /// Creates a workspace and fills it, atomically.
+    /// Creates a workspace with the content that `fill` puts into it. If anything fails, no workspace is created.
     pub(super) fn create_with_content(
         &self,
         by: &Caller,
@@ -126,7 +129,8 @@ impl WorkspaceRegistry {
             rows::upsert_row(transaction, &put)?;
             Ok(Ok(()))
         });
-        // A failed record of unknown outcome is resolved by the next open. Any other failure is undone.
+        // If it is unknown whether the entry is on disk, the next open decides. After any other failure the directory
+        // is deleted.
         if let Err(error) = recorded {
             if self.registry_workspace.store.ensure_writable().is_ok() {
                 self.delete_directory(&id).unwrap_or_default();
@@ -136,13 +140,13 @@ impl WorkspaceRegistry {
         Ok(self.description_of_row(&row))
     }
 
-    /// A directory for a temporary copy. Its name is not valid for a workspace, so it blocks none.
+    /// Begins a temporary workspace for a copy. Its name is not valid for other workspaces, so it conflicts with none.
     pub(super) fn begin_unnamed_creation(&self, by: &Caller) -> Result<PendingWorkspace, Error> {
         let name = format!("~{}", rows::generate_id()?);
         self.begin_creation(by, &name, &CreateWorkspaceRequest::default())
     }
 
-    /// Reserves the name and creates the directory.
+    /// Reserves the name of a new workspace and creates its directory.
     fn begin_creation(
         &self,
         by: &Caller,
@@ -180,7 +184,7 @@ impl WorkspaceRegistry {
         }
     }
 
-    /// Inserts the row if the name is free. A name reserved by a dead process is released first.
+    /// Inserts the row if the name is free. A name that a dead process reserved is freed first.
     fn reserve_name(&self, row: &WorkspaceRow) -> Result<(), Error> {
         for last in [false, true] {
             let wanted = row.clone();
@@ -191,7 +195,8 @@ impl WorkspaceRegistry {
                 }
                 if rows::count_workspaces(transaction)? >= WORKSPACES_MAX {
                     let full = format!("the limit of {WORKSPACES_MAX} workspaces is reached");
-                    return Ok(Err(Error::new(ErrorKind::TooMany, full).with_next_step("destroy some")));
+                    return Ok(Err(Error::new(ErrorKind::TooMany, full)
+                        .with_next_step("destroy workspaces that are no longer needed")));
                 }
                 rows::upsert_row(transaction, &wanted)?;
                 Ok(Ok(()))
@@ -248,7 +253,7 @@ impl WorkspaceRegistry {
             .map_err(creation_error)
     }
 
-    /// The path of a workspace's files, for dialects with absolute paths.
+    /// The absolute path of a workspace's files, for dialects with absolute paths.
     pub fn files_directory_of(&self, id: &str) -> String {
         self.path.join(WORKSPACES_DIRECTORY).join(id).join(FILES_DIRECTORY).to_string_lossy().into_owned()
     }
@@ -258,7 +263,7 @@ impl WorkspaceRegistry {
     }
 }
 
-/// The error of a failed creation step.
+/// Converts an error of creating directories and files of a workspace.
 fn creation_error(error: StateError) -> Error {
     if matches!(error.kind(), DiskErrorKind::NoSpace | DiskErrorKind::QuotaExceeded) {
         return Error::new(ErrorKind::NoSpace, "the disk is full; nothing was changed");

@@ -1,4 +1,4 @@
-//! Descriptions of workspaces: a page of them, or all details of one.
+//! Describes workspaces: lists them page by page, or returns all details of one.
 
 use serde_json::{Value, json};
 use stead_disk::WalkLimits;
@@ -13,15 +13,15 @@ use crate::errors;
 
 const PAGE_SIZE_DEFAULT: usize = 100;
 const PAGE_SIZE_MAX: usize = 1_000;
-/// Limit of measured entries; beyond it the result says that there are more.
+/// The most files and directories that are counted. If there are more, the result says so.
 const MEASURED_ENTRIES_MAX: u64 = 1_000_000;
 
-/// A page of workspaces to list.
+/// A request for one page of the list of workspaces.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WorkspacePageRequest {
-    /// The cursor of the previous page.
+    /// The cursor that was returned with the previous page; `None` for the first page.
     pub cursor: Option<String>,
-    /// Number of workspaces.
+    /// The most workspaces on the page.
     pub limit: Option<usize>,
     /// Which workspaces are listed.
     pub filter: WorkspaceListFilter,
@@ -30,10 +30,10 @@ pub struct WorkspacePageRequest {
 /// Which workspaces are listed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum WorkspaceListFilter {
-    /// Those that can be used.
+    /// The workspaces that can be opened.
     #[default]
     Active,
-    /// Those in the trash.
+    /// The workspaces in the trash.
     Trashed,
 }
 
@@ -42,23 +42,23 @@ pub enum WorkspaceListFilter {
 pub struct WorkspaceDescription {
     /// The name of the workspace.
     pub name: String,
-    /// The id, unique even among workspaces that had the same name.
+    /// The id, which differs even for workspaces that had the same name one after the other.
     pub id: String,
-    /// What happens to it when it is destroyed.
+    /// Whether the workspace is moved to the trash or deleted when it is destroyed.
     pub destroy_policy: WorkspaceDestroyPolicy,
     /// A description for people.
     pub label: String,
-    /// The principal that created it.
+    /// The principal that created the workspace.
     pub created_by: String,
-    /// Creation time in unix milliseconds.
+    /// The creation time in unix milliseconds.
     pub created_ms: i64,
-    /// Time of last use in unix milliseconds.
+    /// The time of the last use in unix milliseconds.
     pub last_used_ms: i64,
-    /// When it is deleted from the trash.
+    /// The time in unix milliseconds at which the workspace is deleted from the trash.
     pub expires_ms: Option<i64>,
-    /// The source it was created from.
+    /// The workspace or archive from which it was created, as JSON.
     pub origin: Option<String>,
-    /// Its state: `open`, `idle`, `trash` or `gone`.
+    /// The state of the workspace: `open`, `idle`, `trash` or `gone`.
     pub state: &'static str,
 }
 
@@ -101,7 +101,7 @@ impl WorkspaceRegistry {
         }
     }
 
-    /// One page of workspaces in order of their names, and the cursor of the next.
+    /// One page of workspaces, sorted by name, and the cursor of the next page.
     pub fn list(&self, page: &WorkspacePageRequest) -> Result<(Vec<WorkspaceDescription>, Option<String>), Error> {
         let limit = page.limit.unwrap_or(PAGE_SIZE_DEFAULT).clamp(1, PAGE_SIZE_MAX);
         let stage = match page.filter {

@@ -1,5 +1,5 @@
-//! Destroys and restores a workspace: first the row changes, then the directory follows. An ephemeral workspace is
-//! deleted; any other is moved to the trash until it expires.
+//! Destroys and restores workspaces. First the row changes, then the directory is moved or deleted. An ephemeral
+//! workspace is deleted at once; any other stays in the trash until it expires.
 
 use serde_json::json;
 use stead_disk::{DirectoryHandle, DiskErrorKind, ExistingTarget, LockMode, PrivateDirectory};
@@ -12,7 +12,7 @@ use super::{
 use crate::errors;
 
 impl WorkspaceRegistry {
-    /// Destroys a workspace. Once this is recorded, nobody can open it, and its tokens are revoked permanently.
+    /// Destroys a workspace. Once this is recorded, nobody can open the workspace, and its tokens are revoked for good.
     pub fn destroy(&self, by: &Caller, name: &WorkspaceName) -> Result<WorkspaceDescription, Error> {
         let id = self.find_ready_workspace(name.as_str())?.id;
         let _alone = self.lock_workspace(&id, LockMode::Exclusive)?;
@@ -44,12 +44,12 @@ impl WorkspaceRegistry {
             Ok(Ok(()))
         })?;
         self.close_destroyed(&id);
-        // It is destroyed even if its directory is only moved at the next reconciliation.
+        // If the directory cannot be moved now, the next reconciliation moves it. The workspace is destroyed already.
         self.reconcile_disk(&after).unwrap_or_default();
         Ok(self.description_of_row(&after))
     }
 
-    /// Restores a workspace from the trash, by name or id, optionally under another name.
+    /// Restores a workspace from the trash, by its name or id. `rename` gives it a new name.
     pub fn restore(
         &self,
         by: &Caller,
@@ -87,12 +87,12 @@ impl WorkspaceRegistry {
             rows::upsert_row(transaction, &put)?;
             Ok(Ok(()))
         })?;
-        // If this fails, the next open finishes it.
+        // If the directory cannot be moved now, the next open moves it.
         self.reconcile_disk(&after).unwrap_or_default();
         Ok(self.description_of_row(&after))
     }
 
-    /// Deletes a workspace whose time in the trash is over.
+    /// Deletes a workspace from the trash if it has expired.
     pub(super) fn expire(&self, id: &str) -> Result<(), Error> {
         let Some(_alone) = self.try_lock_workspace(id, LockMode::Exclusive)? else { return Ok(()) };
         let now_ms = self.now_ms();
@@ -119,7 +119,7 @@ impl WorkspaceRegistry {
         self.reconcile_disk(&after)
     }
 
-    /// Reconciles a workspace unless it is locked.
+    /// Makes the disk match the row of a workspace, unless another process has locked the workspace.
     pub(super) fn reconcile_if_unlocked(&self, id: &str) -> Result<(), Error> {
         let Some(_alone) = self.try_lock_workspace(id, LockMode::Exclusive)? else { return Ok(()) };
         match self.load_row(id)?.filter(|row| row.reconciliation == DiskReconciliation::Pending) {
@@ -128,7 +128,7 @@ impl WorkspaceRegistry {
         }
     }
 
-    /// Makes the disk match the row. The caller holds the exclusive lock. May be interrupted and repeated.
+    /// Makes the disk match a row. The caller holds the exclusive lock. This can be interrupted and repeated.
     pub(super) fn reconcile_disk(&self, row: &WorkspaceRow) -> Result<(), Error> {
         match row.lifecycle {
             WorkspaceLifecycle::Creating | WorkspaceLifecycle::Deleting => {
@@ -144,7 +144,7 @@ impl WorkspaceRegistry {
         })
     }
 
-    /// Moves the directory of a workspace, unless it is already there.
+    /// Moves the directory of a workspace, unless it has already been moved.
     fn move_directory(&self, from: &PrivateDirectory, to: &PrivateDirectory, id: &str) -> Result<(), Error> {
         let name = directory_name_of_id(id)?;
         match from.with(|from| from.rename(&name, to.as_directory(), &name, ExistingTarget::Refuse)) {
@@ -157,7 +157,8 @@ impl WorkspaceRegistry {
             .map_err(errors::state_directory_error)
     }
 
-    /// Deletes a workspace's directory, row and tokens. One rename makes it unreachable before its files are deleted.
+    /// Deletes the directory, the row and the tokens of a workspace. The directory is first moved to the trash, so that
+    /// nobody can open a workspace of which some files are already deleted.
     pub(super) fn delete_directory(&self, id: &str) -> Result<(), Error> {
         self.move_directory(&self.workspaces, &self.trash, id)?;
         let name = directory_name_of_id(id)?;
@@ -174,7 +175,7 @@ impl WorkspaceRegistry {
         })
     }
 
-    /// The row of a workspace, if it is unchanged since it was looked up.
+    /// Loads the row of a workspace again. Fails if its stage or name has changed since it was found.
     fn load_unchanged_row(&self, id: &str, stage: WorkspaceLifecycle, name: &str) -> Result<WorkspaceRow, Error> {
         let row = self.load_row(id)?.filter(|row| row.lifecycle == stage && row.name == name);
         row.ok_or_else(|| rows::workspace_not_found(name))

@@ -1,5 +1,5 @@
-//! Copies a workspace at one position of its journal: changes through stead wait meanwhile, blocks are shared if the
-//! file system can, and the copy's journal records its origin.
+//! Copies a workspace at one position of its journal. Calls that change files wait during the copy. Files share their
+//! blocks with the originals if the file system supports that. The journal of the copy records where it came from.
 
 use std::time::{Duration, Instant};
 
@@ -14,34 +14,35 @@ use super::{
 };
 use crate::{errors, open::LocalWorkspace, store::SyncRequirement};
 
-/// Longest wait for a moment without concurrent changes.
+/// The longest wait for calls that change the source.
 const SOURCE_IDLE_WAIT: Duration = Duration::from_secs(10);
-/// Limit of files, symlinks and directories in a copy.
+/// The most files, symlinks and directories of a copy.
 const COPIED_ENTRIES_MAX: u64 = 1_000_000;
 
-/// Counts of a copy.
+/// What a copy contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CopyCounts {
-    /// Number of files.
+    /// The number of files.
     pub files: u64,
-    /// Number of directories.
+    /// The number of directories.
     pub directories: u64,
-    /// Number of symlinks.
+    /// The number of symlinks.
     pub links: u64,
-    /// Total size of the files.
+    /// The total size of the files.
     pub bytes: u64,
-    /// Pipes, sockets and devices, which are not copied.
+    /// The number of pipes, sockets and devices, which are not copied.
     pub skipped: u64,
 }
 
-/// The counts of a copy and its journal position.
+/// The counts of a copy, and its source with the position of the source's journal.
 pub(super) struct WorkspaceCopySummary {
     pub(super) counts: CopyCounts,
     pub(super) origin: Value,
 }
 
 impl WorkspaceRegistry {
-    /// Creates a workspace with the current files of another. Unset options are taken from the source.
+    /// Creates a workspace with the current files of another one. Without a policy or quota in the request, the new
+    /// workspace gets the policy of the source.
     pub fn fork(
         &self,
         by: &Caller,
@@ -64,14 +65,14 @@ impl WorkspaceRegistry {
         })
     }
 
-    /// Copies a workspace into a new one.
+    /// Copies the files of a workspace into a new one.
     pub(super) fn copy_workspace(
         &self,
         id: &str,
         source: &LocalWorkspace,
         pending: &PendingWorkspace,
     ) -> Result<WorkspaceCopySummary, Error> {
-        // The lock prevents deletion during the copy.
+        // The shared lock prevents that the source is deleted during the copy.
         let _shared = self.lock_workspace(id, LockMode::Shared)?;
         let files_name = FileName::new(FILES_DIRECTORY.as_bytes())?;
         let to = pending.directory.open_directory(&files_name).map_err(errors::state_directory_error)?;
@@ -90,7 +91,7 @@ impl WorkspaceRegistry {
     }
 }
 
-/// Copies everything below a directory, except staged files and the trash.
+/// Copies everything below a directory, except staged files and the trash of the workspace.
 fn copy_tree(from: &DirectoryHandle, to: &DirectoryHandle, at: &RelPath, copied: &mut CopyCounts) -> Result<(), Error> {
     let depth = at.components().count();
     for entry in from.list().map_err(errors::at_path(at))? {
@@ -100,7 +101,7 @@ fn copy_tree(from: &DirectoryHandle, to: &DirectoryHandle, at: &RelPath, copied:
         }
         if copied.files + copied.directories + copied.links >= COPIED_ENTRIES_MAX || depth >= DEPTH_MAX {
             let limit =
-                format!("the workspace has more than {COPIED_ENTRIES_MAX} files, or is deeper than {DEPTH_MAX}");
+                format!("the workspace has more than {COPIED_ENTRIES_MAX} files or more than {DEPTH_MAX} levels");
             return Err(Error::new(ErrorKind::TooLarge, limit));
         }
         let path = at.join(name)?;
@@ -136,7 +137,7 @@ fn copy_tree(from: &DirectoryHandle, to: &DirectoryHandle, at: &RelPath, copied:
 }
 
 impl LocalWorkspace {
-    /// Records the first entry of a fork: its source and the source's journal position.
+    /// Records the first entry of a copy: its source, and the position of the source's journal.
     fn record_origin(&self, by: &Caller, origin: &Value) -> Result<(), Error> {
         let mut draft = self.pending_system_entry("fork", origin.to_string());
         draft.entry.caller.principal = by.principal.to_string();

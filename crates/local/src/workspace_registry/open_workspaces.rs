@@ -1,5 +1,6 @@
-//! The open workspaces: opened on first use, shared, and closed after an idle time. Their number is limited; the one
-//! unused for longest is closed first.
+//! The open workspaces of a registry. A workspace is opened for its first client, shared by all clients, and closed
+//! after it was not used for some time. The number of open workspaces is limited; the one that was unused for longest
+//! is closed first.
 
 use std::{
     collections::HashMap,
@@ -14,7 +15,7 @@ use stead_engine::{Engine, Error, ErrorKind};
 use super::{DiskReconciliation, WorkspaceLifecycle, WorkspaceRegistry};
 use crate::{open::LocalWorkspace, store::lock_ignoring_poison};
 
-/// References besides those of users: the slot itself and its engine.
+/// The references to an open workspace that are not users: the slot and its engine.
 const INTERNAL_REFERENCES: usize = 2;
 
 /// All workspaces that are open or being opened.
@@ -34,8 +35,8 @@ struct OpenedWorkspace {
 }
 
 impl OpenWorkspaceSlot {
-    /// Whether the workspace is neither open nor being opened.
-    fn is_empty(&self) -> bool {
+    /// Whether nobody uses or opens the workspace.
+    fn is_unused(&self) -> bool {
         match self.opened.try_lock() {
             Ok(open) => open.as_ref().is_none_or(|open| Arc::strong_count(&open.workspace) <= INTERNAL_REFERENCES),
             Err(_) => false,
@@ -66,7 +67,7 @@ impl WorkspaceRegistry {
             if let Some(open) = &*open {
                 return Ok((Arc::clone(&open.workspace), open.engine.clone()));
             }
-            // A slot removed while this thread waited is not used: its workspace would never be closed.
+            // If the slot was removed while this thread waited for it, a workspace in it would never be closed.
             if !self.is_current_slot(id, &slot) {
                 continue;
             }
@@ -80,7 +81,7 @@ impl WorkspaceRegistry {
                 Err(error) => {
                     drop(open);
                     let mut all = lock_ignoring_poison(&self.open_workspaces.slots);
-                    // Another slot may have replaced it and be in use.
+                    // Another thread may have replaced the slot with one that is in use.
                     if all.get(id).is_some_and(|current| Arc::ptr_eq(current, &slot)) {
                         all.remove(id);
                     }
@@ -90,12 +91,12 @@ impl WorkspaceRegistry {
         }
     }
 
-    /// Whether this is still the slot of the workspace.
     fn is_current_slot(&self, id: &str, slot: &Arc<OpenWorkspaceSlot>) -> bool {
         lock_ignoring_poison(&self.open_workspaces.slots).get(id).is_some_and(|current| Arc::ptr_eq(current, slot))
     }
 
-    /// The slot of a workspace, created if necessary. At the limit, the workspace unused for longest is closed.
+    /// The slot of a workspace, created if necessary. If too many workspaces are open, closes the one that was unused
+    /// for longest.
     fn slot_for(&self, id: &str) -> Result<Arc<OpenWorkspaceSlot>, Error> {
         let mut all = lock_ignoring_poison(&self.open_workspaces.slots);
         if let Some(slot) = all.get(id) {
@@ -103,13 +104,13 @@ impl WorkspaceRegistry {
         }
         let mut closed = None;
         if all.len() >= self.options.open_workspaces_max {
-            let empty = all.iter().filter(|(_, slot)| Arc::strong_count(slot) == 1 && slot.is_empty());
-            let longest = empty.max_by_key(|(_, slot)| slot.idle_time()).map(|(id, _)| id.clone());
+            let unused = all.iter().filter(|(_, slot)| Arc::strong_count(slot) == 1 && slot.is_unused());
+            let longest = unused.max_by_key(|(_, slot)| slot.idle_time()).map(|(id, _)| id.clone());
             match longest {
                 Some(longest) => closed = all.remove(&longest).map(|slot| (longest, slot)),
                 None => {
-                    return Err(Error::new(ErrorKind::Busy, "the limit of open workspaces is reached")
-                        .with_next_step("retry later"));
+                    return Err(Error::new(ErrorKind::Busy, "too many workspaces are open and in use")
+                        .with_next_step("call again later"));
                 }
             }
         }
@@ -128,7 +129,8 @@ impl WorkspaceRegistry {
         if row.reconciliation == DiskReconciliation::Pending {
             self.reconcile_if_unlocked(id)?;
         }
-        // The lock prevents deletion between this check and opening, which would create the directories again.
+        // The lock prevents that the workspace is deleted after this check; opening it would then create its
+        // directories again.
         let _shared = self.lock_workspace(id, LockMode::Shared)?;
         let settled = self
             .load_row(id)?
@@ -137,9 +139,9 @@ impl WorkspaceRegistry {
         LocalWorkspace::open(self.workspace_options(id))
     }
 
-    /// Closes idle and destroyed workspaces, except those in use. Returns how many.
+    /// Closes workspaces that were not used for some time, and destroyed ones. Returns how many were closed.
     pub fn close_idle_workspaces(&self) -> usize {
-        // Collects only ids: holding the slots would keep them in use for a thread that makes room.
+        // Only ids are collected. References to the slots would count as use for other threads.
         let ids: Vec<String> = lock_ignoring_poison(&self.open_workspaces.slots).keys().cloned().collect();
         let mut closed = 0;
         for id in ids {
@@ -147,12 +149,12 @@ impl WorkspaceRegistry {
                 .load_row(&id)
                 .map_or(true, |row| row.is_some_and(|row| row.lifecycle == WorkspaceLifecycle::Ready));
             let mut all = lock_ignoring_poison(&self.open_workspaces.slots);
-            let is_removable = |slot: &Arc<OpenWorkspaceSlot>| {
-                let unused =
-                    Arc::strong_count(slot) == 1 && slot.is_empty() && slot.idle_time() >= self.options.idle_timeout;
-                ready && !unused
+            let must_stay = |slot: &Arc<OpenWorkspaceSlot>| {
+                let is_idle =
+                    Arc::strong_count(slot) == 1 && slot.is_unused() && slot.idle_time() >= self.options.idle_timeout;
+                ready && !is_idle
             };
-            if all.get(&id).is_none_or(is_removable) {
+            if all.get(&id).is_none_or(must_stay) {
                 continue;
             }
             let slot = all.remove(&id);
@@ -165,13 +167,13 @@ impl WorkspaceRegistry {
         closed
     }
 
-    /// Number of open workspaces.
+    /// The number of open workspaces.
     pub fn open_count(&self) -> usize {
         lock_ignoring_poison(&self.open_workspaces.slots).len()
     }
 
-    /// Closes every workspace and the registry, even those in use, and writes deferred entries. Call it before the
-    /// process ends. A workspace that is being opened is left alone: nothing was done there yet.
+    /// Closes the registry and every workspace, even those in use, and writes deferred entries. It must be called
+    /// before the process ends. A workspace that is being opened is skipped, because no call has used it yet.
     pub fn close_all(&self) {
         let slots: Vec<Arc<OpenWorkspaceSlot>> =
             lock_ignoring_poison(&self.open_workspaces.slots).drain().map(|(_, slot)| slot).collect();
@@ -184,7 +186,7 @@ impl WorkspaceRegistry {
         self.registry_workspace.close();
     }
 
-    /// Closes a destroyed workspace; its users get errors.
+    /// Closes a destroyed workspace. Later calls of its users fail.
     pub(super) fn close_destroyed(&self, id: &str) {
         let slot = lock_ignoring_poison(&self.open_workspaces.slots).remove(id);
         if let Some(slot) = slot {
@@ -196,7 +198,7 @@ impl WorkspaceRegistry {
         let Some(open) = lock_ignoring_poison(&slot.opened).take() else { return };
         open.workspace.close();
         let (id, used_ms) = (id.to_owned(), self.now_ms());
-        // Best effort: the time of last use is only informative.
+        // A failure is ignored, because the time of the last use is only shown to people.
         self.update_without_entry(move |transaction| {
             transaction.execute("UPDATE workspaces SET used_ms = ?2 WHERE id = ?1", params![id, used_ms])?;
             Ok(Ok(()))

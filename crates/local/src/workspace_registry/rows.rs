@@ -1,8 +1,9 @@
-//! The rows of the registry: its workspaces and the wanted state of each. The rows are authoritative; directories
-//! follow.
+//! The rows of the registry, and the names and ids of workspaces. A row says in which state a workspace should be:
+//! being created, ready, in the trash, or being deleted. The rows are authoritative; the directories follow them. A row
+//! that is not reconciled says that its directory may not match it yet.
 //!
-//! A workspace is being created, then ready, then in the trash or being deleted. An unreconciled row says that the disk
-//! may not match it yet.
+//! People choose the name of a workspace; its id is random. Only ids become directory names, so a name cannot refer to
+//! a path outside the registry.
 
 use std::fmt;
 
@@ -32,7 +33,7 @@ CREATE INDEX IF NOT EXISTS tokens_of_places ON token_places (workspace);
 const ROW_COLUMNS: &str =
     "SELECT id, name, stage, lasting, label, maker, created_ms, used_ms, ends_ms, settled, origin FROM workspaces";
 
-/// Lifecycle of a workspace.
+/// The state in which a workspace should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WorkspaceLifecycle {
     /// Its name is reserved and its directory may be incomplete.
@@ -44,7 +45,6 @@ pub(crate) enum WorkspaceLifecycle {
 }
 
 impl WorkspaceLifecycle {
-    /// The stored number.
     pub(crate) fn to_number(self) -> i64 {
         match self {
             WorkspaceLifecycle::Creating => 0,
@@ -66,7 +66,7 @@ impl WorkspaceLifecycle {
     }
 }
 
-/// What happens to a destroyed workspace.
+/// Whether a destroyed workspace is moved to the trash or deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkspaceDestroyPolicy {
@@ -96,10 +96,10 @@ pub(crate) struct WorkspaceRow {
     pub(crate) created_by: String,
     pub(crate) created_ms: i64,
     pub(crate) last_used_ms: i64,
-    /// When it is deleted from the trash.
+    /// The time in unix milliseconds at which it is deleted from the trash.
     pub(crate) expires_ms: Option<i64>,
     pub(crate) reconciliation: DiskReconciliation,
-    /// The source it was created from.
+    /// The workspace or archive from which it was created, as JSON.
     pub(crate) origin: Option<String>,
 }
 
@@ -145,7 +145,7 @@ pub(crate) fn find_by_id(connection: &Connection, id: &str) -> rusqlite::Result<
         .optional()
 }
 
-/// The ready or new workspace with this name.
+/// The workspace with this name that is ready or being created.
 pub(crate) fn find_active_by_name(connection: &Connection, name: &str) -> rusqlite::Result<Option<WorkspaceRow>> {
     connection
         .prepare_cached(&format!("{ROW_COLUMNS} WHERE name = ?1 AND stage < 2"))?
@@ -153,7 +153,7 @@ pub(crate) fn find_active_by_name(connection: &Connection, name: &str) -> rusqli
         .optional()
 }
 
-/// The last destroyed workspace in the trash with this name or id.
+/// The workspace in the trash with this name or id. If several have the name, the one that was destroyed last.
 pub(crate) fn find_trashed_by_name(connection: &Connection, name: &str) -> rusqlite::Result<Option<WorkspaceRow>> {
     let found = connection
         .prepare_cached(&format!("{ROW_COLUMNS} WHERE name = ?1 AND stage = 2 ORDER BY ends_ms DESC, id LIMIT 1"))?
@@ -165,7 +165,7 @@ pub(crate) fn find_trashed_by_name(connection: &Connection, name: &str) -> rusql
     }
 }
 
-/// Workspaces of one stage in order of their names.
+/// A page of the workspaces in one state, sorted by name.
 pub(crate) fn load_page(
     connection: &Connection,
     stage: WorkspaceLifecycle,
@@ -180,7 +180,7 @@ pub(crate) fn load_page(
         .collect()
 }
 
-/// Ids of workspaces whose directories may not match their rows.
+/// The ids of the workspaces whose directories may not match their rows.
 pub(crate) fn unreconciled_ids(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     connection
         .prepare_cached("SELECT id FROM workspaces WHERE settled = 0")?
@@ -188,7 +188,7 @@ pub(crate) fn unreconciled_ids(connection: &Connection) -> rusqlite::Result<Vec<
         .collect()
 }
 
-/// Ids of workspaces whose time in the trash is over.
+/// The ids of the workspaces in the trash that have expired.
 pub(crate) fn expired_ids(connection: &Connection, now_ms: i64) -> rusqlite::Result<Vec<String>> {
     connection
         .prepare_cached("SELECT id FROM workspaces WHERE stage = 2 AND ends_ms <= ?1")?
@@ -196,7 +196,7 @@ pub(crate) fn expired_ids(connection: &Connection, now_ms: i64) -> rusqlite::Res
         .collect()
 }
 
-/// Number of workspaces, including the trash.
+/// The number of workspaces, including those in the trash.
 pub(crate) fn count_workspaces(connection: &Connection) -> rusqlite::Result<usize> {
     let count: i64 =
         connection.prepare_cached("SELECT count(*) FROM workspaces")?.query_row([], |record| record.get(0))?;
@@ -233,7 +233,7 @@ pub(crate) fn upsert_row(connection: &Connection, row: &WorkspaceRow) -> rusqlit
     Ok(())
 }
 
-/// Deletes a row and the workspace's tokens.
+/// Deletes the row and the tokens of a workspace.
 pub(crate) fn delete_row(connection: &Connection, id: &str) -> rusqlite::Result<()> {
     connection
         .execute("DELETE FROM tokens WHERE id IN (SELECT token FROM token_places WHERE workspace = ?1)", params![id])?;
@@ -263,7 +263,7 @@ const ID_BYTES: usize = 8;
 pub struct WorkspaceName(String);
 
 impl WorkspaceName {
-    /// Checks a name.
+    /// Checks a name. Returns an error with the rule for names if it is invalid.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
         let bytes = text.as_bytes();
@@ -289,7 +289,7 @@ impl fmt::Display for WorkspaceName {
     }
 }
 
-/// A new id, which also names the workspace's directory.
+/// Generates a workspace id, which is also the name of the workspace's directory.
 pub(crate) fn generate_id() -> Result<String, Error> {
     let bytes: [u8; ID_BYTES] = random_bytes()?;
     Ok(format!("{:016x}", u64::from_be_bytes(bytes)))
@@ -304,9 +304,9 @@ pub(crate) fn directory_name_of_id(id: &str) -> Result<FileName, Error> {
     FileName::new(id.as_bytes()).map_err(|_| malformed())
 }
 
-/// The slot of a workspace in the lock file.
+/// The position of a workspace in the lock file of the registry.
 pub(crate) fn lock_slot(id: &str) -> u64 {
-    // Two bits less: file offsets are signed, and the end of the range must fit too.
+    // Two bits are dropped because file offsets are signed and the end of the locked range must fit too.
     u64::from_str_radix(id, 16).unwrap_or_default() >> 2
 }
 

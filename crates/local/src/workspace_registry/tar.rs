@@ -1,5 +1,8 @@
-//! Archives in `tar` format, limited to regular files and directories. Symlinks, devices, sparse files and compression
-//! are not supported, and every ambiguity about the end or the name of an entry is an error.
+//! Reads and writes archives in `tar` format as a stream, limited to regular files and directories. Links, devices,
+//! sparse files and compression are not supported.
+//!
+//! The reader does not trust the archive. It rejects every entry whose end or name could be interpreted in two ways,
+//! and every path outside the root. Its memory use is bounded.
 
 use std::{
     io::{self, Read, Write},
@@ -10,7 +13,7 @@ use stead_engine::{Error, ErrorKind};
 use stead_path::{PATH_BYTES_MAX, RelPath};
 
 const BLOCK_BYTES: usize = 512;
-/// Positions of the header fields.
+/// The positions of the header fields.
 const NAME_FIELD: Range<usize> = 0..100;
 const MODE_FIELD: Range<usize> = 100..108;
 const SIZE_FIELD: Range<usize> = 124..136;
@@ -19,13 +22,13 @@ const CHECKSUM_FIELD: Range<usize> = 148..156;
 const KIND_FIELD: usize = 156;
 const MAGIC_FIELD: Range<usize> = 257..265;
 const PREFIX_FIELD: Range<usize> = 345..500;
-/// The two forms of the magic.
+/// The two values of the magic field.
 const POSIX_MAGIC: &[u8] = b"ustar\x0000";
 const GNU_MAGIC: &[u8] = b"ustar  \0";
-/// Name of the entry that contains a GNU long name.
+/// The name of an entry that contains the long name of the next entry, as GNU tar writes it.
 const GNU_LONG_LINK_NAME: &[u8] = b"././@LongLink";
 
-/// The checksum of a header; its own field counts as spaces.
+/// The checksum of a header. The bytes of the checksum field count as spaces.
 fn header_checksum(header: &[u8; BLOCK_BYTES]) -> u64 {
     let at = |(at, byte): (usize, &u8)| {
         if CHECKSUM_FIELD.contains(&at) { u64::from(b' ') } else { u64::from(*byte) }
@@ -33,23 +36,23 @@ fn header_checksum(header: &[u8; BLOCK_BYTES]) -> u64 {
     header.iter().enumerate().map(at).sum()
 }
 
-/// Bytes up to the next block.
+/// The number of bytes from the end of an entry of this size to the next block.
 fn block_padding(size: u64) -> usize {
     let over = usize::try_from(size % BLOCK_BYTES as u64).unwrap_or_default();
     if over == 0 { 0 } else { BLOCK_BYTES - over }
 }
 
-/// Limit of the size of one metadata record.
+/// The largest metadata record.
 const RECORD_BYTES_MAX: u64 = 64 << 10;
-/// Limit of metadata records before one entry.
+/// The most metadata records before one entry.
 const RECORDS_MAX: usize = 4;
-/// Ignored keys of metadata records: times, owners and the like.
+/// The keys of metadata records that are ignored, such as times and owners.
 const IGNORED_PAX_KEYS: &[&str] = &["mtime", "atime", "ctime", "uid", "gid", "uname", "gname", "comment", "hdrcharset"];
 const IGNORED_PAX_PREFIXES: &[&str] = &["SCHILY.", "LIBARCHIVE.", "RHT.", "STEAD."];
-/// Limit of zero blocks after the end.
+/// The most zero blocks after the end of the archive.
 const TRAILING_BLOCKS_MAX: usize = 1 << 16;
 
-/// Signatures of compressed archives, and the program that decompresses them.
+/// The first bytes of compressed archives, and the programs that decompress them.
 const COMPRESSION_SIGNATURES: &[(&[u8], &str)] = &[
     (&[0x1f, 0x8b], "gunzip"),
     (&[0x28, 0xb5, 0x2f, 0xfd], "unzstd"),
@@ -60,7 +63,7 @@ const COMPRESSION_SIGNATURES: &[(&[u8], &str)] = &[
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TarEntry {
     Directory(RelPath),
-    /// A file, whose content is read next.
+    /// A file. Its content can be read until the next entry is read.
     File {
         path: RelPath,
         is_executable: bool,
@@ -70,13 +73,13 @@ pub(super) enum TarEntry {
 
 pub(super) struct TarReader<'a> {
     from: &'a mut dyn Read,
-    /// Entries so far, for error messages.
+    /// The number of the current entry, for error messages.
     entry_count: u64,
-    /// Unread bytes of the current file, and its padding.
+    /// The numbers of unread content bytes and padding bytes of the current file.
     remaining: (u64, usize),
 }
 
-/// Metadata records about the next entry.
+/// The values of metadata records that replace those in the header of the next entry.
 #[derive(Default)]
 struct PaxOverrides {
     path: Option<Vec<u8>>,
@@ -88,7 +91,7 @@ impl<'a> TarReader<'a> {
         Self { from, entry_count: 0, remaining: (0, 0) }
     }
 
-    /// The next entry; `None` at the end. Skips the unread rest of the previous one.
+    /// Reads the next entry; `None` at the end of the archive. Skips unread content of the previous entry.
     pub(super) fn next(&mut self) -> Result<Option<TarEntry>, Error> {
         while self.remaining.0 > 0 {
             let mut piece = [0; BLOCK_BYTES];
@@ -134,7 +137,7 @@ impl<'a> TarReader<'a> {
         Err(self.malformed("too many metadata records"))
     }
 
-    /// Reads content of the current file; zero at its end.
+    /// Reads content of the current file into the buffer. Returns the number of bytes; zero at the end of the file.
     pub(super) fn read_content(&mut self, buffer: &mut [u8]) -> Result<usize, Error> {
         let wanted = usize::try_from(self.remaining.0).unwrap_or(buffer.len()).min(buffer.len());
         if wanted == 0 {
@@ -161,7 +164,7 @@ impl<'a> TarReader<'a> {
         };
         let is_directory = header[KIND_FIELD] == b'5';
         if raw.ends_with(b"/") && !is_directory {
-            return Err(self.malformed("a file has the name of a directory"));
+            return Err(self.malformed("the name of a file ends with a slash"));
         }
         let path = self.path(&raw)?;
         let size = overrides.size.unwrap_or(size);
@@ -199,7 +202,7 @@ impl<'a> TarReader<'a> {
             .map_err(|error| self.malformed(&format!("invalid path: {error}")))
     }
 
-    /// The format of a header with a correct checksum.
+    /// Checks the checksum of a header and determines its format.
     fn detect_format(&self, header: &[u8; BLOCK_BYTES]) -> Result<TarFormat, Error> {
         let checksum = self.parse_number(&header[CHECKSUM_FIELD]);
         if !checksum.as_ref().is_ok_and(|checksum| *checksum == header_checksum(header)) {
@@ -214,7 +217,8 @@ impl<'a> TarReader<'a> {
         }
     }
 
-    /// Reports a compressed archive. Only called for invalid headers: a file name may begin with such a signature.
+    /// Returns an error if the archive is compressed. Must be called only for an invalid header, because a valid one
+    /// may start with a file name that looks like a signature.
     fn refuse_compressed(&self, start: &[u8]) -> Result<(), Error> {
         match COMPRESSION_SIGNATURES.iter().find(|(magic, _)| self.entry_count == 1 && start.starts_with(magic)) {
             Some((_, program)) => {
@@ -224,7 +228,8 @@ impl<'a> TarReader<'a> {
         }
     }
 
-    /// Parses a number: octal digits between spaces and zeros, or base 256.
+    /// Parses a number of the header: octal digits, with spaces before and spaces or zero bytes after them, or base
+    /// 256.
     fn parse_number(&self, field: &[u8]) -> Result<u64, Error> {
         let wrong = || self.malformed("malformed number in the header");
         if field[0] == 0x80 {
@@ -259,7 +264,7 @@ impl<'a> TarReader<'a> {
         Ok(record)
     }
 
-    /// Reads POSIX records: length, key and value.
+    /// Reads POSIX metadata records about the next entry.
     fn read_pax_records(&mut self, size: u64, overrides: &mut PaxOverrides) -> Result<(), Error> {
         let record = self.read_record(size)?;
         for (key, value) in self.parse_pax_pairs(&record)? {
@@ -279,7 +284,7 @@ impl<'a> TarReader<'a> {
         Ok(())
     }
 
-    /// Reads records about all entries; only comments are allowed.
+    /// Reads metadata records about all entries. Only ignored keys are allowed.
     fn read_global_records(&mut self, size: u64) -> Result<(), Error> {
         let record = self.read_record(size)?;
         match self.parse_pax_pairs(&record)?.iter().all(|(key, _)| is_ignored_pax_key(key)) {
@@ -318,7 +323,7 @@ impl<'a> TarReader<'a> {
         Ok(())
     }
 
-    /// Reads the padding of a file, which must be zeros.
+    /// Reads the padding after a file, which must consist of zero bytes.
     fn read_block_padding(&mut self) -> Result<(), Error> {
         let mut padding = vec![0; std::mem::take(&mut self.remaining.1)];
         let mut at = 0;
@@ -334,7 +339,7 @@ impl<'a> TarReader<'a> {
         Ok(())
     }
 
-    /// Checks that only zeros follow the first zero block.
+    /// Checks that only zero blocks follow the first zero block.
     fn check_trailing_blocks(&mut self) -> Result<(), Error> {
         for _ in 0..TRAILING_BLOCKS_MAX {
             let mut block = [0; BLOCK_BYTES];
@@ -348,7 +353,7 @@ impl<'a> TarReader<'a> {
         Err(self.malformed("too many blocks follow the end of the archive"))
     }
 
-    /// Reads one block. Returns whether there was one.
+    /// Reads one block. Returns false at the end of the archive.
     fn read_block(&mut self, block: &mut [u8; BLOCK_BYTES]) -> Result<bool, Error> {
         let mut at = 0;
         while at < BLOCK_BYTES {
@@ -376,7 +381,7 @@ impl<'a> TarReader<'a> {
         }
     }
 
-    /// An error about the current entry. It leaves out the name, which is untrusted.
+    /// The error about the current entry. It does not contain the name of the entry, which is not trusted.
     pub(super) fn malformed(&self, what: &str) -> Error {
         Error::new(ErrorKind::BadRequest, format!("archive entry {}: {what}; nothing was imported", self.entry_count))
             .with_detail("entry", self.entry_count)
@@ -420,7 +425,7 @@ impl<'a> TarWriter<'a> {
         self.write_header(&[path, b"/"].concat(), b'5', mode, modified_s, 0)
     }
 
-    /// Writes a file. Fails if its length differs from `size`, which leaves the archive incomplete.
+    /// Writes a file. If its content is shorter than `size`, this fails and the archive is incomplete.
     pub(super) fn write_file(
         &mut self,
         path: &[u8],
@@ -452,7 +457,8 @@ impl<'a> TarWriter<'a> {
 
     fn write_header(&mut self, path: &[u8], kind: u8, mode: u32, modified_s: u64, size: u64) -> io::Result<()> {
         if path.len() > NAME_FIELD.len() {
-            // A long name precedes the entry as the content of its own entry, ending with a zero.
+            // A long name is written before the entry, as the content of an entry of its own that ends with a zero
+            // byte.
             let length = path.len() as u64 + 1;
             self.write_plain_header(GNU_LONG_LINK_NAME, b'L', 0o644, 0, length)?;
             self.out.write_all(path)?;
@@ -479,14 +485,14 @@ impl<'a> TarWriter<'a> {
     }
 }
 
-/// Writes octal digits with a zero at the end.
+/// Writes octal digits, followed by a zero byte.
 fn write_octal(field: &mut [u8], value: u64) {
     let digits = field.len() - 1;
     let text = format!("{value:0digits$o}");
     field[..digits].copy_from_slice(&text.as_bytes()[text.len() - digits..]);
 }
 
-/// Writes octal digits, or base 256 for larger numbers.
+/// Writes octal digits, or base 256 if the number is too large for them.
 fn write_number(field: &mut [u8], value: u64) {
     if value < 1 << (3 * (field.len() - 1)) {
         return write_octal(field, value);

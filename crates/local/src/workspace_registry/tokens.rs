@@ -1,25 +1,27 @@
-//! Tokens of a registry: each opens one workspace, or administers the registry and opens none. They are stored beside
-//! the rows, so that authentication opens no workspace, and takes the same steps for a valid, expired, wrong or
-//! orphaned token.
+//! The tokens of a registry. Each token gives access to one workspace, or to the administration of the registry but to
+//! no files. Tokens are stored in the registry's database, so that no workspace is opened to check one. The check takes
+//! the same steps for valid, expired and wrong tokens, and for tokens of workspaces that no longer exist.
 
 use rusqlite::{OptionalExtension, params};
 use stead_engine::{Caller, Error, ErrorKind, Principal};
 
 use super::{WorkspaceLifecycle, WorkspaceName, WorkspaceRegistry, rows};
 use crate::{
+    approver::constant_time_eq,
     group_commit::TransactionOutcome,
     token::{self, AccessTokenRecord, CreateTokenRequest},
 };
 
-/// Stored scope of admin tokens.
+/// The stored scope of admin tokens.
 const ADMIN_SCOPE_NAME: &str = "estate";
 
-/// The scope of a token.
+/// What a token gives access to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TokenScope {
     /// The workspace with this id.
     Workspace(String),
-    /// The registry: creates, lists and deletes workspaces and tokens; reads no file.
+    /// The administration of the registry: its bearer can create, list and delete workspaces and tokens, but read no
+    /// file.
     Administration,
 }
 
@@ -41,7 +43,7 @@ impl TokenScope {
 pub struct ScopedToken {
     /// The stored token.
     pub token: AccessTokenRecord,
-    /// What the token opens.
+    /// What the token gives access to.
     pub scope: TokenScope,
 }
 
@@ -57,7 +59,7 @@ impl WorkspaceRegistry {
         self.insert_new_token(by, TokenScope::Workspace(id), request)
     }
 
-    /// Creates an admin token. Only for users: agents get workspace tokens.
+    /// Creates an admin token. Its principal must be a user, not an agent.
     pub fn create_admin_token(
         &self,
         by: &Caller,
@@ -93,13 +95,13 @@ impl WorkspaceRegistry {
                     "the workspace no longer exists",
                 )));
             }
-            let open: i64 = transaction
+            let valid: i64 = transaction
                 .prepare_cached(
                     "SELECT count(*) FROM token_places JOIN tokens ON id = token
                      WHERE workspace = ?1 AND (ends_ms IS NULL OR ends_ms > ?2)",
                 )?
                 .query_row(params![scope_name, now_ms], |row| row.get(0))?;
-            if let Some(error) = token::token_limit_error(open) {
+            if let Some(error) = token::token_limit_error(valid) {
                 return Ok(TransactionOutcome::Refused(error));
             }
             crate::store::append_entry(transaction, tip, &mut draft)?;
@@ -127,12 +129,12 @@ impl WorkspaceRegistry {
         })
     }
 
-    /// The scope of a workspace, by its name.
+    /// The scope of the workspace with this name.
     pub fn scope_of_workspace(&self, name: &WorkspaceName) -> Result<TokenScope, Error> {
         Ok(TokenScope::Workspace(self.find_ready_workspace(name.as_str())?.id))
     }
 
-    /// Creates a successor with the same grants. The old token expires after the overlap.
+    /// Creates a new token with the grants of an old one. The old token expires after `overlap_ms`.
     pub fn rotate_token(&self, by: &Caller, id: &str, overlap_ms: i64) -> Result<(ScopedToken, String), Error> {
         let old = self.load_token(id)?.ok_or_else(|| token::token_not_found(id))?;
         if old.token.is_expired(self.now_ms()) {
@@ -144,9 +146,9 @@ impl WorkspaceRegistry {
             expires_ms: old.token.expires_ms,
             label: old.token.label.clone(),
         };
-        let made = self.insert_new_token(by, old.scope.clone(), &request)?;
+        let created = self.insert_new_token(by, old.scope.clone(), &request)?;
         self.set_token_expiry(by, old, self.now_ms().saturating_add(overlap_ms.max(0)))?;
-        Ok(made)
+        Ok(created)
     }
 
     /// Revokes a token immediately.
@@ -172,13 +174,13 @@ impl WorkspaceRegistry {
         Ok(token)
     }
 
-    /// The valid token with this text, and its scope. Takes the same steps for every text.
+    /// Finds the valid token with this text. Takes the same steps for every text.
     pub fn authenticate(&self, text: &str) -> Result<Option<ScopedToken>, Error> {
         let (id, secret) = token::split_token(text);
         let (stored, found) = self.load_token_with_hash(id)?;
-        let fits = crate::approver::constant_time_eq(&token::hash(secret), &stored);
+        let matches = constant_time_eq(&token::hash(secret), &stored);
         let now_ms = self.now_ms();
-        Ok(found.filter(|found| fits && !found.token.is_expired(now_ms)))
+        Ok(found.filter(|found| matches && !found.token.is_expired(now_ms)))
     }
 
     /// Loads a token by id.
@@ -186,8 +188,8 @@ impl WorkspaceRegistry {
         Ok(self.load_token_with_hash(id)?.1)
     }
 
-    /// Loads a token with its hash. If there is none, reads a row that matches nothing, so that both cases take the
-    /// same steps. A token of a workspace that is not ready is read and then ignored.
+    /// Loads a token with its hash. If there is none, the query returns a row that matches no token, so that both cases
+    /// take the same steps. A token of a workspace that is not ready is loaded and then ignored.
     fn load_token_with_hash(&self, id: &str) -> Result<([u8; 32], Option<ScopedToken>), Error> {
         let (hash, token, scope_name, stage) = self
             .registry_workspace
@@ -208,7 +210,7 @@ impl WorkspaceRegistry {
                     })
                     .optional()
             })?
-            .ok_or_else(|| Error::new(ErrorKind::AuditUnavailable, "cannot look up tokens"))?;
+            .ok_or_else(|| Error::new(ErrorKind::AuditUnavailable, "the token query returned no row"))?;
         let is_usable = scope_name == ADMIN_SCOPE_NAME || stage == WorkspaceLifecycle::Ready.to_number();
         let found = (is_usable && !token.id.is_empty())
             .then(|| ScopedToken { token, scope: TokenScope::from_stored_name(scope_name) });

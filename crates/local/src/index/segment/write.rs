@@ -1,5 +1,5 @@
-//! Writes a segment. Files are written directory by directory; posting lists are collected in memory, and their size
-//! limits the segment.
+//! Writes a segment. The files are written directory by directory. The posting lists are collected in memory, so their
+//! size limits the size of a segment.
 
 use std::{
     collections::HashMap,
@@ -13,24 +13,24 @@ use stead_path::{FileName, RelPath};
 use super::{IndexedFile, NamedIndexedFile, TRAILER_BYTES, encode_directory_files, segment_file_name};
 use crate::index::blocks::{IndexBlockKind, IndexFileId, IndexKey, write_bytes, write_number};
 
-/// Size of the posting lists that ends a segment.
+/// A segment is full once its posting lists have this size.
 const POSTING_LISTS_BYTES_MAX: usize = 24 << 20;
-/// Number of files that ends a segment.
+/// A segment is full once it has this many files.
 const FILES_MAX: u32 = 1 << 20;
-/// Size of a block of posting lists; a longer list has its own block.
+/// The size of a block of posting lists. A list that is longer gets a block of its own.
 const BLOCK_BYTES: usize = 4 << 10;
 const BUFFER_BYTES: usize = 256 << 10;
 const SEGMENT_FILE_MODE: u32 = 0o600;
 
-/// The files that contain one trigram, as differences of their numbers.
+/// The numbers of the files that contain one trigram, encoded as differences.
 #[derive(Default)]
 struct PostingList {
-    /// One more than the last number.
+    /// The last file number plus one.
     next_number: u32,
     encoded_steps: Vec<u8>,
 }
 
-/// A fast hash for trigrams, which an attacker gains nothing from choosing.
+/// A fast hash function for trigrams. It need not resist attackers, because collisions only slow down a build.
 #[derive(Default)]
 struct GramHasher(u64);
 
@@ -59,12 +59,12 @@ pub(in crate::index) struct SegmentWriter<'d> {
     buffer: Vec<u8>,
     posting_lists: HashMap<Trigram, PostingList, BuildHasherDefault<GramHasher>>,
     posting_lists_bytes: usize,
-    /// The directory in progress.
+    /// The directory whose files are being added.
     current_directory: Option<(RelPath, Vec<NamedIndexedFile>)>,
-    /// Path, first number, offset and length of every directory.
+    /// The path, first file number, offset and length of every finished directory.
     directories: Vec<(Vec<u8>, u32, u64, u64)>,
     files: u32,
-    /// Time of the file system's clock at the start, from the segment file.
+    /// The start of the build by the clock of the file system: the modification time of the new segment file.
     pub(in crate::index) started_ns: i128,
 }
 
@@ -76,7 +76,7 @@ impl<'d> SegmentWriter<'d> {
     pub(in crate::index) fn create(directory: &'d DirectoryHandle, key: &IndexKey) -> Result<Self, DiskError> {
         let staged =
             directory.stage_file(ContentSource::Bytes(&[]), AttributeSource::New { mode: SEGMENT_FILE_MODE })?;
-        let begun_ns = staged.fingerprint()?.modified_ns;
+        let started_ns = staged.fingerprint()?.modified_ns;
         Ok(Self {
             directory,
             key: key.clone(),
@@ -88,7 +88,7 @@ impl<'d> SegmentWriter<'d> {
             current_directory: None,
             directories: Vec::new(),
             files: 0,
-            started_ns: begun_ns,
+            started_ns,
         })
     }
 
@@ -96,7 +96,7 @@ impl<'d> SegmentWriter<'d> {
         self.posting_lists_bytes >= POSTING_LISTS_BYTES_MAX || self.files >= FILES_MAX
     }
 
-    /// Approximate final size.
+    /// The approximate size of the finished segment.
     pub(in crate::index) fn size(&self) -> u64 {
         self.staged.size() + (self.buffer.len() + self.posting_lists_bytes) as u64
     }
@@ -105,7 +105,7 @@ impl<'d> SegmentWriter<'d> {
         self.files == 0
     }
 
-    /// Adds a file. The files of one directory are consecutive and in byte order.
+    /// Adds a file. The files of one directory must follow each other, sorted by the bytes of their names.
     pub(in crate::index) fn add_file(
         &mut self,
         directory: &RelPath,
@@ -160,7 +160,7 @@ impl<'d> SegmentWriter<'d> {
         Ok(())
     }
 
-    /// Writes the posting lists. Returns first trigram, offset and length of every block.
+    /// Writes the posting lists. Returns the first trigram, offset and length of every block.
     fn write_posting_lists(&mut self) -> Result<Vec<(Trigram, u64, u64)>, DiskError> {
         let mut lists: Vec<(Trigram, PostingList)> = std::mem::take(&mut self.posting_lists).into_iter().collect();
         lists.sort_unstable_by_key(|(gram, _)| *gram);
@@ -184,7 +184,8 @@ impl<'d> SegmentWriter<'d> {
         Ok(blocks)
     }
 
-    /// Finishes the segment and names it. Nothing is synced: a block torn by a power cut fails verification.
+    /// Finishes the segment and renames it to its final name. It is not synced, because a block that a power cut
+    /// damages has a wrong hash.
     pub(in crate::index) fn finish(mut self) -> Result<WrittenSegment, DiskError> {
         match self.write_tables() {
             Ok(()) => Ok(WrittenSegment { name: self.name }),

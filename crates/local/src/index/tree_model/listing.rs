@@ -1,4 +1,4 @@
-//! Lists one directory for the model, by the rules of a walk.
+//! Lists one directory for the model, with the same rules as a walk.
 
 use std::collections::HashMap;
 
@@ -72,7 +72,7 @@ impl IndexTreeModel {
             return Err(DiskErrorKind::NoSpace);
         }
         let id = watch.watch_directory(directory).map_err(|error| error.kind)?;
-        // A `.git` that the walk enters is watched for its contents, which also covers its patterns.
+        // A `.git` directory that is part of the model is already watched for its contents.
         if role != IndexWatchPurpose::OwnContents
             && matches!(self.watched.get(&id), Some((_, IndexWatchPurpose::OwnContents)))
         {
@@ -87,7 +87,7 @@ impl IndexTreeModel {
         Ok(())
     }
 
-    /// Watches the directories of git's own patterns.
+    /// Watches `.git` and `.git/info`, which contain ignore patterns.
     fn watch_git(
         &mut self,
         number: u32,
@@ -108,7 +108,7 @@ impl IndexTreeModel {
             let opened = at.as_ref().unwrap_or(directory).open_directory(&name);
             let opened = match opened {
                 Ok(opened) => opened,
-                // A missing directory has no patterns; its creation is an event in a watched directory.
+                // A missing directory contains no patterns. If it is created, a watched directory reports that.
                 Err(_) => return Ok(()),
             };
             self.watch_for_purpose(number, &opened, role).map_err(|_| IndexModelError::WatchFailed)?;
@@ -117,7 +117,7 @@ impl IndexTreeModel {
         Ok(())
     }
 
-    /// Stores the listing of a directory.
+    /// Stores a new listing of a directory.
     fn fill_directory(
         &mut self,
         number: u32,
@@ -131,7 +131,7 @@ impl IndexTreeModel {
         let mut seen = DirectoryContents::default();
         let mut entered: Vec<(FileName, RelPath)> = Vec::new();
         for DirectoryEntry { name, kind: top } in listed {
-            // A path beyond the length limit cannot be read either.
+            // A path that is too long cannot be read by a walk either.
             let Ok(below) = path.join(name) else { continue };
             if !ignored.includes(&below, name, *top) {
                 seen.counts.ignored += 1;
@@ -153,7 +153,7 @@ impl IndexTreeModel {
         let Some(folder) = self.directory_mut(number) else { return };
         let before = std::mem::replace(&mut folder.indexed_files, seen.indexed_files);
         let known = folder.indexed_files.clone();
-        // A file with a new hard link may have been changed through either name, and only one is watched.
+        // A file that got another hard link may be changed through a name that is not watched.
         let relinked = seen.hard_linked.iter().any(|name| !folder.hard_linked.contains(name));
         (folder.unindexed_files, folder.hard_linked, folder.counts) =
             (seen.unindexed_files, seen.hard_linked, seen.counts);
@@ -170,7 +170,7 @@ impl IndexTreeModel {
         }
     }
 
-    /// Keeps existing subdirectories, removes the others, and schedules new ones for listing.
+    /// Updates the subdirectories: removes those that no longer exist, and schedules new ones for listing.
     fn add_children(&mut self, number: u32, entered: Vec<(FileName, RelPath)>, ignored: &IndexIgnoreRules) {
         let before = self.directory(number).map(|folder| folder.children.clone()).unwrap_or_default();
         let named = |below: &u32| Some((self.directory(*below)?.name().to_vec(), *below));
@@ -219,7 +219,7 @@ impl IndexTreeModel {
     }
 }
 
-/// Result of listing a directory.
+/// The result of listing a directory.
 enum ListingOutcome {
     Listed(DirectoryHandle, Vec<DirectoryEntry>),
     Gone,
@@ -228,7 +228,7 @@ enum ListingOutcome {
 
 impl From<DiskErrorKind> for ListingOutcome {
     fn from(kind: DiskErrorKind) -> Self {
-        // Replaced by something else: the parent is listed again and finds it.
+        // The directory was removed or replaced. The new listing of its parent shows that.
         let gone = [
             DiskErrorKind::NotFound,
             DiskErrorKind::NotDirectory,
@@ -242,9 +242,9 @@ impl From<DiskErrorKind> for ListingOutcome {
 /// Which changes of a file the watches report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WatchCoverage {
-    /// None; the file is checked before use.
+    /// They report none. The file is checked before its index data is used.
     Nothing,
-    /// Writes through this name, but not through its other hard links.
+    /// They report writes through this name, but not through other hard links of the file.
     ThisName,
 }
 
