@@ -2,7 +2,7 @@
 //! into place, and returns a receipt. Nothing else changes files on behalf of a call. The paths of the plan are locked,
 //! and the engine has already authorized it.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 use stead_engine::{CallRecord, CommitError, CommitReceipt, Error, ErrorClass, ErrorKind, Plan, PolicyTier, Principal};
 use stead_journal::{Digest, EntryCaller, EntryDecision, EntryRelation, JournalEntry, RecordedChange};
 use stead_path::RelPath;
@@ -119,7 +119,9 @@ impl LocalWorkspace {
         let reservation = record.quota.map(|quota| QuotaReservation::new(plan, quota, &record.caller.principal));
         let (buffers, now_ms) = (plan.buffers.clone(), self.clock.now().wall_ms);
         Ok(Box::new(move |transaction, tip| {
-            if let Some(number) = entry_with_idempotency_key(transaction, &draft, key.as_deref())? {
+            if let Some(key) = &key
+                && let Some(number) = entry_query::entry_with_key(transaction, &draft.entry.caller.principal, key)?
+            {
                 return Ok(TransactionOutcome::Replayed(number));
             }
             if let Some(error) = approval.check_usable(transaction)? {
@@ -195,19 +197,16 @@ impl LocalWorkspace {
             Some(ErrorClass::Refused) => EntryDecision::Refused,
             Some(ErrorClass::StateMismatch | ErrorClass::SystemFailure) => EntryDecision::Failed,
         };
+        let caller = EntryCaller {
+            principal: record.caller.principal.to_string(),
+            on_behalf_of: record.caller.on_behalf_of.as_ref().map(ToString::to_string),
+            session: record.caller.session.clone(),
+            protocol: record.caller.protocol.to_owned(),
+        };
+        let blank = blank_entry(self.clock.now().wall_ms, caller, record.operation, record.arguments.clone());
         let entry = JournalEntry {
-            number: 0,
-            time_ms: self.clock.now().wall_ms,
-            caller: EntryCaller {
-                principal: record.caller.principal.to_string(),
-                on_behalf_of: record.caller.on_behalf_of.as_ref().map(ToString::to_string),
-                session: record.caller.session.clone(),
-                protocol: record.caller.protocol.to_owned(),
-            },
             request_id: record.idempotency_key.map(str::to_owned),
-            operation: record.operation.to_owned(),
             tool: record.tool.map(str::to_owned),
-            arguments: record.arguments.clone(),
             decision,
             reason: record.error_kind.map(|kind| kind.code().to_owned()),
             policy_version: record.policy_version,
@@ -217,36 +216,44 @@ impl LocalWorkspace {
             relation,
             bytes: bytes.max(record.bytes),
             duration_us: u64::try_from(record.started.elapsed().as_micros()).unwrap_or(u64::MAX),
+            ..blank
         };
         PendingJournalEntry { entry, touched }
     }
 
     /// Builds an entry for an action of the server itself.
     pub(crate) fn pending_system_entry(&self, operation: &str, arguments: String) -> PendingJournalEntry {
-        let entry = JournalEntry {
-            number: 0,
-            time_ms: self.clock.now().wall_ms,
-            caller: EntryCaller {
-                principal: Principal::System.to_string(),
-                on_behalf_of: None,
-                session: self.process_id.clone(),
-                protocol: "server".to_owned(),
-            },
-            request_id: None,
-            operation: operation.to_owned(),
-            tool: None,
-            arguments,
-            decision: EntryDecision::Allowed,
-            reason: None,
-            policy_version: self.policy_version(),
-            tier: None,
-            approval: None,
-            changes: Vec::new(),
-            relation: EntryRelation::None,
-            bytes: 0,
-            duration_us: 0,
+        let caller = EntryCaller {
+            principal: Principal::System.to_string(),
+            on_behalf_of: None,
+            session: self.process_id.clone(),
+            protocol: "server".to_owned(),
         };
+        let blank = blank_entry(self.clock.now().wall_ms, caller, operation, arguments);
+        let entry = JournalEntry { policy_version: self.policy_version(), ..blank };
         PendingJournalEntry { entry, touched: Vec::new() }
+    }
+}
+
+/// An allowed entry without a number, changes or any optional value.
+pub(crate) fn blank_entry(time_ms: i64, caller: EntryCaller, operation: &str, arguments: String) -> JournalEntry {
+    JournalEntry {
+        number: 0,
+        time_ms,
+        caller,
+        request_id: None,
+        operation: operation.to_owned(),
+        tool: None,
+        arguments,
+        decision: EntryDecision::Allowed,
+        reason: None,
+        policy_version: 0,
+        tier: None,
+        approval: None,
+        changes: Vec::new(),
+        relation: EntryRelation::None,
+        bytes: 0,
+        duration_us: 0,
     }
 }
 
@@ -265,22 +272,6 @@ pub(crate) fn error_after_rollback(cause: &ApplyError) -> Error {
         }
         ApplyError::Disk(error) => errors::error_at_path(&RelPath::root(), *error),
     }
-}
-
-fn entry_with_idempotency_key(
-    transaction: &Connection,
-    draft: &PendingJournalEntry,
-    key: Option<&str>,
-) -> rusqlite::Result<Option<u64>> {
-    let Some(key) = key else { return Ok(None) };
-    transaction
-        .query_row(
-            "SELECT number FROM keys WHERE principal = ?1 AND key = ?2",
-            params![draft.entry.caller.principal, key],
-            |row| row.get::<_, i64>(0),
-        )
-        .optional()
-        .map(|found| found.map(i64::unsigned_abs))
 }
 
 fn mark_undone(transaction: &Connection, link: &EntryRelation, number: i64) -> rusqlite::Result<()> {
@@ -317,18 +308,10 @@ pub(crate) fn delete_entry_effects(transaction: &Connection, number: u64, steps:
     usage::subtract_rolled_back_usage(transaction, number)?;
     buffers::restore_buffers(transaction, number)?;
     for step in steps {
-        match step {
-            FileStep::Remove { trash, .. } => {
-                transaction.execute("DELETE FROM trash WHERE id = ?1", params![trash])?;
-            }
-            FileStep::Restore { trash, .. } => {
-                transaction.execute("UPDATE trash SET state = 0 WHERE id = ?1", params![trash])?;
-            }
-            FileStep::Put { .. }
-            | FileStep::MakeDirectory { .. }
-            | FileStep::MakeLink { .. }
-            | FileStep::Move { .. }
-            | FileStep::RemoveDirectory { .. } => {}
+        if let FileStep::Remove { trash, .. } = step {
+            transaction.execute("DELETE FROM trash WHERE id = ?1", params![trash])?;
+        } else if let FileStep::Restore { trash, .. } = step {
+            transaction.execute("UPDATE trash SET state = 0 WHERE id = ?1", params![trash])?;
         }
     }
     Ok(())

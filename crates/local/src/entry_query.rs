@@ -9,7 +9,7 @@ use stead_path::RelPath;
 
 use crate::{
     open::LocalWorkspace,
-    store::{self, to_sql_integer},
+    store::{self, query_number, to_sql_integer},
 };
 
 const ENTRIES_PER_QUERY_MAX: usize = 10_000;
@@ -112,13 +112,7 @@ impl LocalWorkspace {
     }
 
     pub(crate) fn entry_with_key(&self, principal: &str, key: &str) -> Result<Option<u64>, Error> {
-        self.store.run_query(|connection| {
-            connection
-                .prepare_cached("SELECT number FROM keys WHERE principal = ?1 AND key = ?2")?
-                .query_row(params![principal, key], |row| row.get::<_, i64>(0))
-                .optional()
-                .map(|found| found.map(i64::unsigned_abs))
-        })
+        self.store.run_query(|connection| entry_with_key(connection, principal, key))
     }
 }
 
@@ -144,12 +138,15 @@ fn any_moved_or_removed_after(
     Ok(false)
 }
 
+/// The number of the entry with this idempotency key.
+pub(crate) fn entry_with_key(connection: &Connection, principal: &str, key: &str) -> rusqlite::Result<Option<u64>> {
+    query_number(connection, "SELECT number FROM keys WHERE principal = ?1 AND key = ?2", params![principal, key])
+}
+
 /// The number of the last entry with changes; zero if there is none.
 pub(crate) fn last_change_number(connection: &Connection) -> rusqlite::Result<u64> {
-    connection
-        .prepare_cached("SELECT coalesce(max(number), 0) FROM entries WHERE changed = 1")?
-        .query_row([], |row| row.get::<_, i64>(0))
-        .map(i64::unsigned_abs)
+    let number = query_number(connection, "SELECT coalesce(max(number), 0) FROM entries WHERE changed = 1", [])?;
+    Ok(number.unwrap_or_default())
 }
 
 /// Whether all changes of this path in the encoded entry create a directory.

@@ -265,9 +265,10 @@ fn append_batch(
 
 #[cfg(test)]
 mod tests {
-    use stead_journal::{EntryCaller, EntryDecision, EntryRelation, JournalEntry};
+    use stead_journal::EntryCaller;
 
     use super::*;
+    use crate::commit::blank_entry;
 
     fn test_entry(operation: &str) -> PendingJournalEntry {
         let caller = EntryCaller {
@@ -276,24 +277,7 @@ mod tests {
             session: "s".to_owned(),
             protocol: "test".to_owned(),
         };
-        let entry = JournalEntry {
-            number: 0,
-            time_ms: 0,
-            caller,
-            request_id: None,
-            operation: operation.to_owned(),
-            tool: None,
-            arguments: "{}".to_owned(),
-            decision: EntryDecision::Allowed,
-            reason: None,
-            policy_version: 1,
-            tier: None,
-            approval: None,
-            changes: Vec::new(),
-            relation: EntryRelation::None,
-            bytes: 0,
-            duration_us: 0,
-        };
+        let entry = blank_entry(0, caller, operation, "{}".to_owned());
         PendingJournalEntry { entry, touched: Vec::new() }
     }
 

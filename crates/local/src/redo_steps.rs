@@ -177,18 +177,9 @@ impl StepExecutor<'_> {
     }
 
     fn redo_step(&self, step: &FileStep, boot: BootComparison) -> Result<(), ApplyError> {
-        match step {
-            FileStep::Put { path, staged, over, version, mode, .. } => {
-                let put = PendingPut { path: &path.0, staged, replaced: over.as_ref(), version, mode: *mode };
-                self.redo_put(&put, boot)
-            }
-            FileStep::MakeDirectory { .. }
-            | FileStep::MakeLink { .. }
-            | FileStep::Move { .. }
-            | FileStep::Remove { .. }
-            | FileStep::RemoveDirectory { .. }
-            | FileStep::Restore { .. } => self.apply(step),
-        }
+        let FileStep::Put { path, staged, over, version, mode, .. } = step else { return self.apply(step) };
+        let put = PendingPut { path: &path.0, staged, replaced: over.as_ref(), version, mode: *mode };
+        self.redo_put(&put, boot)
     }
 
     /// Puts the new content at its path, from the staged file or from the retained version. Replaces only the expected

@@ -10,7 +10,7 @@ use stead_engine::{CallRecord, Error, ErrorKind, Principal, Version};
 use crate::{
     errors,
     open::LocalWorkspace,
-    store::{self, SyncRequirement, to_sql_integer},
+    store::{self, SyncRequirement, query_number, to_sql_integer},
 };
 
 /// The largest blob file that is read into memory.
@@ -127,12 +127,9 @@ impl LocalWorkspace {
 
     /// The size of the retained versions that a principal wrote or replaced.
     pub(crate) fn history_bytes_of(&self, owner: &Principal) -> Result<u64, Error> {
-        self.store.run_query(|connection| {
-            connection
-                .prepare_cached(&format!("SELECT coalesce(sum(size), 0) {HISTORY_BYTES_SQL}"))?
-                .query_row(params![owner.to_string(), min_agent_flag(owner)], |row| row.get::<_, i64>(0))
-                .map(i64::unsigned_abs)
-        })
+        let sql = format!("SELECT coalesce(sum(size), 0) {HISTORY_BYTES_SQL}");
+        let values = params![owner.to_string(), min_agent_flag(owner)];
+        Ok(self.store.run_query(|connection| query_number(connection, &sql, values))?.unwrap_or_default())
     }
 
     /// Checks the history quota after a change that retained `bytes`, if enough was retained since the last check.
@@ -191,34 +188,20 @@ impl LocalWorkspace {
     }
 
     pub(crate) fn retained_bytes_total(&self) -> Result<u64, Error> {
-        self.store.run_query(|connection| {
-            connection
-                .query_row("SELECT coalesce(sum(size), 0) FROM kept", [], |row| row.get::<_, i64>(0))
-                .map(i64::unsigned_abs)
-        })
+        let sql = "SELECT coalesce(sum(size), 0) FROM kept";
+        Ok(self.store.run_query(|connection| query_number(connection, sql, []))?.unwrap_or_default())
     }
 
     /// The last entry after which the file at this path had this version.
     pub(crate) fn last_entry_with_version(&self, path: &str, version: &Version) -> Result<Option<u64>, Error> {
-        self.store.run_query(|connection| {
-            connection
-                .prepare_cached(
-                    "SELECT number FROM touched WHERE path = ?1 AND version = ?2 ORDER BY number DESC LIMIT 1",
-                )?
-                .query_row(params![path, version.0.as_bytes().as_slice()], |row| row.get::<_, i64>(0))
-                .optional()
-                .map(|found| found.map(i64::unsigned_abs))
-        })
+        let sql = "SELECT number FROM touched WHERE path = ?1 AND version = ?2 ORDER BY number DESC LIMIT 1";
+        let values = params![path, version.0.as_bytes().as_slice()];
+        self.store.run_query(|connection| query_number(connection, sql, values))
     }
 
     /// The entry that undid this one, unless it was redone since.
     pub(crate) fn entry_that_undid(&self, number: u64) -> Result<Option<u64>, Error> {
-        self.store.run_query(|connection| {
-            connection
-                .prepare_cached("SELECT by FROM undone WHERE number = ?1 AND redone IS NULL")?
-                .query_row(params![to_sql_integer(number)], |row| row.get::<_, i64>(0))
-                .optional()
-                .map(|found| found.map(i64::unsigned_abs))
-        })
+        let sql = "SELECT by FROM undone WHERE number = ?1 AND redone IS NULL";
+        self.store.run_query(|connection| query_number(connection, sql, params![to_sql_integer(number)]))
     }
 }

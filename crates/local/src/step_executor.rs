@@ -112,27 +112,17 @@ impl StepExecutor<'_> {
     /// Retains the replaced file as a blob, or deletes it if the database has its content. Afterwards a rollback can
     /// restore the content but not the inode.
     pub(crate) fn release_replaced(&self, step: &FileStep) -> Result<(), ApplyError> {
-        match step {
-            FileStep::Put { staged, over: Some(replaced), .. } => {
-                let (source, temporary) = self.open_staged_parent(staged)?;
-                match (self.release_replaced_file(&source, &temporary, replaced), replaced.retained_in) {
-                    // The database has the content. The file under its temporary name is hidden and is deleted later.
-                    (Err(_), RetainedIn::Database) => Ok(()),
-                    (gone, RetainedIn::Database | RetainedIn::File) => gone,
-                }
-            }
-            FileStep::Move { from, over: Some(replaced), .. } => {
-                let (source, old_name) = self.open_parent(&from.0)?;
-                self.release_replaced_file(&source, &old_name, replaced)
-            }
-            FileStep::Put { .. }
-            | FileStep::Move { .. }
-            | FileStep::MakeDirectory { .. }
-            | FileStep::MakeLink { .. }
-            | FileStep::Remove { .. }
-            | FileStep::RemoveDirectory { .. }
-            | FileStep::Restore { .. } => Ok(()),
+        if let FileStep::Put { staged, over: Some(replaced), .. } = step {
+            let (source, temporary) = self.open_staged_parent(staged)?;
+            let released = self.release_replaced_file(&source, &temporary, replaced);
+            // If the database has the content, the file under its temporary name is hidden and is deleted later.
+            return if replaced.retained_in == RetainedIn::Database { Ok(()) } else { released };
         }
+        if let FileStep::Move { from, over: Some(replaced), .. } = step {
+            let (source, old_name) = self.open_parent(&from.0)?;
+            return self.release_replaced_file(&source, &old_name, replaced);
+        }
+        Ok(())
     }
 
     /// Retains or deletes the replaced file, if it has this name.

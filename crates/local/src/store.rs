@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::{Connection, OptionalExtension, Transaction, config::DbConfig, params};
+use rusqlite::{Connection, OptionalExtension, Params, Transaction, config::DbConfig, params};
 use stead_disk::LockFile;
 use stead_engine::{Error, ErrorKind};
 use stead_journal::{Digest, JournalEntry, JournalOrigin, MerkleFrontier, MerkleLeaf, PathState, RecordedChange};
@@ -273,6 +273,12 @@ pub(crate) fn touched_paths(change: &RecordedChange) -> impl Iterator<Item = (St
         None => ((change.path.clone(), version), None),
     };
     std::iter::once(first).chain(second)
+}
+
+/// Runs a query for one number; `None` if it returns no row.
+pub(crate) fn query_number(connection: &Connection, sql: &str, values: impl Params) -> rusqlite::Result<Option<u64>> {
+    let number = connection.prepare_cached(sql)?.query_row(values, |row| row.get::<_, i64>(0)).optional()?;
+    Ok(number.map(i64::unsigned_abs))
 }
 
 /// Converts to the integer type of SQLite, which is signed.

@@ -17,7 +17,7 @@ use stead_path::{FileName, RelPath};
 use crate::{
     entry_query,
     open::LocalWorkspace,
-    store::{lock_ignoring_poison, to_sql_integer},
+    store::{lock_ignoring_poison, query_number, to_sql_integer},
 };
 
 /// A count is repeated when it is this old.
@@ -300,10 +300,8 @@ fn stored_usage_before(connection: &Connection, number: u64) -> rusqlite::Result
 }
 
 fn trash_bytes_of(connection: &Connection, owner: &str) -> rusqlite::Result<u64> {
-    connection
-        .prepare_cached("SELECT coalesce(sum(size), 0) FROM trash WHERE owner = ?1 AND state = 0")?
-        .query_row(params![owner], |row| row.get::<_, i64>(0))
-        .map(i64::unsigned_abs)
+    let sql = "SELECT coalesce(sum(size), 0) FROM trash WHERE owner = ?1 AND state = 0";
+    Ok(query_number(connection, sql, params![owner])?.unwrap_or_default())
 }
 
 #[cfg(test)]

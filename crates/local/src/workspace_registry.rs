@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rusqlite::Transaction;
+use rusqlite::{Connection, Transaction};
 use serde_json::Value;
 use stead_disk::{LockFile, LockMode, PrivateDirectory, StateDirectory, landlock::LandlockReport};
 use stead_engine::{ApprovalMode, Caller, Error, ErrorKind, FileNamePolicy};
@@ -209,13 +209,11 @@ impl WorkspaceRegistry {
         let now = self.options.clock.now();
         // As in the trash of a workspace, nothing is deleted while the wall clock may be wrong.
         if !self.registry_workspace.clock_jumped(&now)? {
-            for id in
-                self.registry_workspace.store.run_query(|connection| rows::expired_ids(connection, now.wall_ms))?
-            {
+            for id in self.run_query(|connection| rows::expired_ids(connection, now.wall_ms))? {
                 self.expire(&id)?;
             }
         }
-        for id in self.registry_workspace.store.run_query(rows::unreconciled_ids)? {
+        for id in self.run_query(rows::unreconciled_ids)? {
             self.reconcile_if_unlocked(&id)?;
         }
         Ok(())
@@ -245,14 +243,17 @@ impl WorkspaceRegistry {
         Ok(taken.then_some(WorkspaceLock(file)))
     }
 
+    fn run_query<T>(&self, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
+        self.registry_workspace.store.run_query(query)
+    }
+
     fn load_row(&self, id: &str) -> Result<Option<WorkspaceRow>, Error> {
-        self.registry_workspace.store.run_query(|connection| rows::find_by_id(connection, id))
+        self.run_query(|connection| rows::find_by_id(connection, id))
     }
 
     /// The ready workspace with this name.
     fn find_ready_workspace(&self, name: &str) -> Result<WorkspaceRow, Error> {
-        let found =
-            self.registry_workspace.store.run_query(|connection| rows::find_active_by_name(connection, name))?;
+        let found = self.run_query(|connection| rows::find_active_by_name(connection, name))?;
         found.filter(|row| row.lifecycle == WorkspaceLifecycle::Ready).ok_or_else(|| rows::workspace_not_found(name))
     }
 
@@ -278,6 +279,12 @@ impl WorkspaceRegistry {
             store::append_entry(transaction, tip, &mut draft)?;
             Ok(TransactionOutcome::Recorded(tip.number, tip.hash))
         }))
+    }
+
+    /// Stores a row and appends a journal entry.
+    fn record_row(&self, by: &Caller, operation: &str, arguments: &Value, row: &WorkspaceRow) -> Result<(), Error> {
+        let row = row.clone();
+        self.record_change(by, operation, arguments, move |transaction| rows::upsert_row(transaction, &row).map(Ok))
     }
 
     /// Changes rows without a journal entry.

@@ -105,33 +105,25 @@ impl WatchAttacher<'_> {
 
 /// Adds a directory that could not be watched to the report. Fails if the reason is none of those in the report.
 fn record_attach_failure(error: DiskError, path: &RelPath, attached: &mut AttachReport) -> Result<(), DiskError> {
-    match error.kind {
-        // The directory was removed or replaced. An event of its parent reports that.
-        DiskErrorKind::NotFound
-        | DiskErrorKind::NotDirectory
-        | DiskErrorKind::IsSymlink
-        | DiskErrorKind::ChangedConcurrently
-        | DiskErrorKind::NotRegularFile => {
-            attached.missing.push(path.clone());
-        }
-        // These directories are not part of the workspace.
-        DiskErrorKind::Hidden
-        | DiskErrorKind::CrossesMount
-        | DiskErrorKind::OutsideRoot
-        | DiskErrorKind::NameTooLong => {}
-        DiskErrorKind::NoSpace => attached.beyond_limit.push(path.clone()),
-        DiskErrorKind::PermissionDenied => attached.denied.push(path.clone()),
-        DiskErrorKind::Exists
-        | DiskErrorKind::IsDirectory
-        | DiskErrorKind::SymlinkLoop
-        | DiskErrorKind::NotEmpty
-        | DiskErrorKind::Busy
-        | DiskErrorKind::QuotaExceeded
-        | DiskErrorKind::ReadOnly
-        | DiskErrorKind::TooManyOpenFiles
-        | DiskErrorKind::TooLarge
-        | DiskErrorKind::Unsupported
-        | DiskErrorKind::Io => return Err(error),
+    // The directory was removed or replaced. An event of its parent reports that.
+    let missing = [
+        DiskErrorKind::NotFound,
+        DiskErrorKind::NotDirectory,
+        DiskErrorKind::IsSymlink,
+        DiskErrorKind::ChangedConcurrently,
+        DiskErrorKind::NotRegularFile,
+    ];
+    // These directories are not part of the workspace.
+    let excluded =
+        [DiskErrorKind::Hidden, DiskErrorKind::CrossesMount, DiskErrorKind::OutsideRoot, DiskErrorKind::NameTooLong];
+    if missing.contains(&error.kind) {
+        attached.missing.push(path.clone());
+    } else if error.kind == DiskErrorKind::NoSpace {
+        attached.beyond_limit.push(path.clone());
+    } else if error.kind == DiskErrorKind::PermissionDenied {
+        attached.denied.push(path.clone());
+    } else if !excluded.contains(&error.kind) {
+        return Err(error);
     }
     Ok(())
 }

@@ -92,15 +92,7 @@ pub(super) fn is_same_state(known: &PathState, seen: &PathState) -> bool {
         (PathState::Link { target }, PathState::Link { target: now }) => target == now,
         (PathState::Tree { version: None, .. }, PathState::Link { .. }) => true,
         (PathState::Absent, PathState::Absent) => true,
-        (
-            PathState::Absent
-            | PathState::File { .. }
-            | PathState::Directory { .. }
-            | PathState::Link { .. }
-            | PathState::Tree { .. }
-            | PathState::Unknown { .. },
-            _,
-        ) => false,
+        (_, _) => false,
     }
 }
 

@@ -6,13 +6,13 @@ use std::{
     rc::Rc,
 };
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 use stead_engine::{Error, ErrorKind, Principal};
 use stead_journal::{ChangeKind, JournalEntry, PathState, RecordedChange};
 use stead_path::RelPath;
 
 use super::event_batch::ExternalMove;
-use crate::store::{SqliteStore, to_sql_integer};
+use crate::store::{SqliteStore, query_number, to_sql_integer};
 
 /// The most decoded entries that are cached.
 const CACHED_ENTRIES_MAX: usize = 64;
@@ -131,20 +131,9 @@ impl<'a> RecordedStateLookup<'a> {
             }
             let fits = |change: &RecordedChange| {
                 change.path == wire
-                    && match (&to, change.kind) {
-                        (Some(_), ChangeKind::Rename) => change.to == to,
-                        (None, ChangeKind::Rename | ChangeKind::Remove) => true,
-                        (
-                            _,
-                            ChangeKind::Create
-                            | ChangeKind::Modify
-                            | ChangeKind::Remove
-                            | ChangeKind::Copy
-                            | ChangeKind::MakeDir
-                            | ChangeKind::MakeLink
-                            | ChangeKind::SetMode
-                            | ChangeKind::Rescan,
-                        ) => false,
+                    && match &to {
+                        Some(_) => change.kind == ChangeKind::Rename && change.to == to,
+                        None => matches!(change.kind, ChangeKind::Rename | ChangeKind::Remove),
                     }
             };
             if let Some(change) = entry.changes.iter().find(|change| fits(change)) {
@@ -335,14 +324,9 @@ fn last_covering_rescan(connection: &Connection, path: &RelPath) -> rusqlite::Re
 }
 
 fn last_rescan_of(connection: &Connection, wire: &str) -> rusqlite::Result<u64> {
-    connection
-        .prepare_cached(
-            "SELECT number FROM touched CROSS JOIN entries USING (number)
-             WHERE path = ?1 AND changed = 1 AND operation = ?2 ORDER BY touched.number DESC LIMIT 1",
-        )?
-        .query_row(params![wire, RESCAN_OPERATION], |row| row.get::<_, i64>(0))
-        .optional()
-        .map(|found| found.map_or(0, i64::unsigned_abs))
+    let sql = "SELECT number FROM touched CROSS JOIN entries USING (number)
+             WHERE path = ?1 AND changed = 1 AND operation = ?2 ORDER BY touched.number DESC LIMIT 1";
+    Ok(query_number(connection, sql, params![wire, RESCAN_OPERATION])?.unwrap_or_default())
 }
 
 /// The number of the last entry that changed the path itself; zero if there is none.
@@ -351,15 +335,11 @@ pub(crate) fn last_change_of(connection: &Connection, wire: &str) -> rusqlite::R
 }
 
 fn last_change_before(connection: &Connection, wire: &str, number: u64) -> rusqlite::Result<u64> {
-    connection
-        .prepare_cached(
-            "SELECT number FROM touched CROSS JOIN entries USING (number)
+    let sql = "SELECT number FROM touched CROSS JOIN entries USING (number)
              WHERE path = ?1 AND touched.number < ?3 AND changed = 1 AND operation <> ?2
-             ORDER BY touched.number DESC LIMIT 1",
-        )?
-        .query_row(params![wire, RESCAN_OPERATION, to_sql_integer(number)], |row| row.get::<_, i64>(0))
-        .optional()
-        .map(|found| found.map_or(0, i64::unsigned_abs))
+             ORDER BY touched.number DESC LIMIT 1";
+    let values = params![wire, RESCAN_OPERATION, to_sql_integer(number)];
+    Ok(query_number(connection, sql, values)?.unwrap_or_default())
 }
 
 /// The numbers of the first `most` entries that may not be applied yet.

@@ -107,7 +107,8 @@ impl WatchedTree {
         let end = Instant::now() + GATHER_TIME_MAX;
         while let Some(event) = self.queued.pop_front() {
             if event.watch == Some(self.store_watch) {
-                note_store_event(&event, &mut store);
+                store.written |= event.kind == FsEventKind::Modified;
+                store.lock_released |= event.kind == FsEventKind::WriterClosed;
             } else {
                 self.handle_event(workspace, event)?;
             }
@@ -493,32 +494,10 @@ fn create_queue(workspace: &LocalWorkspace, lock: &LockFile) -> Result<(Queue, F
 /// its other times change with every name in it.
 fn is_newer(stat: &DiskStat, than_ms: i64) -> bool {
     let than_ns = i128::from(than_ms) * 1_000_000;
-    match stat.file_type {
-        FileType::Directory => stat.created_ns.is_some_and(|born_ns| born_ns >= than_ns),
-        FileType::File
-        | FileType::Symlink
-        | FileType::Fifo
-        | FileType::Socket
-        | FileType::CharDevice
-        | FileType::BlockDevice
-        | FileType::Unknown => stat.fingerprint.changed_ns >= than_ns,
+    if stat.file_type == FileType::Directory {
+        return stat.created_ns.is_some_and(|created_ns| created_ns >= than_ns);
     }
-}
-
-fn note_store_event(event: &FsEvent, store: &mut StoreSignals) {
-    match event.kind {
-        FsEventKind::Modified => store.written = true,
-        FsEventKind::WriterClosed => store.lock_released = true,
-        FsEventKind::Created
-        | FsEventKind::AttributesChanged
-        | FsEventKind::MovedFrom(_)
-        | FsEventKind::MovedTo(_)
-        | FsEventKind::Deleted
-        | FsEventKind::SelfMoved
-        | FsEventKind::SelfDeleted
-        | FsEventKind::WatchRemoved
-        | FsEventKind::Overflow => {}
-    }
+    stat.fingerprint.changed_ns >= than_ns
 }
 
 /// The paths that are not below another one of them.

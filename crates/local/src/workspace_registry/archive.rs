@@ -170,7 +170,7 @@ fn import_archive(engine: &Engine, by: &Caller, from: &mut dyn Read) -> Result<C
                 }
                 let privacy = if runnable { WrittenFileMode::Executable } else { WrittenFileMode::Default };
                 write_file(engine, by, &path, &bytes, privacy).map_err(|mut error| {
-                    error.message = format!("{}: {}", reader.malformed("it was refused").message, error.message);
+                    error.message = format!("{}: {}", reader.malformed("the file was refused").message, error.message);
                     error
                 })?;
             }

@@ -124,11 +124,7 @@ impl WorkspaceRegistry {
             "workspace": name.as_str(), "id": id, "lasting": row.destroy_policy, "label": row.label, "origin": row.origin,
             "bytes_max": request.bytes_max, "files_max": request.files_max, "policy": request.policy.is_some(),
         });
-        let put = row.clone();
-        let recorded = self.record_change(by, operation, &arguments, move |transaction| {
-            rows::upsert_row(transaction, &put)?;
-            Ok(Ok(()))
-        });
+        let recorded = self.record_row(by, operation, &arguments, &row);
         // If it is unknown whether the entry is on disk, the next open decides. After any other failure the directory
         // is deleted.
         if let Err(error) = recorded {
@@ -198,15 +194,11 @@ impl WorkspaceRegistry {
                     return Ok(Err(Error::new(ErrorKind::TooMany, full)
                         .with_next_step("destroy workspaces that are no longer needed")));
                 }
-                rows::upsert_row(transaction, &wanted)?;
-                Ok(Ok(()))
+                rows::upsert_row(transaction, &wanted).map(Ok)
             });
             match taken {
                 Err(error) if error.kind == ErrorKind::Exists && !last => {
-                    let other = self
-                        .registry_workspace
-                        .store
-                        .run_query(|connection| rows::find_active_by_name(connection, &row.name))?;
+                    let other = self.run_query(|connection| rows::find_active_by_name(connection, &row.name))?;
                     match other {
                         Some(other) if other.lifecycle == WorkspaceLifecycle::Creating => {
                             self.reconcile_if_unlocked(&other.id)?

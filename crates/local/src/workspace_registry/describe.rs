@@ -110,10 +110,7 @@ impl WorkspaceRegistry {
         };
         let cursor = page.cursor.as_deref().unwrap_or_default();
         let after = cursor.split_once('.').unwrap_or((cursor, ""));
-        let mut rows = self
-            .registry_workspace
-            .store
-            .run_query(|connection| rows::load_page(connection, stage, after, limit + 1))?;
+        let mut rows = self.run_query(|connection| rows::load_page(connection, stage, after, limit + 1))?;
         let more = rows.len() > limit;
         rows.truncate(limit);
         let next = rows.last().filter(|_| more).map(|row| format!("{}.{}", row.name, row.id));

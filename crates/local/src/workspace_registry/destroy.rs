@@ -40,8 +40,7 @@ impl WorkspaceRegistry {
                 Some(_) | None => return Ok(Err(rows::workspace_not_found(&put.name))),
             }
             rows::upsert_row(transaction, &put)?;
-            rows::revoke_workspace_tokens(transaction, &put.id, now_ms)?;
-            Ok(Ok(()))
+            rows::revoke_workspace_tokens(transaction, &put.id, now_ms).map(Ok)
         })?;
         self.close_destroyed(&id);
         // If the directory cannot be moved now, the next reconciliation moves it. The workspace is destroyed already.
@@ -60,8 +59,7 @@ impl WorkspaceRegistry {
             Error::new(ErrorKind::NotFound, format!("no workspace {name} in the trash"))
                 .with_next_step("see `stead workspace list --trash`")
         };
-        let found =
-            self.registry_workspace.store.run_query(|connection| rows::find_trashed_by_name(connection, name))?;
+        let found = self.run_query(|connection| rows::find_trashed_by_name(connection, name))?;
         let id = found.ok_or_else(missing)?.id;
         let _alone = self.lock_workspace(&id, LockMode::Exclusive)?;
         let row = self.load_row(&id)?.filter(|row| row.lifecycle == WorkspaceLifecycle::Trashed).ok_or_else(missing)?;
@@ -84,8 +82,7 @@ impl WorkspaceRegistry {
                 let taken = format!("workspace {} already exists", put.name);
                 return Ok(Err(Error::new(ErrorKind::Exists, taken).with_next_step("restore it under another name")));
             }
-            rows::upsert_row(transaction, &put)?;
-            Ok(Ok(()))
+            rows::upsert_row(transaction, &put).map(Ok)
         })?;
         // If the directory cannot be moved now, the next open moves it.
         self.reconcile_disk(&after).unwrap_or_default();
@@ -106,16 +103,7 @@ impl WorkspaceRegistry {
             reconciliation: DiskReconciliation::Pending,
             ..row
         };
-        let put = after.clone();
-        self.record_change(
-            &by,
-            "workspace_expire",
-            &json!({ "workspace": after.name, "id": id }),
-            move |transaction| {
-                rows::upsert_row(transaction, &put)?;
-                Ok(Ok(()))
-            },
-        )?;
+        self.record_row(&by, "workspace_expire", &json!({ "workspace": after.name, "id": id }), &after)?;
         self.reconcile_disk(&after)
     }
 
@@ -138,10 +126,7 @@ impl WorkspaceRegistry {
             WorkspaceLifecycle::Trashed => self.move_directory(&self.workspaces, &self.trash, &row.id)?,
         }
         let settled = WorkspaceRow { reconciliation: DiskReconciliation::Done, ..row.clone() };
-        self.update_without_entry(move |transaction| {
-            rows::upsert_row(transaction, &settled)?;
-            Ok(Ok(()))
-        })
+        self.update_without_entry(move |transaction| rows::upsert_row(transaction, &settled).map(Ok))
     }
 
     /// Moves the directory of a workspace, unless it has already been moved.
@@ -169,10 +154,7 @@ impl WorkspaceRegistry {
         }
         self.trash.with(DirectoryHandle::sync).map_err(errors::state_directory_error)?;
         let id = id.to_owned();
-        self.update_without_entry(move |transaction| {
-            rows::delete_row(transaction, &id)?;
-            Ok(Ok(()))
-        })
+        self.update_without_entry(move |transaction| rows::delete_row(transaction, &id).map(Ok))
     }
 
     /// Loads the row of a workspace again. Fails if its stage or name has changed since it was found.

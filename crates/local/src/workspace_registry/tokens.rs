@@ -117,7 +117,7 @@ impl WorkspaceRegistry {
 
     /// The tokens of one scope, newest first.
     pub fn list_tokens(&self, scope: &TokenScope) -> Result<Vec<AccessTokenRecord>, Error> {
-        self.registry_workspace.store.run_query(|connection| {
+        self.run_query(|connection| {
             connection
                 .prepare_cached(&format!(
                     "{} WHERE id IN (SELECT token FROM token_places WHERE workspace = ?1)
@@ -192,8 +192,6 @@ impl WorkspaceRegistry {
     /// take the same steps. A token of a workspace that is not ready is loaded and then ignored.
     fn load_token_with_hash(&self, id: &str) -> Result<([u8; 32], Option<ScopedToken>), Error> {
         let (hash, token, scope_name, stage) = self
-            .registry_workspace
-            .store
             .run_query(|connection| {
                 connection
                     .prepare_cached(
