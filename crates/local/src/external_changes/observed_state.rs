@@ -36,7 +36,8 @@ pub(super) fn observe_path(workspace: &LocalWorkspace, path: &RelPath) -> Result
         FileType::Directory => plain(PathState::Directory { mode: stat.mode }),
         FileType::Symlink => match workspace.root.read_link(path) {
             Ok(target) => plain(PathState::Link { target: String::from_utf8_lossy(&target).into_owned() }),
-            Err(error) => return if is_gone(error.kind) { absent() } else { Ok(None) },
+            Err(error) if is_gone(error.kind) => absent(),
+            Err(_) => Ok(None),
         },
         FileType::File if stat.size <= HASHED_BYTES_MAX => {
             let read = workspace.root.open_file(path).and_then(|file| {

@@ -1,5 +1,6 @@
-//! Known ways in which file servers have damaged files; none happens here. The numbers are those of the original list. D12,
-//! a file that is its own mount, is among the attacks; D16, an unbounded store, among the tests of retained versions.
+//! Known ways in which file servers have damaged files. Each test shows that this does not happen here, and has the
+//! number of the case in the original list. Case D12 (a file that is a mount point) is tested with the attacks, and D16
+//! (a store that grows without limit) with the retained versions.
 
 #![expect(clippy::disallowed_methods, reason = "the test looks at the directory from outside")]
 

@@ -1,4 +1,4 @@
-//! The library for editors: the example, and its other promises.
+//! The interface for editors: the example of its documentation, and its other promises.
 
 #![expect(clippy::disallowed_methods, reason = "the test looks at the directory from outside")]
 

@@ -1,4 +1,4 @@
-//! A client that follows the events literally, compared with the disk.
+//! A client that applies every event to its copy of the tree. The copy is compared with the disk.
 
 #![expect(clippy::disallowed_methods, reason = "the truth is on the disk, beside the server")]
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::watch::{WatchListener, short_event};
 
-/// Longest time until an incomplete client receives more events.
+/// The longest time until a client whose copy is incomplete receives further events.
 const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(30);
 const LISTEN_MS: u64 = 500;
 /// Number of differences in a failure message.
@@ -44,7 +44,7 @@ pub(crate) fn read_tree(ws: &Path) -> FollowedTree {
     model
 }
 
-/// The state of a client that follows the events literally.
+/// The copy of the tree that a client derives from events.
 #[derive(Default)]
 pub(crate) struct EventFollower {
     tree: FollowedTree,

@@ -1,5 +1,5 @@
 //! Every system call of every change fails once, and the process dies at every one of them. Afterwards the workspace is
-//! completely old or completely new, as the caller was told; the journal verifies and matches the disk; and the change can
+//! completely old or completely new, as the reply said; the journal verifies and matches the disk; and the change can
 //! be made or undone.
 
 mod dying;
@@ -81,7 +81,8 @@ fn run_with_fault(rig: &FaultRig, at: u64, errno: i32, context: &str) -> FaultRe
     rig.check_before_or_after(&fixture.path(""), reply, &format!("{context}, still open"));
     close(fixture);
     let fixture = open(&directory);
-    // A fault that did not fail the call hit the cleanup; one that did leaves the cleanup alone.
+    // If the call succeeded despite the fault, the fault hit the cleanup. If the call failed, the cleanup is not
+    // affected.
     let expected = if reply == CallerReply::Success { ExpectedLeftovers::Possible } else { ExpectedLeftovers::None };
     check_leftovers(&fixture, expected, &context);
     rig.check_opened(&fixture, reply, &context);

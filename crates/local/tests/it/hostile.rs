@@ -1,4 +1,5 @@
-//! `search` with hostile patterns and trees: it ends in time, returns true results, and shows nothing from outside.
+//! `search` with hostile patterns and trees ends in time, returns correct results, and shows nothing outside the
+//! workspace.
 
 #![expect(clippy::disallowed_methods, reason = "the test makes trees from outside")]
 
@@ -16,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::support::LocalFixture;
 
-/// More than any of this may take on a slow, busy machine.
+/// The longest time that a search may take, even on a slow and busy machine.
 const SEARCH_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[test]
@@ -75,7 +76,7 @@ fn a_million_hits_are_counted() {
     assert!(answer.text.to_string().starts_with("1000000 hits in 20 files"));
 }
 
-/// Stops the other threads however a test ends.
+/// Stops the other threads when it is dropped, even if the test fails.
 struct SwapEndGuard<'a>(&'a AtomicBool);
 
 impl Drop for SwapEndGuard<'_> {
@@ -84,7 +85,7 @@ impl Drop for SwapEndGuard<'_> {
     }
 }
 
-/// Replaces a path for a moment by a symlink to the outside, a pipe, or nothing.
+/// Replaces a path for a moment with a symlink to a directory outside the workspace, with a pipe, or with nothing.
 fn swap_briefly(directory: &Path, aside: &Path, outside: &Path, round: usize) {
     if fs::rename(directory, aside).is_err() {
         return;
@@ -164,8 +165,8 @@ fn search_in_a_swapped_tree_shows_nothing_outside() {
 const CHILD: &str = "LOCAL_TEST_CHILD";
 
 #[test]
-fn closed_files_and_directories_are_counted_for_whoever_has_no_rights() {
-    let name = "hostile::closed_files_and_directories_are_counted_for_whoever_has_no_rights";
+fn unreadable_files_and_directories_are_counted_for_unprivileged_processes() {
+    let name = "hostile::unreadable_files_and_directories_are_counted_for_unprivileged_processes";
     if rustix::process::geteuid().is_root() {
         assert!(std::env::var_os(CHILD).is_none(), "the child still has rights");
         let binary = std::env::current_exe().unwrap();
@@ -184,7 +185,7 @@ fn closed_files_and_directories_are_counted_for_whoever_has_no_rights() {
     }
     fixture.write_on_disk("large.txt", &"needle\n".repeat(1 << 20));
     let bits = |path: &str, mode| fs::set_permissions(fixture.path(path), fs::Permissions::from_mode(mode)).unwrap();
-    // Neither entered nor listed; listed and not entered; not read; not read and large.
+    // A directory that cannot be listed, one that can be listed but not entered, and two files that cannot be read.
     let closed = [("closed", 0), ("listed", 0o444), ("file.txt", 0), ("large.txt", 0o200)];
     closed.iter().for_each(|(path, mode)| bits(path, *mode));
     let search = fixture.call_ok("search", json!({ "query": "needle" }));

@@ -1,4 +1,4 @@
-//! The search index: the same results with and without it, whatever happens to the tree and to the index itself.
+//! Searches have the same results with and without the index, even if files change or the index is damaged.
 
 #![expect(clippy::disallowed_methods, reason = "the test changes trees and the index from outside")]
 
@@ -19,7 +19,7 @@ use stead_local::{IndexMode, IndexStatus, LocalWorkspace, LocalWorkspaceOptions}
 use tempfile::TempDir;
 use testkit::stress::SeededRng;
 
-/// Changes further apart than this have different stamps on every file system that tests run on.
+/// Changes with at least this time between them have different timestamps on every file system that tests run on.
 const MIN_FILE_AGE: Duration = Duration::from_millis(30);
 
 /// One open workspace.
@@ -88,7 +88,7 @@ pub(crate) fn caller() -> Caller {
     Caller::new(Principal::Agent("tester".into()), "s1", "library")
 }
 
-/// The same tree without an index, with one and a walk, and watched.
+/// The same tree in three workspaces: without an index, with an index that needs a walk, and with a watched tree.
 struct SearchVariants {
     directory: TempDir,
     unindexed: SearchWorkspace,

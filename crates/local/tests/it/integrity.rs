@@ -14,7 +14,7 @@ use stead_local::Durability;
 
 use crate::support::{LocalFixture, test_options};
 
-/// Files below a directory with this size.
+/// The files below a directory that have this size.
 fn files_of_size(directory: &Path, bytes: u64) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).unwrap() {
@@ -61,7 +61,7 @@ fn journal_verifies_during_concurrent_writes() {
             });
         }
         let mut sizes = std::collections::BTreeSet::new();
-        // Repeated until many different journal sizes were verified.
+        // This is repeated until journals of many different sizes were verified.
         while sizes.len() < 20 {
             let report = at.workspace.verify_journal(None, &[]).unwrap();
             assert_eq!(report.integrity_error.map(|tamper| tamper.to_string()), None);

@@ -8,10 +8,10 @@ use testkit::{crash, stress::StressLength, workload};
 
 /// Set in the child process.
 const CHILD_ENV: &str = "LOCAL_TEST_CHILD";
-/// Rounds in an ordinary run, and in a long one.
+/// The number of rounds in an ordinary run and in a long one.
 const ROUNDS: (u64, u64) = (250, 10_000);
 
-/// This binary, running only the test below.
+/// A command that runs only the test below, as a child process.
 fn child_command() -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "kill::child", "--nocapture", "--test-threads=1"]).env(CHILD_ENV, "1");

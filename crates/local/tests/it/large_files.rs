@@ -1,5 +1,5 @@
-//! `search` in files too large for memory: the same hits as in small ones, in bounded memory and time, and a note if that
-//! is impossible.
+//! `search` in files that are too large for memory finds the same as in small ones, with bounded memory and time. If
+//! that is impossible, the result says so.
 
 #![expect(clippy::disallowed_methods, reason = "the test makes files from outside")]
 

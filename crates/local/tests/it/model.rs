@@ -1,6 +1,6 @@
-//! Compares the local workspace with a model: two agents and a user make the same random calls on a local workspace and on
-//! one in memory, and results and trees must be equal. In between, files are edited externally, time passes, and the local
-//! workspace is closed or abandoned and opened again. Deterministic from the printed seed.
+//! Compares the local workspace with a model: two agents and a user make the same random calls on a local workspace and
+//! on one in memory, and results and trees must be equal. In between, files are edited externally, time passes, and the
+//! local workspace is closed or abandoned and opened again. Deterministic from the printed seed.
 //!
 //! `STEAD_SEED=n` repeats one round; `STEAD_LONG=1` runs for minutes.
 

@@ -14,11 +14,11 @@ const BROKEN: i32 = 5;
 const LARGE_FILE_BYTES: usize = 100_000;
 
 #[test]
-fn a_trashed_link_that_is_a_file_comes_back_as_a_file() {
+fn trashed_link_that_is_a_file_is_restored_as_a_file() {
     let fixture = LocalFixture::new();
     symlink("elsewhere", fixture.path("leaf")).unwrap();
     let removed = fixture.call_ok("remove", json!({ "path": "leaf" }));
-    // As after a race in which the inode number of the link was reused by a file.
+    // This is the result of a race in which a file got the inode number of the link.
     let item = fixture.directory.path().join("state/trash").join(removed["trash"].as_str().unwrap());
     fs::remove_file(&item).unwrap();
     fs::write(&item, "text\n").unwrap();
@@ -29,12 +29,12 @@ fn a_trashed_link_that_is_a_file_comes_back_as_a_file() {
 }
 
 #[test]
-fn a_path_that_fails_during_recovery_is_not_called_the_state_directory() {
+fn recovery_error_names_the_path_and_not_the_state_directory() {
     let _alone = lock_fault_tests();
     let fixture = LocalFixture::new();
     let first = fixture.call_ok("write", json!({ "path": "big", "content": "a".repeat(LARGE_FILE_BYTES) }));
     let write = json!({ "path": "big", "content": "b".repeat(LARGE_FILE_BYTES), "base": first["version"] });
-    // The new file is put in place. The old one cannot be released then, and the change cannot be rolled back.
+    // The new file is put in place. Then the old file cannot be released, and the change cannot be rolled back.
     let calls = FaultFilter::Only(SystemCall::Rename);
     arm_fault(FaultPlan {
         call_number: 2,

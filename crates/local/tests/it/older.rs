@@ -1,5 +1,5 @@
-//! A state directory of 0.1.0 with a change that was recorded and not applied: it opens, all its content is valid, and
-//! the words written today are the words in it. `fixtures/0.1.0/README.md` describes its content and origin.
+//! Opens a state directory of version 0.1.0 that contains a recorded change which was not applied. All its content is
+//! still valid, and new entries use the same words. `fixtures/0.1.0/README.md` describes its content and origin.
 
 #![expect(clippy::disallowed_methods, reason = "the test copies a directory and looks at it from outside")]
 
@@ -20,7 +20,8 @@ const SECRET: &str = "a secret for tests";
 /// Time between the last entry of the fixture and the tests.
 const LATER_MS: i64 = 60_000;
 
-/// A time soon after the fixture was created, on another boot: files have other inode numbers.
+/// A clock shortly after the creation of the fixture, after a reboot, because the files have different inode numbers
+/// now.
 struct Later(i64);
 
 impl Clock for Later {
@@ -82,7 +83,7 @@ impl LocalFixture {
 }
 
 #[test]
-fn a_pending_change_comes_true_and_the_journal_verifies() {
+fn pending_change_is_applied_and_the_journal_verifies() {
     let fixture = opened();
     let recovery = fixture.workspace.recovery();
     assert_eq!((recovery.entries, recovery.conflicts), (1, 0), "{recovery:?}");
@@ -97,7 +98,7 @@ fn a_pending_change_comes_true_and_the_journal_verifies() {
 }
 
 #[test]
-fn old_changes_are_undone_and_what_was_removed_comes_back() {
+fn old_changes_are_undone_and_removed_files_are_restored() {
     let fixture = opened();
     assert_eq!(fixture.text("notes.txt").as_deref(), Some("one\n2\nthree\n"));
     fixture.ok_as(&writer(), "undo", json!({ "entry": facts()["first_edit"] }));
@@ -114,7 +115,7 @@ fn old_changes_are_undone_and_what_was_removed_comes_back() {
 }
 
 #[test]
-fn a_token_still_lets_in() {
+fn old_token_is_still_valid() {
     let fixture = opened();
     let token = fixture.workspace.authenticate_token(&fact("token")).unwrap().expect("it is known");
     assert_eq!((token.principal.as_str(), token.label.as_str()), ("agent:ci", "ci"));
@@ -123,7 +124,7 @@ fn a_token_still_lets_in() {
 }
 
 #[test]
-fn an_open_question_is_answered_and_a_yes_is_used() {
+fn pending_approval_is_answered_and_then_used() {
     let fixture = opened();
     let append = |text: &str| json!({ "path": "log.txt", "content": text });
     let done = fixture.ok_as(&writer(), "append", append("approved\n"));
@@ -134,7 +135,7 @@ fn an_open_question_is_answered_and_a_yes_is_used() {
 }
 
 #[test]
-fn a_waiting_question_fits_the_same_call() {
+fn pending_approval_matches_the_same_call() {
     let fixture = opened();
     fixture.workspace.check_approver_secret(SECRET).unwrap();
     fixture.workspace.check_approver_secret("another secret").unwrap_err();
@@ -146,7 +147,7 @@ fn a_waiting_question_fits_the_same_call() {
 }
 
 #[test]
-fn the_policy_the_lease_the_session_and_what_was_asked_for_hold() {
+fn old_policy_lease_session_alert_and_watch_are_still_valid() {
     let fixture = opened();
     let kind = |caller: &Caller, operation: &str, arguments: Value| {
         fixture.call_as(caller, operation, arguments).expect_err("it is refused").kind.code()

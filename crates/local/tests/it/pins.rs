@@ -1,4 +1,5 @@
-//! Stored words, compared with golden files: tables and columns, and values that are words, not numbers or text of callers.
+//! Compares the stored format with golden files: the names of tables and columns, and the words that the server stores
+//! in them.
 
 use rusqlite::Connection;
 use serde_json::json;
@@ -36,7 +37,7 @@ fn tables_and_columns_are_those_of_0_1_0() {
     pin::check(env!("CARGO_MANIFEST_DIR"), "estate-schema.txt", &schema(&own));
 }
 
-/// Queries for every column that contains words of stead.
+/// The queries for every column that contains words of the server.
 const WORDS: &[&str] = &[
     "SELECT name FROM meta ORDER BY name",
     "SELECT operation || ' by ' || principal FROM entries ORDER BY number",
@@ -65,7 +66,7 @@ fn words(connection: &Connection, queries: &[&str]) -> String {
 const POLICY: &str = "[[system.rules]]\nname = \"appends\"\noperations = [\"append\"]\ntier = \"approval_required\"\n";
 
 #[test]
-fn what_is_stored_is_stored_in_the_words_of_0_1_0() {
+fn stored_words_are_those_of_0_1_0() {
     let fixture = LocalFixture::new();
     fixture.workspace.set_approver_secret("a secret for tests").unwrap();
     fixture.workspace.check_approver_secret("a secret for tests").unwrap();
@@ -103,7 +104,7 @@ fn what_is_stored_is_stored_in_the_words_of_0_1_0() {
 }
 
 #[test]
-fn what_an_estate_stores_and_takes_is_in_the_words_of_0_1_0() {
+fn registry_stores_and_accepts_the_words_of_0_1_0() {
     let directory = tempfile::tempdir().unwrap();
     let registry = workspace_registry::open_registry(directory.path());
     let steward = workspace_registry::admin_caller();

@@ -58,7 +58,7 @@ impl QuotaFixture {
         Self { fixture: LocalFixture::open(directory, options), clock }
     }
 
-    /// The same workspace, opened again, in place of another process.
+    /// Opens the same workspace again, as another process would.
     fn reopen(&self) -> LocalFixture {
         let mut options = test_options(&self.fixture.directory);
         options.clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
@@ -138,7 +138,7 @@ fn quota_errors_report_limit_usage_and_hint() {
     assert_eq!((&checked["kind"], &checked["quota"]), (&json!("quota"), &usage["quota"]));
 }
 
-/// Every way to add content to a workspace that contains 90 of 100 bytes.
+/// Every way to add content to a workspace that has used 90 of its quota of 100 bytes.
 #[test]
 fn every_operation_that_adds_is_counted() {
     let patch = "--- /dev/null\n+++ b/p1\n@@ -0,0 +1 @@\n+12345\n--- /dev/null\n+++ b/p2\n@@ -0,0 +1 @@\n+12345\n";

@@ -31,7 +31,7 @@ macro_rules! shapes {
         $(#[test] fn $name() { race_both_resolvers(RaceAttackKind::$shape); })+
 
         #[test]
-        fn every_shape_is_run() {
+        fn every_attack_kind_is_run() {
             let run = [$(RaceAttackKind::$shape),+];
             assert!(RaceAttackKind::ALL.iter().all(|shape| run.contains(shape)));
         }

@@ -1,6 +1,6 @@
-//! Opens a workspace that another process has open or left behind: applied changes stay, whatever happened to their paths
-//! since, and nothing is applied twice. A second open stands for another process; another boot for a power cut, whose
-//! damage the test does itself.
+//! Opens a workspace that another process has open or did not close. Applied changes stay, even if their paths changed
+//! afterwards, and nothing is applied twice. The tests open the workspace a second time instead of starting another
+//! process. They change the boot id and damage files instead of cutting the power.
 
 #![expect(clippy::disallowed_methods, reason = "the test does to the directory what others do")]
 

@@ -1,5 +1,5 @@
-//! State that survives a process and clock changes: approvals, sessions, leases and trash exist after another open,
-//! whatever the wall clock says, and nothing is used or deleted wrongly.
+//! Approvals, sessions, leases and trash survive the end of a process and changes of the wall clock. Nothing is used
+//! twice or deleted too early.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +12,7 @@ use crate::support::{LocalFixture, test_options};
 
 const HOUR_MS: i64 = 60 * 60 * 1_000;
 
-/// Clocks that can be set separately.
+/// A clock whose wall time, uptime and boot can be set separately.
 #[derive(Clone)]
 struct SettableClock(Arc<Mutex<ClockReading>>);
 
@@ -61,7 +61,7 @@ fn person_caller() -> Caller {
     caller
 }
 
-/// Items left open when the process ended.
+/// The approvals, sessions, leases and trash items that exist when the process ends.
 struct OpenItems {
     waiting_approval: String,
     granted_approval: String,
@@ -145,7 +145,7 @@ fn open_items_survive_restarts_and_clock_changes() {
         let at = open(Arc::clone(&directory), &clocks);
         let left = create_open_items(&at);
         set(&clocks);
-        // The running process and a new one see the same.
+        // The running process and a new one see the same states.
         assert_eq!(open_item_states(&at, &left), expected, "{title}, running");
         drop(at);
         let at = open(directory, &clocks);

@@ -1,5 +1,5 @@
-//! Stories of editors, users and agents on real files: users are connected to one open workspace, agents to another, like
-//! two processes.
+//! Scenarios with editors, users and agents on real files. Users call one open workspace and agents a second one, as if
+//! they were two processes.
 
 #![expect(clippy::disallowed_methods, reason = "the test looks at the directory from outside")]
 

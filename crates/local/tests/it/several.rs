@@ -1,4 +1,4 @@
-//! Four processes on one tree with overlapping paths; one of them dies from time to time.
+//! Four processes change overlapping paths of one workspace at the same time. One of them is killed from time to time.
 
 #![expect(clippy::disallowed_methods, reason = "processes must be started")]
 
@@ -8,11 +8,11 @@ use testkit::{multi_process, stress::StressLength};
 
 /// Set in the child processes.
 const CHILD_ENV: &str = "LOCAL_TEST_MEMBER";
-/// Deaths, and calls of each process, in an ordinary run and in a long one.
+/// The number of killed processes and of calls per process, in an ordinary run and in a long one.
 const ROUNDS_DEFAULT: (u64, u64) = (24, 250);
 const ROUNDS_LONG: (u64, u64) = (400, 1_000);
 
-/// This binary, running only the test below.
+/// A command that runs only the test below, as a child process.
 fn member_command() -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "several::member", "--nocapture", "--test-threads=1"]).env(CHILD_ENV, "1");

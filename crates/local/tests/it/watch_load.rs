@@ -19,19 +19,19 @@ use crate::{
     watch::WatchListener,
 };
 
-/// Tells the test `child` what to do, and where.
+/// The environment variables that tell the test `child` what to do, and where.
 const CHILD_TASK_ENV: &str = "LOCAL_TEST_WATCH_TASK";
 const CHILD_DIRECTORY_ENV: &str = "LOCAL_TEST_WATCH_PLACE";
 /// Printed by a child when it is ready.
 const READY_LINE: &str = "@@ ready";
-/// Files of a burst, and their directories.
+/// The number of files of a burst, and the number of their directories.
 const FILES: usize = 10_000;
 const DIRECTORIES: usize = 50;
 /// ENOSPC: the kernel's error at the watch limit.
 const NO_SPACE: i32 = 28;
 const EVENT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// This binary, running only the test below.
+/// A command that runs only the test below, as a child process.
 fn start_child(task: &str, directory: &Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "watch_load::child", "--nocapture", "--test-threads=1"])
@@ -56,7 +56,8 @@ fn child() {
     }
 }
 
-/// Watches while the kernel allows no more from some point on. Runs in its own process, because all threads are affected.
+/// Watches while the kernel refuses further watches from some point on. It runs in its own process, because the fault
+/// affects all threads.
 fn check_watch_limit() {
     let fixture = LocalFixture::new();
     for directory in ["top/a", "top/b", "top/c", "other"] {

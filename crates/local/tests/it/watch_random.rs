@@ -1,4 +1,5 @@
-//! Directories move while other programs write in them: a client that follows the events literally ends up with every file.
+//! Directories are moved while other programs write in them. A client that applies every event ends with the same files
+//! as on disk.
 
 #![expect(clippy::disallowed_methods, reason = "the test is the other program")]
 
@@ -9,12 +10,12 @@ use testkit::stress::SeededRng;
 
 use crate::{event_follower::EventFollower, support::LocalFixture, watch::WatchListener};
 
-/// Bursts, each followed by a comparison.
+/// The number of bursts. After each burst the client is compared with the disk.
 const ROUNDS: usize = 150;
 const STEPS: u64 = 60;
-/// Rescans are the exception.
+/// The most rescans that may happen.
 const RESCANS_MAX: usize = 3;
-/// Few names, so that they are reused often.
+/// The names of files and directories. There are few, so that they are reused often.
 const NAMES: u64 = 4;
 
 fn random_directory(chance: &mut SeededRng) -> String {
@@ -29,7 +30,7 @@ fn random_file(chance: &mut SeededRng) -> String {
     format!("{}/f{}", random_directory(chance), chance.below(NAMES))
 }
 
-/// One change, described in words. Many fail, which is fine.
+/// Makes one random change and returns a description. Many changes fail, which is expected.
 fn random_change(ws: &Path, out: &Path, chance: &mut SeededRng) -> Option<String> {
     let (directory, other) = (random_directory(chance), random_directory(chance));
     let (name, target) = (random_file(chance), random_file(chance));

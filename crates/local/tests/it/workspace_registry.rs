@@ -1,5 +1,5 @@
-//! A workspace registry as administrators use it: workspaces are created, used, destroyed and restored; a token opens only
-//! its own workspace.
+//! A workspace registry as administrators use it: workspaces are created, used, destroyed and restored; a token opens
+//! only its own workspace.
 
 mod archives;
 mod faults;

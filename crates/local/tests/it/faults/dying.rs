@@ -1,4 +1,4 @@
-//! The process dies at every system call of a change, and again at every one of the recovery.
+//! The process dies at every system call of a change, and then at every system call of the recovery.
 
 use std::{
     path::PathBuf,
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::support::test_options_at;
 
-/// Tells the child process what to do.
+/// The environment variable that tells the child process what to do.
 const CHILD_TASK_ENV: &str = "STEAD_TEST_DYING";
 /// Printed by the child when the change is acknowledged.
 const ACKNOWLEDGED: &str = "acknowledged";
@@ -171,7 +171,7 @@ fn check_living_process(base: &FaultScenario) {
         let directory = rig.copy_template();
         let fixture = open(&directory);
         run_child(&directory, &rig, CrashPhase::Call, at);
-        // It finishes the entry of the dead process and has nothing to do, or it makes the whole change.
+        // The process finishes the entry of the dead one and then has nothing to change, or it makes the whole change.
         let answer = fixture.call(rig.operation, rig.arguments.clone()).map(|answer| answer.json);
         rig.check_before_or_after(&fixture.path(""), CallerReply::Success, &format!("{context}, then {answer:?}"));
         super::rig::check_journal(&fixture, &context);
@@ -214,7 +214,7 @@ fn recovery_survives_process_death() {
 }
 
 #[test]
-fn a_living_process_finishes_entries_of_a_dead_one() {
+fn live_process_finishes_entries_of_a_dead_one() {
     for name in ["create_parents", "replace", "replace_large", "copy_tree", "move_over", "move_tree", "remove_tree"] {
         check_living_process(scenario_by_name(name));
     }

@@ -1,5 +1,5 @@
-//! One scenario, ready for repeated runs: a closed workspace that is copied for every run, its state before and after the
-//! call, and the checks afterwards.
+//! Runs one scenario many times. A closed workspace is copied for every run. This module knows its state before and
+//! after the call, and contains the checks after a run.
 
 use std::{path::Path, sync::Arc};
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::support::{LocalFixture, test_options};
 
-/// Memory instead of a disk, if available: there are thousands of runs.
+/// A directory in memory, if there is one, because there are thousands of runs.
 const FAST_PLACE: &str = "/dev/shm";
 
 pub(crate) fn fast_temporary_directory() -> TempDir {
@@ -60,7 +60,7 @@ impl FaultRig {
         copy_directory(&self.template)
     }
 
-    /// Checks that the tree is completely old or new, as the caller was told.
+    /// Checks that the tree is completely old or completely new, as the reply said.
     pub(crate) fn check_before_or_after(&self, root: &Path, reply: CallerReply, context: &str) -> CallerReply {
         let now = take_snapshot(root);
         let fits = match reply {

@@ -1,6 +1,6 @@
-//! System calls of the store fail. They pass no fault gate, so a tracer replaces the kernel's result. An unacknowledged
-//! change is not visible while the workspace is open; reads continue; after a failed sync nothing is written until the
-//! next open, and then the journal matches the disk.
+//! System calls of SQLite fail. A tracer replaces the results of the kernel, because these calls cannot be made to fail
+//! inside the process. A change that was not acknowledged is not visible while the workspace is open, and reads
+//! continue to work. After a failed sync nothing is written until the next open, and then the journal matches the disk.
 
 #![expect(clippy::disallowed_methods, reason = "the test needs a traced process")]
 

@@ -1,5 +1,5 @@
-//! Attacks on the index itself: truncated, flipped, foreign, old, replaced or half-built files. Results stay the same, and
-//! the next build repairs the index.
+//! Attacks on the index itself: its files are truncated, changed, replaced, outdated, half-built or from another
+//! workspace. Searches still return the same results, and the next build repairs the index.
 
 use std::{
     fs,
@@ -21,7 +21,7 @@ const CHILD_CALL_ENV: &str = "STEAD_TEST_INDEX_AT";
 const FILES: usize = 40;
 const QUERIES: &[&str] = &["needle7", "common", "nothing like it", "Übergröße"];
 
-/// A tree with an index, and its results without.
+/// A tree with an index, and the results of searches without the index.
 struct IndexAttackFixture {
     directory: TempDir,
     expected: Vec<String>,

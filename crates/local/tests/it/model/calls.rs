@@ -1,4 +1,4 @@
-//! Random calls, with data from earlier results.
+//! Generates random calls. Their arguments use data from earlier results.
 
 #![expect(clippy::disallowed_methods, reason = "the test edits files behind the workspace's back")]
 
@@ -27,7 +27,7 @@ impl CallRandom {
         usize::try_from(self.next() % end as u64).unwrap()
     }
 
-    /// True one time in `of`.
+    /// Returns true with the probability 1 / `of`.
     pub(crate) fn one_in(&mut self, of: usize) -> bool {
         self.random_below(of) == 0
     }
@@ -37,7 +37,7 @@ impl CallRandom {
     }
 }
 
-/// Data from earlier results: trash ids on both sides, versions, keys.
+/// The data from earlier results: trash ids of both workspaces, versions and idempotency keys.
 #[derive(Default)]
 pub(crate) struct KnownObjects {
     trash: Vec<(String, String)>,
@@ -66,7 +66,7 @@ pub(crate) struct RandomCall {
     pub(crate) operation: &'static str,
     pub(crate) arguments: Value,
     pub(crate) key: Option<String>,
-    /// The trash id in the model, which differs.
+    /// The trash id in the model, which differs from the one in the local workspace.
     model_trash: Option<String>,
 }
 
@@ -86,7 +86,7 @@ pub(crate) fn path(random: &mut CallRandom) -> &'static str {
     random.pick(PATHS)
 }
 
-/// Mostly equal lines, so that undo has something to merge; sometimes a large file.
+/// A text of mostly equal lines, so that undo has something to merge. Sometimes it is large.
 pub(crate) fn random_content(random: &mut CallRandom) -> String {
     if random.one_in(12) {
         return random.pick(&["x", "y"]).repeat(70_000);
@@ -154,8 +154,8 @@ pub(crate) fn random_call(
     RandomCall { caller: random.random_below(3), operation, arguments, key, model_trash }
 }
 
-/// Large content is retained when it is replaced, not when it is written; the model retains everything. So an undo that
-/// would have to merge it is refused by both for different reasons.
+/// Maps two kinds of errors to one. The local workspace retains large content only when it is replaced, and the model
+/// retains everything. So both refuse an undo that would have to merge large content, but with different errors.
 pub(crate) fn comparable_kind(kind: ErrorKind) -> ErrorKind {
     if kind == ErrorKind::Expired { ErrorKind::Conflict } else { kind }
 }
@@ -166,7 +166,7 @@ pub(crate) fn remove_incomparable_fields(answer: &mut Value) {
     match answer {
         Value::Object(fields) => {
             fields.remove("reason");
-            // The tree is inspected through the real workspace, so that one has read more.
+            // The test inspects the tree through the local workspace, so that one has recorded more reads.
             for name in ["trash", "restores", "hash", "modified", "changed_since_read"] {
                 fields.remove(name);
             }

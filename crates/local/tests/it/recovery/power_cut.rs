@@ -1,5 +1,5 @@
-//! Results of a power cut on renames: an old name that is back, a directory that never moved, a file that is gone with its
-//! name. The test does the damage while the changes are pending.
+//! The effects of a power cut on renames: an old name exists again, a directory was not moved, or a file is lost with
+//! its name. The tests cause this damage while the changes are pending.
 
 #![expect(clippy::disallowed_methods, reason = "the test does what a power cut does")]
 

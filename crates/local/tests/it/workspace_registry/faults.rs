@@ -1,6 +1,6 @@
-//! Every system call fails once while a workspace is created, forked, imported or destroyed, and the disk fails at every
-//! one of them. Afterwards the workspace exists completely or not at all, as reported; nothing is left over; and the
-//! operation can be repeated.
+//! Every system call fails once while a workspace is created, forked, imported or destroyed, and the disk fails at
+//! every one of them. Afterwards the workspace exists completely or not at all, as reported; nothing is left over; and
+//! the operation can be repeated.
 
 #![expect(clippy::disallowed_methods, reason = "the test looks at the directory from outside")]
 

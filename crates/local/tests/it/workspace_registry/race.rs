@@ -83,7 +83,7 @@ fn destroyed_workspaces_are_not_reopened() {
     assert_eq!(std::fs::read_dir(directory.path().join("estate/trash")).unwrap().count(), 0);
 }
 
-/// Room is made for the next workspace while another thread looks for idle ones.
+/// A workspace is closed to open another one, while a second thread closes idle workspaces.
 #[test]
 fn closing_idle_workspaces_does_not_block_opens() {
     let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| TempDir::new()).unwrap();
