@@ -7,9 +7,9 @@ use std::time::Instant;
 use stead_disk::{DiskError, FinalSymlink, InodeId, PathResolution, RootDirectory, RootOptions};
 use stead_path::RelPath;
 
-/// Openings per measurement.
+/// The number of calls per measurement.
 const ROUNDS: u32 = 100_000;
-/// Measurements; the best one counts.
+/// The number of measurements, of which the best one is printed.
 const REPEATS: u32 = 5;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The best measurement, in microseconds.
+/// The time of one step in the best measurement, in microseconds.
 fn best_time(mut step: impl FnMut() -> Result<(), DiskError>) -> Result<f64, DiskError> {
     let mut best = f64::MAX;
     for _ in 0..REPEATS {

@@ -1,6 +1,6 @@
-//! Attributes that a new file takes over from the one it replaces: mode without set-id bits, owner and group where
-//! permitted, the POSIX access list, user attributes. Attributes that could not be copied are reported, never silently
-//! dropped. If the group cannot be kept, the new group gets no more rights than others.
+//! Attributes that a new file takes over from the file it replaces: mode without set-id bits, owner and group where
+//! permitted, the POSIX access list, and user attributes. Attributes that could not be copied are reported, never
+//! silently dropped. If the group cannot be kept, the new group gets no more rights than all other users have.
 
 use std::os::fd::BorrowedFd;
 
@@ -8,38 +8,38 @@ use rustix::io::Errno;
 
 use crate::{DiskError, DiskErrorKind, OpenFile, sys, sys::file_io};
 
-/// The POSIX access list of a file.
+/// The extended attribute that holds the POSIX access list of a file.
 const ACL_ATTRIBUTE: &[u8] = b"system.posix_acl_access";
-/// The namespace of user attributes.
+/// The prefix of user attributes among the extended attributes.
 const USER_ATTRIBUTE_PREFIX: &[u8] = b"user.";
 
-/// The source of mode, owner and further attributes.
+/// Where a staged file gets its mode, owner and further attributes from.
 #[derive(Debug, Clone, Copy)]
 pub enum AttributeSource<'a> {
-    /// A new file: the umask and a default access list of the directory apply.
+    /// The file is new: the umask and a default access list of the directory apply.
     New {
         /// Permission bits; set-id bits are ignored.
         mode: u32,
     },
-    /// Copied from this file.
+    /// The attributes are copied from this file.
     CopyFrom(&'a OpenFile),
 }
 
 /// An attribute that could not be copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LostAttribute {
-    /// The owner.
+    /// The owner of the file.
     Owner,
-    /// The group.
+    /// The group of the file.
     Group,
     /// The POSIX access list.
     AccessList,
-    /// A user attribute.
+    /// An extended attribute whose name starts with `user.`.
     User,
 }
 
 impl LostAttribute {
-    /// The name for display.
+    /// The attribute's name, as displayed.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Owner => "Owner",
@@ -53,7 +53,7 @@ impl LostAttribute {
 /// Copies the attributes of `model` to the new file `file`; returns those that could not be copied.
 pub(crate) fn copy_attributes(file: BorrowedFd<'_>, model: &OpenFile) -> Result<Vec<LostAttribute>, DiskError> {
     let mut lost = Vec::new();
-    // Attributes that need write permission come first, while only the owner can access the file.
+    // User attributes are set first because that needs write permission, and only the owner can access the file yet.
     copy_user_attributes(file, model, &mut lost)?;
     let model_stat = model.stat();
     let file_stat = sys::stat_handle(file)?.stat;
@@ -69,17 +69,15 @@ pub(crate) fn copy_attributes(file: BorrowedFd<'_>, model: &OpenFile) -> Result<
     }
     let group_kept = !lost.contains(&LostAttribute::Group);
     let mode = model_stat.mode & 0o777;
-    // The access list and the group bits refer to a group that the new file does not have.
-    let mode = if group_kept { mode } else { (mode & 0o707) | ((mode & 0o007) << 3) };
+    // If the group is lost, the access list and the group bits refer to a group that the new file does not have.
+    let mode_without_group = (mode & 0o707) | ((mode & 0o007) << 3);
     let list = file_io::read_attribute(model.handle(), ACL_ATTRIBUTE)?;
     file_io::remove_attribute(file, ACL_ATTRIBUTE)?;
-    file_io::set_mode(file, mode)?;
+    file_io::set_mode(file, if group_kept { mode } else { mode_without_group })?;
     if let Some(list) = list {
-        let acl_copied =
-            group_kept && succeeded_unless_unsupported(file_io::set_attribute(file, ACL_ATTRIBUTE, &list))?;
-        if !acl_copied {
+        if !group_kept || !succeeded_unless_unsupported(file_io::set_attribute(file, ACL_ATTRIBUTE, &list))? {
             // With an access list, the group bits are its mask, not the rights of the group.
-            file_io::set_mode(file, (mode & 0o707) | ((mode & 0o007) << 3))?;
+            file_io::set_mode(file, mode_without_group)?;
             lost.push(LostAttribute::AccessList);
         }
     }
@@ -103,9 +101,9 @@ fn copy_user_attributes(
     Ok(())
 }
 
-/// Whether the call succeeded; a lack of support or permission is not an error.
-fn succeeded_unless_unsupported(done: Result<(), DiskError>) -> Result<bool, DiskError> {
-    match done {
+/// Whether the call succeeded; `false` if the system does not support or permit it.
+fn succeeded_unless_unsupported(result: Result<(), DiskError>) -> Result<bool, DiskError> {
+    match result {
         Ok(()) => Ok(true),
         Err(error)
             if matches!(error.kind, DiskErrorKind::PermissionDenied | DiskErrorKind::Unsupported)

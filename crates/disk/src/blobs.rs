@@ -1,6 +1,7 @@
-//! Content-addressed storage: one file per SHA-256 in the state directory, in 256 subdirectories. Promises: a blob was
-//! complete when it got its name. Never trusts a copy of a file that may change: it is hashed again. After a power cut
-//! a blob stored with [`BlobSync::Later`] may be torn, so readers compare the hash.
+//! Content-addressed storage: the state directory holds each content as one file (a blob) named by its SHA-256, in 256
+//! subdirectories. Promises: a blob was complete when it got its name. A source file may change while it is copied, so
+//! the copy is hashed before it gets its name. After a power cut a blob stored with [`BlobSync::Later`] may be
+//! incomplete, so readers compare the hash.
 
 use std::os::fd::AsFd;
 
@@ -8,22 +9,22 @@ use stead_path::{FileName, RelPath};
 
 use crate::{
     AttributeSource, ContentSource, DirectoryHandle, DiskError, DiskErrorKind, ExistingTarget, OpenFile,
-    PrivateDirectory, StagedFile, StateDirectory, StateError, state_directory::invalid_name_error, sys, sys::file_io,
+    PrivateDirectory, StagedFile, StateDirectory, StateError, errors::none_if_missing,
+    state_directory::invalid_name_error, sys, sys::file_io,
 };
 
 const BLOBS_DIRECTORY: &str = "blobs";
-/// Characters of a digest that name the directory of a blob.
+/// The first characters of a digest name the subdirectory of its blob; this many.
 const FAN_OUT_CHARACTERS: usize = 2;
 const DIGEST_CHARACTERS: usize = 64;
-/// Blobs are read-only.
 const BLOB_MODE: u32 = 0o400;
 
 /// When a blob must be on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlobSync {
-    /// Before the call returns.
+    /// The blob is on disk before the call returns.
     Now,
-    /// When the file system is synced.
+    /// The blob is on disk when the file system is next synced.
     Later,
 }
 
@@ -43,12 +44,10 @@ impl BlobLocation {
         Ok(Self { fan_out_directory: digest_hex[..FAN_OUT_CHARACTERS].to_owned(), name })
     }
 
-    /// The directory of the blob, created if missing.
     fn create_directory(&self, state: &StateDirectory) -> Result<DirectoryHandle, DiskError> {
         Ok(state.create_subdirectory(&format!("{BLOBS_DIRECTORY}/{}", self.fan_out_directory))?.into_directory())
     }
 
-    /// The directory of the blob, if it exists.
     fn existing_directory(&self, state: &StateDirectory) -> Result<Option<DirectoryHandle>, DiskError> {
         Ok(state
             .existing_subdirectory(&format!("{BLOBS_DIRECTORY}/{}", self.fan_out_directory))?
@@ -57,8 +56,8 @@ impl BlobLocation {
 }
 
 impl StateDirectory {
-    /// Stores bytes under their SHA-256. An existing blob stays. `ChangedConcurrently` if the content of a file does
-    /// not (or no longer) have that hash.
+    /// Stores content under its SHA-256. An existing blob is kept. Fails with `ChangedConcurrently` if the source is a
+    /// file whose content does not have that hash (any more).
     pub fn put_blob(&self, digest_hex: &str, source: ContentSource<'_>, durable: BlobSync) -> Result<(), DiskError> {
         let slot = BlobLocation::from_digest(digest_hex)?;
         let directory = slot.create_directory(self)?;
@@ -96,7 +95,7 @@ impl StateDirectory {
         }
         match from.rename(name, &directory, &slot.name, ExistingTarget::Refuse) {
             Ok(()) => {
-                // Best effort: a file of another owner keeps its mode, inside a private directory.
+                // Best effort: the mode of another user's file cannot be set, but the blob directory is private.
                 sys::set_mode_by_path_handle(opened.handle.as_fd(), BLOB_MODE).unwrap_or_default();
                 Ok(())
             }
@@ -127,10 +126,7 @@ impl StateDirectory {
     fn find_blob(&self, digest_hex: &str) -> Result<Option<OpenFile>, DiskError> {
         let slot = BlobLocation::from_digest(digest_hex)?;
         let Some(directory) = slot.existing_directory(self)? else { return Ok(None) };
-        match directory.open_file(&slot.name) {
-            Err(error) if error.kind == DiskErrorKind::NotFound => Ok(None),
-            other => other.map(Some),
-        }
+        none_if_missing(directory.open_file(&slot.name))
     }
 
     /// Removes a blob; `false` if it did not exist.
@@ -139,15 +135,13 @@ impl StateDirectory {
         let Some(directory) = slot.existing_directory(self).map_err(StateError::new)? else {
             return Ok(false);
         };
-        match directory.remove_file(&slot.name) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind == DiskErrorKind::NotFound => Ok(false),
-            Err(error) => Err(StateError::new(error)),
-        }
+        let removed = none_if_missing(directory.remove_file(&slot.name)).map_err(StateError::new)?;
+        Ok(removed.is_some())
     }
 }
 
-/// Verifies the hash of a staged file: a file may have changed while it was copied; bytes in memory cannot.
+/// Compares the hash of a staged copy with the digest. Only a copied file is checked: it may have changed while it was
+/// read, but bytes in memory cannot.
 fn verify_digest(staged: &StagedFile, source: ContentSource<'_>, digest_hex: &str) -> Result<(), DiskError> {
     match source {
         ContentSource::Bytes(_) => Ok(()),
@@ -172,7 +166,7 @@ fn ensure_durable(
     sync_directories(state, directory, durable)
 }
 
-/// Syncs the directory of a blob and its parents.
+/// Syncs the directory of a blob and its parents, for [`BlobSync::Now`].
 fn sync_directories(state: &StateDirectory, directory: &DirectoryHandle, durable: BlobSync) -> Result<(), DiskError> {
     if durable == BlobSync::Later {
         return Ok(());

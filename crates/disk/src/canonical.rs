@@ -1,23 +1,25 @@
 //! Resolution of a path with symbolic links to its canonical path. Links are read and expanded in user space, one at a
-//! time, and each step is confined. Never lets the kernel follow a link; never returns a path outside the root, not
-//! even for a link that leads back inside.
+//! time, and each step is confined. The kernel never follows a link, and the result is never outside the root. A link
+//! that leaves the root is an error even if it leads back inside.
+
+use std::os::fd::AsFd;
 
 use rustix::{fs::OFlags, io::Errno};
 use stead_path::RelPath;
 
 use crate::{
     DiskError, DiskErrorKind, DiskStat, FileType, FinalSymlink,
-    confinement::{Confinement, PathHandle, PathResolution, duplicate_handle},
+    confinement::{Confinement, PathHandle, PathResolution},
     sys,
 };
-use std::os::fd::AsFd;
 
-/// The most links expanded for one path; the limit of the kernel.
+/// The most symbolic links expanded for one path; the kernel has the same limit.
 pub const SYMLINKS_MAX: usize = 40;
-/// The most components visited for one path, including those of link targets.
+/// The most path components visited to resolve one path, including the components of link targets.
 pub const STEPS_MAX: usize = 4096;
 
-/// The canonical path of `path`, and its stat if the walk obtained it. Missing components are kept as written.
+/// The canonical path of `path`, and its stat if the kernel could open the path as it is. Components that do not exist
+/// are kept as written.
 pub(crate) fn resolve_canonical(
     confines: &Confinement,
     roots: &[Vec<u8>],
@@ -40,7 +42,7 @@ pub(crate) fn resolve_canonical(
                 if confines.hides_anything() {
                     confines.refuse_hidden_components(path)?;
                 }
-                // No component before the missing one was a link; otherwise the error would be another one.
+                // No component before the missing one is a link: the error for a link is `ELOOP`.
                 let is_missing = error.kind == DiskErrorKind::NotFound;
                 return if is_missing { Ok((path.clone(), None)) } else { Err(error) };
             }
@@ -49,16 +51,15 @@ pub(crate) fn resolve_canonical(
     Ok((SymlinkExpansion::start(confines, roots, path)?.run(last)?, None))
 }
 
-/// A walk that expands links.
+/// The state of a walk along a path that expands the links in it.
 struct SymlinkExpansion<'a> {
     confines: &'a Confinement,
     /// The absolute paths of the root.
     roots: &'a [Vec<u8>],
-    /// The current position.
     current: PathHandle,
-    /// The canonical components so far.
+    /// The canonical components up to `current`.
     resolved: Vec<Vec<u8>>,
-    /// The remaining components, the next one last.
+    /// The components that are not resolved yet, the next one last.
     pending: Vec<Vec<u8>>,
     symlinks_followed: usize,
 }
@@ -66,7 +67,7 @@ struct SymlinkExpansion<'a> {
 impl<'a> SymlinkExpansion<'a> {
     fn start(confines: &'a Confinement, roots: &'a [Vec<u8>], path: &RelPath) -> Result<Self, DiskError> {
         let pending = path.components().rev().map(<[u8]>::to_vec).collect();
-        let current = root_handle(confines)?;
+        let current = confines.root().try_clone()?;
         Ok(Self { confines, roots, current, resolved: Vec::new(), pending, symlinks_followed: 0 })
     }
 
@@ -118,7 +119,7 @@ impl<'a> SymlinkExpansion<'a> {
                 let rest = self.roots.iter().find_map(|root| strip_root(&target, root));
                 let rest = rest.ok_or(resolution_error(DiskErrorKind::OutsideRoot))?.to_vec();
                 self.resolved.clear();
-                self.current = root_handle(self.confines)?;
+                self.current = self.confines.root().try_clone()?;
                 rest
             }
             Some(_) | None => target,
@@ -127,15 +128,15 @@ impl<'a> SymlinkExpansion<'a> {
         Ok(())
     }
 
-    /// Moves to the parent by resolving the remaining components from the root again.
+    /// Moves to the parent: resolves the canonical components without the last one from the root again.
     fn go_up(&mut self) -> Result<(), DiskError> {
         self.resolved.pop().ok_or(resolution_error(DiskErrorKind::OutsideRoot))?;
         self.current = self.confines.open(&join_components(&self.resolved)?)?;
         Ok(())
     }
 
-    /// The rest of a path whose next component is missing. A `..` after a missing component is an error, and one that
-    /// would leave the root is reported as such.
+    /// Resolves the rest of a path whose next component is missing. A `..` after a missing component is a `NotFound`
+    /// error, or an `OutsideRoot` error if it would leave the root.
     fn finish_missing(mut self, name: Vec<u8>) -> Result<RelPath, DiskError> {
         self.resolved.push(name);
         let mut went_up = false;
@@ -153,11 +154,6 @@ impl<'a> SymlinkExpansion<'a> {
     }
 }
 
-fn root_handle(confines: &Confinement) -> Result<PathHandle, DiskError> {
-    let root = confines.root();
-    Ok(PathHandle { handle: duplicate_handle(root.handle.as_fd())?, meta: root.meta })
-}
-
 fn resolution_error(kind: DiskErrorKind) -> DiskError {
     DiskError::new(kind, "resolve")
 }
@@ -167,7 +163,7 @@ fn join_components(components: &[Vec<u8>]) -> Result<RelPath, DiskError> {
         .map_err(|_| resolution_error(DiskErrorKind::NameTooLong))
 }
 
-/// The rest of an absolute target below `root`; compared by components, never as text.
+/// The part of an absolute link target below `root`. Paths are compared by components, never as text.
 fn strip_root<'t>(target: &'t [u8], root: &[u8]) -> Option<&'t [u8]> {
     let mut rest = target;
     for wanted in root.split(|byte| *byte == b'/').filter(|part| !part.is_empty()) {

@@ -16,18 +16,18 @@ use crate::{DiskError, DiskErrorKind, FileType, InodeId, stat::StatWithMount, sy
 /// How paths are resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PathResolution {
-    /// In the kernel if it has `openat2`, else by walking. A seccomp filter that denies the call counts as an error,
-    /// not as a missing call; choose `Walker` under such a filter.
+    /// `Kernel` if the kernel has `openat2`, else `Walker`. A seccomp filter that denies the call causes an error;
+    /// choose `Walker` under such a filter.
     #[default]
     Auto,
-    /// In the kernel (`openat2`); an error where it is missing.
+    /// The kernel resolves a path in one `openat2` call; an error if the kernel does not have it.
     Kernel,
-    /// One component at a time.
+    /// The path is opened one component at a time.
     Walker,
 }
 
 impl PathResolution {
-    /// The name for display and machines.
+    /// The name in reports and settings.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -37,17 +37,17 @@ impl PathResolution {
     }
 }
 
-/// Below the start, without links.
+/// Resolution stays below the start directory and follows no link.
 const RESOLVE_BENEATH: ResolveFlags =
     ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
-/// Below the start, without links and mounts.
+/// Resolution also crosses no mount.
 const RESOLVE_BENEATH_ONE_MOUNT: ResolveFlags = RESOLVE_BENEATH.union(ResolveFlags::NO_XDEV);
 
-/// How often a kernel resolution that seems to meet a mount is retried.
+/// How often a kernel resolution that reports a mount is retried.
 const MOUNT_RETRIES_MAX: usize = 8;
 
-/// One kernel resolution on a single mount. The kernel returns the same error for a mount and for a directory that is
-/// just being moved out of the root; only a mount is still there at the next try.
+/// Opens a path in the kernel without crossing a mount. The kernel returns the same error for a mount and for a directory
+/// that is just being moved out of the root. Retrying tells them apart: only a mount causes the error again.
 fn open_on_one_mount(from: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<OwnedFd, DiskError> {
     let mut tries = 0;
     loop {
@@ -71,21 +71,25 @@ impl PathHandle {
         Ok(Self { handle, meta })
     }
 
+    pub(crate) fn try_clone(&self) -> Result<Self, DiskError> {
+        Ok(Self { handle: duplicate_handle(self.handle.as_fd())?, meta: self.meta })
+    }
+
     pub(crate) fn file_type(&self) -> FileType {
         self.meta.stat.file_type
     }
 
-    pub(crate) fn ensure_directory(self) -> Result<Self, DiskError> {
-        match self.file_type() {
-            FileType::Directory => Ok(self),
-            FileType::Symlink => Err(DiskError::new(DiskErrorKind::IsSymlink, "open directory")),
-            FileType::File
-            | FileType::Fifo
-            | FileType::Socket
-            | FileType::CharDevice
-            | FileType::BlockDevice
-            | FileType::Unknown => Err(DiskError::new(DiskErrorKind::NotDirectory, "open directory")),
+    /// Returns itself if it is a directory, else an error with `symlink_error` for a symbolic link.
+    fn ensure_directory_or(self, symlink_error: DiskErrorKind, step: &'static str) -> Result<Self, DiskError> {
+        if self.file_type() == FileType::Directory {
+            return Ok(self);
         }
+        let is_symlink = self.file_type() == FileType::Symlink;
+        Err(DiskError::new(if is_symlink { symlink_error } else { DiskErrorKind::NotDirectory }, step))
+    }
+
+    pub(crate) fn ensure_directory(self) -> Result<Self, DiskError> {
+        self.ensure_directory_or(DiskErrorKind::IsSymlink, "open directory")
     }
 
     pub(crate) fn ensure_file(self) -> Result<Self, DiskError> {
@@ -111,7 +115,7 @@ enum MountCrossing {
 pub(crate) struct Confinement {
     root: PathHandle,
     resolver: PathResolution,
-    /// Mount points that may be crossed, shallow first.
+    /// Mount points that may be crossed, sorted by depth.
     allowed_mounts: Vec<RelPath>,
     hidden_inodes: Vec<InodeId>,
 }
@@ -126,7 +130,7 @@ impl Confinement {
         mounts.sort_by_key(RelPath::depth);
         let resolver = match resolver {
             PathResolution::Walker => PathResolution::Walker,
-            // Checked once: only `ENOSYS` means that the kernel lacks the call.
+            // The kernel is tested once. Only `ENOSYS` means that it lacks the call.
             PathResolution::Auto | PathResolution::Kernel => {
                 match sys::open_beneath(root.handle.as_fd(), b".", sys::PATH_HANDLE_FLAGS, RESOLVE_BENEATH_ONE_MOUNT) {
                     Ok(_) => PathResolution::Kernel,
@@ -137,7 +141,7 @@ impl Confinement {
                 }
             }
         };
-        // Without a mount id the walk could not detect mounts.
+        // Without mount ids, mounts could not be detected.
         if root.meta.mount_id.is_none() {
             return Err(DiskError::new(DiskErrorKind::Unsupported, "mount id"));
         }
@@ -162,7 +166,7 @@ impl Confinement {
         !self.hidden_inodes.is_empty()
     }
 
-    /// Whether a hidden directory has this inode number, on any device.
+    /// Whether some hidden directory has this inode number, possibly on another device.
     pub(crate) fn may_hide_inode(&self, ino: u64) -> bool {
         self.hidden_inodes.iter().any(|id| id.ino == ino)
     }
@@ -174,8 +178,8 @@ impl Confinement {
         }
     }
 
-    /// A path handle for a canonical path. A link in the last component is opened itself; a link before that means
-    /// that the path is no longer canonical.
+    /// Opens a path handle for a canonical path. If the last component is a link, the handle is for the link itself. A
+    /// link before that means that the path is no longer canonical.
     pub(crate) fn open(&self, path: &RelPath) -> Result<PathHandle, DiskError> {
         let opened = match self.resolver {
             PathResolution::Walker => return self.open_by_walking(path),
@@ -185,7 +189,7 @@ impl Confinement {
             Ok(handle) => self.check_not_hidden(path, handle),
             Err(error) if error.is_errno(Errno::LOOP) => Err(error.with_kind(DiskErrorKind::ChangedConcurrently)),
             Err(error) => {
-                // A hidden path is reported as such, whether or not anything is below it.
+                // A path below a hidden directory is reported as hidden, whether or not it exists.
                 if self.hides_anything() {
                     self.refuse_hidden_components(path)?;
                 }
@@ -194,8 +198,8 @@ impl Confinement {
         }
     }
 
-    /// The handle with its stat, unless it or a directory above is hidden. An open handle is checked by its own stat,
-    /// not by name.
+    /// The handle with its stat; an error if the file or a directory above it is hidden. The file is identified by the
+    /// stat of its handle, because its name may refer to another file by now.
     pub(crate) fn check_not_hidden(&self, path: &RelPath, handle: OwnedFd) -> Result<PathHandle, DiskError> {
         if self.hides_anything() {
             self.refuse_hidden_prefixes(path.as_bytes(), separator_positions(path.as_bytes()))?;
@@ -221,29 +225,20 @@ impl Confinement {
     }
 
     fn walk_from(&self, start: &PathHandle, path: &RelPath) -> Result<PathHandle, DiskError> {
-        let mut current = PathHandle { handle: duplicate_handle(start.handle.as_fd())?, meta: start.meta };
+        let mut current = start.try_clone()?;
         for name in path.components() {
-            match current.file_type() {
-                FileType::Directory => {}
-                FileType::Symlink => return Err(DiskError::new(DiskErrorKind::ChangedConcurrently, "walk")),
-                FileType::File
-                | FileType::Fifo
-                | FileType::Socket
-                | FileType::CharDevice
-                | FileType::BlockDevice
-                | FileType::Unknown => return Err(DiskError::new(DiskErrorKind::NotDirectory, "walk")),
-            }
+            current = current.ensure_directory_or(DiskErrorKind::ChangedConcurrently, "walk")?;
             current = self.step(&current, name, MountCrossing::Forbid)?;
         }
         Ok(current)
     }
 
-    /// Opens a child without following it; crosses into allowed mounts.
+    /// Opens a path handle for a child. A link is opened itself, and allowed mounts may be crossed.
     pub(crate) fn child(&self, parent: &PathHandle, name: &[u8]) -> Result<PathHandle, DiskError> {
         self.child_of(parent.handle.as_fd(), parent.meta.mount_id, name)
     }
 
-    /// [`Self::child`] for a bare handle on a known mount.
+    /// The same as [`Self::child`] for a parent whose mount id is known.
     pub(crate) fn child_of(
         &self,
         parent: BorrowedFd<'_>,
@@ -280,7 +275,8 @@ impl Confinement {
         Ok(path_handle)
     }
 
-    /// The stat of a child; the rules of [`Self::child_of`], in one call.
+    /// The stat of a child, with one system call. The same mounts and hidden directories are refused as by
+    /// [`Self::child_of`].
     pub(crate) fn stat_child(
         &self,
         parent: BorrowedFd<'_>,
@@ -335,13 +331,9 @@ impl Confinement {
             let parent = match self.resolver {
                 PathResolution::Walker => self.walk_from(start, &between)?,
                 PathResolution::Kernel | PathResolution::Auto => {
-                    let (from, flags) = (start.handle.as_fd(), RESOLVE_BENEATH_ONE_MOUNT);
-                    PathHandle::from_handle(sys::open_beneath(
-                        from,
-                        between.as_bytes(),
-                        sys::PATH_HANDLE_FLAGS,
-                        flags,
-                    )?)?
+                    let (from, between) = (start.handle.as_fd(), between.as_bytes());
+                    let flags = sys::PATH_HANDLE_FLAGS;
+                    PathHandle::from_handle(sys::open_beneath(from, between, flags, RESOLVE_BENEATH_ONE_MOUNT)?)?
                 }
             };
             let path_handle = self.step(&parent, name.as_bytes(), MountCrossing::Allow)?;
@@ -356,7 +348,7 @@ impl Confinement {
         Ok(anchor)
     }
 
-    /// Whether this is one of the allowed mount points as currently mounted.
+    /// Whether the file is the root of an allowed mount, as it is mounted now.
     fn is_allowed_mount(&self, meta: &StatWithMount) -> bool {
         self.allowed_mounts.iter().any(|mount| match self.deepest_allowed_mount(mount) {
             Ok(Some((path_handle, _))) => {
@@ -366,14 +358,14 @@ impl Confinement {
         })
     }
 
-    /// Compares every directory on the path, and the last component, with the hidden ones. Stops at the first
-    /// component that cannot be read: nothing below it can be reached.
+    /// Fails if any component of the path, including the last, is a hidden directory. The check ends at the first
+    /// component that cannot be read, because nothing below it can be reached.
     pub(crate) fn refuse_hidden_components(&self, path: &RelPath) -> Result<(), DiskError> {
         let bytes = path.as_bytes();
         self.refuse_hidden_prefixes(bytes, separator_positions(bytes).chain((!bytes.is_empty()).then_some(bytes.len())))
     }
 
-    /// Compares the prefixes of a path that end at `ends` with the hidden directories.
+    /// Fails if one of the prefixes of the path that end at `ends` is a hidden directory.
     fn refuse_hidden_prefixes(&self, bytes: &[u8], ends: impl Iterator<Item = usize>) -> Result<(), DiskError> {
         for end in ends {
             match sys::stat_name(self.root.handle.as_fd(), &bytes[..end]) {
@@ -385,7 +377,7 @@ impl Confinement {
     }
 }
 
-/// The ends of all components but the last.
+/// The end positions of all path components but the last.
 fn separator_positions(path: &[u8]) -> impl Iterator<Item = usize> {
     path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at)
 }

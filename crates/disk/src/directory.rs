@@ -1,17 +1,20 @@
-//! An open directory. All changes of the workspace are made here, by parent handle and one name, so that no path is
-//! resolved twice. Promises: no call follows a link, enters a mount that is not allowed, or reaches a hidden
-//! directory. Never joins strings to paths.
+//! An open directory. Every change of the workspace goes through the handle of a parent directory and one name, so
+//! that no path is resolved twice. Promises: no call follows a link, enters a mount that is not allowed, or reaches a
+//! hidden directory, which also is never moved or replaced. The kernel decides atomically whether a rename overwrites
+//! an existing target; there is no earlier check. Strings are never joined to paths.
 
 use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     sync::Arc,
 };
 
+use rustix::{fs::RenameFlags, io::Errno};
 use stead_path::FileName;
 
 use crate::{
     DiskError, DiskErrorKind, DiskStat, FileType, InodeId, OpenFile,
     confinement::{Confinement, PathHandle, duplicate_handle},
+    errors::none_if_missing,
     sys,
     sys::file_io,
 };
@@ -19,10 +22,31 @@ use crate::{
 /// One entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiskDirectoryEntry {
-    /// Its name.
+    /// The name of the entry.
     pub name: FileName,
-    /// Its type, as the directory lists it.
+    /// The type of the entry, as the directory lists it.
     pub file_type: FileType,
+}
+
+/// What a rename does if the target name exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExistingTarget {
+    /// The rename fails with `Exists`.
+    Refuse,
+    /// The two names are exchanged.
+    Exchange,
+    /// The target is replaced atomically.
+    Replace,
+}
+
+impl ExistingTarget {
+    fn rename_flags(self) -> RenameFlags {
+        match self {
+            Self::Refuse => RenameFlags::NOREPLACE,
+            Self::Exchange => RenameFlags::EXCHANGE,
+            Self::Replace => RenameFlags::empty(),
+        }
+    }
 }
 
 /// An open directory below a root.
@@ -49,34 +73,32 @@ impl DirectoryHandle {
         self.path_handle.as_fd()
     }
 
-    /// A path handle for one name, not followed.
+    /// A path handle for one name. If the name is a link, the handle is for the link itself.
     pub(crate) fn open_path_handle(&self, name: &FileName) -> Result<PathHandle, DiskError> {
         self.confinement.child_of(self.path_handle(), self.mount_id, name.as_bytes())
     }
 
-    /// A handle for listing and syncing, with its own cursor.
+    /// A handle of this directory for listing and syncing, with its own read position.
     pub(crate) fn reopen_for_listing(&self) -> Result<OwnedFd, DiskError> {
         sys::open_name(self.path_handle(), b".", sys::LIST_FLAGS, 0)
     }
 
-    /// Refuses the name of a hidden directory.
+    /// Fails if the name is that of a hidden directory.
     pub(crate) fn refuse_hidden(&self, name: &FileName) -> Result<(), DiskError> {
         if !self.confinement.hides_anything() {
             return Ok(());
         }
-        match sys::stat_name(self.path_handle(), name.as_bytes()) {
-            Ok(meta) => self.confinement.refuse_hidden_inode(meta.id()),
-            Err(error) if error.kind == DiskErrorKind::NotFound => Ok(()),
-            Err(error) => Err(error),
-        }
+        let meta = none_if_missing(sys::stat_name(self.path_handle(), name.as_bytes()))?;
+        meta.map_or(Ok(()), |meta| self.confinement.refuse_hidden_inode(meta.id()))
     }
 
-    /// The identity of the directory.
+    /// The device and inode of the directory.
     pub fn id(&self) -> InodeId {
         self.id
     }
 
-    /// Whether a rename between the two is possible: no rename crosses a mount, not even within one file system.
+    /// Whether files can be renamed between the two directories. No rename crosses a mount, not even within one file
+    /// system.
     pub fn shares_mount(&self, other: &Self) -> bool {
         self.mount_id.is_some() && self.mount_id == other.mount_id
     }
@@ -88,13 +110,8 @@ impl DirectoryHandle {
 
     /// A second handle for the same directory.
     pub fn try_clone(&self) -> Result<Self, DiskError> {
-        let duplicate = duplicate_handle(self.path_handle())?;
-        Ok(Self {
-            path_handle: duplicate,
-            id: self.id,
-            mount_id: self.mount_id,
-            confinement: Arc::clone(&self.confinement),
-        })
+        let path_handle = duplicate_handle(self.path_handle())?;
+        Ok(Self { path_handle, id: self.id, mount_id: self.mount_id, confinement: Arc::clone(&self.confinement) })
     }
 
     /// All entries except hidden ones, in the order of the file system.
@@ -102,8 +119,7 @@ impl DirectoryHandle {
         self.list_with_handle(self.reopen_for_listing()?.as_fd())
     }
 
-    /// Opens a child directory and lists it: [`DirectoryHandle::open_directory`] and [`DirectoryHandle::list`] with
-    /// one handle.
+    /// Opens and lists a child directory, with one handle for both.
     pub fn open_and_list(&self, name: &FileName) -> Result<(Self, Vec<DiskDirectoryEntry>), DiskError> {
         match self.confinement.open_child(self.path_handle(), self.mount_id, name.as_bytes(), sys::LIST_FLAGS) {
             Ok(opened) => {
@@ -120,7 +136,7 @@ impl DirectoryHandle {
         }
     }
 
-    /// Lists with a handle whose cursor is not shared.
+    /// Lists this directory through `readable`, whose read position nobody else uses.
     fn list_with_handle(&self, readable: BorrowedFd<'_>) -> Result<Vec<DiskDirectoryEntry>, DiskError> {
         let mut entries = Vec::new();
         sys::list_directory(readable, |bytes, file_type, ino| {
@@ -144,11 +160,8 @@ impl DirectoryHandle {
 
     /// The stat of a name; `None` if it does not exist. Never follows a link.
     pub fn stat(&self, name: &FileName) -> Result<Option<DiskStat>, DiskError> {
-        match self.confinement.stat_child(self.path_handle(), self.mount_id, name.as_bytes()) {
-            Ok(meta) => Ok(Some(meta.stat)),
-            Err(error) if error.kind == DiskErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
+        let meta = self.confinement.stat_child(self.path_handle(), self.mount_id, name.as_bytes());
+        none_if_missing(meta.map(|meta| meta.stat))
     }
 
     /// Opens a child directory.
@@ -163,8 +176,8 @@ impl DirectoryHandle {
         })
     }
 
-    /// Opens a file that a listing showed as regular, in one step instead of two: for reading many files. If it is no
-    /// longer a regular file, it is opened without blocking, rejected, and never read.
+    /// Opens a file that a listing showed as regular, with one system call instead of two, for reading many files. If it
+    /// is no longer a regular file, it is opened without blocking, never read, and an error is returned.
     pub fn open_listed_file(&self, name: &FileName) -> Result<OpenFile, DiskError> {
         match self.confinement.open_child(self.path_handle(), self.mount_id, name.as_bytes(), sys::READ_FLAGS) {
             Ok(opened) => OpenFile::from_open_handle(opened),
@@ -186,6 +199,26 @@ impl DirectoryHandle {
     /// Creates a symbolic link; the target is not checked.
     pub fn create_symlink(&self, name: &FileName, target: &[u8]) -> Result<(), DiskError> {
         sys::create_symlink(self.path_handle(), name.as_bytes(), target)
+    }
+
+    /// Moves a name to another directory. Fails with `CrossesMount` if that directory is on another mount, and with
+    /// `Unsupported` if the file system does not support `if_exists`.
+    pub fn rename(
+        &self,
+        name: &FileName,
+        to: &Self,
+        to_name: &FileName,
+        if_exists: ExistingTarget,
+    ) -> Result<(), DiskError> {
+        self.refuse_hidden(name)?;
+        to.refuse_hidden(to_name)?;
+        let (from, from_name) = (self.path_handle(), name.as_bytes());
+        match sys::rename(from, from_name, to.path_handle(), to_name.as_bytes(), if_exists.rename_flags()) {
+            Err(error) if error.is_errno(Errno::INVAL) && if_exists != ExistingTarget::Replace => {
+                Err(error.with_kind(DiskErrorKind::Unsupported))
+            }
+            other => other,
+        }
     }
 
     /// Removes a name that is not a directory.
@@ -220,17 +253,10 @@ impl DirectoryHandle {
     }
 }
 
-/// The target of an open link.
+/// The target of an open link. Callers have seen a link there, so another type means that it was replaced.
 pub(crate) fn link_target(opened: &PathHandle) -> Result<Vec<u8>, DiskError> {
-    match opened.file_type() {
-        FileType::Symlink => sys::read_link(opened.handle.as_fd()),
-        FileType::File
-        | FileType::Directory
-        | FileType::Fifo
-        | FileType::Socket
-        | FileType::CharDevice
-        | FileType::BlockDevice
-        // The caller has seen a link there.
-        | FileType::Unknown => Err(DiskError::new(DiskErrorKind::ChangedConcurrently, "read link")),
+    if opened.file_type() != FileType::Symlink {
+        return Err(DiskError::new(DiskErrorKind::ChangedConcurrently, "read link"));
     }
+    sys::read_link(opened.handle.as_fd())
 }

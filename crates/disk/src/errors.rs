@@ -1,5 +1,5 @@
-//! The error type of this crate. Owns the mapping from `errno` to a kind; promises that an error never contains a
-//! path, name or content; never decides how a caller reacts.
+//! The error type of this crate, with the mapping from `errno` to a kind of error. An error never contains a path, name
+//! or content.
 
 use rustix::io::Errno;
 
@@ -10,7 +10,7 @@ pub enum DiskErrorKind {
     NotFound,
     /// The path already exists.
     Exists,
-    /// A directory is required.
+    /// The path is not a directory, and a directory is required.
     NotDirectory,
     /// The path is a directory, and something else is required.
     IsDirectory,
@@ -28,9 +28,9 @@ pub enum DiskErrorKind {
     Hidden,
     /// The directory is not empty.
     NotEmpty,
-    /// The path changed between two steps: resolve it again.
+    /// The path changed between two steps. The caller should resolve it again.
     ChangedConcurrently,
-    /// The kernel or another process is using it.
+    /// The kernel or another process is using the file.
     Busy,
     /// The file system is full.
     NoSpace,
@@ -46,9 +46,9 @@ pub enum DiskErrorKind {
     TooManyOpenFiles,
     /// The content exceeds the given limit.
     TooLarge,
-    /// The file system or kernel does not support it.
+    /// The file system or kernel does not support the operation.
     Unsupported,
-    /// Anything else; `errno` has the number.
+    /// Any other error; the field `errno` has the error number.
     Io,
 }
 
@@ -88,35 +88,41 @@ impl DiskErrorKind {
 pub struct DiskError {
     /// The kind of error.
     pub kind: DiskErrorKind,
-    /// The step that failed.
+    /// The system call or step that failed.
     pub step: &'static str,
     /// The error number, if the operating system reported the error.
     pub errno: Option<i32>,
 }
 
 impl DiskError {
-    /// An error of this crate.
+    /// An error that this crate detected.
     pub(crate) const fn new(kind: DiskErrorKind, step: &'static str) -> Self {
         Self { kind, step, errno: None }
     }
 
-    /// An error of the operating system.
+    /// An error that the operating system reported.
     pub(crate) fn from_errno(step: &'static str, errno: Errno) -> Self {
         Self { kind: kind_of_errno(errno), step, errno: Some(errno.raw_os_error()) }
     }
 
-    /// Replaces the kind where the caller knows the context better.
+    /// The same error with another kind, for callers that know more about its cause.
     pub(crate) fn with_kind(self, kind: DiskErrorKind) -> Self {
         Self { kind, ..self }
     }
 
-    /// Whether the operating system reported this error number.
     pub(crate) fn is_errno(&self, errno: Errno) -> bool {
         self.errno == Some(errno.raw_os_error())
     }
 }
 
-/// The kind of an `errno` without further context.
+/// Turns the error `NotFound` into `None`.
+pub(crate) fn none_if_missing<T>(result: Result<T, DiskError>) -> Result<Option<T>, DiskError> {
+    match result {
+        Err(error) if error.kind == DiskErrorKind::NotFound => Ok(None),
+        other => other.map(Some),
+    }
+}
+
 fn kind_of_errno(errno: Errno) -> DiskErrorKind {
     match errno {
         Errno::NOENT => DiskErrorKind::NotFound,

@@ -1,7 +1,7 @@
-//! Fault injection. Owns the gate that every system call passes; with the `faults` feature a test can make the n-th
-//! call fail or abort the process there. Without the feature the gate is empty and costs nothing.
+//! Fault injection. Every system call passes a gate first. With the `faults` feature, a test can make the n-th call fail
+//! or abort the process there. Without the feature the gate is empty and costs nothing.
 
-/// The system calls that pass the gate.
+/// A system call that passes the gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "each is the system call of that name")]
 pub enum SystemCall {
@@ -31,7 +31,7 @@ pub enum SystemCall {
 }
 
 impl SystemCall {
-    /// The name in errors.
+    /// The name of the call in error messages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -87,54 +87,54 @@ mod armed {
     use super::SystemCall;
     use crate::DiskError;
 
-    /// The action at the chosen call.
+    /// What happens at the chosen system call.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum FaultAction {
         /// The call is skipped and returns this error number.
         FailOnce(i32),
-        /// The call and all later ones are skipped and return this error number, as on a dead disk.
+        /// This call and all later ones are skipped and return this error number, as on a dead disk.
         FailFromNowOn(i32),
         /// The process ends before the call, without flushing or unwinding.
         Abort,
     }
 
-    /// The threads whose calls count.
+    /// Which threads' system calls are counted.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum FaultScope {
-        /// The thread that armed the plan.
+        /// Only calls of the thread that armed the plan are counted.
         ThisThread,
-        /// Every thread.
+        /// The calls of every thread are counted.
         AllThreads,
     }
 
-    /// The calls that count.
+    /// Which system calls are counted.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum FaultFilter {
-        /// Every call.
+        /// Every system call is counted.
         All,
-        /// Only this call.
+        /// Only this system call is counted.
         Only(SystemCall),
     }
 
-    /// When and how to fail.
+    /// Which system call fails, and how.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct FaultPlan {
-        /// The number of the call that is hit, from 1; 0 only counts.
+        /// The position of the call that fails among the counted ones, from 1; with 0 none fails.
         pub call_number: u64,
-        /// The action there.
+        /// What happens at that call.
         pub action: FaultAction,
-        /// The threads whose calls count.
+        /// Which threads' calls are counted.
         pub scope: FaultScope,
-        /// The calls that count.
+        /// Which system calls are counted.
         pub calls: FaultFilter,
     }
 
-    /// The result of a plan.
+    /// What an armed plan counted and caused.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
     pub struct FaultReport {
         /// The number of counted calls.
         pub counted_calls: u64,
-        /// The call that was hit, if any.
+        /// The first call that failed, if any.
         pub hit_call: Option<SystemCall>,
     }
 
@@ -151,14 +151,14 @@ mod armed {
         ARMED.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Activates a plan and replaces the previous one.
+    /// Activates a fault plan; it replaces the previous one.
     pub fn arm_fault(plan: FaultPlan) {
         let thread = std::thread::current().id();
         *armed_fault() = Some(ArmedFault { plan, thread, report: FaultReport::default() });
         IS_ARMED.store(true, Ordering::SeqCst);
     }
 
-    /// Deactivates the plan and returns its result.
+    /// Deactivates the fault plan and returns its report.
     pub fn disarm_fault() -> FaultReport {
         IS_ARMED.store(false, Ordering::SeqCst);
         armed_fault().take().map(|armed| armed.report).unwrap_or_default()

@@ -1,9 +1,9 @@
 //! Directory change events of the kernel (inotify). Owns the queue and its watch ids.
 //!
 //! Promises: only a directory open below a root, or a lock file of the server, is watched; a change is queued before
-//! the call that made it returns; an overflow is reported. Not reported: writes through a shared mapping before it is
-//! unmapped, writes through a hard link in another directory, and changes below directories that are not watched.
-//! Never resolves a path and never reads a file.
+//! the call that made it returns; an overflow is reported. Three kinds of change are not reported: writes through a
+//! shared mapping before it is unmapped, writes through a hard link in another directory, and changes below
+//! directories that are not watched. This module resolves no path and reads no file.
 
 use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
@@ -14,14 +14,14 @@ use std::{
 use rustix::fs::inotify::{self, ReadFlags, WatchFlags};
 use stead_path::FileName;
 
-use crate::{DirectoryHandle, DiskError, LockFile, network, sys::inotify_calls};
+use crate::{DirectoryHandle, DiskError, LockFile, mounts, sys::inotify_calls};
 
 /// The most events that one [`FsEventQueue::drain`] returns.
 pub const EVENTS_PER_DRAIN_MAX: usize = 65_536;
-/// The watch limit of one user if the system does not state it: the old kernel default.
+/// The assumed limit on watches per user if the system does not state it: the default of old kernels.
 const WATCH_LIMIT_DEFAULT: usize = 8_192;
 const WATCH_LIMIT_FILE: &str = "/proc/sys/fs/inotify/max_user_watches";
-/// The watched events of a directory.
+/// The events for which a directory is watched.
 const WATCH_FLAGS: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::MODIFY)
     .union(WatchFlags::CLOSE_WRITE)
@@ -32,7 +32,7 @@ const WATCH_FLAGS: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::MOVE_SELF)
     .union(WatchFlags::EXCL_UNLINK);
 
-/// A watched directory of one queue. The same directory always has the same id.
+/// The id of a watch in one queue. A directory that is watched again gets the same id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FsWatchId(i32);
 
@@ -47,9 +47,9 @@ pub enum FsEventKind {
     WriterClosed,
     /// Mode, owner, times, links or attributes changed.
     AttributesChanged,
-    /// A name was renamed away; the cookie equals that of the `MovedTo` event.
+    /// A name was moved away from this directory; the `MovedTo` event of the same rename has the same cookie.
     MovedFrom(u32),
-    /// A name was renamed to here; the cookie equals that of the `MovedFrom` event.
+    /// A name was moved to this directory; the `MovedFrom` event of the same rename has the same cookie.
     MovedTo(u32),
     /// A name was removed.
     Deleted,
@@ -57,7 +57,7 @@ pub enum FsEventKind {
     SelfMoved,
     /// The watched directory was removed.
     SelfDeleted,
-    /// The watch ended: it or its directory was removed, or the file system was unmounted.
+    /// The watch ended: the watch or its directory was removed, or the file system was unmounted.
     WatchRemoved,
     /// The queue overflowed and events were lost. Everything may have changed.
     Overflow,
@@ -68,20 +68,20 @@ pub enum FsEventKind {
 pub enum FsEventSubject {
     /// A directory.
     Directory,
-    /// Anything else, or nothing specific.
+    /// Something other than a directory, or nothing specific.
     Other,
 }
 
-/// One event.
+/// One event of a queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FsEvent {
-    /// The watch; `None` after an overflow.
+    /// The watch that reported the event; `None` for an overflow.
     pub watch: Option<FsWatchId>,
     /// The name in the watched directory; `None` if the event is about the directory.
     pub name: Option<FileName>,
-    /// The type of file.
+    /// The type of file the event is about.
     pub subject: FsEventSubject,
-    /// The kind of event.
+    /// The change that happened.
     pub kind: FsEventKind,
 }
 
@@ -92,10 +92,10 @@ pub struct FsEventQueue {
 }
 
 impl FsEventQueue {
-    /// A queue for directories of one file system. Fails with `Unsupported` if files can change without the kernel,
-    /// and with `TooManyOpenFiles` if this user has too many queues.
+    /// Creates a queue for directories of one file system. Fails with `Unsupported` if files there can change without
+    /// the kernel's knowledge, and with `TooManyOpenFiles` if this user has too many queues.
     pub fn new(directory: &DirectoryHandle) -> Result<Self, DiskError> {
-        network::refuse_unwatchable(directory.path_handle())?;
+        mounts::refuse_unwatchable(directory.path_handle())?;
         Ok(Self { queue: inotify_calls::create_queue()? })
     }
 
@@ -105,7 +105,7 @@ impl FsEventQueue {
         inotify_calls::watch_directory(self.queue.as_fd(), directory.path_handle(), WATCH_FLAGS).map(FsWatchId)
     }
 
-    /// Watches the lock file of a state directory: notifications, and the release of locks.
+    /// Watches the lock file of a state directory for notifications and for the release of locks.
     pub fn watch_lock_file(&self, file: &LockFile) -> Result<FsWatchId, DiskError> {
         let flags = WatchFlags::MODIFY.union(WatchFlags::CLOSE_WRITE);
         inotify_calls::watch_file(self.queue.as_fd(), file.handle(), flags).map(FsWatchId)
@@ -119,20 +119,20 @@ impl FsEventQueue {
         }
     }
 
-    /// Takes the queued events, in order, without waiting. Returns whether the queue is empty.
+    /// Appends the queued events to `events`, in order, without waiting. Returns whether the queue is empty.
     pub fn drain(&self, events: &mut Vec<FsEvent>) -> Result<DrainResult, DiskError> {
-        let all = inotify_calls::read_events(self.queue.as_fd(), EVENTS_PER_DRAIN_MAX, &mut |raw| {
+        let is_empty = inotify_calls::read_events(self.queue.as_fd(), EVENTS_PER_DRAIN_MAX, &mut |raw| {
             events.extend(parse_event(raw))
         })?;
-        Ok(if all { DrainResult::Complete } else { DrainResult::Partial })
+        Ok(if is_empty { DrainResult::Complete } else { DrainResult::Partial })
     }
 
-    /// Waits until an event is queued, at most this long. Returns whether one is.
+    /// Waits until an event is queued, at most for `timeout`. Returns whether an event is queued.
     pub fn wait(&self, timeout: Duration) -> Result<bool, DiskError> {
         inotify_calls::wait_readable(&[self.queue.as_fd()], timeout)
     }
 
-    /// Like [`Self::wait`]; `waker` ends the wait as well.
+    /// The same as [`Self::wait`], but `waker` can also end the wait.
     pub fn wait_with_waker(&self, waker: &FsQueueWaker, timeout: Duration) -> Result<(), DiskError> {
         inotify_calls::wait_readable(&[self.queue.as_fd(), waker.counter.as_fd()], timeout)?;
         inotify_calls::clear_signal(waker.counter.as_fd());
@@ -140,7 +140,7 @@ impl FsEventQueue {
     }
 }
 
-/// Wakes a thread that waits for a queue, from any thread. A wake before the wait is not lost.
+/// Wakes a thread that waits for a queue, from any thread. A wake that comes before the wait is not lost.
 #[derive(Debug, Clone)]
 pub struct FsQueueWaker {
     counter: Arc<OwnedFd>,
@@ -152,14 +152,14 @@ impl FsQueueWaker {
         Ok(Self { counter: Arc::new(inotify_calls::create_eventfd()?) })
     }
 
-    /// Ends the wait.
+    /// Ends the current or next wait with this waker.
     pub fn wake(&self) {
         inotify_calls::signal(self.counter.as_fd());
     }
 }
 
 impl AsFd for FsEventQueue {
-    /// Readable when an event is queued, for use with other waits.
+    /// The handle is readable when an event is queued, so it can be polled together with others.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.queue.as_fd()
     }
@@ -170,27 +170,27 @@ impl AsFd for FsEventQueue {
 pub enum DrainResult {
     /// All queued events were taken.
     Complete,
-    /// The limit of one call was reached; there may be more.
+    /// The limit of one call was reached; more events may be queued.
     Partial,
 }
 
 /// The system limit on watches per user, over all processes.
 pub fn watch_limit() -> usize {
-    let said = std::fs::read_to_string(WATCH_LIMIT_FILE).ok();
-    said.and_then(|said| said.trim().parse().ok()).unwrap_or(WATCH_LIMIT_DEFAULT)
+    let text = std::fs::read_to_string(WATCH_LIMIT_FILE).ok();
+    text.and_then(|text| text.trim().parse().ok()).unwrap_or(WATCH_LIMIT_DEFAULT)
 }
 
 fn parse_event(raw: &inotify::Event<'_>) -> Option<FsEvent> {
     let flags = raw.events();
-    let happened = event_kind(flags, raw.cookie())?;
-    let about = if flags.contains(ReadFlags::ISDIR) { FsEventSubject::Directory } else { FsEventSubject::Other };
-    let watch = (happened != FsEventKind::Overflow).then_some(FsWatchId(raw.wd()));
+    let kind = event_kind(flags, raw.cookie())?;
+    let subject = if flags.contains(ReadFlags::ISDIR) { FsEventSubject::Directory } else { FsEventSubject::Other };
+    let watch = (kind != FsEventKind::Overflow).then_some(FsWatchId(raw.wd()));
     let name = raw.file_name().and_then(|name| FileName::new(name.to_bytes()).ok());
-    Some(FsEvent { watch, name, subject: about, kind: happened })
+    Some(FsEvent { watch, name, subject, kind })
 }
 
 fn event_kind(flags: ReadFlags, cookie: u32) -> Option<FsEventKind> {
-    let said = [
+    let kinds = [
         (ReadFlags::QUEUE_OVERFLOW, FsEventKind::Overflow),
         (ReadFlags::IGNORED | ReadFlags::UNMOUNT, FsEventKind::WatchRemoved),
         (ReadFlags::CREATE, FsEventKind::Created),
@@ -203,5 +203,5 @@ fn event_kind(flags: ReadFlags, cookie: u32) -> Option<FsEventKind> {
         (ReadFlags::DELETE_SELF, FsEventKind::SelfDeleted),
         (ReadFlags::MOVE_SELF, FsEventKind::SelfMoved),
     ];
-    said.into_iter().find(|(flag, _)| flags.intersects(*flag)).map(|(_, happened)| happened)
+    kinds.into_iter().find(|(flag, _)| flags.intersects(*flag)).map(|(_, kind)| kind)
 }

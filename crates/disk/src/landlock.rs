@@ -1,6 +1,6 @@
-//! Landlock sandbox, a second line of defence. Once active, this thread and the threads it starts can open files only
-//! below the given paths, whatever other code does wrong. Best effort: the report states what is enforced. It does not
-//! cover metadata, mode changes by path, or handles opened before.
+//! Landlock sandbox, a second line of defence. Once it is active, this thread and the threads it starts can open files
+//! only below the given paths, even if other code has a bug. The sandbox is best effort; a report states what is
+//! enforced. It does not restrict reading metadata, changing modes by path, or the use of handles opened before.
 
 use std::path::Path;
 
@@ -9,9 +9,9 @@ use landlock::{
     RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 
-/// The newest ABI this code knows; the kernel enforces the part it supports.
+/// The newest Landlock ABI this code knows; the kernel enforces the part it supports.
 const NEWEST_ABI: ABI = ABI::V9;
-/// Always readable: the kernel's data about this process.
+/// The kernel's data about this process, which always stays readable.
 const PROC_SELF: &str = "/proc/self";
 
 /// How much of the sandbox is enforced.
@@ -19,30 +19,30 @@ const PROC_SELF: &str = "/proc/self";
 pub enum LandlockOutcome {
     /// All rules are enforced.
     Full,
-    /// The rules that this kernel supports are enforced.
+    /// Only the rules that this kernel supports are enforced.
     Partial,
-    /// Nothing is enforced.
+    /// No rule is enforced.
     None,
 }
 
 /// The result of activating the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LandlockReport {
-    /// How much is enforced.
+    /// How much of the sandbox is enforced.
     pub status: LandlockOutcome,
     /// The Landlock ABI of the kernel, if it has one.
     pub abi: Option<i32>,
-    /// Why less than everything is enforced.
+    /// Why not all rules are enforced.
     pub reason: Option<String>,
 }
 
-/// Restricts the process to `read_write`. Call it before the first thread starts: before ABI 8, running threads stay
-/// unrestricted.
+/// Restricts file access of the process to the paths `read_write`. Call it before the first thread starts: up to
+/// Landlock ABI 7, threads that already run stay unrestricted.
 pub fn restrict_process(read_write: &[&Path]) -> LandlockReport {
     restrict_process_to(read_write, &[])
 }
 
-/// Like [`restrict_process`], with additional read-only paths.
+/// The same as [`restrict_process`], with additional read-only paths.
 pub fn restrict_process_to(read_write: &[&Path], read_only: &[&Path]) -> LandlockReport {
     match apply_ruleset(read_write, read_only) {
         Ok(status) => landlock_report(&status),
@@ -64,8 +64,8 @@ fn apply_ruleset(read_write: &[&Path], read_only: &[&Path]) -> Result<Restrictio
     for path in read_only {
         rules = rules.add_rule(PathBeneath::new(PathFd::new(path)?, read))?;
     }
-    if let Ok(own) = PathFd::new(PROC_SELF) {
-        rules = rules.add_rule(PathBeneath::new(own, read))?;
+    if let Ok(proc_self) = PathFd::new(PROC_SELF) {
+        rules = rules.add_rule(PathBeneath::new(proc_self, read))?;
     }
     Ok(rules.restrict_self()?)
 }
@@ -73,9 +73,9 @@ fn apply_ruleset(read_write: &[&Path], read_only: &[&Path]) -> Result<Restrictio
 /// Why the sandbox could not be activated; never contains a path.
 #[derive(Debug, thiserror::Error)]
 enum LandlockError {
-    #[error("the kernel refused a rule")]
+    #[error("the kernel refused a Landlock rule")]
     Ruleset(#[from] RulesetError),
-    #[error("a path could not be opened")]
+    #[error("a path of the Landlock rules could not be opened")]
     OpenPath(#[from] landlock::PathFdError),
 }
 

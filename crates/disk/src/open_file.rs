@@ -1,5 +1,5 @@
-//! A regular file open for reading. Owns the two-step opening (check first, then open) and reading with limits.
-//! Promises: a FIFO, socket or device is never opened; reads are by position, so a shared handle has no cursor.
+//! A regular file open for reading. A file is opened in two steps: check its type, then open it. Promises: a FIFO, socket
+//! or device is never opened; reads have a limit, and go by position, so a handle can be shared.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -8,10 +8,10 @@ use sha2::{Digest, Sha256};
 
 use crate::{DiskError, DiskErrorKind, DiskStat, confinement::PathHandle, sys, sys::file_io};
 
-/// Bytes per read while hashing or copying.
+/// The size of one read while hashing or copying.
 pub(crate) const CHUNK_BYTES: usize = 256 * 1024;
 
-/// Bytes that are read before `continue_after` is called.
+/// The size of the first read, after which [`OpenFile::read_into`] calls `continue_after`.
 const FIRST_READ_BYTES: usize = 64 * 1024;
 
 /// A regular file open for reading.
@@ -22,14 +22,14 @@ pub struct OpenFile {
 }
 
 impl OpenFile {
-    /// Opens the file of a path handle for reading. `again` opens it by name, for systems without `/proc`.
+    /// Opens the file of a path handle for reading. `open_by_name` is used on systems without `/proc`.
     pub(crate) fn from_path_handle(
         path_handle: PathHandle,
-        again: impl FnOnce() -> Result<OwnedFd, DiskError>,
+        open_by_name: impl FnOnce() -> Result<OwnedFd, DiskError>,
     ) -> Result<Self, DiskError> {
         let path_handle = path_handle.ensure_file()?;
         let file = match sys::reopen_path_handle(path_handle.handle.as_fd(), sys::READ_FLAGS) {
-            Err(error) if error.is_errno(Errno::NOENT) => again()?,
+            Err(error) if error.is_errno(Errno::NOENT) => open_by_name()?,
             other => other?,
         };
         let stat = sys::stat_handle(file.as_fd())?.stat;
@@ -39,7 +39,7 @@ impl OpenFile {
         Ok(Self { file, stat })
     }
 
-    /// The file of a handle that is already open for reading.
+    /// Wraps a handle that is already open for reading.
     pub(crate) fn from_open_handle(path_handle: PathHandle) -> Result<Self, DiskError> {
         let path_handle = path_handle.ensure_file()?;
         Ok(Self { file: path_handle.handle, stat: path_handle.meta.stat })
@@ -49,24 +49,24 @@ impl OpenFile {
         self.file.as_fd()
     }
 
-    /// The stat when it was opened.
+    /// The metadata that the file had when it was opened.
     pub fn stat(&self) -> DiskStat {
         self.stat
     }
 
-    /// The current stat.
+    /// The current metadata of the file.
     pub fn restat(&self) -> Result<DiskStat, DiskError> {
         Ok(sys::stat_handle(self.file.as_fd())?.stat)
     }
 
-    /// The whole content; `TooLarge` if it exceeds `limit_bytes`.
+    /// The whole content; fails with `TooLarge` if it exceeds `limit_bytes`.
     pub fn read_all(&self, limit_bytes: u64) -> Result<Vec<u8>, DiskError> {
         let too_large = DiskError::new(DiskErrorKind::TooLarge, "read");
         if self.stat.size > limit_bytes {
             return Err(too_large);
         }
         let mut bytes: Vec<u8> = Vec::new();
-        // One byte more than expected, so that the end is detected without growing.
+        // The buffer has room for one byte more than expected, so that the end is detected without growing it.
         reserve_buffer(&mut bytes, self.stat.size.saturating_add(1))?;
         while file_io::read_next(self.file.as_fd(), &mut bytes)? > 0 {
             if bytes.len() as u64 > limit_bytes {
@@ -79,8 +79,8 @@ impl OpenFile {
         Ok(bytes)
     }
 
-    /// Reads the whole content into `bytes`, which is cleared first, or only the first bytes if `continue_after` returns
-    /// false for them. `TooLarge` if the content exceeds `limit_bytes`.
+    /// Reads the content into `bytes`, which is cleared first. For a large file, `continue_after` gets the first bytes
+    /// and returns whether to read the rest. Fails with `TooLarge` if the content exceeds `limit_bytes`.
     pub fn read_into(
         &self,
         bytes: &mut Vec<u8>,
@@ -100,7 +100,7 @@ impl OpenFile {
             }
         }
         loop {
-            // One byte more than expected, so that a short read detects the end.
+            // The buffer has room for one byte more than expected, so that a short read shows the end.
             let expected = self.stat.size.saturating_sub(bytes.len() as u64);
             reserve_buffer(bytes, expected.saturating_add(1))?;
             let room = bytes.capacity() - bytes.len();
@@ -114,15 +114,15 @@ impl OpenFile {
         }
     }
 
-    /// Reads from `offset` with one system call; 0 at the end of the file.
+    /// Reads from `offset` with one system call. Returns the number of bytes, which is 0 at the end of the file.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, DiskError> {
         file_io::read_at(self.file.as_fd(), buffer, offset)
     }
 
     /// Up to `length` bytes from `offset`; fewer only at the end of the file.
     pub fn read_range(&self, offset: u64, length: usize) -> Result<Vec<u8>, DiskError> {
-        let there = self.restat()?.size.saturating_sub(offset);
-        let length = usize::try_from(there).unwrap_or(usize::MAX).min(length);
+        let available = self.restat()?.size.saturating_sub(offset);
+        let length = usize::try_from(available).unwrap_or(usize::MAX).min(length);
         let mut bytes = vec![0; length];
         let mut filled = 0;
         while filled < length {
@@ -136,13 +136,13 @@ impl OpenFile {
         Ok(bytes)
     }
 
-    /// The SHA-256 of the content and its length. Stops at the size seen when the file was opened, so that a growing
-    /// file terminates.
+    /// The SHA-256 of the content, and its length. At most the size at the time of opening is read, so that hashing a
+    /// growing file ends.
     pub fn hash(&self) -> Result<([u8; 32], u64), DiskError> {
         hash_first_bytes(self.file.as_fd(), self.stat.size)
     }
 
-    /// The whole content with its SHA-256; `TooLarge` if it exceeds `limit_bytes`.
+    /// The whole content with its SHA-256; fails with `TooLarge` if it exceeds `limit_bytes`.
     pub fn read_and_hash(&self, limit_bytes: u64) -> Result<(Vec<u8>, [u8; 32]), DiskError> {
         let bytes = self.read_all(limit_bytes)?;
         let digest = Sha256::digest(&bytes).into();
@@ -150,7 +150,7 @@ impl OpenFile {
     }
 }
 
-/// The SHA-256 of at most `size` bytes from the start.
+/// The SHA-256 of the first `size` bytes of a file, and how many bytes were read.
 pub(crate) fn hash_first_bytes(file: BorrowedFd<'_>, size: u64) -> Result<([u8; 32], u64), DiskError> {
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; CHUNK_BYTES.min(usize::try_from(size).unwrap_or(CHUNK_BYTES))];
@@ -167,7 +167,7 @@ pub(crate) fn hash_first_bytes(file: BorrowedFd<'_>, size: u64) -> Result<([u8; 
     Ok((hasher.finalize().into(), offset))
 }
 
-/// Reserves capacity; `TooLarge` if the memory is not available.
+/// Reserves capacity; fails with `TooLarge` if there is not enough memory.
 fn reserve_buffer(bytes: &mut Vec<u8>, more: u64) -> Result<(), DiskError> {
     let too_large = DiskError::new(DiskErrorKind::TooLarge, "read");
     let more = usize::try_from(more).map_err(|_| too_large)?;

@@ -1,6 +1,6 @@
-//! Removal of a tree. Promises: never follows a link, never enters a mount or a hidden directory, and holds at most
-//! [`OPEN_HANDLES_MAX`] directories open however deep the tree is: deeper directories are first moved to the top of
-//! the tree. Stops at the first error; entries removed before stay removed.
+//! Removal of a directory tree. Promises: never follows a link, never enters a mount or a hidden directory, and keeps at
+//! most [`OPEN_HANDLES_MAX`] directories open however deep the tree is: deeper directories are first moved to the top
+//! of the tree. Removal stops at the first error; entries removed before stay removed.
 
 use std::os::fd::AsFd;
 
@@ -8,24 +8,24 @@ use stead_path::FileName;
 
 use crate::{
     DirectoryHandle, DiskDirectoryEntry, DiskError, DiskErrorKind, ExistingTarget, FileType, confinement::PathHandle,
-    random::random_temp_name, sys,
+    stage::random_temp_name, sys,
 };
 
-/// The most directories open at once.
+/// The most directories that removal keeps open at once.
 const OPEN_HANDLES_MAX: usize = 64;
-/// How often a directory that other programs fill meanwhile is emptied again.
+/// How often a directory is emptied again if other programs create files in it meanwhile.
 const LISTING_ROUNDS_MAX: u32 = 4;
-/// The rights needed to empty a directory.
+/// The permissions that the owner needs to empty a directory.
 const OWNER_RWX: u32 = 0o700;
 
 /// The number of removed entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RemovalCounts {
-    /// Entries that were not directories.
+    /// The number of removed entries that were not directories.
     pub files: u64,
-    /// Directories.
+    /// The number of removed directories.
     pub directories: u64,
-    /// Total size of the files.
+    /// The total size of the removed files.
     pub bytes: u64,
 }
 
@@ -78,7 +78,7 @@ impl DirectoryHandle {
         Ok(removed)
     }
 
-    /// All entries including hidden directories, so that removal stops there with an error.
+    /// All entries. Hidden directories are included, so that removal stops at them with an error.
     fn list_with_hidden(&self) -> Result<Vec<DiskDirectoryEntry>, DiskError> {
         let readable = self.reopen_for_listing()?;
         let mut entries = Vec::new();
@@ -96,7 +96,7 @@ impl DirectoryHandle {
     }
 }
 
-/// Moves a directory that is too deep to the top of the tree, where it is visited again.
+/// Moves a directory that is too deep to the top of the tree; it is removed from there later.
 fn move_to_top(stack: &mut [RemovalFrame], name: &FileName) -> Result<(), DiskError> {
     let (Some(top), Some(deep)) = (stack.first(), stack.last()) else { return Ok(()) };
     // Moving a directory requires write permission on it; a hidden one or a mount is refused here.
@@ -152,7 +152,7 @@ fn remove_leaf(directory: &DirectoryHandle, name: &FileName, removed: &mut Remov
     }
 }
 
-/// Gives the owner all rights on a directory. A failure shows at the next step.
+/// Gives the owner all permissions on a directory. Errors are ignored here, because the next access then fails.
 fn grant_owner_access(directory_handle: &PathHandle) {
     let mode = directory_handle.meta.stat.mode;
     if directory_handle.file_type() == FileType::Directory && mode & OWNER_RWX != OWNER_RWX {

@@ -1,5 +1,5 @@
-//! The root of a workspace. Owns the handle that all access starts from. Promises: after opening, the path of the root
-//! is never resolved again, and every call takes a canonical path, as [`RootDirectory::canonicalize`] returns it.
+//! The root directory of a workspace, from whose handle all access starts. After opening, the path of the root is never
+//! resolved again. All calls take a canonical path, as [`RootDirectory::canonicalize`] returns it.
 
 use std::{
     ffi::OsStr,
@@ -16,11 +16,12 @@ use crate::{
     canonical::resolve_canonical,
     confinement::{Confinement, PathHandle},
     directory::link_target,
+    errors::none_if_missing,
     sys,
     sys::file_io,
 };
 
-/// The options of a root.
+/// Options for opening a root directory.
 #[derive(Debug, Clone, Default)]
 pub struct RootOptions {
     /// How paths are resolved.
@@ -31,18 +32,18 @@ pub struct RootOptions {
     pub hidden_inodes: Vec<InodeId>,
 }
 
-/// An open root.
+/// An open root directory.
 #[derive(Debug, Clone)]
 pub struct RootDirectory {
     confinement: Arc<Confinement>,
     absolute_path: Arc<str>,
     equivalent_paths: Arc<[String]>,
-    /// `equivalent_paths` as bytes, for link targets.
+    /// The same as `equivalent_paths`, as bytes, to compare link targets with.
     equivalent_path_bytes: Arc<[Vec<u8>]>,
 }
 
 impl RootDirectory {
-    /// Opens a root. Its path is trusted: links in it are followed.
+    /// Opens a root directory. Links in its path are followed, so the path must be trusted.
     pub fn open(path: &Path, options: RootOptions) -> Result<Self, DiskError> {
         let handle = sys::open_trusted(path, OFlags::PATH | OFlags::DIRECTORY)?;
         let opened = PathHandle::from_handle(handle)?;
@@ -57,38 +58,39 @@ impl RootDirectory {
         })
     }
 
-    /// The identity of the directory.
+    /// The device and inode of the root directory.
     pub fn id(&self) -> InodeId {
         self.confinement.root().meta.id()
     }
 
-    /// The absolute path as given; only for display and for mapping absolute paths.
+    /// The absolute path as given, for display and for mapping absolute paths to relative ones.
     pub fn absolute_path(&self) -> &str {
         &self.absolute_path
     }
 
-    /// The absolute path without links.
+    /// The absolute path of the root, without links.
     pub fn canonical_path(&self) -> PathBuf {
         let raw = self.equivalent_path_bytes.last().map(Vec::as_slice).unwrap_or_default();
         PathBuf::from(OsStr::from_bytes(raw))
     }
 
-    /// The absolute paths of this root: as given, and without links. Paths that are not UTF-8 are omitted.
+    /// The absolute paths of this root: the given one, and the one without links. Paths that are not UTF-8 are omitted.
     pub fn equivalent_paths(&self) -> &[String] {
         &self.equivalent_paths
     }
 
-    /// How paths are resolved: `Kernel` or `Walker`.
+    /// How paths are resolved: `Kernel` or `Walker`, never `Auto`.
     pub fn resolver(&self) -> PathResolution {
         self.confinement.resolver()
     }
 
-    /// The canonical path. Missing components are kept as written.
+    /// The path without links. Components that do not exist are kept as written.
     pub fn canonicalize(&self, path: &RelPath, last: FinalSymlink) -> Result<RelPath, DiskError> {
         self.canonicalize_with_stat(path, last).map(|(canonical, _)| canonical)
     }
 
-    /// The canonical path and, if known, its stat: mostly if the path has no link. `None` means it was not looked up.
+    /// The same as [`Self::canonicalize`], with the stat of the path if the resolution obtained it, as it does for most
+    /// paths without links. `None` does not mean that the path is missing.
     pub fn canonicalize_with_stat(
         &self,
         path: &RelPath,
@@ -99,11 +101,7 @@ impl RootDirectory {
 
     /// The stat of a path; `None` if it does not exist. Never follows a link.
     pub fn stat(&self, path: &RelPath) -> Result<Option<DiskStat>, DiskError> {
-        match self.confinement.open(path) {
-            Ok(opened) => Ok(Some(opened.meta.stat)),
-            Err(error) if error.kind == DiskErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
+        none_if_missing(self.confinement.open(path).map(|opened| opened.meta.stat))
     }
 
     /// Opens a regular file for reading.
@@ -120,7 +118,7 @@ impl RootDirectory {
         DirectoryHandle::from_path_handle(self.confinement.open(path)?, Arc::clone(&self.confinement))
     }
 
-    /// Opens a directory and creates missing parents, one at a time. Returns the created paths.
+    /// Opens a directory. Creates it and its parents if they are missing, and returns the created paths.
     pub fn create_directories(&self, path: &RelPath, mode: u32) -> Result<(DirectoryHandle, Vec<RelPath>), DiskError> {
         match self.open_directory(path) {
             Err(error) if error.kind == DiskErrorKind::NotFound => {}
@@ -152,7 +150,7 @@ impl RootDirectory {
         Ok((current, created))
     }
 
-    /// The target of a link, as stored.
+    /// The target of a symbolic link, as stored.
     pub fn read_link(&self, path: &RelPath) -> Result<Vec<u8>, DiskError> {
         link_target(&self.confinement.open(path)?)
     }
@@ -170,13 +168,14 @@ impl RootDirectory {
         Ok(())
     }
 
-    /// The space on the file system of the root.
+    /// The free and total space of the root's file system.
     pub fn disk_space(&self) -> Result<DiskSpace, DiskError> {
         sys::disk_space(self.confinement.root().handle.as_fd())
     }
 }
 
-/// The given path made absolute, and without links, if both still refer to the opened directory.
+/// The given path made absolute, and the path without links. A path that no longer leads to the opened directory is left
+/// out.
 fn find_equivalent_paths(path: &Path, id: InodeId) -> Vec<Vec<u8>> {
     let given = std::path::absolute(path).ok();
     let real = std::fs::canonicalize(path).ok();

@@ -1,6 +1,6 @@
-//! Staged files: new content with its attributes, under a temporary name in its final directory. Owns temporary names
-//! and the copying of bytes. Promises: a staged file is created exclusively, never reached through a link, and removed
-//! if staging fails. Never syncs on its own and never touches the final name.
+//! Staged files: new content with its attributes, under a temporary name in its final directory, until a rename gives
+//! it its final name. Owns temporary names and the copying of content. Promises: a staged file is created exclusively,
+//! never reached through a link, and removed if staging fails. Staging does not sync and does not touch the final name.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -8,27 +8,32 @@ use rustix::io::Errno;
 use stead_path::FileName;
 
 use crate::{
-    AttributeSource, DirectoryHandle, DiskError, DiskErrorKind, InodeFingerprint, InodeId, LostAttribute, OpenFile,
-    attributes,
+    AttributeSource, DirectoryHandle, DiskError, DiskErrorKind, ExistingTarget, InodeFingerprint, InodeId,
+    LostAttribute, OpenFile, TEMPORARY_PREFIX, attributes,
+    errors::none_if_missing,
     open_file::{CHUNK_BYTES, hash_first_bytes},
-    random::random_temp_name,
-    sys,
+    random_bytes, sys,
     sys::file_io,
 };
 
-/// How often another name is tried when one is taken.
+/// The characters of a temporary name. There are 32, so that each holds five random bits; none differ only in case, for
+/// file systems that ignore it.
+const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+/// The number of random characters in a temporary name, which gives 50 random bits.
+const TEMP_NAME_LETTERS: usize = 10;
+/// How many temporary names are tried if each already exists.
 const TEMP_NAME_TRIES_MAX: u32 = 8;
-/// The most bytes of one copy in the kernel.
+/// The most bytes that one system call copies.
 const COPY_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// The mode of a file before its attributes are set.
+/// The mode of a staged file before its attributes are set.
 const OWNER_ONLY_MODE: u32 = 0o600;
 
-/// The source of new content.
+/// Where the content of a staged file comes from.
 #[derive(Debug, Clone, Copy)]
 pub enum ContentSource<'a> {
-    /// From memory.
+    /// The content is in memory.
     Bytes(&'a [u8]),
-    /// From an open file: blocks are shared if the file system supports it, else copied.
+    /// The content is that of an open file. Its blocks are shared if the file system supports it, else copied.
     File(&'a OpenFile),
 }
 
@@ -61,17 +66,17 @@ impl StagedFile {
         &self.name
     }
 
-    /// The identity of the file, also after a rename.
+    /// The device and inode of the file, which a rename does not change.
     pub fn id(&self) -> InodeId {
         self.id
     }
 
-    /// The creation time, if the file system records it.
+    /// The creation time in nanoseconds since 1970, if the file system records it.
     pub fn created_ns(&self) -> Option<i128> {
         self.created_ns
     }
 
-    /// Its size in bytes.
+    /// The size of the staged content in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
@@ -91,26 +96,23 @@ impl StagedFile {
         hash_first_bytes(self.file.as_fd(), self.size)
     }
 
-    /// Appends bytes, for content that arrives in chunks. Only for files staged from bytes.
+    /// Appends bytes, for content that arrives in chunks. Only files staged from bytes can be extended.
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
         file_io::write_all_at(self.file.as_fd(), bytes, self.size)?;
         self.size += bytes.len() as u64;
         Ok(())
     }
 
-    /// Syncs the content. `PermissionDenied` for an adopted file that the server may not read.
+    /// Syncs the content. Fails with `PermissionDenied` for a reopened file that the server may not read.
     pub fn sync(&self) -> Result<(), DiskError> {
         file_io::sync_content(self.file.as_fd()).map_err(|error| {
             if error.is_errno(Errno::BADF) { error.with_kind(DiskErrorKind::PermissionDenied) } else { error }
         })
     }
 
-    /// Removes the temporary name, whatever file it now refers to.
+    /// Removes the temporary name. After an exchange, this removes the old file.
     pub fn discard(self, directory: &DirectoryHandle) -> Result<(), DiskError> {
-        match directory.remove_file(&self.name) {
-            Err(error) if error.kind == DiskErrorKind::NotFound => Ok(()),
-            other => other,
-        }
+        none_if_missing(directory.remove_file(&self.name)).map(|_| ())
     }
 }
 
@@ -132,21 +134,19 @@ impl DirectoryHandle {
         });
         let staged = filled.and_then(|lost| StagedFile::from_file(name.clone(), file, lost));
         if staged.is_err() {
-            // The first error is reported; a leftover is recognised by its prefix.
+            // The first error is reported. If the removal fails too, the prefix identifies the leftover file.
             self.remove_file(&name).unwrap_or_default();
         }
         staged
     }
 
-    /// Reopens a staged file by its recorded name; `None` if it is gone.
+    /// Reopens a staged file by its recorded name; `None` if it no longer exists.
     pub fn reopen_staged(&self, name: &FileName) -> Result<Option<StagedFile>, DiskError> {
-        let path_handle = match self.open_path_handle(name) {
-            Err(error) if error.kind == DiskErrorKind::NotFound => return Ok(None),
-            other => other?.ensure_file()?,
-        };
+        let Some(path_handle) = none_if_missing(self.open_path_handle(name))? else { return Ok(None) };
+        let path_handle = path_handle.ensure_file()?;
         let id = path_handle.meta.id();
         let file = match sys::reopen_path_handle(path_handle.handle.as_fd(), sys::READ_FLAGS) {
-            // An old file under the temporary name may be unreadable; it can still be identified and moved.
+            // After an exchange the temporary name has the old file, which may be unreadable but can still be moved.
             Err(error) if error.kind == DiskErrorKind::PermissionDenied => path_handle.handle,
             other => other?,
         };
@@ -158,7 +158,31 @@ impl DirectoryHandle {
         }
     }
 
-    /// An empty file under an unused name.
+    /// Gives a staged file its final name; fails with `Exists` if the name is taken.
+    pub fn rename_staged_to_new(&self, staged: &StagedFile, name: &FileName) -> Result<(), DiskError> {
+        match self.rename(staged.name(), self, name, ExistingTarget::Refuse) {
+            Err(error) if error.kind == DiskErrorKind::Unsupported => {
+                // On every file system, creating a hard link fails if the target exists.
+                let (directory, temp) = (self.path_handle(), staged.name().as_bytes());
+                sys::hard_link(directory, temp, directory, name.as_bytes())?;
+                sys::unlink(directory, temp)
+            }
+            other => other,
+        }
+    }
+
+    /// Exchanges a staged file with the file `name`: the old file then has the temporary name. Fails with `Unsupported`
+    /// if the file system cannot exchange names; use [`Self::replace_with_staged`] then.
+    pub fn exchange_staged(&self, staged: &StagedFile, name: &FileName) -> Result<(), DiskError> {
+        self.rename(staged.name(), self, name, ExistingTarget::Exchange)
+    }
+
+    /// Replaces the file `name` by a staged file.
+    pub fn replace_with_staged(&self, staged: &StagedFile, name: &FileName) -> Result<(), DiskError> {
+        self.rename(staged.name(), self, name, ExistingTarget::Replace)
+    }
+
+    /// Creates an empty file under an unused temporary name.
     fn create_temp_file(&self, mode: u32) -> Result<(FileName, OwnedFd), DiskError> {
         let mut tries = 1;
         loop {
@@ -171,7 +195,14 @@ impl DirectoryHandle {
     }
 }
 
-/// Writes the content to an empty file.
+/// An unpredictable temporary name.
+pub(crate) fn random_temp_name() -> Result<FileName, DiskError> {
+    let bytes = random_bytes::<TEMP_NAME_LETTERS>()?;
+    let mut name = TEMPORARY_PREFIX.as_bytes().to_vec();
+    name.extend(bytes.iter().map(|byte| LETTERS[usize::from(byte % 32)]));
+    FileName::new(&name).map_err(|_| DiskError::new(DiskErrorKind::NameTooLong, "random"))
+}
+
 fn write_content(to: BorrowedFd<'_>, source: ContentSource<'_>) -> Result<(), DiskError> {
     match source {
         ContentSource::Bytes(bytes) => file_io::write_all_at(to, bytes, 0),
@@ -179,7 +210,8 @@ fn write_content(to: BorrowedFd<'_>, source: ContentSource<'_>) -> Result<(), Di
     }
 }
 
-/// Shares blocks, copies in the kernel, or copies in user space; at most the size seen when `from` was opened.
+/// Copies a file: by sharing blocks if possible, else in the kernel, else in user space. At most the size that `from` had
+/// when it was opened is copied.
 fn copy_file(from: &OpenFile, to: BorrowedFd<'_>) -> Result<(), DiskError> {
     let size = from.stat().size;
     if size == 0 || file_io::clone_file(from.handle(), to).is_ok() {
@@ -191,7 +223,7 @@ fn copy_file(from: &OpenFile, to: BorrowedFd<'_>) -> Result<(), DiskError> {
         match file_io::copy_range(from.handle(), to, offset, chunk_size) {
             Ok(0) => break,
             Ok(count) => offset += count as u64,
-            // Copying in user space does not help if there is no space; other errors may be limits of the call.
+            // Copying in user space does not help if there is no space. Any other error may be a limit of this call.
             Err(error) if matches!(error.kind, DiskErrorKind::NoSpace | DiskErrorKind::QuotaExceeded) => {
                 return Err(error);
             }
@@ -215,4 +247,17 @@ fn copy_by_reading(from: &OpenFile, to: BorrowedFd<'_>, start: u64, size: u64) -
         offset += count as u64;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn temporary_names_differ_and_have_the_prefix() {
+        let (one, two) = (random_temp_name().unwrap(), random_temp_name().unwrap());
+        assert_ne!(one, two);
+        assert!(one.as_bytes().starts_with(TEMPORARY_PREFIX.as_bytes()));
+        assert_eq!(one.as_bytes().len(), TEMPORARY_PREFIX.len() + TEMP_NAME_LETTERS);
+    }
 }

@@ -1,4 +1,4 @@
-//! File metadata. Owns the plain values that callers compare and store; never holds a handle or a path.
+//! File metadata, as plain values that callers compare and store. They contain no handle and no path.
 
 use rustix::fs::{Statx, StatxFlags, StatxTimestamp};
 
@@ -19,7 +19,7 @@ pub enum FileType {
     CharDevice,
     /// A block device.
     BlockDevice,
-    /// An unknown type.
+    /// A type that the file system did not state.
     Unknown,
 }
 
@@ -38,61 +38,61 @@ impl From<rustix::fs::FileType> for FileType {
     }
 }
 
-/// The identity of a file during its lifetime.
+/// Device and inode, which identify a file as long as it exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InodeId {
-    /// The device of the file system.
+    /// The device number of the file system.
     pub dev: u64,
     /// The inode number.
     pub ino: u64,
 }
 
-/// A value that changes whenever a file may have changed.
+/// Metadata that differs if a file may have changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct InodeFingerprint {
-    /// The identity of the file.
+    /// The device and inode of the file.
     pub id: InodeId,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// Time of the last content change, in nanoseconds since 1970.
+    /// The time of the last content change, in nanoseconds since 1970.
     pub modified_ns: i128,
-    /// Time of the last inode change, in nanoseconds since 1970.
+    /// The time of the last inode change, in nanoseconds since 1970.
     pub changed_ns: i128,
 }
 
 /// The metadata of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskStat {
-    /// Its type.
+    /// The type of the file.
     pub file_type: FileType,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// Permission bits with set-id and sticky, without the type.
+    /// The permission bits with set-id and sticky bits, without the file type.
     pub mode: u32,
-    /// The owner.
+    /// The user id of the owner.
     pub uid: u32,
-    /// The group.
+    /// The group id.
     pub gid: u32,
     /// The number of hard links.
     pub hard_links: u64,
-    /// Time of the last content change, in nanoseconds since 1970.
+    /// The time of the last content change, in nanoseconds since 1970.
     pub modified_ns: i128,
     /// The creation time in nanoseconds since 1970, if the file system records it.
     pub created_ns: Option<i128>,
-    /// For comparison.
+    /// The values to compare in order to detect a change.
     pub fingerprint: InodeFingerprint,
 }
 
 /// The free and total size of a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskSpace {
-    /// Bytes available to this user.
+    /// The number of bytes that this user can still write.
     pub free_bytes: u64,
-    /// Total bytes.
+    /// The total size in bytes.
     pub total_bytes: u64,
 }
 
-/// [`DiskStat`] and the mount of the file.
+/// The metadata of a file together with its mount.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StatWithMount {
     pub(crate) stat: DiskStat,

@@ -1,8 +1,15 @@
-//! The state directory: data about a workspace that is not part of it. Promises: it belongs to the user of the server,
-//! is closed to others, is not a symbolic link, and is on a local file system.
+//! The state directory, where the server stores its data about a workspace, with its locks between processes and its
+//! error type. Promises: the directory belongs to the user of the server, other users have no access, it is not a
+//! symbolic link, and it is on a local file system. A [`StateError`] can only come from the state directory, its lock
+//! file or a [`PrivateDirectory`]. Other crates cannot create one from a [`DiskError`], so a failure in the workspace is
+//! never reported as a broken state directory.
+//!
+//! A lock is one byte (a slot) of the lock file, held by an open file description. The kernel releases the locks of a
+//! process that dies. Two threads that share one [`LockFile`] share its locks; threads that must exclude each other
+//! each open their own.
 
 use std::{
-    os::fd::{AsFd, OwnedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
 };
@@ -11,16 +18,84 @@ use rustix::{fs::OFlags, io::Errno};
 use stead_path::{FileName, RelPath};
 
 use crate::{
-    AttributeSource, ContentSource, DirectoryHandle, DiskError, DiskErrorKind, InodeId, LockFile, PrivateDirectory,
-    RootDirectory, RootOptions, StateError, confinement::PathHandle, network, sys,
+    AttributeSource, ContentSource, DirectoryHandle, DiskError, DiskErrorKind, DiskSpace, InodeId, RootDirectory,
+    RootOptions,
+    confinement::PathHandle,
+    errors::none_if_missing,
+    mounts, sys,
+    sys::{
+        file_io::{RangeLock, lock_range},
+        inotify_calls,
+    },
 };
 
 const DIRECTORY_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
-/// The file whose bytes are locks.
+/// The name of the file whose bytes are locked.
 const LOCK_FILE_NAME: &str = "locks";
 /// The largest secret that is read.
 const SECRET_BYTES_MAX: u64 = 1024 * 1024;
+
+/// A failed access to a file of the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(transparent)]
+pub struct StateError(DiskError);
+
+impl StateError {
+    /// Wraps an error of a call that accesses nothing but the server's own files.
+    pub(crate) fn new(error: DiskError) -> Self {
+        Self(error)
+    }
+
+    /// The kind of the error.
+    pub fn kind(&self) -> DiskErrorKind {
+        self.0.kind
+    }
+}
+
+/// A call that accesses both the workspace and the server's files returns a [`DiskError`].
+impl From<StateError> for DiskError {
+    fn from(error: StateError) -> Self {
+        error.0
+    }
+}
+
+/// A directory that only the server uses: in the state directory, or hidden in the workspace.
+#[derive(Debug)]
+pub struct PrivateDirectory(DirectoryHandle);
+
+impl PrivateDirectory {
+    /// Wraps a directory inside the state directory.
+    pub(crate) fn new(directory: DirectoryHandle) -> Self {
+        Self(directory)
+    }
+
+    /// Wraps a directory of the workspace that is hidden from every caller, such as a trash that must be on the same
+    /// mount.
+    pub fn hidden_in_workspace(directory: DirectoryHandle) -> Self {
+        Self(directory)
+    }
+
+    /// Runs `work` on the directory. `work` must access nothing else.
+    pub fn with<T>(&self, work: impl FnOnce(&DirectoryHandle) -> Result<T, DiskError>) -> Result<T, StateError> {
+        work(&self.0).map_err(StateError)
+    }
+
+    /// Opens a child directory.
+    pub fn open_directory(&self, name: &FileName) -> Result<Self, StateError> {
+        self.with(|directory| directory.open_directory(name)).map(Self)
+    }
+
+    /// The directory itself, for calls that also access the workspace, such as a rename from one to the other.
+    pub fn as_directory(&self) -> &DirectoryHandle {
+        &self.0
+    }
+
+    /// Converts into the directory itself, as [`Self::as_directory`] returns it.
+    pub fn into_directory(self) -> DirectoryHandle {
+        self.0
+    }
+}
 
 /// An open state directory.
 #[derive(Debug, Clone)]
@@ -43,7 +118,7 @@ impl StateDirectory {
         if stat.uid != rustix::process::geteuid().as_raw() {
             return Err(DiskError::new(DiskErrorKind::PermissionDenied, "state directory owner"));
         }
-        network::refuse_network_filesystem(opened.handle.as_fd(), &opened.meta)?;
+        mounts::refuse_network_filesystem(opened.handle.as_fd(), &opened.meta)?;
         if stat.mode & 0o077 != 0 {
             sys::set_mode_by_path_handle(opened.handle.as_fd(), DIRECTORY_MODE)?;
         }
@@ -54,38 +129,36 @@ impl StateDirectory {
         Ok(Self { root, path })
     }
 
-    /// The identity of the directory, for hiding it from a workspace that contains it.
+    /// The device and inode of the directory, to hide it from a workspace that contains it.
     pub fn id(&self) -> InodeId {
         self.root.id()
     }
 
-    /// The absolute path, for the embedded database, which opens its own files.
+    /// The absolute path of the directory, for the embedded database, which opens its files itself.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The space on its file system.
-    pub fn disk_space(&self) -> Result<crate::DiskSpace, StateError> {
+    /// The free and total space of its file system.
+    pub fn disk_space(&self) -> Result<DiskSpace, StateError> {
         self.root.disk_space().map_err(StateError::new)
     }
 
     /// A subdirectory, created if missing. `sub` may have several components.
     pub fn create_subdirectory(&self, sub: &str) -> Result<PrivateDirectory, StateError> {
-        let made = path_of(sub)
+        subdirectory_path(sub)
             .and_then(|path| self.root.create_directories(&path, DIRECTORY_MODE))
-            .map_err(StateError::new)?;
-        Ok(PrivateDirectory::new(made.0))
+            .map(|(directory, _)| PrivateDirectory::new(directory))
+            .map_err(StateError::new)
     }
 
     /// A subdirectory, if it exists.
     pub fn existing_subdirectory(&self, sub: &str) -> Result<Option<PrivateDirectory>, StateError> {
-        match path_of(sub).and_then(|path| self.root.open_directory(&path)) {
-            Err(error) if error.kind == DiskErrorKind::NotFound => Ok(None),
-            other => other.map(PrivateDirectory::new).map(Some).map_err(StateError::new),
-        }
+        let opened = subdirectory_path(sub).and_then(|path| self.root.open_directory(&path));
+        none_if_missing(opened.map(PrivateDirectory::new)).map_err(StateError::new)
     }
 
-    /// Syncs its file system.
+    /// Syncs the file system of the state directory.
     pub fn sync_file_system(&self) -> Result<(), StateError> {
         self.root.sync_file_system().map_err(StateError::new)
     }
@@ -94,12 +167,12 @@ impl StateDirectory {
         &self.root
     }
 
-    /// The directory, for watching changes of other processes.
+    /// A handle of the directory, to watch it for changes by other processes.
     pub fn root_directory(&self) -> Result<DirectoryHandle, DiskError> {
         self.root.open_directory(&RelPath::root())
     }
 
-    /// Opens the lock file again: each result holds its own locks.
+    /// Opens the lock file. Each returned [`LockFile`] holds its own locks.
     pub fn open_lock_file(&self) -> Result<LockFile, StateError> {
         self.try_open_lock_file().map_err(StateError::new)
     }
@@ -130,14 +203,64 @@ impl StateDirectory {
     /// Reads a small private file; `None` if it does not exist.
     pub fn read_secret(&self, name: &str) -> Result<Option<Vec<u8>>, DiskError> {
         let name = FileName::new(name.as_bytes()).map_err(|_| invalid_name_error())?;
-        match self.root_directory()?.open_file(&name) {
-            Err(error) if error.kind == DiskErrorKind::NotFound => Ok(None),
-            other => other?.read_all(SECRET_BYTES_MAX).map(Some),
-        }
+        let file = none_if_missing(self.root_directory()?.open_file(&name))?;
+        file.map(|file| file.read_all(SECRET_BYTES_MAX)).transpose()
     }
 }
 
-fn path_of(sub: &str) -> Result<RelPath, DiskError> {
+/// The mode of a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockMode {
+    /// Several processes can hold a shared lock of the same slot.
+    Shared,
+    /// An exclusive lock excludes all other locks of the slot.
+    Exclusive,
+}
+
+/// An open lock file. Dropping it releases its locks.
+#[derive(Debug)]
+pub struct LockFile {
+    file: OwnedFd,
+}
+
+impl LockFile {
+    pub(crate) fn new(file: OwnedFd) -> Self {
+        Self { file }
+    }
+
+    /// Locks a slot or changes the mode of its lock; `false` if the lock of another process is in the way. Never waits.
+    /// The largest slot is `i64::MAX - 1`.
+    pub fn try_lock(&self, slot: u64, mode: LockMode) -> Result<bool, StateError> {
+        let lock = match mode {
+            LockMode::Shared => RangeLock::Shared,
+            LockMode::Exclusive => RangeLock::Exclusive,
+        };
+        lock_range(self.file.as_fd(), slot, 1, lock).map_err(StateError::new)
+    }
+
+    /// Releases a slot, if it is locked.
+    pub fn unlock(&self, slot: u64) -> Result<(), StateError> {
+        lock_range(self.file.as_fd(), slot, 1, RangeLock::Unlock).map(|_| ()).map_err(StateError::new)
+    }
+
+    /// Wakes every process that watches this file. A process that misses the notification polls later.
+    pub fn notify_watchers(&self) {
+        inotify_calls::update_timestamps(self.file.as_fd());
+    }
+
+    pub(crate) fn handle(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl Drop for LockFile {
+    fn drop(&mut self) {
+        // Closing the file is not enough: a child process that is just being started may still share the handle.
+        lock_range(self.file.as_fd(), 0, 0, RangeLock::Unlock).unwrap_or_default();
+    }
+}
+
+fn subdirectory_path(sub: &str) -> Result<RelPath, DiskError> {
     RelPath::from_components(sub.split('/').map(str::as_bytes)).map_err(|_| invalid_name_error())
 }
 

@@ -1,6 +1,6 @@
-//! The only module with system calls for names and handles. Promises: every call passes the fault gate, `EINTR` is
-//! retried, every handle closes on exec, and no call follows a link in the last component unless its name says so.
-//! Never decides what may be opened: [`crate::confinement`] does.
+//! System calls for names and handles; no other module makes them. Promises: every call passes the fault gate, a call
+//! interrupted by a signal (`EINTR`) is retried, every handle closes on exec, and no call follows a link in the last
+//! component unless its name says so. [`crate::confinement`] decides which files may be opened.
 
 pub(crate) mod file_io;
 pub(crate) mod inotify_calls;
@@ -26,37 +26,37 @@ use crate::{
     stat::StatWithMount,
 };
 
-/// How often a resolution that raced with a rename or a mount is retried.
+/// How often a path is resolved again if a rename or a mount happened meanwhile.
 const RESOLVE_TRIES_MAX: u32 = 64;
-/// Bytes of directory entries per call.
+/// The size of the buffer for directory entries.
 const LISTING_BUFFER_BYTES: usize = 64 * 1024;
 const STATX_FIELDS: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME).union(StatxFlags::MNT_ID);
-/// An `O_PATH` handle: identifies a file without reading it.
+/// Opens an `O_PATH` handle, which identifies a file but cannot read it.
 pub(crate) const PATH_HANDLE_FLAGS: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW);
-/// Opens a regular file for reading: never as controlling terminal, never blocking.
+/// Opens a regular file for reading. If it is no longer a regular file, the call does not block, and a terminal does not
+/// become the controlling terminal.
 pub(crate) const READ_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::NOCTTY).union(OFlags::NONBLOCK).union(OFlags::NOFOLLOW);
 /// Opens a directory for listing and syncing.
 pub(crate) const LIST_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW);
-/// Creates a new file exclusively.
+/// Creates a new file; fails if the name exists.
 pub(crate) const CREATE_FLAGS: OFlags =
     OFlags::RDWR.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::NOCTTY);
 
-/// Passes the fault gate, makes the call, and retries it after `EINTR`.
+/// Passes the fault gate, makes the system call, and retries it after `EINTR`.
 pub(crate) fn run_system_call<T>(
     call: SystemCall,
     mut step: impl FnMut() -> rustix::io::Result<T>,
 ) -> Result<T, DiskError> {
     loop {
-        let done = gate(call).and_then(|()| step().map_err(|errno| DiskError::from_errno(call.as_str(), errno)));
-        match done {
+        match gate(call).and_then(|()| step().map_err(|errno| DiskError::from_errno(call.as_str(), errno))) {
             Err(error) if error.is_errno(Errno::INTR) => {}
             other => return other,
         }
     }
 }
 
-/// Resolves a path below `directory` in the kernel, without links. `.` is the directory itself.
+/// Opens a path below `directory`, resolved in the kernel. The empty path is the directory itself.
 pub(crate) fn open_beneath(
     directory: BorrowedFd<'_>,
     path: &[u8],
@@ -87,7 +87,7 @@ pub(crate) fn open_name(
     run_system_call(SystemCall::Open, || rustix::fs::openat(directory, name, flags | OFlags::CLOEXEC, mode))
 }
 
-/// Opens a path given by the operator. Follows links unless the flags say otherwise.
+/// Opens a path given by the operator. Links are followed unless the flags say otherwise.
 pub(crate) fn open_trusted(path: &Path, flags: OFlags) -> Result<OwnedFd, DiskError> {
     run_system_call(SystemCall::Open, || rustix::fs::openat(CWD, path, flags | OFlags::CLOEXEC, Mode::empty()))
 }
@@ -99,11 +99,11 @@ pub(crate) fn reopen_path_handle(path_handle: BorrowedFd<'_>, flags: OFlags) -> 
     run_system_call(SystemCall::Open, || rustix::fs::openat(CWD, link.as_str(), flags, Mode::empty()))
 }
 
-/// The path of an open handle in `/proc`.
+/// The path in `/proc` of an open handle.
 fn proc_fd_path(handle: BorrowedFd<'_>) -> String {
     let mut link = String::with_capacity(24);
     link.push_str("/proc/self/fd/");
-    // Writing a number to a string cannot fail.
+    // Writing to a string cannot fail.
     write!(link, "{}", handle.as_raw_fd()).unwrap_or_default();
     link
 }
@@ -129,7 +129,7 @@ pub(crate) fn stat_name(directory: BorrowedFd<'_>, name: &[u8]) -> Result<StatWi
     }
 }
 
-/// The mount id for kernels whose `statx` does not return it (before 5.8).
+/// The mount id as `/proc` states it, for kernels before 5.8, whose `statx` does not return it.
 fn mount_id_from_proc(handle: BorrowedFd<'_>) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", handle.as_raw_fd())).ok()?;
     text.lines().find_map(|line| line.strip_prefix("mnt_id:")).and_then(|id| id.trim().parse().ok())
@@ -141,7 +141,7 @@ pub(crate) fn read_link(link: BorrowedFd<'_>) -> Result<Vec<u8>, DiskError> {
         .map(|target| target.into_bytes())
 }
 
-/// Reads every entry of a listing handle, without `.` and `..`.
+/// Calls `entry` with the name, type and inode number of every directory entry except `.` and `..`.
 pub(crate) fn list_directory(
     listing: BorrowedFd<'_>,
     mut entry: impl FnMut(&[u8], FileType, u64) -> Result<(), DiskError>,
@@ -150,10 +150,7 @@ pub(crate) fn list_directory(
     let mut raw = RawDir::new(listing, buffer.spare_capacity_mut());
     loop {
         if raw.is_buffer_empty() {
-            match gate(SystemCall::Getdents) {
-                Err(error) if error.is_errno(Errno::INTR) => continue,
-                passed => passed?,
-            }
+            run_system_call(SystemCall::Getdents, || Ok(()))?;
         }
         match raw.next() {
             None => return Ok(()),
@@ -177,7 +174,7 @@ pub(crate) fn create_symlink(directory: BorrowedFd<'_>, name: &[u8], target: &[u
     run_system_call(SystemCall::Symlink, || rustix::fs::symlinkat(target, directory, name))
 }
 
-/// Creates a hard link; refuses an existing target.
+/// Creates a hard link; fails if the target exists.
 pub(crate) fn hard_link(
     from: BorrowedFd<'_>,
     from_name: &[u8],
@@ -195,7 +192,7 @@ pub(crate) fn remove_directory(directory: BorrowedFd<'_>, name: &[u8]) -> Result
     run_system_call(SystemCall::Unlink, || rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR))
 }
 
-/// Renames; `flags` decide about an existing target.
+/// Renames a name; `flags` state what happens to an existing target.
 pub(crate) fn rename(
     from: BorrowedFd<'_>,
     from_name: &[u8],

@@ -1,4 +1,4 @@
-//! Prompts for secrets. Uses the controlling terminal, so that a program that owns standard input cannot answer.
+//! Prompts for secrets. They use the controlling terminal, so that a program connected to standard input cannot answer.
 
 use std::{
     fs::{File, OpenOptions},
@@ -8,10 +8,10 @@ use std::{
 
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 
-/// The longest line.
+/// The longest line that is read.
 const LINE_BYTES_MAX: usize = 4096;
 
-/// Ctrl-C, Ctrl-\ and Ctrl-Z.
+/// The keys Ctrl-C, Ctrl-\ and Ctrl-Z.
 const INTERRUPT_KEYS: [u8; 3] = [0x03, 0x1c, 0x1a];
 
 /// Prompts on the terminal and reads one line without echo. An interrupt returns [`io::ErrorKind::Interrupted`] and
@@ -22,19 +22,19 @@ pub fn prompt_hidden(question: &str) -> io::Result<String> {
 
 /// Prompts on the terminal and reads one line.
 pub fn prompt(question: &str) -> io::Result<String> {
-    line(&OpenOptions::new().read(true).write(true).open("/dev/tty")?, question)
+    read_line(&OpenOptions::new().read(true).write(true).open("/dev/tty")?, question)
 }
 
 fn read_hidden_line(terminal: &File, question: &str) -> io::Result<String> {
-    let echoes = tcgetattr(terminal.as_fd()).map_err(io::Error::from)?;
-    let mut hidden = echoes.clone();
+    let original_settings = tcgetattr(terminal.as_fd()).map_err(io::Error::from)?;
+    let mut hidden = original_settings.clone();
     // A signal would end the program before the terminal is restored. The interrupt keys end the line instead.
     hidden.local_modes.remove(LocalModes::ECHO | LocalModes::ISIG);
     hidden.special_codes[SpecialCodeIndex::VEOL] = INTERRUPT_KEYS[0];
     hidden.special_codes[SpecialCodeIndex::VEOL2] = INTERRUPT_KEYS[1];
-    let restore = EchoGuard { terminal, original_settings: echoes };
+    let restore = EchoGuard { terminal, original_settings };
     tcsetattr(terminal.as_fd(), OptionalActions::Flush, &hidden).map_err(io::Error::from)?;
-    let answer = line(terminal, question);
+    let answer = read_line(terminal, question);
     drop(restore);
     drop((&*terminal).write_all(b"\n"));
     match answer {
@@ -45,8 +45,9 @@ fn read_hidden_line(terminal: &File, question: &str) -> io::Result<String> {
     }
 }
 
-/// One line of the terminal: a read ends where the terminal ends the line, with or without a line feed.
-fn line(mut terminal: &File, question: &str) -> io::Result<String> {
+/// Reads one line from the terminal. One read is enough: it ends where the terminal ends the line, with or without a line
+/// feed.
+fn read_line(mut terminal: &File, question: &str) -> io::Result<String> {
     terminal.write_all(question.as_bytes())?;
     terminal.flush()?;
     let mut answer = vec![0; LINE_BYTES_MAX];
@@ -64,7 +65,7 @@ struct EchoGuard<'t> {
 
 impl Drop for EchoGuard<'_> {
     fn drop(&mut self) {
-        // A closed terminal has no modes to restore.
+        // An error means that the terminal is closed; then there are no modes to restore.
         match tcsetattr(self.terminal.as_fd(), OptionalActions::Flush, &self.original_settings) {
             Ok(()) | Err(_) => {}
         }
@@ -82,7 +83,7 @@ mod tests {
 
     use super::*;
 
-    /// Types at a terminal; returns the answer and whether the terminal echoes afterwards.
+    /// Types `keys` at a terminal; returns the answer, and whether the terminal echoes afterwards.
     fn type_keys(keys: &[u8]) -> (io::Result<String>, bool) {
         let keyboard = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
         grantpt(&keyboard).expect("grant");
@@ -99,24 +100,24 @@ mod tests {
             keyboard.write_all(keys).expect("type");
             answer.join().expect("an answer")
         });
-        let shows = tcgetattr(&screen).expect("modes").local_modes.contains(LocalModes::ECHO);
-        (answer, shows)
+        let echoes = tcgetattr(&screen).expect("modes").local_modes.contains(LocalModes::ECHO);
+        (answer, echoes)
     }
 
     #[test]
-    fn hidden_prompt_does_not_echo() {
-        let (answer, shows) = type_keys(b"correct h\xc3\xb6rse\n");
+    fn hidden_prompt_reads_a_line_and_restores_the_echo() {
+        let (answer, echoes) = type_keys(b"correct h\xc3\xb6rse\n");
         assert_eq!(answer.expect("an answer"), "correct hörse");
-        assert!(shows);
+        assert!(echoes);
     }
 
     #[test]
     fn echo_is_restored_after_an_interrupt() {
-        // The line feed is for a reader that does not know the keys: it must not wait forever.
+        // The line feed ends the test even if the interrupt keys are not recognised.
         for keys in [&b"half\x03\n"[..], b"\x03\n", b"half\x1c\n", b"half\x1a\n"] {
-            let (answer, shows) = type_keys(keys);
+            let (answer, echoes) = type_keys(keys);
             assert_eq!(answer.expect_err("an interrupt").kind(), io::ErrorKind::Interrupted, "{keys:?}");
-            assert!(shows, "{keys:?}");
+            assert!(echoes, "{keys:?}");
         }
     }
 }

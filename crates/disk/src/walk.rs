@@ -1,20 +1,20 @@
-//! Tree walks over handles. Promises: never follows a link, never enters a mount that is not allowed or a hidden
-//! directory, visits names in order, and reports whether it saw everything. Never joins strings to paths that reach
-//! the kernel.
+//! Walks over directory trees. Promises: a walk never follows a link, never enters a mount that is not allowed or a
+//! hidden directory, visits names in order, and reports whether it saw everything. It opens directories by handle and
+//! name, never by a joined path.
 
 use stead_path::{DEPTH_MAX, FileName, RelPath};
 
 use crate::{DirectoryHandle, DiskDirectoryEntry, DiskError, DiskErrorKind, FileType};
 
-/// The most unreadable directories listed in a report; further ones are counted.
+/// The most unreadable directories listed in a report; further ones are only counted.
 const UNREADABLE_LISTED_MAX: usize = 100;
 
 /// The limits of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WalkLimits {
-    /// Levels below the start; 1 visits only the entries of the start.
+    /// The number of levels below the start; 1 visits only the entries of the start directory.
     pub depth: usize,
-    /// The most entries visited.
+    /// The largest number of entries that are visited.
     pub entries: u64,
 }
 
@@ -27,33 +27,33 @@ impl Default for WalkLimits {
 /// An entry of a walk.
 #[derive(Debug)]
 pub struct WalkEntry<'a> {
-    /// The path below the start.
+    /// The path of the entry, relative to the start of the walk.
     pub path: &'a RelPath,
-    /// The directory that contains it.
+    /// The directory that contains the entry.
     pub parent: &'a DirectoryHandle,
-    /// Its name there.
+    /// The name of the entry in `parent`.
     pub name: &'a FileName,
-    /// Its type.
+    /// The type of the entry.
     pub file_type: FileType,
 }
 
-/// How to continue after an entry.
+/// How a walk continues after an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WalkControl {
-    /// Continue; enter it if it is a directory.
+    /// The walk continues; if the entry is a directory, it is entered.
     Continue,
-    /// Continue without entering it.
+    /// The walk continues without entering the directory.
     SkipDirectory,
-    /// End the walk.
+    /// The walk ends.
     Stop,
 }
 
-/// Why a walk ended.
+/// The reason why a walk ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WalkEndReason {
-    /// Everything was visited.
+    /// All entries within the depth limit were visited.
     Complete,
-    /// The visitor stopped it.
+    /// The visitor stopped the walk.
     Stopped,
     /// The entry limit was reached.
     EntryLimit,
@@ -62,9 +62,9 @@ pub enum WalkEndReason {
 /// A directory that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnreadableDirectory {
-    /// The path below the start.
+    /// The path of the directory, relative to the start of the walk.
     pub path: RelPath,
-    /// The kind of error.
+    /// The kind of error that reading it caused.
     pub kind: DiskErrorKind,
 }
 
@@ -73,33 +73,33 @@ pub struct UnreadableDirectory {
 pub struct WalkReport {
     /// The number of visited entries.
     pub entries: u64,
-    /// Directories skipped by the depth limit.
+    /// The number of directories skipped because of the depth limit.
     pub too_deep: u64,
     /// The number of unreadable directories.
     pub unreadable_count: u64,
     /// The first unreadable directories.
     pub unreadable: Vec<UnreadableDirectory>,
-    /// Why the walk ended.
+    /// The reason why the walk ended.
     pub end_reason: WalkEndReason,
 }
 
 /// The size of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiskTreeSize {
-    /// Entries that are not directories.
+    /// The number of entries that are not directories.
     pub files: u64,
-    /// Directories without the start.
+    /// The number of directories, not counting the start.
     pub directories: u64,
-    /// Total size of regular files.
+    /// The total size of the regular files.
     pub bytes: u64,
-    /// The walk, including skipped parts.
+    /// The report of the walk, which says what was skipped.
     pub walk: WalkReport,
 }
 
 struct WalkFrame {
     directory: DirectoryHandle,
     path: RelPath,
-    /// Entries still to visit, the next one last.
+    /// The entries that are not visited yet, the next one last.
     entries: Vec<DiskDirectoryEntry>,
 }
 
@@ -111,7 +111,7 @@ impl WalkFrame {
     }
 }
 
-/// Visits everything below `root`, without `root`. Fails only if `root` cannot be read.
+/// Visits everything below `root`, but not `root` itself. Fails only if `root` cannot be read.
 pub fn walk_tree(
     root: &DirectoryHandle,
     limits: WalkLimits,

@@ -1,4 +1,4 @@
-//! System calls on open files: content, attributes, locks and syncs. Same promises as [`super`].
+//! System calls on open files: content, attributes, locks and syncs. They make the promises of [`super`].
 
 use std::os::fd::BorrowedFd;
 
@@ -9,21 +9,19 @@ use rustix::{
 };
 
 use super::run_system_call;
-use crate::{
-    DiskError,
-    faults::{SystemCall, gate},
-};
+use crate::{DiskError, faults::SystemCall};
 
-/// The largest extended attribute, a limit of the kernel.
+/// The largest size of an extended attribute, a limit of the kernel.
 const ATTRIBUTE_BYTES_MAX: usize = 64 * 1024;
 
-/// Reads at the end of `buffer`, which holds the file from its start; 0 at the end of the file.
+/// Appends the next bytes of the file to `buffer`, which holds the file from its start. Returns their number, which is 0
+/// at the end of the file.
 pub(crate) fn read_next(file: BorrowedFd<'_>, buffer: &mut Vec<u8>) -> Result<usize, DiskError> {
     let offset = buffer.len() as u64;
     run_system_call(SystemCall::Read, || rustix::io::pread(file, rustix::buffer::spare_capacity(buffer), offset))
 }
 
-/// Reads at `offset`; 0 at the end of the file.
+/// Reads from `offset`. Returns the number of bytes, which is 0 at the end of the file.
 pub(crate) fn read_at(file: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result<usize, DiskError> {
     run_system_call(SystemCall::Read, || rustix::io::pread(file, &mut *buffer, offset))
 }
@@ -45,7 +43,7 @@ pub(crate) fn clone_file(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> Result<(),
     run_system_call(SystemCall::Clone, || rustix::fs::ioctl_ficlone(to, from))
 }
 
-/// Copies in the kernel; returns the number of bytes.
+/// Copies bytes in the kernel; returns their number.
 pub(crate) fn copy_range(
     from: BorrowedFd<'_>,
     to: BorrowedFd<'_>,
@@ -53,8 +51,8 @@ pub(crate) fn copy_range(
     length: usize,
 ) -> Result<usize, DiskError> {
     run_system_call(SystemCall::CopyRange, || {
-        let (mut at, mut put) = (offset, offset);
-        rustix::fs::copy_file_range(from, Some(&mut at), to, Some(&mut put), length)
+        let (mut read_at, mut write_at) = (offset, offset);
+        rustix::fs::copy_file_range(from, Some(&mut read_at), to, Some(&mut write_at), length)
     })
 }
 
@@ -105,12 +103,12 @@ pub(crate) fn remove_attribute(file: BorrowedFd<'_>, name: &[u8]) -> Result<(), 
     }
 }
 
-/// Syncs content and size.
+/// Syncs the content and size of a file.
 pub(crate) fn sync_content(file: BorrowedFd<'_>) -> Result<(), DiskError> {
     run_system_call(SystemCall::Sync, || rustix::fs::fdatasync(file))
 }
 
-/// Syncs content and metadata.
+/// Syncs the content and all metadata of a file.
 pub(crate) fn sync_all(file: BorrowedFd<'_>) -> Result<(), DiskError> {
     run_system_call(SystemCall::Sync, || rustix::fs::fsync(file))
 }
@@ -126,27 +124,21 @@ pub(crate) enum RangeLock {
     Unlock,
 }
 
-/// Locks or unlocks `length` bytes from `start` for the open file description; a length of 0 extends to the end.
-/// `false` if another description holds a conflicting lock.
+/// Locks or unlocks `length` bytes from `start` for the open file description; a length of 0 extends to the end of the
+/// file. Returns `false` if another description holds a conflicting lock.
 pub(crate) fn lock_range(file: BorrowedFd<'_>, start: u64, length: i64, lock: RangeLock) -> Result<bool, DiskError> {
-    let refused = |errno: i32| DiskError::from_errno(SystemCall::Lock.as_str(), Errno::from_raw_os_error(errno));
     let l_type = match lock {
         RangeLock::Shared => libc::F_RDLCK,
         RangeLock::Exclusive => libc::F_WRLCK,
         RangeLock::Unlock => libc::F_UNLCK,
     };
-    let Ok(l_start) = libc::off_t::try_from(start) else { return Err(refused(libc::EINVAL)) };
+    let Ok(l_start) = libc::off_t::try_from(start) else {
+        return Err(DiskError::from_errno(SystemCall::Lock.as_str(), Errno::INVAL));
+    };
     let range = libc::flock { l_type: l_type as _, l_whence: libc::SEEK_SET as _, l_start, l_len: length, l_pid: 0 };
-    loop {
-        match gate(SystemCall::Lock) {
-            Err(error) if error.is_errno(Errno::INTR) => continue,
-            passed => passed?,
-        }
-        return match nix::fcntl::fcntl(file, FcntlArg::F_OFD_SETLK(&range)) {
-            Ok(_) => Ok(true),
-            Err(nix::Error::EINTR) => continue,
-            Err(nix::Error::EAGAIN | nix::Error::EACCES) => Ok(false),
-            Err(errno) => Err(refused(errno as i32)),
-        };
-    }
+    run_system_call(SystemCall::Lock, || match nix::fcntl::fcntl(file, FcntlArg::F_OFD_SETLK(&range)) {
+        Ok(_) => Ok(true),
+        Err(nix::Error::EAGAIN | nix::Error::EACCES) => Ok(false),
+        Err(errno) => Err(Errno::from_raw_os_error(errno as i32)),
+    })
 }

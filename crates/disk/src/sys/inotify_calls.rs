@@ -1,4 +1,4 @@
-//! System calls for inotify. Same promises as [`super`].
+//! System calls for inotify and for waiting. They make the promises of [`super`], except where a comment says otherwise.
 
 use std::{
     mem::MaybeUninit,
@@ -7,7 +7,7 @@ use std::{
 };
 
 use rustix::{
-    event::{PollFd, PollFlags, Timespec},
+    event::{EventfdFlags, PollFd, PollFlags, Timespec},
     fs::inotify::{self, CreateFlags, Reader, WatchFlags},
     io::Errno,
 };
@@ -24,7 +24,7 @@ pub(crate) fn create_queue() -> Result<OwnedFd, DiskError> {
     run_system_call(SystemCall::Watch, || inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK))
 }
 
-/// Watches the directory of a handle by its path in `/proc`: no other path is resolved.
+/// Watches the directory of a handle. The kernel gets its path in `/proc`, so no other path is resolved.
 pub(crate) fn watch_directory(
     queue: BorrowedFd<'_>,
     directory: BorrowedFd<'_>,
@@ -40,7 +40,8 @@ pub(crate) fn watch_file(queue: BorrowedFd<'_>, file: BorrowedFd<'_>, flags: Wat
     run_system_call(SystemCall::Watch, || inotify::add_watch(queue, link.as_str(), flags))
 }
 
-/// Writes a meaningless byte to notify watchers of the file. Not gated: nothing depends on it.
+/// Writes a byte without meaning, to notify those who watch the file. The call does not pass the fault gate, because
+/// nothing depends on its success.
 pub(crate) fn update_timestamps(file: BorrowedFd<'_>) {
     rustix::io::pwrite(file, &[0], 0).unwrap_or_default();
 }
@@ -49,7 +50,7 @@ pub(crate) fn remove_watch(queue: BorrowedFd<'_>, watch: i32) -> Result<(), Disk
     run_system_call(SystemCall::Watch, || inotify::remove_watch(queue, watch))
 }
 
-/// Reads queued events up to a limit. `false` if some may be left.
+/// Reads queued events up to a limit. Returns `false` if more events may be queued.
 pub(crate) fn read_events(
     queue: BorrowedFd<'_>,
     events_max: usize,
@@ -63,10 +64,7 @@ pub(crate) fn read_events(
             if count >= events_max {
                 return Ok(false);
             }
-            match gate(SystemCall::Read) {
-                Err(error) if error.is_errno(Errno::INTR) => continue,
-                passed => passed?,
-            }
+            run_system_call(SystemCall::Read, || Ok(()))?;
         }
         match reader.next() {
             Ok(read) => event(&read),
@@ -79,22 +77,20 @@ pub(crate) fn read_events(
 }
 
 pub(crate) fn create_eventfd() -> Result<OwnedFd, DiskError> {
-    run_system_call(SystemCall::Watch, || {
-        rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC | rustix::event::EventfdFlags::NONBLOCK)
-    })
+    run_system_call(SystemCall::Watch, || rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK))
 }
 
-/// Increments the counter. A full counter wakes as well.
+/// Increments the counter of an eventfd. An error means that the counter is full, which wakes the waiter too.
 pub(crate) fn signal(counter: BorrowedFd<'_>) {
     rustix::io::write(counter, &1_u64.to_ne_bytes()).unwrap_or_default();
 }
 
-/// Resets the counter. An error at zero is fine.
+/// Resets the counter of an eventfd. An error means that the counter already is zero.
 pub(crate) fn clear_signal(counter: BorrowedFd<'_>) {
     rustix::io::read(counter, &mut [0; size_of::<u64>()]).unwrap_or_default();
 }
 
-/// Waits until one of the handles is readable; `false` on a timeout or a signal.
+/// Waits until one of the handles is readable; returns `false` after a timeout or a signal.
 pub(crate) fn wait_readable(handles: &[BorrowedFd<'_>], timeout: Duration) -> Result<bool, DiskError> {
     let seconds = i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX);
     let timeout = Timespec { tv_sec: seconds, tv_nsec: i64::from(timeout.subsec_nanos()) };

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output};
 
-/// Set in the child.
+/// The environment variable that is set in the child process.
 const CHILD_ENV: &str = "DISK_TEST_CHILD";
 /// A user id without privileges.
 const NOBODY_UID: &str = "65534";
@@ -51,7 +51,7 @@ pub(crate) fn rerun_with_mount_namespace(test: &str) -> bool {
         if is_root() { &["unshare", "-m", "--propagation", "private"] } else { &["unshare", "-Urm"] };
     let probe = Command::new(wrapper[0]).args(&wrapper[1..]).arg("true").output().unwrap();
     if !probe.status.success() {
-        eprintln!("NOT RUN: {test}: this machine lets us have no mount namespace ({wrapper:?})");
+        eprintln!("NOT RUN: {test}: this machine does not permit a mount namespace ({wrapper:?})");
         return false;
     }
     assert_child_passes(wrapper, test);

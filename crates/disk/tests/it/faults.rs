@@ -1,4 +1,5 @@
-//! Every system call of a replacement fails once: the file stays whole, and no leftover remains.
+//! Fault injection. If any system call of a replacement fails, the old or the new content is complete, and no temporary
+//! file is left behind.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -12,20 +13,20 @@ use crate::{
     fixture::{DiskFixture, kind, name},
 };
 
-/// The workspace path for the child.
+/// The environment variable with the workspace path for the child process.
 const CHILD_DIRECTORY_ENV: &str = "DISK_TEST_FAULTS";
-/// The plan is global to the process, so these tests run one after the other.
+/// The fault plan is global to the process, so these tests must not run at the same time.
 static FAULT_TEST_LOCK: Mutex<()> = Mutex::new(());
 
-/// Runs one step under a plan; returns the report of the plan.
+/// Runs one step under a fault plan; returns its result and the report of the plan.
 fn run_with_fault<T>(plan: FaultPlan, step: impl FnOnce() -> T) -> (T, FaultReport) {
-    let _alone = FAULT_TEST_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+    let _guard = FAULT_TEST_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     arm_fault(plan);
-    let done = step();
-    (done, disarm_fault())
+    let result = step();
+    (result, disarm_fault())
 }
 
-/// `EIO`.
+/// The number of `EIO`.
 const IO_ERROR: i32 = 5;
 
 fn fault_plan(at: u64, action: FaultAction) -> FaultPlan {
@@ -63,7 +64,7 @@ fn replacement_survives_a_failure_of_any_call() {
     }
 }
 
-/// The first `openat2` of an open call returns `errno`.
+/// Opens the root while the first `openat2` fails with `errno`.
 fn open_with_openat2_error(f: &DiskFixture, errno: i32) -> Result<stead_disk::RootDirectory, stead_disk::DiskError> {
     let mut at = 1;
     loop {

@@ -10,9 +10,9 @@ use stead_path::{FileName, RelPath};
 
 pub(crate) const BOTH_RESOLVERS: [PathResolution; 2] = [PathResolution::Kernel, PathResolution::Walker];
 
-/// `ws` is the workspace; `out` is outside.
+/// The directory `ws` is the workspace; the directory `out` is outside.
 pub(crate) struct DiskFixture {
-    _keep: tempfile::TempDir,
+    _temporary: tempfile::TempDir,
     pub(crate) workspace: PathBuf,
     pub(crate) outside: PathBuf,
 }
@@ -22,18 +22,18 @@ impl DiskFixture {
         Self::in_directory(tempfile::tempdir().unwrap())
     }
 
-    /// In memory where possible: for cases with very many files.
+    /// A fixture in memory where possible, for cases with very many files.
     pub(crate) fn in_memory() -> Self {
         Self::in_directory(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap())
     }
 
-    fn in_directory(keep: tempfile::TempDir) -> Self {
-        let base = std::fs::canonicalize(keep.path()).unwrap();
+    fn in_directory(temporary: tempfile::TempDir) -> Self {
+        let base = std::fs::canonicalize(temporary.path()).unwrap();
         let (workspace, outside) = (base.join("ws"), base.join("out"));
         std::fs::create_dir(&workspace).unwrap();
         std::fs::create_dir(&outside).unwrap();
         std::fs::write(outside.join("secret"), "secret").unwrap();
-        Self { _keep: keep, workspace, outside }
+        Self { _temporary: temporary, workspace, outside }
     }
 
     pub(crate) fn file(&self, path: &str, bytes: impl AsRef<[u8]>) {

@@ -35,7 +35,7 @@ fn events_arrive_immediately_and_in_order() {
 
     fs::write(f.workspace.join("d/b"), "2").unwrap();
     assert!(watch.wait(Duration::ZERO).unwrap());
-    let named = |text: &str, happened| (text.to_owned(), happened);
+    let named = |text: &str, kind| (text.to_owned(), kind);
     assert_eq!(
         drain_names_and_kinds(&watch),
         [named("b", FsEventKind::Created), named("b", FsEventKind::Modified), named("b", FsEventKind::WriterClosed)]
@@ -57,15 +57,15 @@ fn a_wake_ends_a_wait_and_is_not_lost() {
     let f = DiskFixture::new();
     let top = f.root_directory();
     let watch = FsEventQueue::new(&top).unwrap();
-    let bell = FsQueueWaker::new().unwrap();
-    bell.wake();
-    bell.wake();
+    let waker = FsQueueWaker::new().unwrap();
+    waker.wake();
+    waker.wake();
     let started = Instant::now();
-    watch.wait_with_waker(&bell, Duration::from_secs(60)).unwrap();
+    watch.wait_with_waker(&waker, Duration::from_secs(60)).unwrap();
     assert!(started.elapsed() < Duration::from_secs(30));
     let started = Instant::now();
-    watch.wait_with_waker(&bell, Duration::from_millis(20)).unwrap();
-    assert!(started.elapsed() >= Duration::from_millis(20), "a ring ends one wait");
+    watch.wait_with_waker(&waker, Duration::from_millis(20)).unwrap();
+    assert!(started.elapsed() >= Duration::from_millis(20), "earlier wakes end only one wait");
 }
 
 #[test]

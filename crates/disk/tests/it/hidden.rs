@@ -1,4 +1,5 @@
-//! Hidden directories cannot be named, entered, listed, moved or replaced; by identity, not by name.
+//! Hidden directories cannot be named, entered, listed, moved or replaced. They are recognised by device and inode, not
+//! by name.
 
 use std::os::unix::fs::MetadataExt;
 

@@ -9,7 +9,7 @@ use crate::{
     fixture::{DiskFixture, rel_path},
 };
 
-/// The workspace path for the child.
+/// The environment variable with the workspace path for the child process.
 const CHILD_DIRECTORY_ENV: &str = "DISK_TEST_LANDLOCK";
 
 #[test]
@@ -67,6 +67,6 @@ fn a_missing_path_is_reported() {
     }
     let report = landlock::restrict_process(&["/no/such/place".as_ref()]);
     assert_eq!(report.status, landlock::LandlockOutcome::None);
-    assert_eq!(report.reason.as_deref(), Some("a path could not be opened"));
+    assert_eq!(report.reason.as_deref(), Some("a path of the Landlock rules could not be opened"));
     std::fs::read("/etc/passwd").unwrap();
 }

@@ -1,5 +1,5 @@
-//! The promises of this crate, tested on a real file system. One binary; cases that need another process, another user
-//! or a mount start this binary again.
+//! Tests of this crate's promises on a real file system. A test that needs another process, another user or a mount
+//! starts this binary again.
 
 #[cfg(test)]
 mod child_process;
@@ -13,8 +13,6 @@ mod fs_events;
 mod hidden;
 #[cfg(test)]
 mod landlock;
-#[cfg(test)]
-mod locks;
 #[cfg(test)]
 mod mounts;
 #[cfg(test)]

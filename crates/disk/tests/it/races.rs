@@ -1,5 +1,5 @@
-//! A second thread keeps swapping a directory with a link to the outside. Every result must be an allowed one, and
-//! none may come from outside.
+//! Races: while a second thread repeatedly replaces a directory by a link to the outside, no read, write or removal may
+//! reach the outside, and only the expected errors may occur.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use stead_disk::{AttributeSource, ContentSource, DiskErrorKind, FinalSymlink, Ro
 
 use crate::fixture::{BOTH_RESOLVERS, DiskFixture, name, rel_path};
 
-/// Rounds per resolver and shape.
+/// The least number of attempts per race.
 const ROUNDS: usize = 4_000;
 
 /// Stops the other thread on drop.
@@ -23,10 +23,10 @@ impl Drop for RaceEndGuard<'_> {
     }
 }
 
-/// Swaps required before a race counts as run.
+/// The least number of swaps per race.
 const SWAPS_MIN: usize = 300;
 
-/// Attempts that must have found the directory, so that not all of them were refused.
+/// The least number of attempts that found the directory, so that not all of them were refused.
 const HITS_MIN: usize = 20;
 const RACE_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -127,7 +127,7 @@ fn removals_never_leave_the_root() {
                 let (real, place, swap) =
                     (f.workspace.join("real"), f.workspace.join("victim"), f.workspace.join("swap"));
                 while !stop.load(Ordering::Relaxed) {
-                    // Recreates what the remover removed meanwhile.
+                    // The other thread removed the directory meanwhile.
                     fs::create_dir_all(real.join("sub")).unwrap_or_default();
                     fs::rename(&real, &place).unwrap_or_default();
                     std::os::unix::fs::symlink("../out", &swap).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Removal of trees: deep, closed, linked, hidden.
+//! Removal of trees that are very deep, have closed or hidden directories, or contain links.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -10,7 +10,7 @@ use crate::{
     fixture::{BOTH_RESOLVERS, DiskFixture, kind, name},
 };
 
-/// Deeper than any path.
+/// The depth of the test tree, deeper than any path can be.
 const LEVELS: u64 = 10_000;
 
 fn create_nested_directories(top: &DirectoryHandle, levels: u64) {
@@ -26,12 +26,12 @@ fn create_nested_directories(top: &DirectoryHandle, levels: u64) {
 }
 
 #[test]
-fn ten_thousand_levels_with_few_handles() {
+fn removes_ten_thousand_levels_with_few_handles() {
     if !is_child() {
         // 96 handles are enough for 64 directories and the handles of the test.
         assert_child_passes(
             &["sh", "-c", "ulimit -n 96 && exec \"$@\"", "sh"],
-            "remove::ten_thousand_levels_with_few_handles",
+            "remove::removes_ten_thousand_levels_with_few_handles",
         );
         return;
     }

@@ -1,4 +1,4 @@
-//! Renames: the kernel decides about an existing target atomically.
+//! Renames, including those of staged files, with and without an existing target.
 
 use stead_disk::{AttributeSource, ContentSource, DiskErrorKind, ExistingTarget};
 

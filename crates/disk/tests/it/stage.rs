@@ -1,4 +1,4 @@
-//! Staging: exclusive, private until complete, with the attributes of the file it replaces.
+//! Staged files: their content, and the attributes of the file they replace.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
@@ -10,7 +10,7 @@ use crate::{
     fixture::{DiskFixture, name},
 };
 
-/// The workspace path for the child.
+/// The environment variable with the workspace path for the child process.
 const CHILD_DIRECTORY_ENV: &str = "DISK_TEST_FOREIGN";
 
 /// A POSIX access list as the kernel stores it: owner rw, user 1234 r, group r, mask r, others nothing.
@@ -108,7 +108,7 @@ fn default_acl_of_the_directory_does_not_apply_to_replacements() {
     top.replace_with_staged(&staged, &name("file")).unwrap();
     assert_eq!(read_attribute(&f.workspace.join("file"), "system.posix_acl_access"), None);
     assert_eq!(std::fs::metadata(f.workspace.join("file")).unwrap().mode() & 0o7777, 0o600);
-    // A new file inherits it, like every new file there.
+    // A new file gets the default access list, like every new file in that directory.
     let staged = top.stage_file(ContentSource::Bytes(b"new"), AttributeSource::New { mode: 0o666 }).unwrap();
     top.rename_staged_to_new(&staged, &name("fresh")).unwrap();
     assert!(read_attribute(&f.workspace.join("fresh"), "system.posix_acl_access").is_some());

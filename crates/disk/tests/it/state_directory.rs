@@ -1,14 +1,16 @@
-//! The state directory: private, owned by this user, local; blobs by content.
+//! The state directory with its secrets, blobs and locks, and the services of the machine.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-use stead_disk::{AttributeSource, BlobSync, ContentSource, DiskErrorKind, StateDirectory};
+use stead_disk::{AttributeSource, BlobSync, ContentSource, DiskErrorKind, LockMode, StateDirectory};
 
 use crate::{
-    child_process::is_root,
+    child_process::{assert_child_passes, is_child, is_root},
     fixture::{DiskFixture, kind, name},
 };
 
+/// The environment variable with the path of the state directory for the child process.
+const CHILD_DIRECTORY_ENV: &str = "DISK_TEST_LOCKS";
 /// The SHA-256 of `abc`.
 const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 const OTHER: &str = "00000000000000000000000000000000000000000000000000000000000000ff";
@@ -99,12 +101,12 @@ fn adopts_moved_linked_and_known_files() {
     let inode = std::fs::metadata(f.workspace.join("moved")).unwrap().ino();
     state.adopt_blob(ABC, &top, &name("moved")).unwrap();
     assert_eq!(state.open_blob(ABC).unwrap().unwrap().stat().fingerprint.id.ino, inode);
-    // The blob already exists: only the name is removed.
+    // The blob already exists, so the file is only removed.
     f.file("again", "abc");
     state.adopt_blob(ABC, &top, &name("again")).unwrap();
     assert_eq!(state.open_blob(ABC).unwrap().unwrap().stat().fingerprint.id.ino, inode);
     state.remove_blob(ABC).unwrap();
-    // A second hard link could change the content later: the file is copied.
+    // The content could be changed through a second hard link later, so the file is copied.
     f.file("twin", "abc");
     std::fs::hard_link(f.workspace.join("twin"), f.outside.join("twin")).unwrap();
     state.adopt_blob(ABC, &top, &name("twin")).unwrap();
@@ -129,10 +131,51 @@ fn adopts_files_left_by_an_exchange() {
 }
 
 #[test]
-fn clock_and_random_names() {
+fn clock_advances_and_random_bytes_differ() {
     let clock = stead_disk::SystemClock::new();
     assert!(clock.now_ms() > 1_700_000_000_000);
     assert!(clock.monotonic_ms() <= clock.monotonic_ms());
     assert_eq!(clock.boot_id(), stead_disk::SystemClock::new().boot_id());
     assert_ne!(stead_disk::random_bytes::<32>().unwrap(), stead_disk::random_bytes::<32>().unwrap());
+}
+
+#[test]
+fn locks_of_open_file_descriptions_exclude_each_other() {
+    let f = DiskFixture::new();
+    let state = StateDirectory::open(&f.outside.join("state")).unwrap();
+    let (one, two) = (state.open_lock_file().unwrap(), state.open_lock_file().unwrap());
+    assert!(one.try_lock(7, LockMode::Exclusive).unwrap());
+    assert!(!two.try_lock(7, LockMode::Exclusive).unwrap());
+    assert!(!two.try_lock(7, LockMode::Shared).unwrap());
+    assert!(two.try_lock(8, LockMode::Exclusive).unwrap());
+    assert!(one.try_lock(7, LockMode::Shared).unwrap());
+    assert!(two.try_lock(7, LockMode::Shared).unwrap());
+    assert!(!one.try_lock(7, LockMode::Exclusive).unwrap());
+    one.unlock(7).unwrap();
+    one.unlock(7).unwrap();
+    assert!(two.try_lock(7, LockMode::Exclusive).unwrap());
+    drop(two);
+    assert!(one.try_lock(7, LockMode::Exclusive).unwrap());
+    let last = u64::try_from(i64::MAX).unwrap() - 1;
+    assert!(one.try_lock(last, LockMode::Exclusive).unwrap());
+    assert!(one.try_lock(u64::MAX, LockMode::Exclusive).is_err());
+}
+
+#[test]
+fn locks_of_processes_exclude_each_other() {
+    if is_child() {
+        let path = std::env::var(CHILD_DIRECTORY_ENV).unwrap();
+        let locks = StateDirectory::open(path.as_ref()).unwrap().open_lock_file().unwrap();
+        assert!(!locks.try_lock(1, LockMode::Shared).unwrap());
+        assert!(locks.try_lock(2, LockMode::Exclusive).unwrap());
+        // The process exits while slot 2 is locked.
+        return;
+    }
+    let f = DiskFixture::new();
+    let path = f.outside.join("state");
+    let locks = StateDirectory::open(&path).unwrap().open_lock_file().unwrap();
+    assert!(locks.try_lock(1, LockMode::Exclusive).unwrap());
+    let variable = format!("{CHILD_DIRECTORY_ENV}={}", path.display());
+    assert_child_passes(&["env", &variable], "state_directory::locks_of_processes_exclude_each_other");
+    assert!(locks.try_lock(2, LockMode::Exclusive).unwrap());
 }
