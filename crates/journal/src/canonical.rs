@@ -1,10 +1,11 @@
 //! The canonical bytes of an entry, which are hashed.
 //!
-//! Layout: the format byte, then every field of [`JournalEntry`] in the order of its declaration (the tool, the tier
-//! and the approval only in the formats that have them). Numbers are LEB128, times are eight bytes big-endian, text is
-//! length and UTF-8, an optional text is a byte 0 or 1 and the text, an enum is a tag byte and its fields, the list of
-//! changes is its length and the changes. Promises: [`decode_entry`] accepts exactly the output of [`encode_entry`],
-//! and never allocates more than a small multiple of its input. Tags and field order never change within a format.
+//! The bytes are the format byte and then every field of [`JournalEntry`] in the order of declaration (the tool, the
+//! tier and the approval only in the formats that have them). Numbers are LEB128. Times are eight bytes big-endian.
+//! Text is its length and UTF-8. An optional text is a byte 0 or 1 and the text. An enum is a tag byte and its fields.
+//! The list of changes is its length and the changes. Promises: [`decode_entry`] accepts exactly the output of
+//! [`encode_entry`], and never allocates more than a small multiple of its input. Tags and field order never change
+//! within a format.
 
 mod primitives;
 
@@ -13,40 +14,40 @@ use primitives::{CanonicalReader, CanonicalWriter};
 
 use crate::entry::{ChangeKind, EntryCaller, EntryDecision, EntryRelation, JournalEntry, PathState, RecordedChange};
 
-/// The format of an entry without tool, tier and approval; the first byte of every record.
+/// The format of an entry without tool, tier and approval. The format is the first byte of every record.
 pub const FORMAT: u8 = 1;
-/// The format of an entry with a dialect's tool, which follows the operation.
+/// The format of an entry with the tool of a dialect, which is encoded after the operation.
 pub(crate) const FORMAT_WITH_TOOL: u8 = 2;
 /// The format of an entry with a tier or an approval or both, and perhaps a tool.
 pub(crate) const FORMAT_WITH_POLICY: u8 = 3;
 
-/// The fewest bytes of a change: empty path, kind, no `to`, two states without fields.
+/// The size of the smallest encoded change: empty path, kind, no `to`, two states without fields.
 const CHANGE_BYTES_MIN: usize = 5;
-/// The initial capacity, enough for a typical entry.
+/// The initial capacity of the output, enough for a typical entry.
 const USUAL_ENTRY_BYTES: usize = 512;
 
-/// The canonical bytes of an entry.
+/// Encodes an entry as its canonical bytes.
 pub fn encode_entry(entry: &JournalEntry) -> Vec<u8> {
-    // No `..`: a new field must be encoded here, and that is a new format.
+    // The pattern has no `..`, so that a new field must be encoded here. That makes a new format.
     let JournalEntry {
         number,
         time_ms,
         caller,
-        request_id: request,
+        request_id,
         operation,
         tool,
         arguments,
         decision,
         reason,
-        policy_version: policy,
+        policy_version,
         tier,
         approval,
         changes,
-        relation: link,
+        relation,
         bytes,
         duration_us,
     } = entry;
-    let EntryCaller { principal, on_behalf_of, session, protocol: face } = caller;
+    let EntryCaller { principal, on_behalf_of, session, protocol } = caller;
     let mut out = CanonicalWriter(Vec::with_capacity(USUAL_ENTRY_BYTES));
     let format = match (tier.is_some() || approval.is_some(), tool) {
         (true, _) => FORMAT_WITH_POLICY,
@@ -59,8 +60,8 @@ pub fn encode_entry(entry: &JournalEntry) -> Vec<u8> {
     out.text(principal);
     out.optional_text(on_behalf_of.as_deref());
     out.text(session);
-    out.text(face);
-    out.optional_text(request.as_deref());
+    out.text(protocol);
+    out.optional_text(request_id.as_deref());
     out.text(operation);
     match tool {
         tool if format == FORMAT_WITH_POLICY => out.optional_text(tool.as_deref()),
@@ -70,7 +71,7 @@ pub fn encode_entry(entry: &JournalEntry) -> Vec<u8> {
     out.text(arguments);
     out.byte(decision_tag(*decision));
     out.optional_text(reason.as_deref());
-    out.number(*policy);
+    out.number(*policy_version);
     if format == FORMAT_WITH_POLICY {
         out.optional_text(tier.as_deref());
         out.optional_text(approval.as_deref());
@@ -79,7 +80,7 @@ pub fn encode_entry(entry: &JournalEntry) -> Vec<u8> {
     for change in changes {
         write_change(&mut out, change);
     }
-    write_relation(&mut out, link);
+    write_relation(&mut out, relation);
     out.number(*bytes);
     out.number(*duration_us);
     out.0
@@ -92,7 +93,7 @@ pub fn decode_entry(bytes: &[u8]) -> Result<JournalEntry, EntryDecodeError> {
     if ![FORMAT, FORMAT_WITH_TOOL, FORMAT_WITH_POLICY].contains(&format) {
         return Err(EntryDecodeError::UnknownFormat { format });
     }
-    // Fields are decoded in the order written here.
+    // Rust evaluates the fields of a struct expression in the order written, so this is the order of decoding.
     let entry = JournalEntry {
         number: from.number("number")?,
         time_ms: from.signed_number("time_ms")?,
@@ -120,7 +121,7 @@ pub fn decode_entry(bytes: &[u8]) -> Result<JournalEntry, EntryDecodeError> {
         bytes: from.number("bytes")?,
         duration_us: from.number("duration_us")?,
     };
-    // The encoding is unique: without tier and approval an entry belongs to an older format.
+    // Each entry has only one encoding: without tier and approval it must be in an older format.
     if format == FORMAT_WITH_POLICY && entry.tier.is_none() && entry.approval.is_none() {
         return Err(EntryDecodeError::UnknownFormat { format });
     }
@@ -187,12 +188,12 @@ fn write_change(out: &mut CanonicalWriter, change: &RecordedChange) {
 
 fn read_changes(from: &mut CanonicalReader<'_>) -> Result<Vec<RecordedChange>, EntryDecodeError> {
     let count = from.number("changes")?;
-    // A count that the remaining bytes cannot hold is rejected before allocation.
+    // A count that the remaining bytes cannot hold is rejected before memory is allocated.
     if count > (from.0.len() / CHANGE_BYTES_MIN) as u64 {
         return Err(EntryDecodeError::UnexpectedEnd { field: "changes" });
     }
     (0..count)
-        .map(|_place| {
+        .map(|_| {
             Ok(RecordedChange {
                 path: from.text("path")?,
                 kind: read_change_kind(from)?,
@@ -221,7 +222,7 @@ fn write_path_state(out: &mut CanonicalWriter, state: &PathState) {
             out.byte(3);
             out.text(target);
         }
-        // Journals from before the version was recorded use tag 4 and decode unchanged.
+        // Older journals did not record the version. They use tag 4, which is still decoded.
         PathState::Tree { trash, files, bytes, version } => {
             out.byte(if version.is_some() { 5 } else { 4 });
             out.optional_text(trash.as_deref());
@@ -249,17 +250,11 @@ fn read_path_state(from: &mut CanonicalReader<'_>, field: &'static str) -> Resul
         }),
         2 => Ok(PathState::Directory { mode: from.number_u32(field)? }),
         3 => Ok(PathState::Link { target: from.text(field)? }),
-        4 => Ok(PathState::Tree {
+        tag @ (4 | 5) => Ok(PathState::Tree {
             trash: from.optional_text(field)?,
             files: from.number(field)?,
             bytes: from.number(field)?,
-            version: None,
-        }),
-        5 => Ok(PathState::Tree {
-            trash: from.optional_text(field)?,
-            files: from.number(field)?,
-            bytes: from.number(field)?,
-            version: Some(from.digest(field)?),
+            version: if tag == 5 { Some(from.digest(field)?) } else { None },
         }),
         6 => Ok(PathState::Unknown { size: None }),
         7 => Ok(PathState::Unknown { size: Some(from.number(field)?) }),
@@ -267,26 +262,19 @@ fn read_path_state(from: &mut CanonicalReader<'_>, field: &'static str) -> Resul
     }
 }
 
-fn write_relation(out: &mut CanonicalWriter, link: &EntryRelation) {
-    match link {
-        EntryRelation::None => out.byte(0),
-        EntryRelation::Undoes(number) => {
-            out.byte(1);
-            out.number(*number);
-        }
-        EntryRelation::Redoes(number) => {
-            out.byte(2);
-            out.number(*number);
-        }
+fn write_relation(out: &mut CanonicalWriter, relation: &EntryRelation) {
+    let (tag, number) = match relation {
+        EntryRelation::None => return out.byte(0),
         EntryRelation::Restores(trash) => {
             out.byte(3);
-            out.text(trash);
+            return out.text(trash);
         }
-        EntryRelation::Amends(number) => {
-            out.byte(4);
-            out.number(*number);
-        }
-    }
+        EntryRelation::Undoes(number) => (1, number),
+        EntryRelation::Redoes(number) => (2, number),
+        EntryRelation::Amends(number) => (4, number),
+    };
+    out.byte(tag);
+    out.number(*number);
 }
 
 fn read_relation(from: &mut CanonicalReader<'_>) -> Result<EntryRelation, EntryDecodeError> {
@@ -330,7 +318,7 @@ mod tests {
         }
     }
 
-    /// Written by hand: if this test must change, the format number must change with it.
+    /// The expected bytes are written by hand. If they must change, the format number must change too.
     #[test]
     fn the_bytes_of_format_1_are_fixed() {
         let expected: Vec<u8> = [
@@ -367,7 +355,7 @@ mod tests {
         expected.splice(behind..behind, *b"\x01\x06notify\x01\x02ap");
         assert_eq!(encode_entry(&entry), expected);
         assert_eq!(decode_entry(&expected), Ok(entry));
-        // This format without tier and approval would be a second encoding.
+        // Format 3 without tier and approval would be a second encoding of the same entry.
         let bare = decode_entry(&[&expected[..behind], &[0, 0], &expected[behind + 12..]].concat());
         assert_eq!(bare, Err(EntryDecodeError::UnknownFormat { format: 3 }));
     }

@@ -1,21 +1,97 @@
-//! The hash chain: each entry's hash covers its bytes and the previous hash.
+//! The hash chain of a journal, and its origin: the name of the workspace that the journal belongs to.
 //!
-//! Promises: hashes of different purposes cannot be confused (fixed-length domain prefixes), and two workspaces never
-//! share a chain, because the genesis hash includes the workspace.
+//! The hash of each entry covers its bytes and the previous hash. Hashes of different purposes cannot be confused,
+//! because each starts with a domain prefix of fixed length. Two workspaces never share a chain, because the hash
+//! before the first entry includes the origin. Workspace ids follow the rule for key names in notes (no spaces, no
+//! plus, no control characters), so that every origin line `stead/<workspace id>` is valid in a signature line.
 
-use crate::{Digest, JournalOrigin};
+use std::fmt;
+use std::str::FromStr;
 
-/// Domain of an entry's hash. Its length is fixed, and so is that of the hash after it.
+use serde::{Deserialize, Serialize};
+
+use crate::Digest;
+
+/// The longest workspace id, in bytes.
+pub const MAX_WORKSPACE_ID_BYTES: usize = 128;
+
+const ORIGIN_PREFIX: &str = "stead/";
+
+/// The domain prefix of an entry's hash. The previous hash follows it; both have a fixed length.
 const CHAIN_DOMAIN: &[u8; 16] = b"stead entry v1\0\0";
-/// Domain of the hash before the first entry.
+/// The domain prefix of the hash before the first entry.
 const GENESIS_DOMAIN: &[u8; 16] = b"stead genesis 1\0";
 
-/// The hash of an entry: its canonical bytes and the hash of the previous entry.
+/// A checked workspace id, from which the origin line, the genesis hash and the key ids derive.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct JournalOrigin {
+    line: String,
+}
+
+/// The workspace id is not valid as a journal name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a workspace id is 1 to {MAX_WORKSPACE_ID_BYTES} printable ASCII characters without space and plus")]
+pub struct WorkspaceIdError;
+
+impl JournalOrigin {
+    /// Checks a workspace id.
+    pub fn new(workspace_id: &str) -> Result<Self, WorkspaceIdError> {
+        let fits = (1..=MAX_WORKSPACE_ID_BYTES).contains(&workspace_id.len());
+        let plain = workspace_id.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'+');
+        if fits && plain { Ok(Self { line: format!("{ORIGIN_PREFIX}{workspace_id}") }) } else { Err(WorkspaceIdError) }
+    }
+
+    /// Parses an origin line `stead/<workspace id>`.
+    pub(crate) fn from_line(line: &str) -> Result<Self, WorkspaceIdError> {
+        Self::new(line.strip_prefix(ORIGIN_PREFIX).ok_or(WorkspaceIdError)?)
+    }
+
+    /// The workspace id.
+    pub fn workspace_id(&self) -> &str {
+        &self.line[ORIGIN_PREFIX.len()..]
+    }
+
+    /// The origin line `stead/<workspace id>`, which is also the name of the journal's keys.
+    pub fn line(&self) -> &str {
+        &self.line
+    }
+}
+
+impl fmt::Display for JournalOrigin {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.line)
+    }
+}
+
+impl FromStr for JournalOrigin {
+    type Err = WorkspaceIdError;
+
+    fn from_str(workspace_id: &str) -> Result<Self, WorkspaceIdError> {
+        Self::new(workspace_id)
+    }
+}
+
+impl TryFrom<String> for JournalOrigin {
+    type Error = WorkspaceIdError;
+
+    fn try_from(workspace_id: String) -> Result<Self, WorkspaceIdError> {
+        Self::new(&workspace_id)
+    }
+}
+
+impl From<JournalOrigin> for String {
+    fn from(origin: JournalOrigin) -> Self {
+        origin.workspace_id().to_owned()
+    }
+}
+
+/// The hash of an entry, over its canonical bytes and the hash of the previous entry.
 pub fn chain_hash(previous: &Digest, canonical: &[u8]) -> Digest {
     Digest::sha256_of_parts(&[CHAIN_DOMAIN, previous.as_bytes(), canonical])
 }
 
-/// The hash before the first entry of a workspace.
+/// The hash that takes the place of a previous hash for the first entry of a workspace.
 pub fn genesis_hash(origin: &JournalOrigin) -> Digest {
     Digest::sha256_of_parts(&[GENESIS_DOMAIN, origin.line().as_bytes()])
 }
@@ -23,6 +99,22 @@ pub fn genesis_hash(origin: &JournalOrigin) -> Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn plain_ids_are_accepted_unchanged() {
+        let origin = JournalOrigin::new("a1b2-c3").unwrap();
+        assert_eq!(origin.line(), "stead/a1b2-c3");
+        assert_eq!(origin.workspace_id(), "a1b2-c3");
+        assert_eq!(JournalOrigin::from_line(origin.line()), Ok(origin));
+    }
+
+    #[test]
+    fn ids_that_would_break_a_note_are_rejected() {
+        for id in ["", "a b", "a+b", "a\nb", "é", &"x".repeat(MAX_WORKSPACE_ID_BYTES + 1)] {
+            assert_eq!(JournalOrigin::new(id), Err(WorkspaceIdError), "{id:?}");
+        }
+        assert_eq!(JournalOrigin::from_line("other/a"), Err(WorkspaceIdError));
+    }
 
     #[test]
     fn hash_covers_bytes_position_and_workspace() {
@@ -34,9 +126,9 @@ mod tests {
         }
     }
 
-    /// Computed with another implementation of SHA-256; a change here breaks every existing journal.
+    /// The expected values come from another implementation of SHA-256. A change here breaks every existing journal.
     #[test]
-    fn known_answers() {
+    fn hashes_match_known_answers() {
         let one = genesis_hash(&JournalOrigin::new("one").unwrap());
         assert_eq!(one.to_string(), "3611b7bb87173e49cef636cbac45632036307a9e7320de1a8e68e9c6e2f80761");
         assert_eq!(

@@ -1,8 +1,8 @@
 //! Signed checkpoints of the journal (C2SP tlog-checkpoint).
 //!
-//! Owns the text of a checkpoint: origin, tree size, root, and two extension lines, `head` (hash of the last entry)
-//! and `time`. [`Checkpoint::sign`] appends a signature line; [`Checkpoint::verify`] accepts only the key active at
-//! that size. Promises one text per checkpoint. Signature lines of witnesses are kept and ignored.
+//! The text of a checkpoint has the origin, the tree size, the root, and two extension lines, `head` (hash of the last
+//! entry) and `time`. [`Checkpoint::sign`] appends a signature line; [`Checkpoint::verify`] accepts only the key that is
+//! active at that size. Each checkpoint has only one text. Signature lines of witnesses are allowed and ignored.
 
 use std::fmt;
 
@@ -13,61 +13,61 @@ use crate::key_ring::KeyValidity;
 use crate::signed_note::{self, NoteParseError, NoteSignature, SignedNote};
 use crate::{Digest, JournalOrigin, KeyRing, Signer};
 
-/// The statement of a checkpoint.
+/// The content of a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// The workspace.
+    /// The workspace that the journal belongs to.
     pub origin: JournalOrigin,
-    /// Number of entries covered.
+    /// The number of entries covered.
     pub size: u64,
-    /// Merkle root over their hashes.
+    /// The Merkle root over the hashes of these entries.
     pub root: Digest,
-    /// Chain hash of the last of them.
+    /// The chain hash of the last of these entries.
     pub head: Digest,
-    /// Time of signing, in Unix milliseconds.
+    /// The time of signing, in Unix milliseconds.
     pub time_ms: i64,
 }
 
 /// Why a checkpoint is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CheckpointError {
-    /// It is not the text of a checkpoint.
-    #[error("not a checkpoint: {detail}")]
+    /// The text is not a checkpoint.
+    #[error("{detail}")]
     Malformed {
-        /// The violated rule.
+        /// The rule that the text violates, as a sentence.
         detail: &'static str,
     },
-    /// The checkpoint of another workspace.
+    /// The checkpoint belongs to another workspace.
     #[error("the checkpoint belongs to another workspace")]
     WrongOrigin,
     /// The signature of a known key does not match the text.
     #[error("the signature on checkpoint {size} is not valid")]
     BadSignature {
-        /// The stated size.
+        /// The size that the checkpoint states.
         size: u64,
     },
     /// No signature is by a key of the workspace.
     #[error("checkpoint {size} is signed by an unknown key")]
     UnknownKey {
-        /// The stated size.
+        /// The size that the checkpoint states.
         size: u64,
     },
-    /// Signed by a key that was replaced at or before this size.
+    /// The checkpoint is signed by a key that was replaced at or before this size.
     #[error("checkpoint {size} is signed by a retired key")]
     RetiredKey {
-        /// The stated size.
+        /// The size that the checkpoint states.
         size: u64,
     },
-    /// Signed by a key that becomes active after this size.
+    /// The checkpoint is signed by a key that becomes active after this size.
     #[error("checkpoint {size} is signed by a key that is not active yet")]
     KeyNotYetActive {
-        /// The stated size.
+        /// The size that the checkpoint states.
         size: u64,
     },
 }
 
 impl CheckpointError {
-    /// The stated size, if it could be parsed.
+    /// The size that the checkpoint states, if it could be parsed.
     pub fn size(&self) -> Option<u64> {
         match *self {
             Self::Malformed { .. } | Self::WrongOrigin => None,
@@ -85,7 +85,7 @@ impl From<NoteParseError> for CheckpointError {
     }
 }
 
-/// The signed text.
+/// The text that is signed.
 impl fmt::Display for Checkpoint {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { origin, size, root, head, time_ms } = self;
@@ -135,20 +135,22 @@ impl Checkpoint {
     fn from_text(text: &str) -> Result<Self, CheckpointError> {
         let bad = |detail| CheckpointError::Malformed { detail };
         let mut lines = text.split('\n');
-        let mut line = || lines.next().ok_or(bad("too few lines"));
-        let origin = JournalOrigin::from_line(line()?).map_err(|_invalid| bad("origin"))?;
-        let size = line()?.parse().map_err(|_invalid| bad("size"))?;
+        let mut line = || lines.next().ok_or(bad("the text has too few lines"));
+        let origin = JournalOrigin::from_line(line()?).map_err(|_invalid| bad("the origin line is invalid"))?;
+        let size = line()?.parse().map_err(|_invalid| bad("the size line is invalid"))?;
         let root = STANDARD.decode(line()?).ok().and_then(|bytes| bytes.try_into().ok());
-        let root = root.map(Digest).ok_or(bad("root"))?;
-        let head = line()?.strip_prefix("head ").and_then(|hex| hex.parse().ok()).ok_or(bad("head"))?;
-        let time_ms = line()?.strip_prefix("time ").and_then(|ms| ms.parse().ok()).ok_or(bad("time"))?;
+        let root = root.map(Digest).ok_or(bad("the root line is invalid"))?;
+        let head = line()?.strip_prefix("head ").and_then(|hex| hex.parse().ok());
+        let head = head.ok_or(bad("the head line is invalid"))?;
+        let time_ms = line()?.strip_prefix("time ").and_then(|ms| ms.parse().ok());
+        let time_ms = time_ms.ok_or(bad("the time line is invalid"))?;
         let checkpoint = Self { origin, size, root, head, time_ms };
         // One comparison rejects everything that the parsers tolerate: leading zeros, plus signs, further lines.
-        if checkpoint.to_string() == text { Ok(checkpoint) } else { Err(bad("not canonical")) }
+        if checkpoint.to_string() == text { Ok(checkpoint) } else { Err(bad("the text is not in canonical form")) }
     }
 }
 
-/// The validity of the key that made a line; `None` if no key of the ring matches.
+/// The validity of the key that signed with this signature line; `None` if the ring has no key with that id.
 fn signing_key_validity(
     line: &NoteSignature<'_>,
     text: &str,

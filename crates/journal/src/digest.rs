@@ -1,7 +1,5 @@
-//! SHA-256 digests.
-//!
-//! Owns the only text form of a digest: 64 lower-case hexadecimal characters. Upper case is rejected, so that each
-//! digest has one text form.
+//! SHA-256 digests. The text form of a digest is 64 lower-case hexadecimal characters. Upper case is rejected, so that
+//! each digest has only one text form.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,12 +18,12 @@ pub struct Digest(pub [u8; 32]);
 pub struct DigestParseError;
 
 impl Digest {
-    /// SHA-256 of some bytes.
+    /// The SHA-256 of some bytes.
     pub fn sha256(bytes: &[u8]) -> Self {
         Self::sha256_of_parts(&[bytes])
     }
 
-    /// SHA-256 of concatenated parts.
+    /// The SHA-256 of the concatenated parts.
     pub(crate) fn sha256_of_parts(parts: &[&[u8]]) -> Self {
         let mut hasher = Sha256::new();
         for part in parts {
@@ -34,7 +32,7 @@ impl Digest {
         Self(hasher.finalize().into())
     }
 
-    /// The raw bytes.
+    /// The digest as raw bytes.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -46,12 +44,6 @@ impl fmt::Display for Digest {
     }
 }
 
-impl fmt::Debug for Digest {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, out)
-    }
-}
-
 impl FromStr for Digest {
     type Err = DigestParseError;
 
@@ -60,19 +52,33 @@ impl FromStr for Digest {
     }
 }
 
-impl TryFrom<String> for Digest {
-    type Error = DigestParseError;
+/// Implements `Debug` and the conversions from and to `String` that serde uses, for a type with `Display` and `FromStr`.
+macro_rules! text_conversions {
+    ($type:ty, $error:ty) => {
+        impl fmt::Debug for $type {
+            fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, out)
+            }
+        }
 
-    fn try_from(text: String) -> Result<Self, DigestParseError> {
-        text.parse()
-    }
-}
+        impl TryFrom<String> for $type {
+            type Error = $error;
 
-impl From<Digest> for String {
-    fn from(digest: Digest) -> Self {
-        to_hex(&digest.0)
-    }
+            fn try_from(text: String) -> Result<Self, $error> {
+                text.parse()
+            }
+        }
+
+        impl From<$type> for String {
+            fn from(value: $type) -> Self {
+                value.to_string()
+            }
+        }
+    };
 }
+pub(crate) use text_conversions;
+
+text_conversions!(Digest, DigestParseError);
 
 const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
 

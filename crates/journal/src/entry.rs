@@ -1,8 +1,8 @@
-//! The record of one call: the caller, the decision, the changes.
+//! The journal entry, which records one call: the caller, the decision and the changes.
 //!
-//! Owns the structure of an entry and its JSON form (derived; unknown fields are rejected, because a field that is not
-//! in the canonical bytes is not covered by the hash). [`canonical`](crate::canonical) makes the canonical bytes.
-//! Never holds file content: content is named by version, and arguments are redacted before.
+//! Owns the structure of an entry and its JSON form. Unknown JSON fields are rejected, because a field that is not in
+//! the [`canonical`](crate::canonical) bytes is not covered by the hash. An entry never contains file content: a version
+//! identifies the content, and arguments are redacted before they get here.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,45 +12,45 @@ use crate::Digest;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JournalEntry {
-    /// Position in the journal, counted from 1 without gaps.
+    /// The position in the journal, counted from 1 without gaps.
     pub number: u64,
-    /// Time of the decision, in Unix milliseconds.
+    /// The time of the decision, in Unix milliseconds.
     pub time_ms: i64,
-    /// The caller.
+    /// The caller and its session.
     pub caller: EntryCaller,
-    /// Request id or idempotency key, if the caller sent one.
+    /// The request id or idempotency key, if the caller sent one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "request")]
     pub request_id: Option<String>,
-    /// Name of the operation.
+    /// The name of the operation.
     pub operation: String,
-    /// The dialect's tool, such as `comma/edit_file`; `None` if the operation was called by its own name.
+    /// The tool of a dialect, such as `comma/edit_file`; `None` if the operation was called by its own name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// Redacted arguments as compact JSON: content and long texts are replaced by their size.
+    /// The arguments as compact JSON; content and long texts are replaced by their size.
     pub arguments: String,
     /// The decision about the call.
     pub decision: EntryDecision,
-    /// Error kind of a refusal or failure.
+    /// The error kind, if the call was refused or failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Version of the policy in force.
+    /// The version of the policy that was in force.
     #[serde(rename = "policy")]
     pub policy_version: u64,
     /// The policy tier, unless it was unrestricted: `notify`, `approval_required` or `blocked`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<String>,
-    /// The approval that allowed the call; for a refusal, the requested one.
+    /// The id of the approval that allowed the call; if the call was refused, of the approval that it needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<String>,
-    /// The changed paths.
+    /// The changes that the call made.
     pub changes: Vec<RecordedChange>,
-    /// The earlier entry or trash item that this entry refers to.
+    /// The relation to an earlier entry or trash item.
     #[serde(rename = "link")]
     pub relation: EntryRelation,
-    /// Bytes carried by the call.
+    /// The number of content bytes that the call read or wrote.
     pub bytes: u64,
-    /// Time the call took, in microseconds.
+    /// The duration of the call, in microseconds.
     pub duration_us: u64,
 }
 
@@ -58,14 +58,14 @@ pub struct JournalEntry {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EntryCaller {
-    /// `user:name` or `agent:name`.
+    /// The principal, as `user:name` or `agent:name`.
     pub principal: String,
-    /// The user an agent acts for.
+    /// The user that an agent acts for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_behalf_of: Option<String>,
-    /// The session of the call.
+    /// The id of the session.
     pub session: String,
-    /// The protocol of the call.
+    /// The protocol through which the call came.
     #[serde(rename = "face")]
     pub protocol: String,
 }
@@ -74,11 +74,11 @@ pub struct EntryCaller {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EntryDecision {
-    /// It was permitted and carried out.
+    /// The call was permitted and succeeded.
     Allowed,
-    /// It was not permitted; nothing changed.
+    /// The call was not permitted; nothing changed.
     Refused,
-    /// It was permitted but failed.
+    /// The call was permitted but failed.
     Failed,
 }
 
@@ -86,20 +86,20 @@ pub enum EntryDecision {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedChange {
-    /// Path relative to the root.
+    /// The path relative to the root.
     pub path: String,
-    /// Kind of change.
+    /// The kind of change.
     pub kind: ChangeKind,
-    /// The target of a rename or a copy.
+    /// The target path of a rename or a copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// The state before.
+    /// The state of `path` before the change.
     pub before: PathState,
-    /// The state after (at `to`, for a rename or a copy).
+    /// The state after the change: of `to` for a rename or a copy, else of `path`.
     pub after: PathState,
 }
 
-/// The kinds of change. Closed: a new kind is a new format of the canonical bytes.
+/// The kind of a recorded change. A new kind would be a new format of the canonical bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
@@ -119,11 +119,11 @@ pub enum ChangeKind {
     MakeLink,
     /// Only permission bits changed.
     SetMode,
-    /// This path or anything below may have changed; the changes were not observed.
+    /// The path or anything below it may have changed; the single changes were not observed.
     Rescan,
 }
 
-/// The state of a path.
+/// The state of a path at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum PathState {
@@ -131,29 +131,29 @@ pub enum PathState {
     Absent,
     /// A regular file.
     File {
-        /// SHA-256 of its content.
+        /// The SHA-256 of the content.
         version: Digest,
-        /// Size in bytes.
+        /// The size in bytes.
         size: u64,
-        /// Permission bits.
+        /// The permission bits.
         mode: u32,
     },
     /// A directory without its content.
     Directory {
-        /// Permission bits.
+        /// The permission bits.
         mode: u32,
     },
     /// A symbolic link.
     Link {
-        /// Its target as stored.
+        /// The target of the link, as stored.
         target: String,
     },
     /// A directory with its content, or any item in the trash.
     Tree {
-        /// Its id in the trash, if it is there.
+        /// The id of the trash item, if it is in the trash.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         trash: Option<String>,
-        /// The number of files in it.
+        /// The number of files in the tree.
         files: u64,
         /// The total size of the files in bytes.
         bytes: u64,
@@ -161,9 +161,10 @@ pub enum PathState {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<Digest>,
     },
-    /// A file whose content was not read: changed by another program, too large to hash, or removed too soon.
+    /// A file whose content was not read: another program changed it, it was too large to hash, or it was removed before
+    /// it could be read.
     Unknown {
-        /// Its size in bytes, if known.
+        /// The size in bytes, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         size: Option<u64>,
     },
@@ -173,14 +174,14 @@ pub enum PathState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EntryRelation {
-    /// No relation.
+    /// The entry has no relation to another one.
     None,
-    /// Undoes an entry.
+    /// The call undid the entry with this number.
     Undoes(u64),
-    /// Redoes an undone entry.
+    /// The call redid the undone entry with this number.
     Redoes(u64),
-    /// Restores a trash item, by its id.
+    /// The call restored the trash item with this id.
     Restores(String),
-    /// Adds an outcome to an entry that became known later.
+    /// The entry states an outcome of the entry with this number that became known later.
     Amends(u64),
 }

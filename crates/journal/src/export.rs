@@ -1,9 +1,9 @@
-//! Journal exports: JSON lines that can be verified without a store.
+//! Journal exports: JSON lines that can be verified without a database.
 //!
-//! Lines: a header (workspace, keys), entries with their hashes, checkpoints among them in order of size, and an end.
-//! Promises: a verified export equals the journal; truncation is detected by the missing end; memory is bounded by one
-//! line. An export carries its own keys, so alone it proves only its integrity. That it is *the* journal is proved by
-//! what the reader already has: see [`TrustAnchors`].
+//! An export has a header (workspace, keys), the entries with their hashes, the checkpoints among them in order of size,
+//! and an end line. Promises: a verified export equals the journal; a missing end line shows that an export is
+//! truncated; memory is bounded by one line. An export carries its own keys, so alone it proves only that it is
+//! consistent. To prove that it is *the* journal, the reader compares it with facts known before: [`TrustAnchors`].
 
 use std::io::{BufRead, Read as _};
 
@@ -14,7 +14,7 @@ use crate::{
     KeyRingError, VerificationReport, VerifyingKey, encode_entry,
 };
 
-/// The format that this version writes and reads.
+/// The export format that this version writes and reads.
 pub const EXPORT_FORMAT: u32 = 1;
 /// The longest line that is written or read.
 pub const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
@@ -23,18 +23,18 @@ pub const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ExportLine {
-    /// The first line.
+    /// The first line of an export.
     Header {
-        /// [`EXPORT_FORMAT`].
+        /// The format of the export, [`EXPORT_FORMAT`].
         format: u32,
         /// The workspace of the journal.
         workspace: JournalOrigin,
-        /// Every key, oldest first.
+        /// All keys of the workspace, oldest first.
         keys: Vec<KeyRecord>,
     },
     /// An entry and its hash in the chain.
     Entry {
-        /// The recorded hash.
+        /// The recorded hash of the entry.
         hash: Digest,
         /// The entry.
         record: Box<JournalEntry>,
@@ -44,25 +44,25 @@ pub enum ExportLine {
         /// The signed note.
         note: String,
     },
-    /// The last line.
+    /// The last line of an export.
     End {
-        /// Number of entries.
+        /// The number of entries.
         size: u64,
-        /// Hash of the last one.
+        /// The hash of the last entry.
         head: Digest,
     },
 }
 
-/// Facts about the journal that the reader already has.
+/// Facts about the journal that the reader of an export already knows.
 #[derive(Debug, Clone, Default)]
 pub struct TrustAnchors {
-    /// The workspace.
+    /// The expected workspace.
     pub origin: Option<JournalOrigin>,
-    /// The workspace's first key.
+    /// The expected first key of the workspace.
     pub first_key: Option<VerifyingKey>,
-    /// Checkpoints saved earlier.
+    /// The signed notes of checkpoints saved earlier.
     pub checkpoints: Vec<String>,
-    /// Entry numbers and hashes saved earlier.
+    /// Numbers and hashes of entries saved earlier.
     pub heads: Vec<(u64, Digest)>,
 }
 
@@ -71,52 +71,52 @@ pub struct TrustAnchors {
 pub struct ExportReport {
     /// The workspace of the journal.
     pub origin: JournalOrigin,
-    /// The first key, which all others depend on.
+    /// The first key, which the trust in all later keys depends on.
     pub first_key: VerifyingKey,
-    /// The extent of the journal and its coverage by checkpoints.
+    /// The size of the journal and how far checkpoints cover it.
     pub verification: VerificationReport,
 }
 
 /// Why an export is rejected or cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// Reading failed.
+    /// The export could not be read.
     #[error("the export could not be read")]
     Read(#[from] std::io::Error),
     /// A line is longer than [`MAX_LINE_BYTES`].
     #[error("line {line} is longer than {MAX_LINE_BYTES} bytes")]
     LineTooLong {
-        /// Line number from 1; 0 while writing.
+        /// The line number from 1; 0 while writing.
         line: u64,
     },
     /// A line cannot be parsed.
     #[error("line {line} is not valid: {detail}")]
     Syntax {
-        /// Line number from 1; 0 while writing.
+        /// The line number from 1; 0 while writing.
         line: u64,
         /// The message of the parser.
         detail: String,
     },
-    /// A line at a wrong position: no header first, a second header, or a line after the end.
+    /// A line is at a wrong position: the first line is no header, there is a second header, or a line follows the end.
     #[error("line {line} is not allowed at this position")]
     MisplacedLine {
-        /// Line number from 1.
+        /// The line number from 1.
         line: u64,
     },
     /// This version does not know the format of the export.
     #[error("unknown export format {format}")]
     UnsupportedFormat {
-        /// The stated format.
+        /// The format that the export states.
         format: u32,
     },
-    /// Its keys are not a chain of trust.
+    /// The keys of the export are not a chain of trust.
     #[error("the keys are not a chain of trust: {0}")]
     InvalidKeys(#[from] KeyRingError),
-    /// The journal of another workspace than expected.
-    #[error("the journal belongs to another workspace")]
+    /// The journal does not belong to the expected workspace.
+    #[error("the journal does not belong to the expected workspace")]
     OtherWorkspace,
-    /// Another first key than expected.
-    #[error("the journal has another first key")]
+    /// The first key of the journal is not the expected one.
+    #[error("the first key of the journal is not the expected one")]
     OtherFirstKey,
     /// The journal fails verification.
     #[error(transparent)]
@@ -124,7 +124,7 @@ pub enum ExportError {
 }
 
 impl ExportLine {
-    /// The header of an export.
+    /// The header line for an export.
     pub fn header(ring: &KeyRing) -> Self {
         Self::Header { format: EXPORT_FORMAT, workspace: ring.origin().clone(), keys: ring.records().to_vec() }
     }
@@ -157,8 +157,8 @@ pub fn verify_export(reader: impl BufRead, expected: &TrustAnchors) -> Result<Ex
     loop {
         match lines.next()? {
             Some(ExportLine::Entry { hash, record }) => {
-                if let Err(tamper) = verifier.push_entry(record.number, &encode_entry(&record), &hash) {
-                    return Err(refine_gap_error(tamper, &mut lines)?.into());
+                if let Err(error) = verifier.push_entry(record.number, &encode_entry(&record), &hash) {
+                    return Err(refine_gap_error(error, &mut lines)?.into());
                 }
             }
             Some(ExportLine::Checkpoint { note }) => verifier.push_checkpoint(&note)?,
@@ -204,23 +204,23 @@ fn check_end_line(verifier: &mut JournalVerifier, size: u64, head: Digest) -> Re
     verifier.expect_head(size, head)
 }
 
-/// Decides whether a gap is a lost or a moved entry, by the rest of the export.
+/// Reads the rest of the export to decide whether a missing entry is lost or was moved to a later position.
 fn refine_gap_error(
-    tamper: IntegrityError,
+    error: IntegrityError,
     lines: &mut ExportLineReader<impl BufRead>,
 ) -> Result<IntegrityError, ExportError> {
-    if tamper.kind != IntegrityErrorKind::Missing {
-        return Ok(tamper);
+    if error.kind != IntegrityErrorKind::Missing {
+        return Ok(error);
     }
     while let Some(line) = lines.next()? {
-        if matches!(line, ExportLine::Entry { record, .. } if record.number == tamper.number) {
-            return Ok(IntegrityError { kind: IntegrityErrorKind::OutOfOrder, ..tamper });
+        if matches!(line, ExportLine::Entry { record, .. } if record.number == error.number) {
+            return Ok(IntegrityError { kind: IntegrityErrorKind::OutOfOrder, ..error });
         }
     }
-    Ok(tamper)
+    Ok(error)
 }
 
-/// Reads lines of bounded length.
+/// Reads the lines of an export, each up to [`MAX_LINE_BYTES`].
 struct ExportLineReader<R> {
     reader: R,
     number: u64,

@@ -1,9 +1,8 @@
-//! The keys that may sign checkpoints, by size.
+//! The keys that may sign checkpoints, and key rotation.
 //!
-//! Owns key rotation: the first key is trusted as given; each later one is endorsed by its predecessor, over the
-//! workspace, the new public key and the first size it signs. From that size on the old key is retired, so a stolen
-//! old key cannot sign new checkpoints. Promises that every [`KeyRing`] has been verified from its first key to its
-//! last.
+//! The first key is trusted as given. Each later key is endorsed by its predecessor, which signs the workspace, the new
+//! public key and the first size that the new key signs. From that size on the old key is retired, so a stolen old key
+//! cannot sign new checkpoints. Every [`KeyRing`] has been verified from its first key to its last.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,10 +12,11 @@ use crate::digest::to_hex;
 use crate::signed_note::{self, ED25519_KEY_TYPE, NoteKeyId};
 use crate::{JournalOrigin, Signature, Signer, VerifyingKey};
 
-/// Domain of an endorsement. The text of a note has no NUL, so no note is a valid endorsement.
+/// The domain prefix of an endorsement. It contains a NUL and the text of a note does not, so no signed note can be used
+/// as an endorsement.
 const ENDORSEMENT_DOMAIN: &[u8; 16] = b"stead endorse 1\0";
 
-/// A key of a workspace and the first size it signs.
+/// A key of a workspace, with the first tree size that it signs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeyRecord {
@@ -24,7 +24,7 @@ pub struct KeyRecord {
     pub public: VerifyingKey,
     /// The smallest tree size this key signs; 0 for the first key.
     pub from_entry: u64,
-    /// Signature of the previous key; `None` for the first key.
+    /// The signature by the previous key; `None` for the first key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endorsement: Option<Signature>,
 }
@@ -36,48 +36,47 @@ impl KeyRecord {
     }
 
     /// The record of the next key, endorsed by the current one.
-    pub fn next(present: &Signer, origin: &JournalOrigin, public: VerifyingKey, from_entry: u64) -> Self {
-        let endorsement = present.sign_bytes(&endorsement_message(origin, &public, from_entry));
+    pub fn next(current: &Signer, origin: &JournalOrigin, public: VerifyingKey, from_entry: u64) -> Self {
+        let endorsement = current.sign_bytes(&endorsement_message(origin, &public, from_entry));
         Self { public, from_entry, endorsement: Some(endorsement) }
     }
 }
 
 fn endorsement_message(origin: &JournalOrigin, public: &VerifyingKey, from_entry: u64) -> Vec<u8> {
     // Everything but the origin has a fixed length, so the concatenation is unambiguous.
-    let numbers = from_entry.to_be_bytes();
-    [ENDORSEMENT_DOMAIN, &public.as_bytes()[..], &numbers, origin.line().as_bytes()].concat()
+    [ENDORSEMENT_DOMAIN, &public.as_bytes()[..], &from_entry.to_be_bytes(), origin.line().as_bytes()].concat()
 }
 
 /// Why a list of keys is not a chain of trust.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyRingError {
     /// The list is empty.
-    #[error("no key")]
+    #[error("there is no key")]
     NoKeys,
-    /// The first key has an endorsement or does not start at 0.
-    #[error("the first key must start at 0 and have no endorsement")]
+    /// The first key has an endorsement or does not start at entry 0.
+    #[error("the first key must start at entry 0 and have no endorsement")]
     InvalidFirstKey,
-    /// A key starts no later than its predecessor.
-    #[error("key {place} does not start after the previous one")]
+    /// A key does not start at a later entry than its predecessor.
+    #[error("key {place} does not start at a later entry than the key before it")]
     NotAscending {
-        /// Index in the list, from 0.
+        /// The index of the key in the list, from 0.
         place: usize,
     },
     /// A key is not endorsed by its predecessor.
-    #[error("key {place} is not endorsed by the previous one")]
+    #[error("key {place} is not endorsed by the key before it")]
     NotEndorsed {
-        /// Index in the list, from 0.
+        /// The index of the key in the list, from 0.
         place: usize,
     },
 }
 
-/// The validity of a key at a size.
+/// The validity of a key at a tree size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyValidity {
     Active,
-    /// A later key replaced it.
+    /// A later key replaced this key at or before the size.
     Retired,
-    /// It becomes active after this size.
+    /// The key becomes active after the size.
     NotYetActive,
 }
 
@@ -119,19 +118,19 @@ impl KeyRing {
         &self.records
     }
 
-    /// The first key, which all others depend on.
+    /// The first key, which the trust in all later keys depends on.
     pub fn first_key(&self) -> VerifyingKey {
         self.records[0].public
     }
 
-    /// The key that signs checkpoints of a size.
+    /// The key that signs checkpoints of this tree size.
     pub fn active_key_at(&self, size: u64) -> VerifyingKey {
         let after = self.records.partition_point(|record| record.from_entry <= size);
-        // The first key starts at 0, so at least one key does.
+        // The first key starts at 0, so `after` is at least 1.
         self.records[after.saturating_sub(1)].public
     }
 
-    /// The key active at a size as a C2SP verifier key, for witnesses and other note tools.
+    /// The key that is active at this tree size, as a C2SP verifier key for witnesses and other note tools.
     pub fn note_verifier_key(&self, size: u64) -> String {
         let key = self.active_key_at(size);
         let name = self.origin.line();
@@ -140,14 +139,14 @@ impl KeyRing {
         format!("{name}+{id}+{}", STANDARD.encode(encoded))
     }
 
-    /// The keys with an id, each with its validity at a size. Ids are short, so there may be more than one.
+    /// The keys with this id, each with its validity at a tree size. Ids are short, so several keys may have the same.
     pub(crate) fn keys_with_id(
         &self,
         id: NoteKeyId,
         size: u64,
     ) -> impl Iterator<Item = (VerifyingKey, KeyValidity)> + '_ {
-        let named = move |key: &VerifyingKey| signed_note::key_id(self.origin.line(), key) == id;
-        self.records.iter().enumerate().filter(move |(_, record)| named(&record.public)).map(move |(place, record)| {
+        let has_id = move |key: &VerifyingKey| signed_note::key_id(self.origin.line(), key) == id;
+        self.records.iter().enumerate().filter(move |(_, record)| has_id(&record.public)).map(move |(place, record)| {
             let retired = self.records.get(place + 1).is_some_and(|next| next.from_entry <= size);
             let validity = if retired {
                 KeyValidity::Retired
@@ -208,20 +207,20 @@ mod tests {
 
     #[test]
     fn broken_endorsement_chains_are_rejected() {
-        let made = |change: fn(&mut Vec<KeyRecord>)| {
+        let ring_with = |change: fn(&mut Vec<KeyRecord>)| {
             let mut records = three_key_records();
             change(&mut records);
             KeyRing::new(origin(), records)
         };
-        assert_eq!(made(Vec::clear), Err(KeyRingError::NoKeys));
-        assert_eq!(made(|keys| keys[0].from_entry = 1), Err(KeyRingError::InvalidFirstKey));
-        assert_eq!(made(|keys| keys[0].endorsement = keys[1].endorsement), Err(KeyRingError::InvalidFirstKey));
-        assert_eq!(made(|keys| keys[1].from_entry = 11), Err(KeyRingError::NotEndorsed { place: 1 }));
-        assert_eq!(made(|keys| keys[2].from_entry = 10), Err(KeyRingError::NotAscending { place: 2 }));
-        assert_eq!(made(|keys| keys[2].endorsement = None), Err(KeyRingError::NotEndorsed { place: 2 }));
-        assert_eq!(made(|keys| keys[1] = keys[2].clone()), Err(KeyRingError::NotEndorsed { place: 1 }));
+        assert_eq!(ring_with(Vec::clear), Err(KeyRingError::NoKeys));
+        assert_eq!(ring_with(|keys| keys[0].from_entry = 1), Err(KeyRingError::InvalidFirstKey));
+        assert_eq!(ring_with(|keys| keys[0].endorsement = keys[1].endorsement), Err(KeyRingError::InvalidFirstKey));
+        assert_eq!(ring_with(|keys| keys[1].from_entry = 11), Err(KeyRingError::NotEndorsed { place: 1 }));
+        assert_eq!(ring_with(|keys| keys[2].from_entry = 10), Err(KeyRingError::NotAscending { place: 2 }));
+        assert_eq!(ring_with(|keys| keys[2].endorsement = None), Err(KeyRingError::NotEndorsed { place: 2 }));
+        assert_eq!(ring_with(|keys| keys[1] = keys[2].clone()), Err(KeyRingError::NotEndorsed { place: 1 }));
         assert_eq!(
-            made(|keys| keys[2].public = signer(9).verifying_key()),
+            ring_with(|keys| keys[2].public = signer(9).verifying_key()),
             Err(KeyRingError::NotEndorsed { place: 2 })
         );
     }

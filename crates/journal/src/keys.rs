@@ -1,8 +1,8 @@
 //! Ed25519 keys and signatures.
 //!
 //! Owns their text forms (keys hexadecimal, signatures base64) and hides the signature library from other modules.
-//! Promises strict verification: weak keys are rejected when parsed, and a signature has one valid form. Never
-//! generates a key: callers pass seeds. Never prints a secret key.
+//! Verification is strict: weak keys are rejected when parsed, and a signature has only one valid form. Keys are not
+//! generated here; callers pass seeds. A secret key is never printed.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,14 +12,14 @@ use base64::engine::general_purpose::STANDARD;
 use ed25519_dalek::{Signer as _, SigningKey};
 use serde::{Deserialize, Serialize};
 
-use crate::digest::{from_hex, to_hex};
+use crate::digest::{from_hex, text_conversions, to_hex};
 
 pub(crate) const SIGNATURE_BYTES: usize = 64;
 
-/// A secret key.
+/// A secret key, which signs.
 pub struct Signer(SigningKey);
 
-/// A public key.
+/// A public key, which verifies signatures.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct VerifyingKey(ed25519_dalek::VerifyingKey);
@@ -40,17 +40,17 @@ pub struct KeyParseError;
 pub struct SignatureError;
 
 impl Signer {
-    /// The key of a secret seed.
+    /// Derives the secret key from a secret seed.
     pub fn from_seed(seed: &[u8; 32]) -> Self {
         Self(SigningKey::from_bytes(seed))
     }
 
-    /// The public key.
+    /// The public key that belongs to this secret key.
     pub fn verifying_key(&self) -> VerifyingKey {
         VerifyingKey(self.0.verifying_key())
     }
 
-    /// Signs bytes. The caller must separate domains.
+    /// Signs bytes. Callers must use a different prefix for each purpose, so that signatures cannot be confused.
     pub(crate) fn sign_bytes(&self, message: &[u8]) -> Signature {
         Signature(self.0.sign(message).to_bytes())
     }
@@ -63,13 +63,13 @@ impl fmt::Debug for Signer {
 }
 
 impl VerifyingKey {
-    /// A key from its 32 bytes.
+    /// Parses the 32 bytes of a public key.
     pub fn from_bytes(bytes: &[u8; 32]) -> Result<Self, KeyParseError> {
         let key = ed25519_dalek::VerifyingKey::from_bytes(bytes).map_err(|_invalid| KeyParseError)?;
         if key.is_weak() { Err(KeyParseError) } else { Ok(Self(key)) }
     }
 
-    /// The 32 bytes.
+    /// The 32 bytes of the key.
     pub fn as_bytes(&self) -> &[u8; 32] {
         self.0.as_bytes()
     }
@@ -87,12 +87,6 @@ impl fmt::Display for VerifyingKey {
     }
 }
 
-impl fmt::Debug for VerifyingKey {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, out)
-    }
-}
-
 impl FromStr for VerifyingKey {
     type Err = KeyParseError;
 
@@ -101,27 +95,15 @@ impl FromStr for VerifyingKey {
     }
 }
 
-impl TryFrom<String> for VerifyingKey {
-    type Error = KeyParseError;
-
-    fn try_from(text: String) -> Result<Self, KeyParseError> {
-        text.parse()
-    }
-}
-
-impl From<VerifyingKey> for String {
-    fn from(key: VerifyingKey) -> Self {
-        key.to_string()
-    }
-}
+text_conversions!(VerifyingKey, KeyParseError);
 
 impl Signature {
-    /// A signature from its 64 bytes.
+    /// Wraps the 64 bytes of a signature.
     pub fn from_bytes(bytes: [u8; SIGNATURE_BYTES]) -> Self {
         Self(bytes)
     }
 
-    /// The 64 bytes.
+    /// The 64 bytes of the signature.
     pub fn as_bytes(&self) -> &[u8; SIGNATURE_BYTES] {
         &self.0
     }
@@ -130,12 +112,6 @@ impl Signature {
 impl fmt::Display for Signature {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&STANDARD.encode(self.0))
-    }
-}
-
-impl fmt::Debug for Signature {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, out)
     }
 }
 
@@ -148,27 +124,15 @@ impl FromStr for Signature {
     }
 }
 
-impl TryFrom<String> for Signature {
-    type Error = SignatureError;
-
-    fn try_from(text: String) -> Result<Self, SignatureError> {
-        text.parse()
-    }
-}
-
-impl From<Signature> for String {
-    fn from(signature: Signature) -> Self {
-        signature.to_string()
-    }
-}
+text_conversions!(Signature, SignatureError);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// RFC 8032, section 7.1, test 1.
+    /// The values are those of RFC 8032, section 7.1, test 1.
     #[test]
-    fn known_answer() {
+    fn signature_matches_the_rfc() {
         let seed = from_hex("9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60").unwrap();
         let signer = Signer::from_seed(&seed);
         let public = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";

@@ -3,12 +3,12 @@
 //! Owns the entry, its canonical bytes, the hash chain, the Merkle tree over the chain, signed checkpoints, key
 //! rotation, streaming verification and the export format. Promises: the same entry always gives the same bytes;
 //! [`JournalVerifier`] detects a change of any recorded byte and a lost, added or moved entry; memory is bounded for
-//! any input. Never opens a file, reads a clock, generates random numbers, or panics on foreign bytes. Seeds and times
-//! are passed in.
+//! any input. This crate does not open files, read a clock, generate random numbers or panic on untrusted bytes. Seeds
+//! and times are passed in.
 //!
-//! Limits of the proofs: the holder of the active key can rewrite everything after the last checkpoint or head that
-//! left the machine. So publish checkpoints and heads, and check them with [`JournalVerifier::push_checkpoint`] and
-//! [`JournalVerifier::expect_head`].
+//! The proofs have a limit: the holder of the active key can rewrite everything after the last checkpoint or head (the
+//! hash of the last entry) that left the machine. So publish checkpoints and heads, and check them with
+//! [`JournalVerifier::push_checkpoint`] and [`JournalVerifier::expect_head`].
 
 mod canonical;
 mod chain;
@@ -19,12 +19,11 @@ mod export;
 mod key_ring;
 mod keys;
 mod merkle;
-mod origin;
 mod signed_note;
 mod verify;
 
 pub use canonical::{EntryDecodeError, FORMAT, decode_entry, encode_entry};
-pub use chain::{chain_hash, genesis_hash};
+pub use chain::{JournalOrigin, MAX_WORKSPACE_ID_BYTES, WorkspaceIdError, chain_hash, genesis_hash};
 pub use checkpoint::{Checkpoint, CheckpointError};
 pub use digest::{Digest, DigestParseError};
 pub use entry::{ChangeKind, EntryCaller, EntryDecision, EntryRelation, JournalEntry, PathState, RecordedChange};
@@ -35,7 +34,6 @@ pub use merkle::proof::{
     ConsistencyProof, InclusionProof, InvalidProof, ProofError, consistency_proof, inclusion_proof,
 };
 pub use merkle::{FrontierDecodeError, MerkleFrontier, MerkleLeaf};
-pub use origin::{JournalOrigin, MAX_WORKSPACE_ID_BYTES, WorkspaceIdError};
 pub use signed_note::{MAX_NOTE_BYTES, MAX_SIGNATURES};
 pub use verify::{
     AWAITED_MAX, IntegrityError, IntegrityErrorKind, JournalVerifier, VerificationReport, VerifiedPrefix,

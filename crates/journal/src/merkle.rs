@@ -1,8 +1,8 @@
 //! The Merkle tree of RFC 9162 over the hashes of entries.
 //!
-//! Owns leaf and node hashing (prefix bytes 0x00 and 0x01) and the frontier: the roots of the full subtrees that a
-//! growing tree needs, at most 64. [`proof`] has the proofs. Promises that a frontier is logarithmic in the size of
-//! the tree.
+//! Owns the hashing of leaves and nodes (prefix bytes 0x00 and 0x01) and the frontier: the roots of the full subtrees,
+//! which are all that is needed to append leaves. A frontier has at most 64 hashes; their number grows with the logarithm
+//! of the tree size. [`proof`] has the proofs.
 
 pub(crate) mod proof;
 
@@ -11,27 +11,27 @@ use crate::Digest;
 const LEAF_PREFIX: [u8; 1] = [0x00];
 const NODE_PREFIX: [u8; 1] = [0x01];
 
-/// The largest tree of a stored frontier; far beyond use, and small enough that sizes never overflow.
+/// The largest accepted tree size of a stored frontier: more than any journal has, and too small to overflow later.
 const MAX_TREE_SIZE: u64 = 1 << 62;
 const SIZE_BYTES: usize = 8;
 const DIGEST_BYTES: usize = 32;
 
-/// The hash of a leaf. A separate type, so that no entry hash enters the tree unprefixed.
+/// The hash of a leaf. It is a separate type, so that no entry hash can enter the tree without the leaf prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MerkleLeaf(Digest);
 
 impl MerkleLeaf {
-    /// The leaf of some bytes.
+    /// Hashes the bytes of a leaf.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         Self(Digest::sha256_of_parts(&[&LEAF_PREFIX, bytes]))
     }
 
-    /// The leaf of an entry, from its chain hash.
+    /// The leaf of the entry with this chain hash.
     pub fn from_entry_hash(hash: &Digest) -> Self {
         Self::from_bytes(hash.as_bytes())
     }
 
-    /// The prefixed hash.
+    /// The leaf hash as a digest.
     pub fn digest(&self) -> Digest {
         self.0
     }
@@ -42,11 +42,11 @@ fn node_hash(left: &Digest, right: &Digest) -> Digest {
     Digest::sha256_of_parts(&[&NODE_PREFIX, left.as_bytes(), right.as_bytes()])
 }
 
-/// The right edge of a growing tree: enough to append leaves and compute the root.
+/// The right edge of a growing tree, which is enough to append leaves and to compute the root.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MerkleFrontier {
     size: u64,
-    /// Roots of the full subtrees, largest first: one for each bit set in `size`.
+    /// The roots of the full subtrees, largest first: one for each bit set in `size`.
     peaks: Vec<Digest>,
 }
 
@@ -56,12 +56,12 @@ pub struct MerkleFrontier {
 pub struct FrontierDecodeError;
 
 impl MerkleFrontier {
-    /// The empty tree.
+    /// The frontier of the empty tree.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Number of leaves.
+    /// The number of leaves.
     pub fn size(&self) -> u64 {
         self.size
     }
@@ -85,7 +85,7 @@ impl MerkleFrontier {
         folded.unwrap_or_else(|| Digest::sha256(b""))
     }
 
-    /// The stored form: the size and then the peaks.
+    /// The stored form: the size, then the subtree roots.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = self.size.to_be_bytes().to_vec();
         bytes.extend(self.peaks.iter().flat_map(|peak| peak.0));

@@ -1,7 +1,7 @@
 //! The signed-note format (C2SP signed-note): a text, a blank line, signature lines.
 //!
-//! Owns the syntax and the key id; does not interpret the text. A parsed note is not verified. Promises one form per
-//! note, bounded size and number of signatures, and printable text only.
+//! Owns the syntax and the key id; does not interpret the text and does not verify signatures. Each note has only one
+//! form, a bounded size and number of signatures, and no control characters.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,20 +9,20 @@ use base64::engine::general_purpose::STANDARD;
 use crate::keys::{SIGNATURE_BYTES, Signature, VerifyingKey};
 use crate::{Digest, JournalOrigin};
 
-/// The longest note that is parsed.
+/// The longest note that is parsed, in bytes.
 pub const MAX_NOTE_BYTES: usize = 64 * 1024;
-/// The most signature lines that are parsed: the log's own and those of witnesses.
+/// The most signature lines that are parsed, including those of witnesses.
 pub const MAX_SIGNATURES: usize = 64;
 
 const SIGNATURE_LINE_PREFIX: &str = "\u{2014} ";
 const KEY_ID_BYTES: usize = 4;
-/// The signature type of plain Ed25519.
+/// The key type byte of plain Ed25519.
 pub(crate) const ED25519_KEY_TYPE: u8 = 0x01;
 
-/// The four bytes that, with the key's name, identify the key.
+/// The four bytes that identify a key together with its name.
 pub(crate) type NoteKeyId = [u8; KEY_ID_BYTES];
 
-/// The text is not a signed note; holds the violated rule.
+/// The text is not a signed note. Holds the rule that it violates, as a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NoteParseError(pub(crate) &'static str);
 
@@ -39,7 +39,7 @@ pub(crate) struct SignedNote<'a> {
 pub(crate) struct NoteSignature<'a> {
     pub(crate) name: &'a str,
     pub(crate) key_id: NoteKeyId,
-    /// `None` if the length is not that of Ed25519: another algorithm of a witness.
+    /// `None` if the length is not that of an Ed25519 signature, because a witness uses another algorithm.
     pub(crate) signature: Option<Signature>,
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn key_id(name: &str, key: &VerifyingKey) -> NoteKeyId {
     [hash[0], hash[1], hash[2], hash[3]]
 }
 
-/// Joins a text and the log's own signature.
+/// Joins a text and the signature of the journal's key to a note.
 pub(crate) fn compose_note(text: &str, origin: &JournalOrigin, key: &VerifyingKey, signature: &Signature) -> String {
     let name = origin.line();
     let bytes = [&key_id(name, key)[..], signature.as_bytes()].concat();
@@ -58,25 +58,25 @@ pub(crate) fn compose_note(text: &str, origin: &JournalOrigin, key: &VerifyingKe
 
 pub(crate) fn parse_note(note: &str) -> Result<SignedNote<'_>, NoteParseError> {
     if note.len() > MAX_NOTE_BYTES {
-        return Err(NoteParseError("too long"));
+        return Err(NoteParseError("the text is too long"));
     }
     if note.bytes().any(|byte| byte < 0x20 && byte != b'\n') {
-        return Err(NoteParseError("control character"));
+        return Err(NoteParseError("the text contains a control character"));
     }
-    let blank = note.rfind("\n\n").ok_or(NoteParseError("no signatures"))?;
+    let blank = note.rfind("\n\n").ok_or(NoteParseError("the text has no signature"))?;
     let (text, rest) = note.split_at(blank + 1);
     let lines = rest.strip_prefix('\n').and_then(|lines| lines.strip_suffix('\n'));
-    let lines = lines.ok_or(NoteParseError("no final newline"))?;
+    let lines = lines.ok_or(NoteParseError("the text does not end with a newline"))?;
     let signatures = lines.split('\n').take(MAX_SIGNATURES + 1).map(parse_signature);
     let signatures = signatures.collect::<Result<Vec<_>, _>>()?;
     if signatures.len() > MAX_SIGNATURES {
-        return Err(NoteParseError("too many signatures"));
+        return Err(NoteParseError("the text has too many signatures"));
     }
     Ok(SignedNote { text, signatures })
 }
 
 fn parse_signature(line: &str) -> Result<NoteSignature<'_>, NoteParseError> {
-    let bad = NoteParseError("bad signature line");
+    let bad = NoteParseError("a signature line is invalid");
     let (name, encoded) = line.strip_prefix(SIGNATURE_LINE_PREFIX).and_then(|rest| rest.split_once(' ')).ok_or(bad)?;
     if name.is_empty() || name.contains(|letter: char| letter.is_whitespace() || letter == '+') {
         return Err(bad);
@@ -91,7 +91,7 @@ fn parse_signature(line: &str) -> Result<NoteSignature<'_>, NoteParseError> {
 mod tests {
     use super::*;
 
-    /// A key that the Go implementation of notes publishes in its own tests.
+    /// The key is one that the Go implementation of notes publishes in its own tests.
     #[test]
     fn key_id_matches_other_implementations() {
         let encoded = STANDARD.decode("ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW").unwrap();

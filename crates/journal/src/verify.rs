@@ -1,36 +1,126 @@
 //! Streaming verification of a journal.
 //!
-//! Owns the rules for a valid sequence of entries and checkpoints, and the error kinds. Reads every entry once, in
-//! order; keeps the frontier, the head and the pending checks. Promises bounded memory, and that the first error is
-//! final, even if a caller ignores it. Conditions for an earlier position (a head or a checkpoint saved elsewhere)
-//! must be added before the entries, because a stream is not read twice.
-
-mod errors;
+//! Owns the rules for a valid sequence of entries and checkpoints, and the errors. Every entry is read once, in order;
+//! memory is bounded. The first error is final, even if a caller ignores it. A head or checkpoint that was saved
+//! elsewhere must be added before the entries that it covers, because the stream is not read twice.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-pub use errors::{IntegrityError, IntegrityErrorKind};
+use serde::Serialize;
 
 use crate::{
-    Checkpoint, Digest, KeyRing, MerkleFrontier, MerkleLeaf, chain_hash, decode_entry, genesis_hash,
+    Checkpoint, CheckpointError, Digest, KeyRing, MerkleFrontier, MerkleLeaf, chain_hash, decode_entry, genesis_hash,
     merkle::FrontierDecodeError,
 };
 
 /// The most checkpoints and heads that may wait for later entries.
 pub const AWAITED_MAX: usize = 65_536;
 
+/// The first error found in a journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, thiserror::Error)]
+#[error("entry {number}: {kind}")]
+pub struct IntegrityError {
+    /// The kind of error.
+    pub kind: IntegrityErrorKind,
+    /// The first entry that is not verified. A checkpoint that does not match only shows that some entry after the last
+    /// matching checkpoint is wrong; then this is the first entry after that checkpoint.
+    pub number: u64,
+    /// The size of the checkpoint or the number of the head that showed the error, if one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<u64>,
+}
+
+/// The kind of an integrity error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
+pub enum IntegrityErrorKind {
+    /// An entry is missing.
+    #[error("missing")]
+    Missing,
+    /// An entry occurs twice.
+    #[error("duplicate")]
+    Duplicate,
+    /// An entry is at the position of another entry.
+    #[error("out of order")]
+    OutOfOrder,
+    /// An entry's bytes do not match its hash, or its hash does not follow the previous one.
+    #[error("its bytes do not match the recorded hash")]
+    HashMismatch,
+    /// The recorded hash matches, but the bytes are not an entry.
+    #[error("its bytes are not a valid record")]
+    Malformed,
+    /// The Merkle root over the entries differs from the root in the checkpoint.
+    #[error("the entries do not match the root of the checkpoint")]
+    RootMismatch,
+    /// The chain hash differs from the one that a checkpoint states or that was saved elsewhere.
+    #[error("the chain hash differs from the saved one")]
+    HeadMismatch,
+    /// Two signed checkpoints of one size differ.
+    #[error("two signed checkpoints of one size differ")]
+    Fork,
+    /// The journal ends before a known checkpoint or head.
+    #[error("the journal ends before a known checkpoint or head")]
+    Truncated,
+    /// The signature of a checkpoint is not valid.
+    #[error("the signature of a checkpoint is not valid")]
+    BadSignature,
+    /// A checkpoint is signed by a key that does not belong to the workspace.
+    #[error("a checkpoint is signed by an unknown key")]
+    UnknownKey,
+    /// A checkpoint is signed by a key that was already replaced.
+    #[error("a checkpoint is signed by a retired key")]
+    RetiredKey,
+    /// A checkpoint is signed by a key that becomes active later.
+    #[error("a checkpoint is signed by a key that is not active yet")]
+    PrematureKey,
+    /// A checkpoint belongs to another workspace.
+    #[error("the checkpoint belongs to another workspace")]
+    WrongOrigin,
+    /// A checkpoint cannot be parsed.
+    #[error("a checkpoint cannot be parsed")]
+    BadCheckpoint,
+    /// A checkpoint or head was added after the entries that it covers, so it could not be compared.
+    #[error("a checkpoint or head was added after the entries that it covers")]
+    Late,
+    /// More than [`AWAITED_MAX`] checkpoints and heads wait for later entries.
+    #[error("too many checkpoints and heads wait for later entries")]
+    TooManyAwaited,
+}
+
+impl IntegrityError {
+    pub(crate) fn at_entry(kind: IntegrityErrorKind, number: u64) -> Self {
+        Self { kind, number, checkpoint: None }
+    }
+
+    fn at_checkpoint(kind: IntegrityErrorKind, number: u64, size: u64) -> Self {
+        Self { kind, number, checkpoint: Some(size) }
+    }
+
+    fn from_checkpoint_error(error: CheckpointError, number: u64) -> Self {
+        let kind = match error {
+            CheckpointError::Malformed { .. } => IntegrityErrorKind::BadCheckpoint,
+            CheckpointError::WrongOrigin => IntegrityErrorKind::WrongOrigin,
+            CheckpointError::BadSignature { .. } => IntegrityErrorKind::BadSignature,
+            CheckpointError::UnknownKey { .. } => IntegrityErrorKind::UnknownKey,
+            CheckpointError::RetiredKey { .. } => IntegrityErrorKind::RetiredKey,
+            CheckpointError::KeyNotYetActive { .. } => IntegrityErrorKind::PrematureKey,
+        };
+        Self { kind, number, checkpoint: error.size() }
+    }
+}
+
 /// A verified prefix of a journal, from which verification can resume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedPrefix {
-    /// Hash of the last entry, or the genesis hash.
+    /// The hash of the last entry, or the genesis hash.
     pub head: Digest,
-    /// The tree over all entries so far.
+    /// The Merkle frontier over all entries of the prefix.
     pub frontier: MerkleFrontier,
 }
 
 impl VerifiedPrefix {
-    /// The stored form. Storing it beside the journal proves nothing; resume with the checkpoint as well.
+    /// The stored form. It proves nothing if it is stored beside the journal: to resume, also pass the checkpoint.
     pub fn to_bytes(&self) -> Vec<u8> {
         [self.head.as_bytes(), &self.frontier.to_bytes()[..]].concat()
     }
@@ -45,27 +135,27 @@ impl VerifiedPrefix {
 /// The result of a verification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerificationReport {
-    /// The state at the end: size, root, head.
+    /// The verified prefix at the end of the journal.
     pub prefix: VerifiedPrefix,
-    /// Entries up to this number are covered by a signed checkpoint; those after it by the chain alone.
+    /// The last entry that a signed checkpoint covers; later entries are covered by the hash chain alone.
     pub covered_by_checkpoint: u64,
     /// The number of verified checkpoints.
     pub checkpoint_count: u64,
 }
 
 impl VerificationReport {
-    /// Number of the last entry.
+    /// The number of the last entry.
     pub fn size(&self) -> u64 {
         self.prefix.frontier.size()
     }
 
-    /// Merkle root over all entries.
+    /// The Merkle root over all entries.
     pub fn root(&self) -> Digest {
         self.prefix.frontier.root()
     }
 }
 
-/// The root and head that a checkpoint claims for a size.
+/// The root and head that a checkpoint states for its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct CheckpointClaim {
     root: Digest,
@@ -80,22 +170,22 @@ pub struct JournalVerifier {
     head: Digest,
     covered_by_checkpoint: u64,
     checkpoint_count: u64,
-    /// Checkpoints at or after the current size.
+    /// Checkpoints that are not compared yet, by size.
     claims: BTreeMap<u64, CheckpointClaim>,
-    /// Heads saved elsewhere, at or after the current size.
+    /// Hashes of entries saved elsewhere that are not compared yet, by entry number.
     expected_heads: BTreeMap<u64, Digest>,
     first_error: Option<IntegrityError>,
 }
 
 impl JournalVerifier {
-    /// Starts at the first entry of the ring's workspace.
+    /// Starts at the first entry of the workspace of `ring`.
     pub fn new(ring: KeyRing) -> Self {
         let head = genesis_hash(ring.origin());
         Self::resume(ring, VerifiedPrefix { head, frontier: MerkleFrontier::new() })
     }
 
-    /// Resumes after verified entries. Pass the trusted checkpoint of that size to
-    /// [`JournalVerifier::push_checkpoint`] first: it proves that the stored state is the verified one.
+    /// Resumes after a verified prefix. First pass the trusted checkpoint of the same size to
+    /// [`JournalVerifier::push_checkpoint`]: it proves that the stored prefix was not changed.
     pub fn resume(ring: KeyRing, trusted: VerifiedPrefix) -> Self {
         let VerifiedPrefix { head, frontier } = trusted;
         Self {
@@ -116,20 +206,20 @@ impl JournalVerifier {
         self.remember_error(outcome)
     }
 
-    /// Adds a checkpoint, the journal's own or one saved elsewhere. Its size must not be below the number of verified
-    /// entries. It is compared when the entries pass its size, or at the end.
+    /// Adds a checkpoint of the journal or one saved elsewhere. Its size must not be less than the number of verified
+    /// entries. It is compared when verification reaches its size.
     pub fn push_checkpoint(&mut self, note: &str) -> Result<(), IntegrityError> {
         let outcome = self.ensure_not_failed().and_then(|()| self.try_push_checkpoint(note));
         self.remember_error(outcome)
     }
 
-    /// Adds the hash of an entry that was saved elsewhere; the journal must have it at that number.
+    /// Adds the number and hash of an entry that were saved elsewhere. Verification fails if the journal differs.
     pub fn expect_head(&mut self, number: u64, hash: Digest) -> Result<(), IntegrityError> {
         let outcome = self.ensure_not_failed().and_then(|()| self.try_expect_head(number, hash));
         self.remember_error(outcome)
     }
 
-    /// Ends the journal: all added checkpoints and heads must have been reached.
+    /// Ends the verification. It fails if an added checkpoint or head was not reached.
     pub fn finish(mut self) -> Result<VerificationReport, IntegrityError> {
         self.ensure_not_failed()?;
         self.check_claims()?;
@@ -137,9 +227,8 @@ impl JournalVerifier {
         if let Some(&size) = awaited {
             return Err(IntegrityError::at_checkpoint(IntegrityErrorKind::Truncated, self.next(), size));
         }
-        let trusted = VerifiedPrefix { head: self.head, frontier: self.frontier };
         Ok(VerificationReport {
-            prefix: trusted,
+            prefix: VerifiedPrefix { head: self.head, frontier: self.frontier },
             covered_by_checkpoint: self.covered_by_checkpoint,
             checkpoint_count: self.checkpoint_count,
         })
@@ -173,7 +262,7 @@ impl JournalVerifier {
             Ordering::Equal => {}
         }
         let decoded = decode_entry(canonical);
-        // An intact record with another number was moved here, whatever its recorded hash is.
+        // A valid record with a different number was moved here, even if its recorded hash matches.
         if decoded.as_ref().is_ok_and(|entry| entry.number != number) {
             return Err(IntegrityError::at_entry(IntegrityErrorKind::OutOfOrder, number));
         }
@@ -194,9 +283,9 @@ impl JournalVerifier {
         if size < self.size() {
             return Err(IntegrityError::at_checkpoint(IntegrityErrorKind::Late, suspect, size));
         }
-        let promise = CheckpointClaim { root, head };
-        match self.claims.insert(size, promise) {
-            Some(other) if other != promise => {
+        let claim = CheckpointClaim { root, head };
+        match self.claims.insert(size, claim) {
+            Some(other) if other != claim => {
                 Err(IntegrityError::at_checkpoint(IntegrityErrorKind::Fork, suspect, size))
             }
             Some(_same) => Ok(()),
@@ -223,15 +312,15 @@ impl JournalVerifier {
         }
     }
 
-    /// Compares the claims for the current size, before the entries pass it.
+    /// Compares the checkpoint and head that were added for the current size.
     fn check_claims(&mut self) -> Result<(), IntegrityError> {
         let size = self.size();
         let suspect = self.covered_by_checkpoint + 1;
-        if let Some(promise) = self.claims.remove(&size) {
-            if promise.root != self.frontier.root() {
+        if let Some(claim) = self.claims.remove(&size) {
+            if claim.root != self.frontier.root() {
                 return Err(IntegrityError::at_checkpoint(IntegrityErrorKind::RootMismatch, suspect, size));
             }
-            if promise.head != self.head {
+            if claim.head != self.head {
                 return Err(IntegrityError::at_checkpoint(IntegrityErrorKind::HeadMismatch, suspect, size));
             }
             self.covered_by_checkpoint = size;

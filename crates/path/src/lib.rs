@@ -2,22 +2,20 @@
 //! callers, the portability rules for new names, and the folded form that compares look-alike names.
 //!
 //! Promises: a [`RelPath`] never holds `..`, `.`, an empty component, a NUL or a leading slash, and fits the limits of
-//! the operating system. Never touches a file, never expands `~`, variables, escapes of other layers or URIs.
+//! the operating system. Nothing here accesses a file or expands `~`, variables, escapes of other layers or URIs.
 
-mod folded_name;
+mod names;
 mod parse;
-mod portable_name;
 mod rel_path;
 
-/// Prefix of temporary files and internal directories. Callers cannot use it in a path.
+/// The prefix of temporary files and internal directories. Callers cannot use it in a path.
 pub const TEMPORARY_PREFIX: &str = ".stead~";
 
-pub use folded_name::{FoldedName, fold_name};
+pub use names::{FoldedName, PortableNameError, check_portable_name, fold_name};
 pub use parse::{
     AbsolutePathRule, BackslashRule, DotDotRule, EmptyPathRule, ParsedPath, PathSyntax, RequiredPathKind,
     TrailingSlashRule, parse_path,
 };
-pub use portable_name::{PortableNameError, check_portable_name};
 pub use rel_path::{DEPTH_MAX, FileName, NAME_BYTES_MAX, PATH_BYTES_MAX, RelPath};
 
 /// How a symbolic link in the last component of a path is treated.
@@ -47,7 +45,7 @@ pub enum PathError {
     /// The path is absolute and the dialect accepts only relative ones.
     #[error("the path is absolute; it must be relative to the workspace root")]
     Absolute,
-    /// A backslash that starts no valid escape.
+    /// The path contains a backslash that does not start a valid escape.
     #[error("the path contains a backslash that is not an escape (\\\\ or \\xHH)")]
     Backslash,
     /// A component is longer than [`NAME_BYTES_MAX`].

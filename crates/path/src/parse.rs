@@ -1,50 +1,59 @@
-//! The parser from a caller's text to a checked path, shared by all protocols and dialects. [`PathSyntax`] describes
-//! how a dialect writes paths; no setting lets a path leave the root.
+//! The parser that turns a caller's text into a checked path, shared by all protocols and dialects. [`PathSyntax`]
+//! describes how a dialect writes paths; no setting lets a path leave the root.
 
 use crate::{PATH_BYTES_MAX, PathError, RelPath};
 
-/// How `..` is handled.
+/// How `..` in a path is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DotDotRule {
-    /// Refuse it: each file has one path.
+    /// A path with `..` is an error, so that each file has only one path.
     Refuse,
-    /// Fold `a/../b` to `b` lexically; refuse only a path that would leave the root.
+    /// `a/../b` becomes `b`, without looking at the file system. A path that would leave the root is an error.
     Fold,
-    /// Fold the absolute path, so that `../ws/a` is valid below a root named `ws`.
+    /// The absolute path is folded, so that `../ws/a` is valid below a root named `ws`.
     FoldAbsolute,
 }
 
 /// How a path with a leading slash is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AbsolutePathRule {
-    /// It must begin with one of the roots, which is removed.
+    /// The path must start with one of the root paths, which is removed.
     BelowRoot,
-    /// Refuse it.
+    /// A path with a leading slash is an error.
     Refuse,
 }
 
-/// The meaning of a backslash.
+/// The meaning of a backslash in a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BackslashRule {
-    /// The start of an escape, as [`RelPath::to_wire`] writes it; any other is refused.
+    /// A backslash starts an escape, as [`RelPath::to_wire`] writes it; any other backslash is an error.
     Escape,
-    /// An ordinary character.
+    /// A backslash is an ordinary character.
     Literal,
 }
 
-/// The meaning of a trailing slash.
+/// The meaning of a trailing slash in a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrailingSlashRule {
-    /// The path must be a directory.
+    /// A path with a trailing slash must be a directory.
     RequiresDirectory,
-    /// None.
+    /// A trailing slash has no meaning.
     Ignored,
+}
+
+/// How an empty path is handled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EmptyPathRule {
+    /// An empty path is an error.
+    Refuse,
+    /// An empty path means the directory that relative paths start from.
+    DefaultDirectory,
 }
 
 /// How a dialect writes paths. No setting lets a path leave the root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathSyntax {
-    /// The base of relative paths, below the root.
+    /// The directory below the root that relative paths start from.
     pub default_directory: RelPath,
     /// How `..` is handled.
     pub dot_dot: DotDotRule,
@@ -56,15 +65,6 @@ pub struct PathSyntax {
     pub trailing_slash: TrailingSlashRule,
     /// How an empty path is handled.
     pub empty_path: EmptyPathRule,
-}
-
-/// How an empty path is handled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EmptyPathRule {
-    /// Refuse it.
-    Refuse,
-    /// It means the base of relative paths.
-    DefaultDirectory,
 }
 
 impl Default for PathSyntax {
@@ -81,12 +81,12 @@ impl Default for PathSyntax {
     }
 }
 
-/// Whether the path must be a directory.
+/// Whether the caller's spelling of a path requires a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequiredPathKind {
-    /// No requirement.
+    /// The path may be of any type.
     Any,
-    /// It ended in `/` or `/.` and must be a directory.
+    /// The path ended in `/` or `/.`, so it must be a directory.
     Directory,
 }
 
@@ -95,21 +95,21 @@ pub enum RequiredPathKind {
 pub struct ParsedPath {
     /// The path relative to the root.
     pub path: RelPath,
-    /// Whether it must be a directory.
+    /// Whether the path must be a directory.
     pub required_kind: RequiredPathKind,
 }
 
 /// Parses a path. `roots` are the absolute paths of the workspace root that callers may use as a prefix, the canonical
 /// one first; they are compared component by component, never as text.
-pub fn parse_path(input: &str, roots: &[String], reading: &PathSyntax) -> Result<ParsedPath, PathError> {
-    if input.is_empty() && reading.empty_path == EmptyPathRule::Refuse {
+pub fn parse_path(input: &str, roots: &[String], syntax: &PathSyntax) -> Result<ParsedPath, PathError> {
+    if input.is_empty() && syntax.empty_path == EmptyPathRule::Refuse {
         return Err(PathError::Empty);
     }
     if input.contains('\0') {
         return Err(PathError::Nul);
     }
-    let (relative, home) = match (input.starts_with('/'), reading.absolute_paths, reading.dot_dot) {
-        (false, _, _) => (input, reading.default_directory.components().collect()),
+    let (relative, start) = match (input.starts_with('/'), syntax.absolute_paths, syntax.dot_dot) {
+        (false, _, _) => (input, syntax.default_directory.components().collect()),
         (true, AbsolutePathRule::Refuse, _) => return Err(PathError::Absolute),
         // A folded absolute path is compared with the root after folding.
         (true, AbsolutePathRule::BelowRoot, DotDotRule::FoldAbsolute) => (input, Vec::new()),
@@ -121,39 +121,39 @@ pub fn parse_path(input: &str, roots: &[String], reading: &PathSyntax) -> Result
         return Err(PathError::PathTooLong);
     }
     reject_foreign_syntax(relative)?;
-    let bytes = match reading.backslash {
+    let bytes = match syntax.backslash {
         BackslashRule::Escape => decode_escapes(relative)?,
         BackslashRule::Literal => relative.as_bytes().to_vec(),
     };
-    let trailing = match (reading.trailing_slash, bytes.rsplit(|byte| *byte == b'/').next()) {
+    let required_kind = match (syntax.trailing_slash, bytes.rsplit(|byte| *byte == b'/').next()) {
         (TrailingSlashRule::RequiresDirectory, Some(b"" | b".")) if bytes.contains(&b'/') => {
             RequiredPathKind::Directory
         }
         (TrailingSlashRule::RequiresDirectory | TrailingSlashRule::Ignored, _) => RequiredPathKind::Any,
     };
-    let components = match reading.dot_dot {
-        DotDotRule::Refuse | DotDotRule::Fold => fold_components(home, &bytes, reading.dot_dot)?,
+    let components = match syntax.dot_dot {
+        DotDotRule::Refuse | DotDotRule::Fold => fold_components(start, &bytes, syntax.dot_dot)?,
         DotDotRule::FoldAbsolute => {
             let root = roots.first().map_or(&[][..], |root| root.as_bytes());
-            let above = if input.starts_with('/') { Vec::new() } else { split_components(root).chain(home).collect() };
+            let above = if input.starts_with('/') { Vec::new() } else { split_components(root).chain(start).collect() };
             strip_root_components(&fold_components(above, &bytes, DotDotRule::FoldAbsolute)?, roots)?
         }
     };
-    Ok(ParsedPath { path: RelPath::from_components(components)?, required_kind: trailing })
+    Ok(ParsedPath { path: RelPath::from_components(components)?, required_kind })
 }
 
 fn split_components(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b"."))
 }
 
-/// Appends the components of `bytes`, with `..` handled by `dots`.
+/// Appends the components of `bytes` to `components`, with `..` handled according to the rule.
 fn fold_components<'a>(
     mut components: Vec<&'a [u8]>,
     bytes: &'a [u8],
-    dots: DotDotRule,
+    dot_dot: DotDotRule,
 ) -> Result<Vec<&'a [u8]>, PathError> {
     for name in split_components(bytes) {
-        match (name, dots) {
+        match (name, dot_dot) {
             (b"..", DotDotRule::Refuse) => return Err(PathError::DotDot),
             (b"..", DotDotRule::Fold) => {
                 components.pop().ok_or(PathError::DotDot)?;
@@ -168,14 +168,14 @@ fn fold_components<'a>(
 
 /// The components of a folded absolute path below one of the roots.
 fn strip_root_components<'a>(whole: &[&'a [u8]], roots: &[String]) -> Result<Vec<&'a [u8]>, PathError> {
-    let behind = |root: &String| {
+    let below_root = |root: &String| {
         let root: Vec<&[u8]> = split_components(root.as_bytes()).collect();
         whole.starts_with(&root).then(|| whole[root.len()..].to_vec())
     };
-    roots.iter().find_map(behind).ok_or(PathError::ForeignSyntax)
+    roots.iter().find_map(below_root).ok_or(PathError::ForeignSyntax)
 }
 
-/// Strips a root from an absolute path.
+/// The part of an absolute path below one of the roots; `.` for the root itself.
 fn strip_root_prefix<'a>(input: &'a str, roots: &[String]) -> Result<&'a str, PathError> {
     for root in roots {
         let mut rest = input;
@@ -193,7 +193,7 @@ fn strip_root_prefix<'a>(input: &'a str, roots: &[String]) -> Result<&'a str, Pa
     Err(PathError::ForeignSyntax)
 }
 
-/// Drive letters and URIs refer to other locations on some systems; they are never looked up as names.
+/// Fails for a drive letter or a URI, which refer to other locations on some systems and must not be looked up as names.
 fn reject_foreign_syntax(input: &str) -> Result<(), PathError> {
     let bytes = input.as_bytes();
     let drive = bytes.len() >= 2
@@ -206,8 +206,8 @@ fn reject_foreign_syntax(input: &str) -> Result<(), PathError> {
     if drive || scheme { Err(PathError::ForeignSyntax) } else { Ok(()) }
 }
 
-/// Decodes the escapes of [`RelPath::to_wire`]: `\\` and `\xHH`. Any other backslash is refused, so that a Windows
-/// path is an error and not an odd name.
+/// Decodes the escapes of [`RelPath::to_wire`]: `\\` and `\xHH`. Any other backslash is an error, so that a Windows path
+/// is rejected and not taken as an odd name.
 pub(crate) fn decode_escapes(wire: &str) -> Result<Vec<u8>, PathError> {
     let mut out = Vec::with_capacity(wire.len());
     let mut rest = wire.as_bytes();
@@ -220,7 +220,7 @@ pub(crate) fn decode_escapes(wire: &str) -> Result<Vec<u8>, PathError> {
             }
             (b'\\', [b'x', high, low, after @ ..]) => {
                 let value = hex_digit(*high).zip(hex_digit(*low)).map(|(h, l)| h << 4 | l);
-                // Escapes exist for bytes that are not UTF-8; an escaped ASCII byte could smuggle in a slash or a dot.
+                // Only bytes outside ASCII may be escaped; an escaped ASCII byte could smuggle in a slash or a dot.
                 out.push(value.filter(|byte| *byte >= 0x80).ok_or(PathError::Backslash)?);
                 rest = after;
             }
@@ -250,8 +250,8 @@ mod tests {
     }
 
     fn parse_ok(input: &str) -> (String, RequiredPathKind) {
-        let spelling = parse_path(input, &roots(), &PathSyntax::default()).unwrap();
-        (spelling.path.to_string(), spelling.required_kind)
+        let parsed = parse_path(input, &roots(), &PathSyntax::default()).unwrap();
+        (parsed.path.to_string(), parsed.required_kind)
     }
 
     #[test]
@@ -287,8 +287,8 @@ mod tests {
 
     #[test]
     fn folding_never_leaves_the_root() {
-        let reading = PathSyntax { dot_dot: DotDotRule::Fold, ..PathSyntax::default() };
-        let fold = |input: &str| parse_path(input, &roots(), &reading).map(|s| s.path.to_string());
+        let syntax = PathSyntax { dot_dot: DotDotRule::Fold, ..PathSyntax::default() };
+        let fold = |input: &str| parse_path(input, &roots(), &syntax).map(|s| s.path.to_string());
         assert_eq!(fold("a/../b"), Ok("b".into()));
         assert_eq!(fold("a/../../b"), Err(PathError::DotDot));
         assert_eq!(fold("../ws/b"), Err(PathError::DotDot));
@@ -296,12 +296,12 @@ mod tests {
 
     #[test]
     fn fold_absolute_allows_leaving_and_reentering_the_root() {
-        let reading = PathSyntax {
+        let syntax = PathSyntax {
             dot_dot: DotDotRule::FoldAbsolute,
             empty_path: EmptyPathRule::DefaultDirectory,
             ..PathSyntax::default()
         };
-        let fold = |input: &str| parse_path(input, &roots(), &reading).map(|s| s.path.to_string());
+        let fold = |input: &str| parse_path(input, &roots(), &syntax).map(|s| s.path.to_string());
         for (input, expected) in
             [("../ws/b", "b"), ("a/../../ws/b", "b"), ("/srv/x/../ws/b", "b"), ("/srv/ws", "."), ("", ".")]
         {
@@ -314,16 +314,15 @@ mod tests {
 
     #[test]
     fn syntax_can_set_a_default_directory_and_reject_absolute_paths() {
-        let home = RelPath::from_wire("srv/ws").unwrap();
-        let reading =
-            PathSyntax { default_directory: home, dot_dot: DotDotRule::FoldAbsolute, ..PathSyntax::default() };
-        let wide = |input: &str| parse_path(input, &["/".to_owned()], &reading).map(|s| s.path.to_string());
-        assert_eq!(wide("a"), Ok("srv/ws/a".into()));
-        assert_eq!(wide("../x"), Ok("srv/x".into()));
-        assert_eq!(wide("/etc/hosts"), Ok("etc/hosts".into()));
-        assert_eq!(wide("../../../../etc"), Ok("etc".into()));
-        let reading = PathSyntax { absolute_paths: AbsolutePathRule::Refuse, ..PathSyntax::default() };
-        assert_eq!(parse_path("/srv/ws/a", &roots(), &reading), Err(PathError::Absolute));
+        let default_directory = RelPath::from_wire("srv/ws").unwrap();
+        let syntax = PathSyntax { default_directory, dot_dot: DotDotRule::FoldAbsolute, ..PathSyntax::default() };
+        let parse = |input: &str| parse_path(input, &["/".to_owned()], &syntax).map(|s| s.path.to_string());
+        assert_eq!(parse("a"), Ok("srv/ws/a".into()));
+        assert_eq!(parse("../x"), Ok("srv/x".into()));
+        assert_eq!(parse("/etc/hosts"), Ok("etc/hosts".into()));
+        assert_eq!(parse("../../../../etc"), Ok("etc".into()));
+        let syntax = PathSyntax { absolute_paths: AbsolutePathRule::Refuse, ..PathSyntax::default() };
+        assert_eq!(parse_path("/srv/ws/a", &roots(), &syntax), Err(PathError::Absolute));
     }
 
     proptest! {
@@ -337,9 +336,9 @@ mod tests {
         #[test]
         fn parsed_paths_never_contain_dot_dot(input in ".{0,40}") {
             for dots in [DotDotRule::Refuse, DotDotRule::Fold, DotDotRule::FoldAbsolute] {
-                let reading = PathSyntax { dot_dot: dots, ..PathSyntax::default() };
-                if let Ok(spelling) = parse_path(&input, &roots(), &reading) {
-                    prop_assert!(spelling.path.components().all(|c| c != b".." && c != b"." && !c.contains(&0)));
+                let syntax = PathSyntax { dot_dot: dots, ..PathSyntax::default() };
+                if let Ok(parsed) = parse_path(&input, &roots(), &syntax) {
+                    prop_assert!(parsed.path.components().all(|c| c != b".." && c != b"." && !c.contains(&0)));
                 }
             }
         }

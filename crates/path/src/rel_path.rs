@@ -5,14 +5,14 @@ use std::{borrow::Cow, fmt};
 
 use crate::PathError;
 
-/// The longest name, in bytes.
+/// The longest name in a path, in bytes.
 pub const NAME_BYTES_MAX: usize = 255;
 /// The longest path, in bytes.
 pub const PATH_BYTES_MAX: usize = 4096;
 /// The most components in a path.
 pub const DEPTH_MAX: usize = 256;
 
-/// A path below a root: checked, slash-separated, never absolute. The empty path is the root.
+/// A checked path below a root: never absolute, components separated by slashes. The empty path is the root.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct RelPath(Box<[u8]>);
 
@@ -33,24 +33,24 @@ impl FileName {
         }
     }
 
-    /// The bytes that the operating system uses.
+    /// The name as the operating system stores it.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The escaped form for callers.
+    /// The name in escaped UTF-8, as callers see it.
     pub fn to_wire(&self) -> Cow<'_, str> {
         to_wire(&self.0)
     }
 }
 
 impl RelPath {
-    /// The root.
+    /// The path of the root.
     pub fn root() -> Self {
         Self::default()
     }
 
-    /// Builds a path from raw components; checks each one and the whole.
+    /// Builds a path from raw components; checks each component and the whole path.
     pub fn from_components<'a>(components: impl IntoIterator<Item = &'a [u8]>) -> Result<Self, PathError> {
         let mut bytes = Vec::new();
         let mut depth = 0;
@@ -85,7 +85,7 @@ impl RelPath {
         self.0.is_empty()
     }
 
-    /// The bytes that the operating system uses; empty for the root.
+    /// The path as the operating system uses it; empty for the root.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -116,7 +116,7 @@ impl RelPath {
         Ok(Self(bytes.into()))
     }
 
-    /// The parent and the last name; `None` for the root.
+    /// The parent path and the last name; `None` for the root.
     pub fn split(&self) -> Option<(Self, FileName)> {
         let name = self.components().next_back()?;
         let end = self.0.len() - name.len();
@@ -124,7 +124,7 @@ impl RelPath {
         Some((Self(parent.into()), FileName(name.into())))
     }
 
-    /// The parent; `None` for the root.
+    /// The parent path; `None` for the root.
     pub fn parent(&self) -> Option<Self> {
         self.split().map(|(parent, _)| parent)
     }
@@ -141,7 +141,7 @@ impl RelPath {
         other.is_root() || self.0.strip_prefix(&*other.0).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
     }
 
-    /// This path relative to `other`; `None` if it is not within.
+    /// This path relative to `other`; `None` if this path is neither `other` nor below it.
     pub fn strip_prefix(&self, other: &Self) -> Option<Self> {
         if !self.is_within(other) {
             return None;
@@ -155,13 +155,13 @@ impl RelPath {
         Self::from_components(self.components().chain(rest.components()))
     }
 
-    /// The escaped form for callers; `.` for the root. [`RelPath::from_wire`] parses it.
+    /// The path in escaped UTF-8, as callers see it; `.` for the root. [`RelPath::from_wire`] parses it.
     pub fn to_wire(&self) -> Cow<'_, str> {
         if self.is_root() { Cow::Borrowed(".") } else { to_wire(&self.0) }
     }
 }
 
-/// Escapes the backslash, and bytes that are not UTF-8 as `\xHH`.
+/// Escapes a backslash as `\\`, and a byte that is not UTF-8 as `\xHH`.
 fn to_wire(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.contains('\\') => Cow::Borrowed(text),

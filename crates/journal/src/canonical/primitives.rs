@@ -1,14 +1,14 @@
-//! The four primitives of the canonical form: byte, number, text, digest.
+//! The four primitive values of the canonical form: byte, number, text and digest.
 //!
-//! Promises one encoding per value: numbers are shortest-form LEB128, text is its byte length as a number and then
-//! UTF-8. Decoding never allocates more than the input.
+//! Each value has only one encoding: numbers are shortest-form LEB128; text is its byte length as a number, then UTF-8.
+//! Decoding never allocates more than the size of the input.
 
 use crate::Digest;
 
-/// The longest LEB128 encoding of a `u64`.
+/// The length of the longest LEB128 encoding of a `u64`.
 const MAX_NUMBER_BYTES: usize = 10;
 
-/// The bytes are not the canonical form of an entry.
+/// Why bytes are not the canonical form of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum EntryDecodeError {
     /// The bytes end inside a field, or a length points past the end.
@@ -20,30 +20,30 @@ pub enum EntryDecodeError {
     /// Bytes follow the last field.
     #[error("{count} bytes follow the record")]
     TrailingBytes {
-        /// The number of bytes.
+        /// The number of surplus bytes.
         count: usize,
     },
     /// The format byte is unknown to this version.
     #[error("unknown record format {format}")]
     UnknownFormat {
-        /// The byte found.
+        /// The unknown format byte.
         format: u8,
     },
-    /// A tag byte is unknown.
+    /// A tag byte is unknown to this version.
     #[error("unknown tag {tag} in `{field}`")]
     UnknownTag {
         /// The field being decoded.
         field: &'static str,
-        /// The byte found.
+        /// The unknown tag byte.
         tag: u8,
     },
     /// A number is too large for its field or not in its shortest encoding.
-    #[error("bad number in `{field}`")]
+    #[error("`{field}` is not a valid number")]
     InvalidNumber {
         /// The field being decoded.
         field: &'static str,
     },
-    /// Text is not UTF-8.
+    /// A text is not UTF-8.
     #[error("`{field}` is not UTF-8")]
     InvalidUtf8 {
         /// The field being decoded.
@@ -116,10 +116,9 @@ impl<'a> CanonicalReader<'a> {
         for index in 0..MAX_NUMBER_BYTES {
             let byte = self.byte(field)?;
             let bits = u64::from(byte & 0x7f);
-            // The tenth byte has room for one bit; a zero last byte would be a second encoding of the same number.
+            // The tenth byte has room for one bit. A last byte of zero would be a second encoding of the same number.
             let too_large = index == MAX_NUMBER_BYTES - 1 && bits > 1;
-            let needless = index > 0 && byte == 0;
-            if too_large || needless {
+            if too_large || (index > 0 && byte == 0) {
                 return Err(EntryDecodeError::InvalidNumber { field });
             }
             number |= bits << (7 * index);

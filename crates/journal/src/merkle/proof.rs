@@ -1,7 +1,7 @@
 //! Inclusion and consistency proofs of RFC 9162, section 2.1.
 //!
-//! Creating a proof reads the leaves once, in order, and keeps a logarithmic number of hashes, so it works on a stream
-//! from a store. Verifying a proof needs no leaves.
+//! Creating a proof reads the leaves once, in order, and keeps a logarithmic number of hashes, so the leaves can be
+//! streamed from a database. Verifying a proof needs no leaves.
 
 use std::ops::Range;
 
@@ -10,31 +10,31 @@ use serde::{Deserialize, Serialize};
 use super::{MerkleFrontier, MerkleLeaf, node_hash};
 use crate::Digest;
 
-/// Proof that a leaf is at an index of a tree.
+/// A proof that a tree has a certain leaf at a certain index.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InclusionProof {
-    /// Index of the leaf from 0: the entry number minus one.
+    /// The index of the leaf from 0, which is the entry number minus one.
     pub index: u64,
-    /// Number of leaves in the tree.
+    /// The number of leaves in the tree.
     pub size: u64,
-    /// Sibling hashes from the leaf up to the root.
+    /// The sibling hashes from the leaf up to the root.
     pub path: Vec<Digest>,
 }
 
-/// Proof that a tree is a prefix of a later one.
+/// A proof that a tree is a prefix of a later tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConsistencyProof {
-    /// Size of the earlier tree.
+    /// The size of the earlier tree.
     pub from: u64,
-    /// Size of the later tree.
+    /// The size of the later tree.
     pub to: u64,
-    /// Subtree hashes in the order of RFC 9162.
+    /// The subtree hashes, in the order of RFC 9162.
     pub path: Vec<Digest>,
 }
 
-/// The proof is invalid.
+/// The proof does not lead to the expected root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the proof does not lead to the expected root")]
 pub struct InvalidProof;
@@ -45,13 +45,13 @@ pub enum ProofError<E> {
     /// The leaf is not in the tree, or the earlier tree is larger than the later one.
     #[error("the requested proof is outside a tree of {size} entries")]
     OutOfRange {
-        /// Size of the requested tree.
+        /// The size of the requested tree.
         size: u64,
     },
     /// The leaves ended before the tree was complete.
     #[error("only {found} leaves are available")]
     TooFewLeaves {
-        /// The number of leaves.
+        /// The number of available leaves.
         found: u64,
     },
     /// Reading a leaf failed.
@@ -105,7 +105,7 @@ pub fn consistency_proof<E>(
             within = right;
         }
     }
-    // The rest ends at `from`. If it is the whole earlier tree, the verifier already has its root.
+    // `within` now ends at `from`. If it is the whole earlier tree, the verifier already has its root.
     if within.start > 0 {
         ranges.push(within);
     }
@@ -120,7 +120,7 @@ fn split_range(range: &Range<u64>) -> (Range<u64>, Range<u64>) {
     (range.start..middle, middle..range.end)
 }
 
-/// The subtree roots of disjoint ranges, in order, from one pass over the leaves.
+/// The subtree roots of disjoint ranges of leaves, computed in one pass over the leaves.
 fn subtree_roots<E>(
     ranges: &[Range<u64>],
     size: u64,
@@ -138,7 +138,7 @@ fn subtree_roots<E>(
 }
 
 impl InclusionProof {
-    /// Verifies that `leaf` is at the claimed index of the tree with this root.
+    /// Verifies that `leaf` is at the stated index of the tree with this root.
     pub fn verify(&self, leaf: &MerkleLeaf, root: &Digest) -> Result<(), InvalidProof> {
         if self.index >= self.size {
             return Err(InvalidProof);
@@ -169,7 +169,7 @@ impl ConsistencyProof {
         while walk.position & 1 == 1 {
             walk.move_to_parent();
         }
-        // A full earlier tree is the first subtree, and is then not repeated in the path.
+        // If the earlier tree is full, its root is the first subtree hash, and the path does not repeat it.
         let (first, rest) = if self.from.is_power_of_two() {
             (from_root, self.path.as_slice())
         } else {
@@ -195,14 +195,15 @@ enum SiblingSide {
     Right,
 }
 
-/// A path from a node to the root of a tree that need not be full.
+/// The positions of a node and of the last node on its level, while moving from the node to the root. The tree need not
+/// be full.
 struct MerklePath {
     position: u64,
     last_position: u64,
 }
 
 impl MerklePath {
-    /// Consumes one sibling; an error if the root is already reached.
+    /// Returns the side of the next sibling and moves to the parent; an error if the root is already reached.
     fn next_side(&mut self) -> Result<SiblingSide, InvalidProof> {
         if self.last_position == 0 {
             return Err(InvalidProof);

@@ -1,4 +1,4 @@
-//! Random entries through both encodings, and random bytes into the decoder.
+//! Random entries are encoded in both forms and decoded again, and random bytes are decoded.
 
 use proptest::collection::vec;
 use proptest::option;
@@ -101,7 +101,7 @@ proptest! {
         prop_assert_eq!(encode_entry(&again), encode_entry(&entry));
     }
 
-    /// Decoding is injective: no two byte strings stand for one entry.
+    /// No two byte strings decode to the same entry.
     #[test]
     fn changed_bytes_never_decode_to_the_same_entry(
         entry in any_entry(),

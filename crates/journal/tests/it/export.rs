@@ -1,4 +1,4 @@
-//! Exports verify on their own, and damaged ones do not.
+//! Verification of exports: an untouched export passes, a damaged one does not.
 
 use stead_journal::{
     Digest, ExportError, ExportLine, ExportReport, IntegrityErrorKind, JournalOrigin, KeyRecord, KeyRing, TrustAnchors,

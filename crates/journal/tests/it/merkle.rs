@@ -1,4 +1,4 @@
-//! RFC 9162 trees: published answers of Certificate Transparency, and proofs for every small size.
+//! Merkle trees of RFC 9162: the published answers of Certificate Transparency, and proofs for every small size.
 
 use std::convert::Infallible;
 
@@ -19,7 +19,7 @@ const INPUTS: [&[u8]; 8] = [
     b"\x60\x61\x62\x63\x64\x65\x66\x67\x68\x69\x6a\x6b\x6c\x6d\x6e\x6f",
 ];
 
-/// The published root after each input.
+/// The published tree root after each input.
 const ROOTS: [&str; 8] = [
     "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d",
     "fac54203e7cc696cf0dfcb42c92a1d9dbaf70ad9e621f4bd8d98662f00e3c125",
@@ -54,7 +54,7 @@ fn root(size: u64) -> Digest {
 }
 
 #[test]
-fn published_roots() {
+fn roots_match_the_published_ones() {
     let mut frontier = MerkleFrontier::new();
     assert_eq!(frontier.root(), Digest::sha256(b""));
     for (leaf, root) in published_leaves().zip(ROOTS) {
@@ -64,7 +64,7 @@ fn published_roots() {
 }
 
 #[test]
-fn published_proofs() {
+fn proofs_match_the_published_ones() {
     let path = digests(&[
         "96a296d224f285c67bee93c30f8a309157f0daa35dc5b87e410b78630a09cfc7",
         "5f083f0a1a33ca076a95279832580db3e0ef4584bdff1f54c8a360f50de3031e",
@@ -111,7 +111,7 @@ fn small_trees_prove_exactly_their_consistency() {
             let proof = consistency_proof(from, to, leaves()).unwrap();
             assert_eq!(proof.verify(&root(from), &root(to)), Ok(()), "{from} to {to}");
             assert_eq!(proof.verify(&root(from + 1), &root(to)), Err(InvalidProof));
-            // The empty tree is a prefix of every tree; otherwise the later root matters.
+            // The empty tree is a prefix of every tree, so only then is the later root irrelevant.
             if from > 0 {
                 assert_eq!(proof.verify(&root(from), &root(to + 1)), Err(InvalidProof));
             }

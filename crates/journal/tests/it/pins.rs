@@ -1,5 +1,5 @@
 //! Stored and published names of the journal, compared with golden files: exports, proofs, errors and hashes. A line
-//! of an export of 0.1.0 must always be written and read in the same way.
+//! of an export of 0.1.0 must always be written and read in the same form.
 
 use stead_journal::{
     ChangeKind, ConsistencyProof, Digest, EntryCaller, EntryDecision, EntryRelation, ExportLine, InclusionProof,
@@ -21,7 +21,7 @@ fn file(text: &str) -> PathState {
     PathState::File { version: Digest::sha256(text.as_bytes()), size: text.len() as u64, mode: 0o644 }
 }
 
-/// Every kind of change and every state.
+/// Changes of every kind and with every path state.
 fn changes() -> Vec<RecordedChange> {
     let tree = |trash: Option<&str>, version: Option<Digest>| PathState::Tree {
         trash: trash.map(str::to_owned),

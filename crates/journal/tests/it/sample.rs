@@ -1,4 +1,4 @@
-//! A small journal for tampering.
+//! A small sample journal that tests tamper with.
 
 use stead_journal::{
     ChangeKind, Checkpoint, Digest, EntryCaller, EntryDecision, EntryRelation, IntegrityError, JournalEntry,
@@ -14,7 +14,7 @@ pub(crate) fn origin() -> JournalOrigin {
     JournalOrigin::new("w1").unwrap()
 }
 
-/// One key for the whole journal.
+/// A key ring with one key for the whole journal.
 pub(crate) fn ring() -> KeyRing {
     KeyRing::new(origin(), vec![KeyRecord::first_key(signer(1).verifying_key())]).unwrap()
 }
@@ -63,7 +63,7 @@ pub(crate) struct SampleEntry {
     pub(crate) hash: Digest,
 }
 
-/// A journal as a store holds it: rows, and signed notes with their sizes.
+/// A journal as a database stores it: rows of entries, and signed checkpoints with their sizes.
 #[derive(Debug, Clone)]
 pub(crate) struct SampleJournal {
     pub(crate) ring: KeyRing,
@@ -72,7 +72,7 @@ pub(crate) struct SampleJournal {
 }
 
 impl SampleJournal {
-    /// `count` entries, a checkpoint after each `every`.
+    /// A journal of `count` entries with a checkpoint after every `every` entries.
     pub(crate) fn with_entries(count: u64, every: u64) -> Self {
         let rows = (1..=count).map(|number| SampleEntry {
             number,
@@ -114,7 +114,7 @@ impl SampleJournal {
         self.verify_from(JournalVerifier::new(self.ring.clone()))
     }
 
-    /// Feeds rows and notes as a reader does: each note as soon as its size is reached.
+    /// Passes the rows and checkpoints to the verifier as a reader does: each checkpoint when its size is reached.
     pub(crate) fn verify_from(&self, mut verifier: JournalVerifier) -> Result<VerificationReport, IntegrityError> {
         let start = verifier.size();
         let mut notes = self.checkpoints.iter().skip_while(|(size, _)| *size < start).peekable();

@@ -1,4 +1,4 @@
-//! Every kind of tampering is detected, with its own error and position.
+//! Verification detects every kind of tampering and reports the kind and the position.
 
 use stead_journal::{
     AWAITED_MAX, Digest, IntegrityError, IntegrityErrorKind, JournalOrigin, JournalVerifier, KeyRecord, KeyRing,
@@ -47,8 +47,8 @@ fn an_empty_journal_verifies() {
     assert_eq!(log.verify().unwrap().checkpoint_count, 1);
 }
 
-/// Exhaustive by entry, sampled by bit: each of 10,000 entries loses three different bits, spread over all positions.
-/// The verifier resumes just before the damage, so that the test takes one pass.
+/// Three bits are flipped in each of 10,000 entries, spread over all bit positions. The verifier resumes just before the
+/// damage, so that the test takes one pass.
 #[test]
 fn flipped_bits_are_detected_at_their_entry() {
     let log = SampleJournal::with_entries(10_000, 10_000);
@@ -61,7 +61,7 @@ fn flipped_bits_are_detected_at_their_entry() {
             let mut verifier = JournalVerifier::resume(ring(), trusted.clone());
             let tamper = verifier.push_entry(row.number, &bytes, &row.hash).unwrap_err();
             assert_eq!(tamper.number, row.number, "bit {bit}");
-            // A record with a changed number looks like a moved one.
+            // A record whose number changed looks like a record that was moved.
             let in_number = (1..=2).contains(&(bit / 8));
             let kind = tamper.kind;
             assert!(
@@ -201,7 +201,7 @@ fn a_replaced_genesis_is_detected() {
     rewritten.recompute_hashes();
     rewritten.checkpoints.clear();
     assert!(rewritten.verify().is_ok());
-    // Under the old workspace verification fails at once; under the new one at any checkpoint of the old.
+    // With the old workspace, verification fails at once; with the new one, at any checkpoint of the old workspace.
     let tamper = rewritten.verify_from(JournalVerifier::new(ring())).unwrap_err();
     assert_eq!(tamper, entry_error(IntegrityErrorKind::HashMismatch, 1));
     rewritten.checkpoints = honest.checkpoints;
@@ -228,7 +228,7 @@ fn every_flipped_bit_of_a_checkpoint_is_detected() {
     for bit in 0..note.len() * 8 {
         let mut flipped = note.to_vec();
         flipped[bit / 8] ^= 1 << (bit % 8);
-        // A note that is not UTF-8 cannot be passed.
+        // A note that is not UTF-8 cannot be passed to the verifier.
         if let Ok(flipped) = String::from_utf8(flipped) {
             let mut changed = log.clone();
             changed.checkpoints[1].1 = flipped;

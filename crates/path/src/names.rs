@@ -1,7 +1,57 @@
-//! Portability rules for new names: names that every common file system can store and that are displayed as they are.
-//! Checks only names about to be created; existing files stay reachable.
+//! Rules for single names: the folded form that compares look-alike names, and the portability rules for new names.
+//!
+//! Two names with the same folded form may be the same file on some file system, or look the same to a person. The
+//! folded form is compared with protected names and rejects look-alikes; it never opens a file. A portable name can be
+//! stored on every common file system and is displayed as it is. Only names about to be created must be portable, so
+//! existing files stay reachable.
 
-use crate::folded_name::is_invisible;
+use unicode_normalization::UnicodeNormalization;
+
+/// A name in its folded form, which is the same for all names that some file system treats as equal.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FoldedName(String);
+
+impl FoldedName {
+    /// The folded name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Folds one name: applies the Unicode compatibility form and full case folding, and removes invisible characters and
+/// trailing dots and blanks. The NTFS short name of `.git` becomes `.git`.
+pub fn fold_name(name: &[u8]) -> FoldedName {
+    let text = String::from_utf8_lossy(name);
+    if text.is_ascii() {
+        return FoldedName(expand_dos_short_name(text.trim_end_matches(['.', ' ']).to_ascii_lowercase()));
+    }
+    // Converting to upper case first also maps ß to ss, which converting to lower case alone does not.
+    let folded: String = text
+        .chars()
+        .filter(|c| !is_invisible(*c))
+        .nfkc()
+        .flat_map(char::to_uppercase)
+        .flat_map(char::to_lowercase)
+        .nfkc()
+        .collect();
+    FoldedName(expand_dos_short_name(folded.trim_end_matches(['.', ' ']).to_owned()))
+}
+
+fn expand_dos_short_name(name: String) -> String {
+    match name.as_str() {
+        "git~1" => ".git".to_owned(),
+        _ => name,
+    }
+}
+
+/// Whether a character is invisible: a joiner, a direction control, a variation selector or similar.
+fn is_invisible(c: char) -> bool {
+    matches!(c,
+        '\u{00AD}' | '\u{034F}' | '\u{061C}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}'
+        | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}'
+        | '\u{2060}'..='\u{206F}' | '\u{3164}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFA0}'
+        | '\u{E0000}'..='\u{E0FFF}')
+}
 
 /// Why a name is not portable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -21,7 +71,7 @@ pub enum PortableNameError {
     /// The name ends in a dot or a blank.
     #[error("the name ends in a dot or a blank")]
     TrailingDotOrSpace,
-    /// A device name on some systems, with or without an extension.
+    /// The name is a device name on some systems, with or without an extension.
     #[error("the name is a device name on some systems")]
     ReservedDeviceName,
 }
@@ -62,6 +112,24 @@ fn is_reserved_device_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn look_alike_names_fold_to_the_same_key() {
+        for (a, b) in [
+            ("README.MD", "readme.md"),
+            ("STRASSE", "straße"),
+            (".GIT", ".git"),
+            (".git.", ".git"),
+            (".git ", ".git"),
+            (".g\u{200c}it", ".git"),
+            ("GIT~1", ".git"),
+            ("e\u{301}", "é"),
+            (".ｇit", ".git"),
+        ] {
+            assert_eq!(fold_name(a.as_bytes()), fold_name(b.as_bytes()), "{a:?} {b:?}");
+        }
+        assert_ne!(fold_name(b"a"), fold_name(b"b"));
+    }
 
     #[test]
     fn rejects_names_that_are_not_portable() {
