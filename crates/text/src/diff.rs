@@ -2,10 +2,10 @@
 //!
 //! Owns the choice of algorithm and its limits. Promises that replacing each hunk's old lines by its new lines turns
 //! the old text into the new one, that hunks are in order, and that at least one unchanged line lies between two of
-//! them. A terminator is part of its line, so a changed ending is a changed line. Never compares parts of a line.
+//! them. A terminator is part of its line, so a changed terminator makes a changed line. Only whole lines are compared.
 //!
 //! Time is bounded: a text too large to compare at once is first cut into blocks at lines that occur once on each
-//! side, and a block that is still too expensive becomes one coarse but correct hunk.
+//! side, and a block that is still too expensive becomes one hunk, which is coarse but correct.
 
 mod blocks;
 
@@ -15,18 +15,18 @@ use imara_diff::{Algorithm, Diff, InternedInput};
 
 use crate::lines;
 
-/// The largest product of differing old and new lines (without the common prefix and suffix) that is compared in one
-/// piece. Real texts stay far below; the worst case is about two nanoseconds per pair of lines.
+/// The most pairs of an old and a new line (without the common prefix and suffix) that are compared in one piece. Real
+/// texts stay far below this limit; the worst case takes about two nanoseconds per pair of lines.
 pub const DETAILED_WORK_MAX: u64 = 25_000_000;
 
-/// The most pairs of lines compared in one call over all blocks of a larger text. A block beyond it becomes one coarse
-/// hunk.
+/// The most pairs of lines compared in one call over all blocks of a larger text. A block beyond the limit becomes one
+/// coarse hunk.
 pub const WORK_MAX: u64 = 500_000_000;
 
-/// Texts with more lines than this get one coarse hunk, as their line numbers do not fit the algorithm.
+/// The most lines that the algorithm can number. Texts with more lines get one coarse hunk.
 const LINES_MAX: usize = i32::MAX as usize / 2;
 
-/// Lines replaced by lines; either range may be empty, never both. Line indexes are 0-based.
+/// Old lines and the new lines that replace them. One of the ranges may be empty, but not both. Line indexes are 0-based.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hunk {
     /// The removed lines of the old text.
@@ -38,9 +38,9 @@ pub struct Hunk {
 /// The size of a change in lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DiffStat {
-    /// Lines only in the new text.
+    /// The number of lines that are only in the new text.
     pub added: usize,
-    /// Lines only in the old text.
+    /// The number of lines that are only in the old text.
     pub removed: usize,
 }
 
@@ -67,7 +67,7 @@ pub fn diff_stat(old: &str, new: &str) -> DiffStat {
     count_changed_lines(&hunks(old, new))
 }
 
-/// The lines added and removed by `hunks`.
+/// The number of lines that `hunks` add and remove.
 #[must_use]
 pub fn count_changed_lines(hunks: &[Hunk]) -> DiffStat {
     hunks.iter().fold(DiffStat::default(), |change, hunk| DiffStat {
@@ -76,28 +76,28 @@ pub fn count_changed_lines(hunks: &[Hunk]) -> DiffStat {
     })
 }
 
-/// The alignment to choose where several are possible.
+/// The algorithm that decides which equal lines correspond, where several choices are possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DiffAlgorithm {
-    /// Aligns at the rarest lines, which reads best.
+    /// The rarest equal lines correspond, which gives the most readable hunks.
     Histogram,
-    /// Fewest differing lines.
+    /// The number of differing lines is the smallest possible.
     Myers,
 }
 
-/// [`byte_hunks`] with a chosen algorithm.
-pub(crate) fn hunks_with_algorithm(old: &[u8], new: &[u8], alignment: DiffAlgorithm) -> Vec<Hunk> {
+/// The same as [`byte_hunks`], with a chosen algorithm.
+pub(crate) fn hunks_with_algorithm(old: &[u8], new: &[u8], algorithm: DiffAlgorithm) -> Vec<Hunk> {
     let old: Vec<&[u8]> = lines::iter_bytes(old).collect();
     let new: Vec<&[u8]> = lines::iter_bytes(new).collect();
-    hunks_within(&old, &new, &DiffBudget { algorithm: alignment, ..DiffBudget::DEFAULT })
+    hunks_within(&old, &new, &DiffBudget { algorithm, ..DiffBudget::DEFAULT })
 }
 
-/// The hunks between texts that the caller has already split.
+/// The hunks between texts that the caller has already split into lines.
 pub(crate) fn line_hunks(old: &[&[u8]], new: &[&[u8]]) -> Vec<Hunk> {
     hunks_within(old, new, &DiffBudget::DEFAULT)
 }
 
-/// Limits on compared pairs of lines: in one piece, per block, and over all blocks.
+/// The algorithm, and the limits on compared pairs of lines: in one piece, per block, and over all blocks.
 struct DiffBudget {
     detailed_work: u64,
     block_work: u64,
@@ -114,7 +114,7 @@ impl DiffBudget {
     };
 }
 
-fn hunks_within(old: &[&[u8]], new: &[&[u8]], bounds: &DiffBudget) -> Vec<Hunk> {
+fn hunks_within(old: &[&[u8]], new: &[&[u8]], budget: &DiffBudget) -> Vec<Hunk> {
     let middle = differing_middle(old, new);
     if middle.old.is_empty() && middle.new.is_empty() {
         return Vec::new();
@@ -122,18 +122,18 @@ fn hunks_within(old: &[&[u8]], new: &[&[u8]], bounds: &DiffBudget) -> Vec<Hunk> 
     if old.len().max(new.len()) > LINES_MAX {
         return vec![middle];
     }
-    if comparison_work(&middle) <= bounds.detailed_work {
-        return detailed_hunks(old, new, bounds.algorithm);
+    if comparison_work(&middle) <= budget.detailed_work {
+        return detailed_hunks(old, new, budget.algorithm);
     }
-    let mut left = bounds.total_work;
+    let mut remaining_work = budget.total_work;
     let mut found = Vec::new();
-    for block in blocks::split_into_blocks(old, new, &middle, bounds.block_work) {
+    for block in blocks::split_into_blocks(old, new, &middle, budget.block_work) {
         let (old, new) = (&old[block.old.clone()], &new[block.new.clone()]);
         let differing = differing_middle(old, new);
-        let hunks = match left.checked_sub(comparison_work(&differing)) {
+        let hunks = match remaining_work.checked_sub(comparison_work(&differing)) {
             Some(rest) => {
-                left = rest;
-                detailed_hunks(old, new, bounds.algorithm)
+                remaining_work = rest;
+                detailed_hunks(old, new, budget.algorithm)
             }
             None => vec![differing],
         };
@@ -142,9 +142,9 @@ fn hunks_within(old: &[&[u8]], new: &[&[u8]], bounds: &DiffBudget) -> Vec<Hunk> 
     merge_adjacent_hunks(found)
 }
 
-/// The best hunks, without a limit on work.
-fn detailed_hunks(old: &[&[u8]], new: &[&[u8]], alignment: DiffAlgorithm) -> Vec<Hunk> {
-    let algorithm = match alignment {
+/// The hunks as the algorithm finds them, without a limit on work.
+fn detailed_hunks(old: &[&[u8]], new: &[&[u8]], algorithm: DiffAlgorithm) -> Vec<Hunk> {
+    let algorithm = match algorithm {
         DiffAlgorithm::Histogram => Algorithm::Histogram,
         DiffAlgorithm::Myers => Algorithm::Myers,
     };
@@ -157,7 +157,7 @@ fn detailed_hunks(old: &[&[u8]], new: &[&[u8]], alignment: DiffAlgorithm) -> Vec
     diff.hunks().map(|hunk| Hunk { old: widen(hunk.before), new: widen(hunk.after) }).collect()
 }
 
-/// The range between the common prefix and the common suffix.
+/// The lines between the common prefix and the common suffix of both texts.
 fn differing_middle(old: &[&[u8]], new: &[&[u8]]) -> Hunk {
     let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let tail = old[head..].iter().rev().zip(new[head..].iter().rev()).take_while(|(a, b)| a == b).count();

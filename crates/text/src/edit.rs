@@ -1,10 +1,9 @@
 //! Quoted edits of one text, all checked against the same snapshot.
 //!
 //! Owns the form of an edit, the conditions under which it applies, and the errors. Promises that all edits apply or
-//! none does, that bytes outside the replaced spans stay as they are, that the order of edits does not matter, and
-//! that similarity alone never selects a match unless the rules ask for it. An error holds everything a caller needs
-//! to correct the next call. Never reads or writes files; quoted lines that an edit repeats unchanged keep their
-//! bytes.
+//! none does, that bytes outside the replaced text stay as they are, that the order of edits does not matter, and
+//! that similarity alone never selects a match unless the rules permit it. An error contains everything that a caller
+//! needs to correct the next call. Quoted lines that an edit repeats unchanged keep their bytes.
 
 mod elision;
 mod errors;
@@ -29,11 +28,11 @@ use select::{EditSelection, SelectedMatches};
 /// One edit: the quoted text and its replacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuotedEdit<'a> {
-    /// The quoted text.
+    /// The quoted text to replace.
     pub old: &'a str,
-    /// The replacement.
+    /// The text that replaces it.
     pub new: &'a str,
-    /// Selects among the matches of `old`.
+    /// Which matches of `old` are replaced.
     pub occurrence: OccurrenceSelector,
 }
 
@@ -48,65 +47,66 @@ impl<'a> QuotedEdit<'a> {
 /// Which matches of a quote an edit replaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OccurrenceSelector {
-    /// The only match.
+    /// The quote must have exactly one match, which is replaced.
     Only,
-    /// All matches, which must be this many.
+    /// The quote must have exactly this many matches, which are all replaced.
     Exactly(usize),
-    /// All matches; at least one.
+    /// All matches are replaced; there must be at least one.
     All,
-    /// The match nearest to this 1-based line.
+    /// Only the match nearest to this 1-based line is replaced.
     NearestToLine(usize),
 }
 
-/// The recovery when no pass finds a quote.
+/// What happens if no pass finds a quote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NotFoundRecovery {
-    /// Report the quote as not found.
+    /// The quote is reported as not found.
     None,
-    /// Undo typing slips (pasted line numbers, literal escapes) if the quote is then found. Also recognises an edit
-    /// that is already applied and rejects a new text that elides code.
+    /// Typing slips (pasted line numbers, literal escapes) are undone if the quote is then found. This also recognises
+    /// an edit that is already applied, and rejects a new text that elides code.
     UndoTypingSlips,
-    /// Accept the only block that resembles the quote. Not safe; for dialects that require it.
+    /// The only block that resembles the quote is accepted. This is not safe; it is for dialects that require it.
     AcceptSimilar,
 }
 
 /// How an empty quote is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EmptyQuoteRule {
-    /// Rejected, except in an empty text.
+    /// An empty quote is an error, except in an empty text.
     Reject,
-    /// Matches between all characters and at both ends.
+    /// An empty quote matches between all characters and at both ends of the text.
     MatchEverywhere,
 }
 
-/// Line terminators of the new text.
+/// Which line terminators the new text gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LineTerminatorRule {
-    /// The terminator of the neighbouring line. A replacement of whole lines also ends its last line.
+    /// Each new line gets the terminator of the neighbouring line. If whole lines are replaced, the last new line gets
+    /// one too.
     ReplacedLines,
-    /// The terminator of the neighbouring line.
+    /// Each new line gets the terminator of the neighbouring line.
     NeighbouringLines,
-    /// As given.
+    /// The new text is written as given.
     AsGiven,
 }
 
-/// How strictly edits are matched and applied; all differences between dialects are here.
+/// How strictly edits are matched and applied. All differences between the edits of dialects are here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EditRules {
-    /// The passes to try.
+    /// The matching passes to try, in order.
     pub passes: &'static [MatchPass],
-    /// How matches are counted.
+    /// Whether overlapping matches are counted.
     pub overlap_rule: OverlapRule,
-    /// The recovery when no pass finds the quote.
+    /// What happens if no pass finds the quote.
     pub recovery: NotFoundRecovery,
     /// How an empty quote is handled.
     pub empty_quote: EmptyQuoteRule,
-    /// Line terminators of the new text.
+    /// Which line terminators the new text gets.
     pub terminator_rule: LineTerminatorRule,
 }
 
 impl EditRules {
-    /// Every pass, overlapping matches counted, typing slips undone.
+    /// All passes are tried, overlapping matches are counted, and typing slips are undone.
     pub const NATIVE: Self = Self {
         passes: MatchPass::ALL,
         overlap_rule: OverlapRule::Overlapping,
@@ -115,7 +115,7 @@ impl EditRules {
         terminator_rule: LineTerminatorRule::ReplacedLines,
     };
 
-    /// Byte for byte, counted left to right, written as given.
+    /// Quotes are matched byte for byte and counted from left to right; the new text is written as given.
     pub const LITERAL: Self = Self {
         passes: &[MatchPass::Exact],
         overlap_rule: OverlapRule::NonOverlapping,
@@ -124,7 +124,7 @@ impl EditRules {
         terminator_rule: LineTerminatorRule::AsGiven,
     };
 
-    /// As if the text had only `\n`, counted left to right; the text keeps its own terminators.
+    /// Quotes are matched as if the text had only `\n`, and counted from left to right. The text keeps its terminators.
     pub const PLAIN: Self = Self {
         passes: &[MatchPass::Exact, MatchPass::LineEndings],
         overlap_rule: OverlapRule::NonOverlapping,
@@ -143,17 +143,17 @@ impl Default for EditRules {
 /// How the quote of an edit was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MatchMethod {
-    /// By a pass.
+    /// A pass found the quote.
     Pass(MatchPass),
-    /// By a pass, after removing line numbers from its lines.
+    /// A pass found the quote after line numbers were removed from its lines.
     LineNumbersStripped(MatchPass),
-    /// By a pass, after decoding literal escapes (`\n`, `\t`).
+    /// A pass found the quote after literal escapes (`\n`, `\t`) were decoded.
     EscapesDecoded(MatchPass),
-    /// By similarity.
+    /// A block that resembles the quote was found.
     Similarity(SimilarityMethod),
-    /// Not searched: the edit changes nothing.
+    /// The quote was not searched for, because the edit changes nothing.
     NoChange,
-    /// Not found, but the new text is present.
+    /// The quote was not found, but the new text is present.
     AlreadyApplied,
 }
 
@@ -168,39 +168,39 @@ impl MatchMethod {
         }
     }
 
-    /// The name shown to callers.
+    /// The name of the method in replies to callers.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Self::Pass(pass) => pass.name(),
             Self::LineNumbersStripped(_) => "line_numbers_removed",
             Self::EscapesDecoded(_) => "escapes_read",
-            Self::Similarity(fallback) => fallback.name(),
+            Self::Similarity(method) => method.name(),
             Self::NoChange => "unchanged",
             Self::AlreadyApplied => "already_applied",
         }
     }
 }
 
-/// The lines of one changed match.
+/// The lines of one replaced match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangedLines {
-    /// The lines before the edit.
+    /// The lines of the match before the edit.
     pub before: RangeInclusive<usize>,
-    /// The lines in the result; if everything was removed, the line that follows.
+    /// The lines of the replacement in the result; if everything was removed, the line that follows.
     pub after: RangeInclusive<usize>,
 }
 
 /// The result of one edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppliedEdit {
-    /// How its quote was found.
+    /// How the quote was found.
     pub method: MatchMethod,
     /// The changed lines; for [`MatchMethod::AlreadyApplied`], the lines of the new text.
     pub changed_lines: Vec<ChangedLines>,
     /// Look-alike characters in which the quote and the text differ.
     pub look_alikes: Vec<char>,
-    /// The matched text of the first match, if it is not the quote itself.
+    /// The text of the first match, if it differs from the quote.
     pub matched_text: Option<String>,
 }
 
@@ -212,7 +212,7 @@ pub const RESULT_BYTES_MAX: usize = 64 << 20;
 pub struct EditedText {
     /// The text with every edit applied.
     pub text: String,
-    /// The replacements, in order.
+    /// The replacements, in order of position.
     pub splices: Vec<Splice>,
     /// The result of each edit, in the order given.
     pub applied: Vec<AppliedEdit>,
@@ -222,7 +222,7 @@ pub struct EditedText {
 ///
 /// # Errors
 ///
-/// The error of each edit that cannot be applied, in the order given.
+/// Returns the error of each edit that cannot be applied, in the order given.
 pub fn apply_edits(text: &str, edits: &[QuotedEdit<'_>], rules: EditRules) -> Result<EditedText, Vec<EditError>> {
     let finder = SearchableText::new(text);
     let selected = select_matches_of_all(&finder, edits, rules)?;
@@ -253,7 +253,7 @@ fn apply_selections(finder: &SearchableText<'_>, outcomes: &[EditSelection]) -> 
     for (index, outcome) in outcomes.iter().enumerate() {
         let EditSelection::Replace(selected) = outcome else { continue };
         match replacement::build_splices(finder, selected, &mut room) {
-            Ok(made) => splices.extend(made),
+            Ok(new_splices) => splices.extend(new_splices),
             Err(ReplacementError::Unindentable(line)) => {
                 let reason = EditErrorKind::Unindentable { line, method: selected.method.clone() };
                 refusals.push(EditError { edit_index: index, reason });
@@ -267,7 +267,7 @@ fn apply_selections(finder: &SearchableText<'_>, outcomes: &[EditSelection]) -> 
     if !refusals.is_empty() {
         return Err(refusals);
     }
-    // Two adjacent matches may both insert at the same offset: the earlier match goes first.
+    // Two adjacent matches may both insert at the same offset; the splice of the earlier match comes first.
     splices.sort_by_key(|(found, splice)| (splice.bytes.start, splice.bytes.end, found.start, found.end));
     let splices: Vec<Splice> = splices.into_iter().map(|(_, splice)| splice).collect();
     let text = apply_splices(finder.text(), &splices);
@@ -291,8 +291,7 @@ fn reject_overlaps(outcomes: &[EditSelection]) -> Result<(), Vec<EditError>> {
     for pair in spans.windows(2) {
         let [(first, one, a), (second, other, b)] = pair else { continue };
         let (one, other) = (&one.matches[*a], &other.matches[*b]);
-        let is_same_point = one.bytes == other.bytes;
-        if other.bytes.start < one.bytes.end || is_same_point {
+        if other.bytes.start < one.bytes.end || one.bytes == other.bytes {
             let (low, high) = (*first.min(second), *first.max(second));
             let reason = EditErrorKind::Overlap { other_edit: low, lines: other.lines.clone() };
             if refusals.iter().all(|refusal| refusal.edit_index != high || refusal.reason != reason) {
@@ -304,4 +303,64 @@ fn reject_overlaps(outcomes: &[EditSelection]) -> Result<(), Vec<EditError>> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_changed_lines_before_and_after() {
+        let text = "a\nb\nc\nd\n";
+        let edits = [QuotedEdit::new("d\n", "D\n"), QuotedEdit::new("a\n", "A\nA2\n"), QuotedEdit::new("b\n", "")];
+        let edited = apply_edits(text, &edits, EditRules::NATIVE).unwrap();
+        assert_eq!(edited.text, "A\nA2\nc\nD\n");
+        let lines: Vec<_> = edited
+            .applied
+            .iter()
+            .map(|applied| (applied.changed_lines[0].before.clone(), applied.changed_lines[0].after.clone()))
+            .collect();
+        assert_eq!(lines, [(4..=4, 4..=4), (1..=1, 1..=2), (2..=2, 3..=3)]);
+    }
+
+    #[test]
+    fn reports_every_rejected_edit() {
+        let refusals = apply_edits(
+            "a a",
+            &[QuotedEdit::new("a", "b"), QuotedEdit::new("", "b"), QuotedEdit::new("x", "b")],
+            EditRules::NATIVE,
+        )
+        .unwrap_err();
+        assert_eq!(refusals.iter().map(|refusal| refusal.edit_index).collect::<Vec<_>>(), [0, 1, 2]);
+    }
+
+    #[test]
+    fn a_large_text_is_searched_in_bounded_time() {
+        let mut text = "    some_call(with, arguments);\n".repeat(300_000);
+        text.push_str("the needle\n");
+        let edited = apply_edits(&text, &[QuotedEdit::new("the needle", "found")], EditRules::NATIVE).unwrap();
+        assert!(edited.text.ends_with("found\n"));
+        let refusals =
+            apply_edits(&text, &[QuotedEdit::new("some_call(with,\n    arguments);", "x")], EditRules::NATIVE)
+                .unwrap_err();
+        assert!(matches!(refusals[0].reason, EditErrorKind::NotFound(_)));
+        let refusals = apply_edits(&text, &[QuotedEdit::new("some_call(", "x")], EditRules::NATIVE).unwrap_err();
+        assert!(
+            matches!(&refusals[0].reason, EditErrorKind::Ambiguous { total: 300_000, matches, .. } if matches.len() == DESCRIBED_MATCHES_MAX)
+        );
+    }
+
+    /// A short call that would produce terabytes is rejected before the result is built.
+    #[test]
+    fn rejects_results_over_the_size_limit() {
+        let text = "a".repeat(10_000);
+        let new = "b".repeat(100_000);
+        let all = QuotedEdit { occurrence: OccurrenceSelector::All, ..QuotedEdit::new("a", &new) };
+        let refused = apply_edits(&text, &[all], EditRules::default()).unwrap_err();
+        assert_eq!(refused, [EditError { edit_index: 0, reason: EditErrorKind::TooLong }]);
+        let lines = "a\n".repeat(10_000);
+        let several = format!("{}\n", "c\n".repeat(50_000));
+        let all = QuotedEdit { occurrence: OccurrenceSelector::All, ..QuotedEdit::new("a\n", &several) };
+        let refused = apply_edits(&lines, &[QuotedEdit::new("not there", ""), all], EditRules::default()).unwrap_err();
+        assert_eq!(refused.len(), 1, "only the first error is reported");
+        let refused = apply_edits(&lines, &[all], EditRules::default()).unwrap_err();
+        assert_eq!(refused, [EditError { edit_index: 0, reason: EditErrorKind::TooLong }]);
+    }
+}

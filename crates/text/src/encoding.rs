@@ -1,22 +1,25 @@
 //! Character encodings: names, detection, strict decoding and strict encoding.
 //!
 //! Owns the decision whether bytes are text, and in which encoding. Promises that text found by [`detect_content`]
-//! survives [`decode`] and [`encode`] byte for byte; other bytes are binary. Never substitutes a character it cannot
-//! read or write, and never drops or invents a byte-order mark.
+//! survives [`decode`] and [`encode`] byte for byte; other bytes are binary. A character that cannot be decoded or
+//! encoded is an error, never replaced by another one. A byte-order mark is never dropped or added.
 
 mod detect;
-mod legacy;
 mod stream;
 
 use std::borrow::Cow;
 
+use encoding_rs::EncoderResult;
+
 pub use detect::{DetectedContent, detect_content, starts_like_binary};
-pub use legacy::LegacyEncoding;
 pub use stream::{ChunkFinality, StreamDecoder, detect_from_prefix};
 
 const UTF8_BOM: &[u8] = b"\xef\xbb\xbf";
 const UTF16LE_BOM: &[u8] = b"\xff\xfe";
 const UTF16BE_BOM: &[u8] = b"\xfe\xff";
+
+/// The size of the longest encoded character with its escape sequences, in any encoding of the standard.
+const CHARACTER_BUFFER_BYTES: usize = 16;
 
 /// A character encoding, including whether a byte-order mark is present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -33,9 +36,13 @@ pub enum Encoding {
     Utf16Be,
     /// Big-endian UTF-16 with a byte-order mark.
     Utf16BeBom,
-    /// Any encoding older than Unicode.
+    /// An encoding older than Unicode.
     Legacy(LegacyEncoding),
 }
+
+/// An encoding older than Unicode: one of the WHATWG encoding standard that can be written as well as read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct LegacyEncoding(&'static encoding_rs::Encoding);
 
 /// The bytes are not valid in the expected encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -56,7 +63,7 @@ pub struct EncodeError {
 }
 
 impl Encoding {
-    /// The name shown to callers; [`Encoding::parse`] reads it back.
+    /// The name in replies to callers; [`Encoding::parse`] accepts it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -70,9 +77,8 @@ impl Encoding {
         }
     }
 
-    /// The encoding of that name, case-insensitive; for legacy encodings any label of the WHATWG encoding standard.
-    ///
-    /// A bare `utf-16` is little-endian with a byte-order mark, as most programs write it.
+    /// The encoding with this name, case-insensitive. A legacy encoding may have any label of the WHATWG encoding
+    /// standard. The name `utf-16` means little-endian with a byte-order mark, as most programs write it.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         let name = name.trim().to_ascii_lowercase();
@@ -103,14 +109,14 @@ impl Encoding {
 ///
 /// # Errors
 ///
-/// [`DecodeError`] if a sequence is invalid, or if the byte-order mark of the encoding is missing.
+/// Returns a [`DecodeError`] if a sequence is invalid, or if the byte-order mark of the encoding is missing.
 pub fn decode(bytes: &[u8], encoding: Encoding) -> Result<Cow<'_, str>, DecodeError> {
     let body = bytes.strip_prefix(encoding.byte_order_mark());
     let text = body.and_then(|body| match encoding {
         Encoding::Utf8 | Encoding::Utf8Bom => std::str::from_utf8(body).ok().map(Cow::Borrowed),
         Encoding::Utf16Le | Encoding::Utf16LeBom => decode_strictly(body, encoding_rs::UTF_16LE),
         Encoding::Utf16Be | Encoding::Utf16BeBom => decode_strictly(body, encoding_rs::UTF_16BE),
-        Encoding::Legacy(legacy) => decode_strictly(body, legacy.encoding_rs()),
+        Encoding::Legacy(LegacyEncoding(encoding)) => decode_strictly(body, encoding),
     });
     text.ok_or(DecodeError { encoding })
 }
@@ -123,7 +129,7 @@ fn decode_strictly<'a>(body: &'a [u8], encoding: &'static encoding_rs::Encoding)
 ///
 /// # Errors
 ///
-/// [`EncodeError`] if a character cannot be encoded, or would not decode to itself.
+/// Returns an [`EncodeError`] if a character cannot be encoded, or would not decode to itself.
 pub fn encode(text: &str, encoding: Encoding) -> Result<Vec<u8>, EncodeError> {
     match encoding {
         Encoding::Utf8 => Ok(text.as_bytes().to_vec()),
@@ -145,6 +151,52 @@ fn encode_utf16(text: &str, mark: &[u8], to_bytes: fn(u16) -> [u8; 2]) -> Vec<u8
         bytes.extend_from_slice(&to_bytes(unit));
     }
     bytes
+}
+
+impl LegacyEncoding {
+    /// The name in the standard, such as `windows-1252` or `Shift_JIS`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.0.name()
+    }
+
+    /// Parses any label of the standard. Unicode labels that [`Encoding`] does not know are rejected.
+    fn parse(label: &str) -> Option<Self> {
+        Self::new(encoding_rs::Encoding::for_label_no_replacement(label.as_bytes())?)
+    }
+
+    /// `None` if the encoding is Unicode or can only be decoded.
+    fn new(encoding: &'static encoding_rs::Encoding) -> Option<Self> {
+        let is_writable = encoding.output_encoding() == encoding;
+        (is_writable && encoding != encoding_rs::UTF_8).then_some(Self(encoding))
+    }
+
+    /// The bytes of `text`; the error is the first character that would not decode to itself.
+    fn encode(self, text: &str) -> Result<Vec<u8>, char> {
+        let mut encoder = self.0.new_encoder();
+        let room = encoder.max_buffer_length_from_utf8_without_replacement(text.len());
+        let mut bytes = Vec::with_capacity(room.unwrap_or(text.len()));
+        let mut rest = text;
+        loop {
+            let (result, read) = encoder.encode_from_utf8_to_vec_without_replacement(rest, &mut bytes, true);
+            rest = rest.get(read..).unwrap_or_default();
+            match result {
+                EncoderResult::InputEmpty => break,
+                EncoderResult::OutputFull => bytes.reserve(rest.len() + CHARACTER_BUFFER_BYTES),
+                EncoderResult::Unmappable(character) => return Err(character),
+            }
+        }
+        match self.0.decode_without_bom_handling_and_without_replacement(&bytes) {
+            Some(back) if back == text => Ok(bytes),
+            Some(back) => Err(first_differing_character(text, &back)),
+            None => Err(first_differing_character(text, "")),
+        }
+    }
+}
+
+fn first_differing_character(text: &str, back: &str) -> char {
+    let mut back = back.chars();
+    text.chars().find(|&c| back.next() != Some(c)).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
 #[cfg(test)]
@@ -210,7 +262,7 @@ mod tests {
 
     #[test]
     fn characters_that_do_not_round_trip_are_rejected() {
-        // Shift_JIS writes the yen sign as the byte that reads back as a backslash.
+        // Shift_JIS encodes the yen sign as a byte that decodes to a backslash.
         let encoding = Encoding::parse("shift_jis").unwrap();
         assert_eq!(encode("漢¥", encoding), Err(EncodeError { character: '¥', encoding }));
     }

@@ -1,16 +1,16 @@
 //! Lines and their terminators.
 //!
 //! Owns the single definition of a line: bytes up to and including `\n`, `\r\n` or a lone `\r`, or the unterminated
-//! rest at the end. Promises that the lines of a text, concatenated, are the text. Never copies text and never changes
-//! a terminator.
+//! rest at the end. The concatenated lines of a text are the text; nothing is copied or changed.
 //!
 //! Line numbers in arguments and results are 1-based. Everything works on bytes, which is correct for any encoding
 //! that keeps ASCII bytes as they are (UTF-8 does); the `&str` functions share the code.
 
+use std::borrow::Cow;
 use std::iter::FusedIterator;
 use std::ops::{Range, RangeInclusive};
 
-/// The line ending of a whole text.
+/// Which line terminators a whole text has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LineEnding {
     /// Every terminator is `\n`.
@@ -19,14 +19,14 @@ pub enum LineEnding {
     Crlf,
     /// Every terminator is a lone `\r`.
     Cr,
-    /// More than one kind of terminator.
+    /// The text has more than one kind of terminator.
     Mixed,
-    /// No terminator at all.
+    /// The text has no terminator.
     None,
 }
 
 impl LineEnding {
-    /// The name shown to callers.
+    /// The name in replies to callers.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -38,7 +38,7 @@ impl LineEnding {
         }
     }
 
-    /// The terminator, if there is exactly one kind.
+    /// The terminator, if the text has exactly one kind.
     #[must_use]
     pub fn terminator(self) -> Option<&'static str> {
         match self {
@@ -53,11 +53,11 @@ impl LineEnding {
 /// The number of terminators of each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LineEndingCounts {
-    /// Terminators that are `\n`.
+    /// The number of terminators `\n`.
     pub lf: usize,
-    /// Terminators that are `\r\n`.
+    /// The number of terminators `\r\n`.
     pub crlf: usize,
-    /// Terminators that are a lone `\r`.
+    /// The number of terminators that are a lone `\r`.
     pub cr: usize,
 }
 
@@ -68,7 +68,7 @@ impl LineEndingCounts {
         self.lf + self.crlf + self.cr
     }
 
-    /// The ending of the whole text, `Mixed` when kinds disagree.
+    /// The line ending of the whole text; `Mixed` if there are several kinds.
     #[must_use]
     pub fn uniform_ending(self) -> LineEnding {
         match (self.lf, self.crlf, self.cr) {
@@ -80,7 +80,8 @@ impl LineEndingCounts {
         }
     }
 
-    /// The most frequent ending, for new lines in a mixed text. Never `Mixed`; on a tie LF, then CRLF.
+    /// The most frequent ending, for new lines in a mixed text; never `Mixed`. If two are equally frequent, LF is
+    /// preferred, then CRLF.
     #[must_use]
     pub fn dominant_ending(self) -> LineEnding {
         if self.total() == 0 {
@@ -127,13 +128,13 @@ impl LineCounter {
         self.last = Some(last);
     }
 
-    /// The terminators so far.
+    /// The terminators counted so far.
     #[must_use]
     pub fn endings(&self) -> LineEndingCounts {
         self.endings
     }
 
-    /// The lines so far; an unterminated last line counts.
+    /// The number of lines so far, including an unterminated last line.
     #[must_use]
     pub fn lines(&self) -> usize {
         let open = matches!(self.last, Some(byte) if byte != b'\n' && byte != b'\r');
@@ -149,7 +150,18 @@ pub fn count_endings(text: &[u8]) -> LineEndingCounts {
     counter.endings()
 }
 
-/// The number of lines in `text`; an unterminated last line counts, an empty text has none.
+/// `text` with CRLF endings if `model` has only CRLF and `text` has only LF; otherwise `text` as it is, because its
+/// endings were chosen on purpose.
+#[must_use]
+pub fn adopt_line_endings<'t>(text: &'t str, model: &str) -> Cow<'t, str> {
+    let (text_endings, model_endings) = (count_endings(text.as_bytes()), count_endings(model.as_bytes()));
+    match (text_endings.uniform_ending(), model_endings.uniform_ending()) {
+        (LineEnding::Lf, LineEnding::Crlf) => Cow::Owned(text.replace('\n', "\r\n")),
+        _ => Cow::Borrowed(text),
+    }
+}
+
+/// The number of lines in `text`, including an unterminated last line. An empty text has none.
 #[must_use]
 pub fn count_lines(text: &[u8]) -> usize {
     let mut counter = LineCounter::default();
@@ -157,19 +169,20 @@ pub fn count_lines(text: &[u8]) -> usize {
     counter.lines()
 }
 
-/// The 1-based line of the byte at `offset`. An offset at or past the end is on the line of the next byte written.
+/// The 1-based line of the byte at `offset`. For an offset at or past the end, the line on which an appended byte would
+/// be.
 #[must_use]
 pub fn line_at(text: &[u8], offset: usize) -> usize {
     let before = text.get(..offset).unwrap_or(text);
     let mut ended = count_endings(before).total();
     if before.last() == Some(&b'\r') && text.get(before.len()) == Some(&b'\n') {
-        // Between `\r` and its `\n` the line has not ended yet.
+        // The offset is between `\r` and its `\n`, where the line has not ended yet.
         ended -= 1;
     }
     ended + 1
 }
 
-/// The bytes of the 1-based, inclusive `lines` in `text`, found without reading past them.
+/// The byte range of `lines` in `text`, found without reading past them.
 ///
 /// `None` if the first line is 0, past the last line of the text, or greater than the end of the range. An end past
 /// the last line means the last line.
@@ -186,14 +199,14 @@ pub fn byte_range(text: &[u8], lines: RangeInclusive<usize>) -> Option<Range<usi
     Some(start..skip_lines(text, start, last - (first - 1)))
 }
 
-/// The lines `lines` (1-based, inclusive) of `text`, with their terminators. See [`byte_range`].
+/// The text of `lines`, with their terminators; `None` in the cases of [`byte_range`].
 #[must_use]
 pub fn slice_lines(text: &str, lines: RangeInclusive<usize>) -> Option<&str> {
-    // Line boundaries lie beside ASCII bytes, so they are always character boundaries.
+    // Line boundaries are next to ASCII bytes, so they are always character boundaries.
     text.get(byte_range(text.as_bytes(), lines)?)
 }
 
-/// The offset after the next `count` lines, from the line start `from`.
+/// The offset after `count` lines from `from`, which must be the start of a line.
 fn skip_lines(text: &[u8], from: usize, count: usize) -> usize {
     let mut lines = iter_bytes(text.get(from..).unwrap_or_default());
     for _ in 0..count {
@@ -223,7 +236,7 @@ pub fn split_terminator(line: &str) -> (&str, &str) {
     line.split_at(line.len() - length)
 }
 
-/// Iterator over the lines of a `&str`. See [`iter`].
+/// An iterator over the lines of a `&str`, as [`iter`] returns it.
 #[derive(Debug, Clone)]
 pub struct LineIter<'a> {
     rest: &'a str,
@@ -241,7 +254,7 @@ impl<'a> Iterator for LineIter<'a> {
 
 impl FusedIterator for LineIter<'_> {}
 
-/// Iterator over the lines of a `&[u8]`. See [`iter_bytes`].
+/// An iterator over the lines of a `&[u8]`, as [`iter_bytes`] returns it.
 #[derive(Debug, Clone)]
 pub struct ByteLineIter<'a> {
     rest: &'a [u8],
@@ -259,7 +272,7 @@ impl<'a> Iterator for ByteLineIter<'a> {
 
 impl FusedIterator for ByteLineIter<'_> {}
 
-/// The length of the first line of `text` with its terminator, `None` if there is no line.
+/// The length of the first line of `text` with its terminator; `None` if the text is empty.
 fn line_length(text: &[u8]) -> Option<usize> {
     match memchr::memchr2(b'\n', b'\r', text) {
         Some(at) if text[at..].starts_with(b"\r\n") => Some(at + 2),
@@ -340,5 +353,21 @@ mod tests {
         assert_eq!(split_terminator("a\r"), ("a", "\r"));
         assert_eq!(split_terminator("\n"), ("", "\n"));
         assert_eq!(split_terminator("a"), ("a", ""));
+    }
+
+    #[test]
+    fn adopts_only_uniform_line_endings() {
+        for (text, model, expected) in [
+            ("a\nb\n", "x\r\ny\r\n", "a\r\nb\r\n"),
+            ("a\nb", "x\r\n", "a\r\nb"),
+            ("a\r\nb\n", "x\r\ny\r\n", "a\r\nb\n"),
+            ("a\rb\n", "x\r\n", "a\rb\n"),
+            ("a\nb\n", "x\r\ny\n", "a\nb\n"),
+            ("a\nb\n", "x\ny\n", "a\nb\n"),
+            ("a\nb\n", "", "a\nb\n"),
+            ("a", "x\r\n", "a"),
+        ] {
+            assert_eq!(adopt_line_endings(text, model), expected, "{text:?} {model:?}");
+        }
     }
 }

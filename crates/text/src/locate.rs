@@ -1,8 +1,8 @@
-//! Search for a quoted block in a text.
+//! Search for a quote in a text.
 //!
-//! Owns the matching passes, from byte for byte to increasingly lenient, and the diagnosis when none matches. Promises
+//! Owns the matching passes, from byte for byte to increasingly lenient, and the diagnosis if none matches. Promises
 //! every match of the first pass that has any, as byte ranges of the original text, with the name of the pass, in
-//! bounded time. Never treats similar text as equal, and never changes the text.
+//! bounded time. Text that is only similar does not match.
 
 mod align;
 mod context;
@@ -23,25 +23,26 @@ use crate::lines::{self, LineEnding};
 use fold::{FoldLevel, FoldedText};
 use indent::IndentedLines;
 
-/// Texts longer than this are searched byte for byte only.
+/// The longest text, in bytes, that the lenient passes search. Longer texts are searched byte for byte only.
 pub const LENIENT_BYTES_MAX: usize = 64 << 20;
 
-/// The most matches that are listed.
+/// The most matches that a search returns.
 pub const MATCHES_MAX: usize = 1 << 20;
 
-/// A comparison, in the order in which they are tried. Each also ignores the differences that the earlier ones ignore.
+/// A way to compare a quote with the text, in the order in which they are tried. Each pass also ignores the differences
+/// that the earlier ones ignore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MatchPass {
-    /// Byte for byte. In a text with mixed terminators, a quote with `\n` is counted together with
-    /// [`Self::LineEndings`].
+    /// The bytes must be equal. In a text with mixed terminators, matches of a quote with `\n` are counted together with
+    /// those of [`Self::LineEndings`].
     Exact,
-    /// Line terminators are equal, and the final one may be missing.
+    /// All line terminators count as equal, and the final one may be missing.
     LineEndings,
     /// Spaces and tabs at the end of a line are ignored.
     TrailingSpace,
-    /// Dashes, quotation marks and spaces equal the ASCII character they look like.
+    /// Dashes, quotation marks and spaces count as the ASCII character that they look like.
     LookAlike,
-    /// All non-blank lines are shifted by the same indentation.
+    /// All non-blank lines may differ by the same indentation.
     Indentation,
 }
 
@@ -50,7 +51,7 @@ impl MatchPass {
     pub const ALL: &'static [Self] =
         &[Self::Exact, Self::LineEndings, Self::TrailingSpace, Self::LookAlike, Self::Indentation];
 
-    /// The name shown to callers.
+    /// The name of the pass in replies to callers.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -63,48 +64,48 @@ impl MatchPass {
     }
 }
 
-/// How matches that share bytes are counted.
+/// Whether matches that share bytes are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OverlapRule {
-    /// All of them: `aa` occurs twice in `aaa`.
+    /// All matches are counted: `aa` occurs twice in `aaa`.
     Overlapping,
-    /// Left to right without overlaps: `aa` occurs once in `aaa`.
+    /// Matches are counted from left to right without overlaps: `aa` occurs once in `aaa`.
     NonOverlapping,
 }
 
 /// Where a match may begin and end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MatchBoundary {
-    /// Anywhere, also within a line.
+    /// A match may begin and end anywhere, also within a line.
     Anywhere,
-    /// At line boundaries only.
+    /// A match must consist of whole lines.
     WholeLines,
 }
 
-/// The conditions of a match.
+/// How a quote is searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MatchOptions {
     /// The passes to try, in this order.
     pub passes: &'static [MatchPass],
-    /// How matches are counted.
+    /// Whether overlapping matches are counted.
     pub overlap_rule: OverlapRule,
     /// Where a match may begin and end.
     pub boundary: MatchBoundary,
 }
 
 impl MatchOptions {
-    /// Every pass, overlaps counted, anywhere.
+    /// Tries every pass and counts overlapping matches, also within lines.
     pub const LENIENT: Self =
         Self { passes: MatchPass::ALL, overlap_rule: OverlapRule::Overlapping, boundary: MatchBoundary::Anywhere };
 
-    /// Byte for byte, counted left to right, anywhere.
+    /// Searches byte for byte and counts from left to right without overlaps, also within lines.
     pub const EXACT: Self = Self {
         passes: &[MatchPass::Exact],
         overlap_rule: OverlapRule::NonOverlapping,
         boundary: MatchBoundary::Anywhere,
     };
 
-    /// Every pass, whole lines only.
+    /// Tries every pass and counts overlapping matches, but only of whole lines.
     pub const WHOLE_LINES: Self =
         Self { passes: MatchPass::ALL, overlap_rule: OverlapRule::Overlapping, boundary: MatchBoundary::WholeLines };
 }
@@ -114,20 +115,20 @@ impl MatchOptions {
 pub struct QuoteMatch {
     /// The bytes of the match.
     pub bytes: Range<usize>,
-    /// The lines it touches, 1-based.
+    /// The lines of the match, 1-based.
     pub lines: RangeInclusive<usize>,
-    /// The indentation shift, if [`MatchPass::Indentation`] found it.
+    /// The indentation shift, if [`MatchPass::Indentation`] found the match.
     pub indentation_shift: Option<IndentationShift>,
 }
 
 /// A limit that ended a search early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LocateLimit {
-    /// The text is longer than [`LENIENT_BYTES_MAX`]; only the exact pass ran.
+    /// The text is longer than [`LENIENT_BYTES_MAX`], so only the exact pass was tried.
     Bytes,
     /// There are more than [`MATCHES_MAX`] matches.
     Matches,
-    /// Too many candidate blocks had to be compared by indentation.
+    /// The indentation of too many candidate blocks had to be compared.
     Work,
 }
 
@@ -136,7 +137,7 @@ pub enum LocateLimit {
 pub struct QuoteMatches {
     /// The pass that found the matches; if there are none, the last one tried.
     pub pass: MatchPass,
-    /// All matches, in order.
+    /// All matches, in order of position.
     pub matches: Vec<QuoteMatch>,
     /// The limit that ended the search early, if any.
     pub limit: Option<LocateLimit>,
@@ -154,14 +155,14 @@ pub struct SearchableText<'t> {
     indented: OnceCell<IndentedLines<'t>>,
 }
 
-/// All matches of `quote` in `text`. For several quotes, create one [`SearchableText`].
+/// All matches of `quote` in `text`. To search for several quotes, create one [`SearchableText`].
 #[must_use]
-pub fn find_quote(text: &str, quote: &str, how: MatchOptions) -> QuoteMatches {
-    SearchableText::new(text).find(quote, how)
+pub fn find_quote(text: &str, quote: &str, options: MatchOptions) -> QuoteMatches {
+    SearchableText::new(text).find(quote, options)
 }
 
 impl<'t> SearchableText<'t> {
-    /// Prepares `text`. Data for the lenient passes is built once, when first needed.
+    /// Prepares `text` for searching. Data for the lenient passes is built once, when first needed.
     #[must_use]
     pub fn new(text: &'t str) -> Self {
         let mut at = 0;
@@ -207,7 +208,7 @@ impl<'t> SearchableText<'t> {
         lines::split_terminator(&self.text[self.line_bytes(line)]).0
     }
 
-    /// The 1-based line that holds the byte at `offset`; at the end of the text, the last line.
+    /// The 1-based line that contains the byte at `offset`; at the end of the text, the last line.
     #[must_use]
     pub fn line_at(&self, offset: usize) -> usize {
         self.line_starts.partition_point(|&start| start <= offset).max(1)
@@ -215,15 +216,15 @@ impl<'t> SearchableText<'t> {
 
     /// All matches of `quote`, by the first pass that has any. An empty quote has no match.
     #[must_use]
-    pub fn find(&self, quote: &str, how: MatchOptions) -> QuoteMatches {
+    pub fn find(&self, quote: &str, options: MatchOptions) -> QuoteMatches {
         let mut found = QuoteMatches { pass: MatchPass::Exact, matches: Vec::new(), limit: None };
         if quote.is_empty() {
             return found;
         }
         let is_blank = quote.trim().is_empty();
-        let hides_twins = self.may_miss_other_matches(quote, how);
-        for &pass in how.passes {
-            if pass == MatchPass::Exact && hides_twins {
+        let exact_may_miss_matches = self.exact_may_miss_matches(quote, options);
+        for &pass in options.passes {
+            if pass == MatchPass::Exact && exact_may_miss_matches {
                 continue;
             }
             if pass > MatchPass::LineEndings && is_blank {
@@ -235,7 +236,7 @@ impl<'t> SearchableText<'t> {
                 break;
             }
             found.pass = pass;
-            let (ranges, limit) = self.find_with_pass(quote, pass, how);
+            let (ranges, limit) = self.find_with_pass(quote, pass, options);
             found.limit = limit.or(found.limit);
             found.matches = ranges.into_iter().map(|(bytes, delta)| self.quote_match(bytes, delta)).collect();
             if !found.matches.is_empty() {
@@ -243,16 +244,16 @@ impl<'t> SearchableText<'t> {
             }
         }
         let is_literal = |found_match: &QuoteMatch| self.text[found_match.bytes.clone()] == *quote;
-        if hides_twins && found.pass == MatchPass::LineEndings && found.matches.iter().all(is_literal) {
+        if exact_may_miss_matches && found.pass == MatchPass::LineEndings && found.matches.iter().all(is_literal) {
             found.pass = MatchPass::Exact;
         }
         found
     }
 
-    /// Whether exact matches may have equivalents with other terminators: the text mixes terminators, and the quote
-    /// has `\n` without `\r`. A quote with `\r` distinguishes them.
-    fn may_miss_other_matches(&self, quote: &str, how: MatchOptions) -> bool {
-        how.passes.contains(&MatchPass::LineEndings)
+    /// Whether there may be further matches with other terminators than the exact ones have. That is so if the text
+    /// mixes terminators and the quote has `\n` without `\r`. A quote with `\r` distinguishes terminators.
+    fn exact_may_miss_matches(&self, quote: &str, options: MatchOptions) -> bool {
+        options.passes.contains(&MatchPass::LineEndings)
             && self.text.len() <= LENIENT_BYTES_MAX
             && quote.contains('\n')
             && !quote.contains('\r')
@@ -265,52 +266,52 @@ impl<'t> SearchableText<'t> {
         QuoteMatch { lines: self.line_at(bytes.start)..=self.line_at(last), bytes, indentation_shift: delta }
     }
 
-    fn find_with_pass(&self, quote: &str, pass: MatchPass, how: MatchOptions) -> (Vec<RawMatch>, Option<LocateLimit>) {
-        match pass {
+    fn find_with_pass(
+        &self,
+        quote: &str,
+        pass: MatchPass,
+        options: MatchOptions,
+    ) -> (Vec<RawMatch>, Option<LocateLimit>) {
+        let (cell, level) = match pass {
             MatchPass::Exact => {
                 let starts =
-                    occurrences::in_text(self.text.as_bytes(), quote.as_bytes(), how.overlap_rule, MATCHES_MAX + 1);
-                let literal = !how.passes.contains(&MatchPass::LineEndings);
+                    occurrences::in_text(self.text.as_bytes(), quote.as_bytes(), options.overlap_rule, MATCHES_MAX + 1);
+                let literal = !options.passes.contains(&MatchPass::LineEndings);
                 let ranges = starts.into_iter().map(|at| at..at + quote.len()).filter(|bytes| {
                     let splits = self.splits_crlf(bytes.end) && !quote.ends_with('\r');
                     literal || !(self.splits_crlf(bytes.start) || splits)
                 });
-                self.filter_by_boundary(ranges, how)
+                return self.filter_by_boundary(ranges, options);
             }
-            MatchPass::LineEndings => {
-                self.find_in_folded_text(&self.folded_endings, FoldLevel::LineEndings, quote, how)
-            }
-            MatchPass::TrailingSpace => {
-                self.find_in_folded_text(&self.folded_trailing_space, FoldLevel::TrailingSpace, quote, how)
-            }
-            MatchPass::LookAlike => {
-                self.find_in_folded_text(&self.folded_look_alikes, FoldLevel::LookAlike, quote, how)
-            }
-            MatchPass::Indentation => self.find_with_other_indentation(quote, how),
-        }
+            MatchPass::LineEndings => (&self.folded_endings, FoldLevel::LineEndings),
+            MatchPass::TrailingSpace => (&self.folded_trailing_space, FoldLevel::TrailingSpace),
+            MatchPass::LookAlike => (&self.folded_look_alikes, FoldLevel::LookAlike),
+            MatchPass::Indentation => return self.find_with_other_indentation(quote, options),
+        };
+        self.find_in_folded_text(cell, level, quote, options)
     }
 
     fn find_in_folded_text(
         &self,
         cell: &OnceCell<FoldedText>,
-        fold: FoldLevel,
+        level: FoldLevel,
         quote: &str,
-        how: MatchOptions,
+        options: MatchOptions,
     ) -> (Vec<RawMatch>, Option<LocateLimit>) {
-        let text = cell.get_or_init(|| FoldedText::new(self.text, fold));
+        let text = cell.get_or_init(|| FoldedText::new(self.text, level));
         let original = quote;
-        let quote = FoldedText::new(quote, fold);
+        let quote = FoldedText::new(quote, level);
         let mut starts =
-            occurrences::in_text(text.text.as_bytes(), quote.text.as_bytes(), how.overlap_rule, MATCHES_MAX + 1);
+            occurrences::in_text(text.text.as_bytes(), quote.text.as_bytes(), options.overlap_rule, MATCHES_MAX + 1);
         let mut length = quote.text.len();
         if starts.is_empty()
             && !text.text.ends_with('\n')
-            && let Some(open) = quote.text.strip_suffix('\n')
-            && !open.is_empty()
-            && text.text.ends_with(open)
+            && let Some(unterminated) = quote.text.strip_suffix('\n')
+            && !unterminated.is_empty()
+            && text.text.ends_with(unterminated)
         {
             // The quote ends with a newline, and the text does not.
-            length = open.len();
+            length = unterminated.len();
             starts.push(text.text.len() - length);
         }
         let ends_line = |end: usize| matches!(text.text.as_bytes().get(end), None | Some(b'\n'));
@@ -320,10 +321,10 @@ impl<'t> SearchableText<'t> {
             .filter(|range| !quote.tail_dropped || ends_line(range.end))
             .map(|range| text.original_range(&range))
             .filter(|bytes| self.has_quoted_terminator(bytes, original));
-        self.filter_by_boundary(ranges, how)
+        self.filter_by_boundary(ranges, options)
     }
 
-    fn find_with_other_indentation(&self, quote: &str, how: MatchOptions) -> (Vec<RawMatch>, Option<LocateLimit>) {
+    fn find_with_other_indentation(&self, quote: &str, options: MatchOptions) -> (Vec<RawMatch>, Option<LocateLimit>) {
         let indented = self.indented.get_or_init(|| IndentedLines::new(self.text));
         let count = lines::iter(quote).count();
         let is_terminated = quote.ends_with(['\n', '\r']);
@@ -332,7 +333,7 @@ impl<'t> SearchableText<'t> {
         let mut located = Vec::new();
         for (first, delta) in blocks.found {
             let start = self.line_bytes(first + 1).start;
-            if how.overlap_rule == OverlapRule::NonOverlapping && start < end {
+            if options.overlap_rule == OverlapRule::NonOverlapping && start < end {
                 continue;
             }
             let last = self.line_bytes(first + count);
@@ -349,17 +350,14 @@ impl<'t> SearchableText<'t> {
         (located, blocks.exhausted.then_some(LocateLimit::Work))
     }
 
-    /// Keeps the ranges that satisfy `how.boundary`.
+    /// Keeps the ranges that satisfy `options.boundary`.
     fn filter_by_boundary(
         &self,
         ranges: impl Iterator<Item = Range<usize>>,
-        how: MatchOptions,
+        options: MatchOptions,
     ) -> (Vec<RawMatch>, Option<LocateLimit>) {
         let mut located: Vec<RawMatch> = ranges
-            .filter(|bytes| match how.boundary {
-                MatchBoundary::Anywhere => true,
-                MatchBoundary::WholeLines => self.is_whole_lines(bytes),
-            })
+            .filter(|bytes| options.boundary == MatchBoundary::Anywhere || self.is_whole_lines(bytes))
             .map(|bytes| (bytes, None))
             .collect();
         let limit = (located.len() > MATCHES_MAX).then_some(LocateLimit::Matches);
@@ -371,31 +369,31 @@ impl<'t> SearchableText<'t> {
         let ends = bytes.end == self.text.len() || self.line_starts.binary_search(&bytes.end).is_ok() || {
             let line = self.line_bytes(self.line_at(bytes.end));
             let rest = &self.text[bytes.end..line.end];
-            // White space that a pass ignored at the end of the line is not part of the match and does not prevent it.
+            // White space that a pass ignores at the end of a line is not part of the match, but the line still is whole.
             lines::split_terminator(rest).0.chars().all(|c| fold::plain_look_alike(c).unwrap_or(c).is_whitespace())
         };
         ends && self.line_starts.binary_search(&bytes.start).is_ok()
     }
 
-    /// Whether the match ends no later than the quote: a `\r` at the end of a quote may be half of a `\r\n`, and the
-    /// `\n` is then not part of it.
+    /// Whether the match ends no later than the quote: if a quote ends with `\r`, which may be half of a `\r\n`, the `\n`
+    /// must not be part of the match.
     fn has_quoted_terminator(&self, bytes: &Range<usize>, quote: &str) -> bool {
         !(quote.ends_with('\r') && self.text[bytes.clone()].ends_with('\n'))
     }
 
-    /// Whether `offset` lies between a `\r` and its `\n`.
+    /// Whether `offset` is between a `\r` and its `\n`.
     pub(crate) fn splits_crlf(&self, offset: usize) -> bool {
         let bytes = self.text.as_bytes();
         offset > 0 && bytes[offset - 1] == b'\r' && bytes.get(offset) == Some(&b'\n')
     }
 }
 
-/// The starts of the lines `quote` among the lines `text`, overlaps included, compared exactly.
+/// The indexes in `text` where the lines `quote` start, compared exactly and including overlaps.
 pub(crate) fn find_line_runs(text: &[&str], quote: &[&str]) -> Vec<usize> {
     occurrences::in_sequence(text, quote, MATCHES_MAX)
 }
 
-/// Whether [`MatchPass::LookAlike`] treats `character` as an ASCII one.
+/// Whether [`MatchPass::LookAlike`] treats `character` as an ASCII character.
 #[must_use]
 pub fn is_look_alike(character: char) -> bool {
     fold::plain_look_alike(character).is_some()
@@ -405,4 +403,84 @@ pub fn is_look_alike(character: char) -> bool {
 type RawMatch = (Range<usize>, Option<IndentationShift>);
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    fn find_texts<'t>(text: &'t str, quote: &str, options: MatchOptions) -> (MatchPass, Vec<&'t str>) {
+        let found = find_quote(text, quote, options);
+        assert_eq!(found.limit, None);
+        (found.pass, found.matches.into_iter().map(|found| &text[found.bytes]).collect())
+    }
+
+    #[test]
+    fn each_pass_ignores_its_differences() {
+        for (text, quote, pass, matches) in [
+            ("abc", "b", MatchPass::Exact, &["b"][..]),
+            ("a b a", "a", MatchPass::Exact, &["a", "a"]),
+            ("aaa", "aa", MatchPass::Exact, &["aa", "aa"]),
+            ("a\r\nb\r\n", "a\nb\n", MatchPass::LineEndings, &["a\r\nb\r\n"]),
+            ("a\nb\n", "a\r\nb", MatchPass::LineEndings, &["a\nb"]),
+            ("a\rb\r\nc\n", "a\nb\nc", MatchPass::LineEndings, &["a\rb\r\nc"]),
+            ("a\r\nb", "a\r", MatchPass::Exact, &["a\r"]),
+            ("x\r\ny\nx\ny\n", "x\ny", MatchPass::LineEndings, &["x\r\ny", "x\ny"]),
+            ("x\r\nz\nx\ny\n", "x\ny", MatchPass::Exact, &["x\ny"]),
+            ("x\r\ny\nx\ny\n", "x\r\ny", MatchPass::Exact, &["x\r\ny"]),
+            ("a\r\nb", "\nb", MatchPass::LineEndings, &["\r\nb"]),
+            ("a\nb", "a\nb\n", MatchPass::LineEndings, &["a\nb"]),
+            ("a  \nb\n", "a\nb", MatchPass::TrailingSpace, &["a  \nb"]),
+            ("foobar\nfoo\n", "foo  ", MatchPass::TrailingSpace, &["foo"]),
+            ("x\u{a0}= \u{201c}y\u{201d}\n", "x = \"y\"", MatchPass::LookAlike, &["x\u{a0}= \u{201c}y\u{201d}"]),
+            ("x - y", "x – y", MatchPass::LookAlike, &["x - y"]),
+            ("  a\n    b \n", "a\n  b\n", MatchPass::Indentation, &["  a\n    b \n"]),
+            ("  a\n    b \n", "a\n  b", MatchPass::Indentation, &["  a\n    b"]),
+        ] {
+            assert_eq!(find_texts(text, quote, MatchOptions::LENIENT), (pass, matches.to_vec()), "{text:?} {quote:?}");
+        }
+    }
+
+    #[test]
+    fn similar_text_does_not_match() {
+        for (text, quote) in [
+            ("begin\nother\nend\n", "begin\nbody\nend\n"),
+            ("  a\n b\n", "a\nb\n"),
+            ("a  b", "a b"),
+            ("a\n\nb", "a\nb"),
+            ("x", ""),
+            ("a b", "   \n"),
+            ("a\r\nb\r\n", "a\nb\r"),
+            ("a\nb\n", "b\r"),
+            ("  a\r\n    b\r\n", "a\r\n  b\r"),
+            ("", "x"),
+        ] {
+            assert!(find_texts(text, quote, MatchOptions::LENIENT).1.is_empty(), "{text:?} {quote:?}");
+        }
+    }
+
+    #[test]
+    fn whole_line_boundary_rejects_partial_lines() {
+        let lines = |text, quote| find_texts(text, quote, MatchOptions::WHOLE_LINES);
+        assert_eq!(lines("ab\nb\nbc\n", "b"), (MatchPass::Exact, vec!["b"]));
+        assert_eq!(lines("ab\nb\nbc\n", "b\n"), (MatchPass::Exact, vec!["b\n"]));
+        assert_eq!(lines("xa\na \nb\n", "a\nb"), (MatchPass::TrailingSpace, vec!["a \nb"]));
+        assert_eq!(lines("a\r\nb\r\n", "b"), (MatchPass::Exact, vec!["b"]));
+        assert_eq!(lines("\tb\nb2", "b"), (MatchPass::Indentation, vec!["\tb"]));
+    }
+
+    #[test]
+    fn an_exact_search_takes_bytes_literally() {
+        assert_eq!(find_texts("aaa", "aa", MatchOptions::EXACT).1, ["aa"]);
+        assert_eq!(find_texts("a\r\nb", "a\r", MatchOptions::EXACT).1, ["a\r"]);
+        assert!(find_texts("a\r\nb", "a\nb", MatchOptions::EXACT).1.is_empty());
+    }
+
+    #[test]
+    fn matches_report_their_lines() {
+        let lines = |text, quote| find_quote(text, quote, MatchOptions::LENIENT).matches[0].lines.clone();
+        assert_eq!(lines("a\nb\nc\n", "b\n"), 2..=2);
+        assert_eq!(lines("a\nb\nc\n", "b\nc"), 2..=3);
+        assert_eq!(lines("a\r\nb\r\nc", "a\nb"), 1..=2);
+        let finder = SearchableText::new("a\r\nb\n");
+        assert_eq!((finder.line_count(), finder.line(2), finder.line(3), finder.line(0)), (2, "b", "", ""));
+        assert_eq!((finder.line_at(0), finder.line_at(2), finder.line_at(3), finder.line_at(5)), (1, 1, 2, 2));
+    }
+}

@@ -1,12 +1,11 @@
 //! Three-way merge by lines.
 //!
-//! Owns the rule for a clean merge: changes that touch neither the same nor adjacent lines, and changes that are equal
-//! on both sides. Promises that every byte of a clean result comes from one of the two sides, terminators included,
-//! and that unchanged lines stay as they are. Never writes conflict markers and never picks a winner: conflicts are
-//! returned as ranges.
+//! A merge is clean if the two sides change neither the same nor adjacent lines, or make the same change. Every byte of a
+//! clean result comes from one of the two sides, terminators included, and unchanged lines stay as they are. Conflicts
+//! are returned as ranges; there are no conflict markers, and no side wins.
 //!
-//! With repeated lines, a change can align with the base in more than one way, and so can a clean merge. Two
-//! alignments are tried; if both are clean and the results differ, the merge is a conflict.
+//! If lines are repeated, there may be more than one way to align a change with the base, with different merge results.
+//! Two alignments are tried; if both merge cleanly and the results differ, the merge is a conflict.
 
 use std::ops::{Index, Range};
 
@@ -16,20 +15,20 @@ use crate::lines;
 /// The result of a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MergeResult<T> {
-    /// Both changes in one text.
+    /// The text with both changes.
     Clean(T),
-    /// The conflicting ranges, in order; at least one.
+    /// The conflicting ranges, in order of position; there is at least one.
     Conflict(Vec<ConflictRange>),
 }
 
-/// A range that both sides changed differently, in the same or adjacent lines. Line indexes are 0-based.
+/// The same or adjacent lines that both sides changed in different ways. Line indexes are 0-based.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConflictRange {
     /// The lines in the common base.
     pub base: Range<usize>,
-    /// The corresponding lines in ours.
+    /// The corresponding lines in our text.
     pub ours: Range<usize>,
-    /// The corresponding lines in theirs.
+    /// The corresponding lines in their text.
     pub theirs: Range<usize>,
 }
 
@@ -37,18 +36,16 @@ pub struct ConflictRange {
 #[must_use]
 pub fn merge(base: &str, ours: &str, theirs: &str) -> MergeResult<String> {
     match merge_segments(base.as_bytes(), ours.as_bytes(), theirs.as_bytes()) {
-        Ok(pieces) => MergeResult::Clean(pieces.iter().map(|piece| piece.bytes_of_side(ours, theirs)).collect()),
+        Ok(segments) => MergeResult::Clean(segments.iter().map(|segment| segment.content(ours, theirs)).collect()),
         Err(conflicts) => MergeResult::Conflict(conflicts),
     }
 }
 
-/// [`merge`] for texts in any encoding that keeps ASCII bytes as they are.
+/// The same as [`merge`], for texts in any encoding that keeps ASCII bytes as they are.
 #[must_use]
 pub fn merge_bytes(base: &[u8], ours: &[u8], theirs: &[u8]) -> MergeResult<Vec<u8>> {
     match merge_segments(base, ours, theirs) {
-        Ok(pieces) => {
-            MergeResult::Clean(pieces.iter().flat_map(|piece| piece.bytes_of_side(ours, theirs)).copied().collect())
-        }
+        Ok(segments) => MergeResult::Clean(joined_bytes(&segments, ours, theirs)),
         Err(conflicts) => MergeResult::Conflict(conflicts),
     }
 }
@@ -59,7 +56,7 @@ enum MergeSide {
     Theirs,
 }
 
-/// Bytes of the result, by origin. Boundaries are line boundaries, hence character boundaries.
+/// A part of the result, as a byte range of one side. Its ends are line boundaries, and so character boundaries.
 #[derive(Debug, Clone)]
 struct MergedSegment {
     side: MergeSide,
@@ -67,7 +64,7 @@ struct MergedSegment {
 }
 
 impl MergedSegment {
-    fn bytes_of_side<'a, T: Index<Range<usize>, Output = T> + ?Sized>(&self, ours: &'a T, theirs: &'a T) -> &'a T {
+    fn content<'a, T: Index<Range<usize>, Output = T> + ?Sized>(&self, ours: &'a T, theirs: &'a T) -> &'a T {
         match self.side {
             MergeSide::Ours => &ours[self.bytes.clone()],
             MergeSide::Theirs => &theirs[self.bytes.clone()],
@@ -75,26 +72,31 @@ impl MergedSegment {
     }
 }
 
-/// One side with its hunks from the base, read from start to end.
+fn joined_bytes(segments: &[MergedSegment], ours: &[u8], theirs: &[u8]) -> Vec<u8> {
+    segments.iter().flat_map(|segment| segment.content(ours, theirs)).copied().collect()
+}
+
+/// A cursor over one side and its hunks from the base.
 struct HunkCursor<'a> {
     text: &'a [u8],
     /// The start of each line, and the end of the text.
     starts: Vec<usize>,
     hunks: std::iter::Peekable<std::vec::IntoIter<Hunk>>,
-    /// The next base line and the next line of this side.
+    /// The next line of the base.
     base: usize,
+    /// The next line of this side.
     line: usize,
 }
 
 impl<'a> HunkCursor<'a> {
-    fn new(base: &[u8], text: &'a [u8], alignment: DiffAlgorithm) -> Self {
+    fn new(base: &[u8], text: &'a [u8], algorithm: DiffAlgorithm) -> Self {
         let mut starts = vec![0];
         let mut end = 0;
         starts.extend(lines::iter_bytes(text).map(|line| {
             end += line.len();
             end
         }));
-        let hunks = hunks_with_algorithm(base, text, alignment).into_iter().peekable();
+        let hunks = hunks_with_algorithm(base, text, algorithm).into_iter().peekable();
         Self { text, starts, hunks, base: 0, line: 0 }
     }
 
@@ -111,8 +113,8 @@ impl<'a> HunkCursor<'a> {
         from..self.line
     }
 
-    /// Consumes the next hunk if it touches the group that ends at base line `end`; returns the group's new end.
-    fn take_overlapping_hunks(&mut self, end: usize) -> Option<usize> {
+    /// Consumes the next hunk if it touches the lines that end at base line `end`; returns the new end.
+    fn take_overlapping_hunk(&mut self, end: usize) -> Option<usize> {
         let hunk = self.hunks.next_if(|hunk| hunk.old.start <= end)?;
         self.base = hunk.old.end;
         self.line = hunk.new.end;
@@ -124,54 +126,48 @@ impl<'a> HunkCursor<'a> {
     }
 }
 
-/// Merges with both alignments.
+/// Merges with both algorithms; a conflict if both merges are clean and differ.
 fn merge_segments(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Vec<MergedSegment>, Vec<ConflictRange>> {
-    let pieces = merge_with_algorithm(base, ours, theirs, DiffAlgorithm::Histogram)?;
-    let text = |pieces: &[MergedSegment]| -> Vec<u8> {
-        pieces.iter().flat_map(|piece| piece.bytes_of_side(ours, theirs)).copied().collect()
-    };
+    let segments = merge_with_algorithm(base, ours, theirs, DiffAlgorithm::Histogram)?;
     match merge_with_algorithm(base, ours, theirs, DiffAlgorithm::Myers) {
-        Ok(others) if text(&others) != text(&pieces) => {
+        Ok(others) if joined_bytes(&others, ours, theirs) != joined_bytes(&segments, ours, theirs) => {
             let whole = |text: &[u8]| 0..lines::count_lines(text);
             Err(vec![ConflictRange { base: whole(base), ours: whole(ours), theirs: whole(theirs) }])
         }
-        Ok(_) | Err(_) => Ok(pieces),
+        Ok(_) | Err(_) => Ok(segments),
     }
 }
 
-/// Reads both sides together, group by group of touching hunks.
+/// Merges the hunks of both sides from start to end; hunks that touch each other are merged together.
 fn merge_with_algorithm(
     base: &[u8],
     ours: &[u8],
     theirs: &[u8],
-    alignment: DiffAlgorithm,
+    algorithm: DiffAlgorithm,
 ) -> Result<Vec<MergedSegment>, Vec<ConflictRange>> {
     let base_lines = lines::count_lines(base);
-    let mut ours = HunkCursor::new(base, ours, alignment);
-    let mut theirs = HunkCursor::new(base, theirs, alignment);
-    let mut pieces = Vec::new();
+    let mut ours = HunkCursor::new(base, ours, algorithm);
+    let mut theirs = HunkCursor::new(base, theirs, algorithm);
+    let mut segments = Vec::new();
     let mut conflicts = Vec::new();
     loop {
-        let start = match (ours.next_hunk_start(), theirs.next_hunk_start()) {
-            (Some(a), Some(b)) => a.min(b),
-            (Some(a), None) => a,
-            (None, Some(b)) => b,
-            (None, None) => break,
-        };
+        let starts = [ours.next_hunk_start(), theirs.next_hunk_start()];
+        let Some(start) = starts.into_iter().flatten().min() else { break };
         let unchanged = ours.copy_unchanged_to(start);
         theirs.copy_unchanged_to(start);
-        pieces.push(MergedSegment { side: MergeSide::Ours, bytes: ours.bytes(&unchanged) });
+        segments.push(MergedSegment { side: MergeSide::Ours, bytes: ours.bytes(&unchanged) });
         match merge_overlapping_hunks(&mut ours, &mut theirs, start) {
-            Ok(piece) => pieces.push(piece),
+            Ok(segment) => segments.push(segment),
             Err(conflict) => conflicts.push(conflict),
         }
     }
     let unchanged = ours.copy_unchanged_to(base_lines);
-    pieces.push(MergedSegment { side: MergeSide::Ours, bytes: ours.bytes(&unchanged) });
-    if conflicts.is_empty() { Ok(pieces) } else { Err(conflicts) }
+    segments.push(MergedSegment { side: MergeSide::Ours, bytes: ours.bytes(&unchanged) });
+    if conflicts.is_empty() { Ok(segments) } else { Err(conflicts) }
 }
 
-/// Consumes every hunk that touches the one at `start`, directly or through others, and chooses a side.
+/// Consumes every hunk that touches the one at `start`, directly or through others. Returns the side that changed, or the
+/// conflict if both did.
 fn merge_overlapping_hunks(
     ours: &mut HunkCursor<'_>,
     theirs: &mut HunkCursor<'_>,
@@ -181,10 +177,10 @@ fn merge_overlapping_hunks(
     let (mut we_changed, mut they_changed) = (false, false);
     let mut end = start;
     loop {
-        if let Some(further) = ours.take_overlapping_hunks(end) {
-            (end, we_changed) = (further, true);
-        } else if let Some(further) = theirs.take_overlapping_hunks(end) {
-            (end, they_changed) = (further, true);
+        if let Some(new_end) = ours.take_overlapping_hunk(end) {
+            (end, we_changed) = (new_end, true);
+        } else if let Some(new_end) = theirs.take_overlapping_hunk(end) {
+            (end, they_changed) = (new_end, true);
         } else {
             break;
         }
@@ -250,9 +246,9 @@ mod tests {
             merge_conflicts(BASE, "1\nx\n3\n4\n5\n", "1\n2\ny\n4\n5\n"),
             [ConflictRange { base: 1..3, ours: 1..3, theirs: 1..3 }]
         );
-        // An insertion beside a changed line.
+        // One side inserts a line next to a line that the other side changes.
         assert_eq!(merge_conflicts(BASE, "1\nx\n3\n4\n5\n", "1\n2\nnew\n3\n4\n5\n").len(), 1);
-        // Two different insertions at one position.
+        // Both sides insert different lines at the same position.
         assert_eq!(merge_conflicts(BASE, "1\na\n2\n3\n4\n5\n", "1\nb\n2\n3\n4\n5\n").len(), 1);
     }
 
@@ -265,11 +261,12 @@ mod tests {
     #[test]
     fn merges_that_differ_between_algorithms_conflict() {
         let (base, ours, theirs) = ("a\n}\na\na\n", "x\na\na\n}\na\n", "a\na\na\n");
-        let made = |alignment| {
-            let walked = merge_with_algorithm(base.as_bytes(), ours.as_bytes(), theirs.as_bytes(), alignment).unwrap();
-            walked.iter().map(|piece| piece.bytes_of_side(ours, theirs)).collect::<String>()
+        let merged = |algorithm| {
+            let bytes = [base, ours, theirs].map(str::as_bytes);
+            let segments = merge_with_algorithm(bytes[0], bytes[1], bytes[2], algorithm).unwrap();
+            segments.iter().map(|segment| segment.content(ours, theirs)).collect::<String>()
         };
-        assert_ne!(made(DiffAlgorithm::Histogram), made(DiffAlgorithm::Myers));
+        assert_ne!(merged(DiffAlgorithm::Histogram), merged(DiffAlgorithm::Myers));
         let whole = ConflictRange { base: 0..4, ours: 0..5, theirs: 0..3 };
         assert_eq!(merge_conflicts(base, ours, theirs), [whole]);
     }

@@ -1,9 +1,9 @@
-//! Text made safe to display.
+//! Makes text safe to display.
 //!
-//! Owns the list of characters that can make text look different from what it is: control characters, characters that
-//! reorder their neighbours, and invisible characters. Promises that the result has none of them, apart from newline
-//! and tab. Only for display: a literal `\u{202e}` in the text looks the same as an escaped one, so the result must
-//! not be parsed, compared or written to a file.
+//! Owns the list of characters that can make a text look different from its content: control characters, characters
+//! that reorder their neighbours, and invisible characters. The result has none of them, apart from newline and tab. It
+//! is only for display: a literal `\u{202e}` in the text looks the same as an escaped one, so the result must not be
+//! parsed, compared or written to a file.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -14,24 +14,25 @@ pub fn escape_deceptive(text: &str) -> Cow<'_, str> {
     escape(text, |c| c != '\n' && c != '\t' && is_deceptive(c))
 }
 
-/// Like [`escape_deceptive`], for text that must stay on one line (names, labels): newlines and tabs are escaped too.
+/// The same as [`escape_deceptive`], but newlines and tabs are escaped too. For text that must stay on one line, such as
+/// names and labels.
 #[must_use]
 pub fn escape_deceptive_line(text: &str) -> Cow<'_, str> {
     escape(text, is_deceptive)
 }
 
-/// Whether the character is a control, reorders text, or is invisible.
+/// Whether the character is a control character, reorders text, or is invisible.
 #[must_use]
 pub fn is_deceptive(c: char) -> bool {
     c.is_control() || is_reordering(c) || is_invisible(c)
 }
 
-/// Characters of the bidirectional algorithm that change the order of neighbouring text.
+/// Whether the character is one of the bidirectional algorithm that changes the order of neighbouring text.
 fn is_reordering(c: char) -> bool {
     matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Characters without a shape: default-ignorable code points, fillers, and the two Unicode line separators.
+/// Whether the character has no shape: a default-ignorable code point, a filler, or one of the two line separators.
 fn is_invisible(c: char) -> bool {
     matches!(
         c,

@@ -75,7 +75,7 @@ pub(crate) fn match_format(content: &str, current: &[u8]) -> String {
 pub(crate) fn match_line_endings<'c>(content: &'c str, current: &[u8]) -> Cow<'c, str> {
     match encoding::detect_content(current) {
         DetectedContent::Text { encoding } => {
-            stead_text::endings::adopt_line_endings(content, &encoding::decode(current, encoding).unwrap_or_default())
+            stead_text::lines::adopt_line_endings(content, &encoding::decode(current, encoding).unwrap_or_default())
         }
         DetectedContent::Binary => Cow::Borrowed(content),
     }

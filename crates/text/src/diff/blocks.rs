@@ -1,6 +1,6 @@
 //! Splits two large texts into pairs of blocks that can be compared separately.
 //!
-//! Owns the search for safe cuts: lines that occur once in the old and once in the new text, in the same order on both
+//! The texts are cut at anchors: lines that occur once in the old and once in the new text, in the same order on both
 //! sides. Promises that the blocks, in order, cover exactly the given range, in time about proportional to the number
 //! of lines.
 
@@ -8,10 +8,10 @@ use std::collections::HashMap;
 
 use super::{Hunk, comparison_work};
 
-/// Blocks are cut when they reach this many pairs of lines, where anchors allow it.
+/// The number of pairs of lines at which a block ends, if there is an anchor.
 pub(super) const WORK_TARGET: u64 = 1_000_000;
 
-/// The old and the new index of a line that is unique on both sides.
+/// An anchor: the old and the new index of a line that is unique on both sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct UniqueLinePair {
     old: usize,
@@ -31,7 +31,7 @@ pub(super) fn split_into_blocks(old: &[&[u8]], new: &[&[u8]], whole: &Hunk, targ
                 blocks.push(block(start, last));
                 start = last;
             }
-            // A long stretch without anchors becomes its own block, so that it does not make another one coarse.
+            // Many lines without an anchor become a block of their own, so that the block before them stays detailed.
             if comparison_work(&block(start, anchor)) > target {
                 blocks.push(block(start, anchor));
                 start = anchor;
@@ -45,12 +45,12 @@ pub(super) fn split_into_blocks(old: &[&[u8]], new: &[&[u8]], whole: &Hunk, targ
     blocks
 }
 
-/// The longest run of anchors that are in the same order on both sides.
+/// The longest sequence of anchors that are in the same order on both sides.
 fn increasing_unique_pairs(old: &[&[u8]], new: &[&[u8]], whole: &Hunk) -> Vec<UniqueLinePair> {
     longest_increasing_subsequence(&unique_pairs(old, new, whole))
 }
 
-/// Lines that occur exactly once on each side, in the order of the new side.
+/// The lines that occur exactly once on each side, in the order of the new side.
 fn unique_pairs(old: &[&[u8]], new: &[&[u8]], whole: &Hunk) -> Vec<UniqueLinePair> {
     let mut once: HashMap<&[u8], Option<usize>> = HashMap::with_capacity(whole.old.len());
     for index in whole.old.clone() {
@@ -70,9 +70,9 @@ fn unique_pairs(old: &[&[u8]], new: &[&[u8]], whole: &Hunk) -> Vec<UniqueLinePai
     pairs
 }
 
-/// The longest subsequence whose old indexes rise (patience sorting with links back).
+/// The longest subsequence whose old indexes increase (patience sorting with back links).
 fn longest_increasing_subsequence(pairs: &[UniqueLinePair]) -> Vec<UniqueLinePair> {
-    // `ends[n]` is the pair that ends a rising run of n + 1 pairs with the smallest old index.
+    // Among the increasing sequences of n + 1 pairs, `ends[n]` is the last pair with the smallest old index.
     let mut ends: Vec<usize> = Vec::new();
     let mut previous: Vec<Option<usize>> = Vec::with_capacity(pairs.len());
     for (index, pair) in pairs.iter().enumerate() {

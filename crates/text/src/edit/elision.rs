@@ -1,89 +1,23 @@
-//! Placeholder lines that stand for code: "... rest of the function unchanged".
+//! Recognises placeholder lines that stand for omitted code, such as "... rest of the function unchanged".
 //!
-//! Owns how such a line is recognised. Promises to consider whole lines only, and to ignore lines that the quoted text
-//! already has. Never rejects a bare `...`, which is code in some languages.
+//! Only whole lines are considered, and lines that the quoted text already has are ignored. A bare `...` is not a
+//! placeholder, because it is code in some languages.
 
 use crate::lines;
 
-/// Words that announce omitted code.
-const ELISION_WORDS: &[&str] = &[
-    "rest",
-    "existing",
-    "unchanged",
-    "remaining",
-    "remainder",
-    "omitted",
-    "elided",
-    "brevity",
-    "previous",
-    "truncated",
-    "same",
-    "snip",
-    "untouched",
-    "unmodified",
-];
+/// Words that announce omitted code, separated by blanks.
+const ELISION_WORDS: &str = "\
+    rest existing unchanged remaining remainder omitted elided brevity previous truncated same snip untouched \
+    unmodified";
 
-/// Words that occur beside them.
-const FILLER_WORDS: &[&str] = &[
-    "of",
-    "the",
-    "code",
-    "file",
-    "function",
-    "functions",
-    "method",
-    "methods",
-    "class",
-    "body",
-    "content",
-    "contents",
-    "lines",
-    "line",
-    "implementation",
-    "imports",
-    "is",
-    "are",
-    "as",
-    "before",
-    "above",
-    "below",
-    "here",
-    "stays",
-    "stay",
-    "remains",
-    "remain",
-    "and",
-    "for",
-    "other",
-    "others",
-    "keep",
-    "logic",
-    "tests",
-    "this",
-    "block",
-    "section",
-    "your",
-    "all",
-    "it",
-    "in",
-    "with",
-    "no",
-    "changes",
-    "change",
-    "everything",
-    "else",
-    "fields",
-    "module",
-    "left",
-    "definitions",
-    "cases",
-    "items",
-    "original",
-    "continues",
-    "continue",
-];
+/// Other words that may be in such a line, separated by blanks.
+const FILLER_WORDS: &str = "\
+    of the code file function functions method methods class body content contents lines line implementation imports \
+    is are as before above below here stays stay remains remain and for other others keep logic tests this block \
+    section your all it in with no changes change everything else fields module left definitions cases items \
+    original continues continue";
 
-/// The first line of `new` that elides code and is not in `old`: its 1-based number and its text.
+/// The first line of `new` that stands for omitted code and is not in `old`: its 1-based number and its text.
 pub(super) fn find_elision(new: &str, old: &str) -> Option<(usize, String)> {
     lines::iter(new)
         .enumerate()
@@ -99,25 +33,25 @@ fn is_elision(line: &str) -> bool {
     if !dots || line.len() > 120 {
         return false;
     }
-    let mut telling = false;
+    let mut announces = false;
     let mut count = 0;
     for word in line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
         let word = word.to_lowercase();
         count += 1;
-        if ELISION_WORDS.contains(&word.as_str()) {
-            telling = true;
-        } else if !FILLER_WORDS.contains(&word.as_str()) {
+        if ELISION_WORDS.split_whitespace().any(|other| other == word) {
+            announces = true;
+        } else if !FILLER_WORDS.split_whitespace().any(|other| other == word) {
             return false;
         }
     }
-    // `...rest` is code in more than one language.
+    // `...rest` is code in several languages.
     let spreads = line.split("...").skip(1).any(|after| after.starts_with(char::is_alphanumeric));
     if spreads && count <= 2 {
         return false;
     }
     // Code that merely contains these words also contains something other than words, dots and comment marks.
     let is_prose = line.chars().all(|c| c.is_alphanumeric() || c.is_whitespace() || "./#*-<>!()[]{}…;%,'’".contains(c));
-    telling
+    announces
         && is_prose
         && (bracketed
             || line.starts_with(['.', '…', '/', '*', '-', ';', '%'])

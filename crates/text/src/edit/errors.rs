@@ -1,7 +1,7 @@
-//! Errors of edits, with the details their author needs to correct the call.
+//! Errors of edits, with the details that the caller needs to correct the call.
 //!
-//! Owns the structure of an error; callers choose the wording. Promises edit indexes as given, 1-based lines, and a
-//! bound on every list.
+//! Owns the structure of an error; callers of this crate choose the wording. Edits are numbered as given, lines are
+//! 1-based, and every list is bounded.
 
 use std::ops::RangeInclusive;
 
@@ -18,7 +18,7 @@ pub const DESCRIBED_MATCHES_MAX: usize = 20;
 pub struct EditError {
     /// The 0-based index of the edit.
     pub edit_index: usize,
-    /// Why it cannot be applied.
+    /// Why the edit cannot be applied.
     pub reason: EditErrorKind,
 }
 
@@ -29,7 +29,7 @@ pub enum EditErrorKind {
     EmptyOld,
     /// The quote is not in the text.
     NotFound(Box<QuoteNotFound>),
-    /// The quote matches more than once, and one match is required.
+    /// The quote matches more than once, but exactly one match is required.
     Ambiguous {
         /// The pass that found the matches.
         pass: MatchPass,
@@ -38,20 +38,20 @@ pub enum EditErrorKind {
         /// The first matches.
         matches: Vec<MatchDescription>,
     },
-    /// The number of matches differs from the number the edit requires.
+    /// The number of matches differs from the number that the edit requires.
     WrongCount {
-        /// The required number.
+        /// The required number of matches.
         expected: usize,
         /// The number of matches.
         total: usize,
         /// The first matches.
         matches: Vec<MatchDescription>,
     },
-    /// The edit overlaps an earlier one.
+    /// The edit overlaps an earlier edit of the same call.
     Overlap {
-        /// The index of the other edit.
+        /// The index of the earlier edit.
         other_edit: usize,
-        /// The lines where they overlap.
+        /// The lines where the edits overlap.
         lines: RangeInclusive<usize>,
     },
     /// The new text has a placeholder instead of code.
@@ -61,7 +61,8 @@ pub enum EditErrorKind {
         /// The placeholder line.
         text: String,
     },
-    /// The quote is indented deeper than the text, and a line of the new text cannot be shifted left by as much.
+    /// The quote is indented more than the text, and a line of the new text has too little indentation to be shifted left
+    /// by the difference.
     Unindentable {
         /// The line of the new text, 1-based.
         line: usize,
@@ -70,26 +71,27 @@ pub enum EditErrorKind {
     },
     /// The result would exceed [`RESULT_BYTES_MAX`](super::RESULT_BYTES_MAX).
     TooLong,
-    /// The quoted lines changed since the base.
+    /// The quoted lines changed since the base version.
     StaleQuote(super::StaleQuote),
 }
 
 /// Details about a quote that is not in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuoteNotFound {
-    /// The most likely position.
+    /// The part of the text that resembles the quote most.
     pub nearest: Option<NearestCandidate>,
-    /// Another edit of the same call whose new text contains the quote: edits do not see each other.
+    /// The index of another edit of the same call whose new text contains the quote. All edits are matched against the
+    /// original text, so this quote cannot match.
     pub produced_by_edit: Option<usize>,
-    /// The lines of the new text, if it is present but not clearly at this position.
+    /// The lines where the new text occurs, if that does not prove that the edit was already applied.
     pub new_text_lines: Vec<RangeInclusive<usize>>,
-    /// A line of the quote that is a placeholder for other lines.
+    /// A line of the quote that stands for omitted lines.
     pub elision_line: Option<String>,
     /// The limit that ended the search early.
     pub limit: Option<LocateLimit>,
 }
 
-/// One of several matches.
+/// One of several matches of a quote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MatchDescription {
     /// The bytes of the match in the text.
@@ -102,7 +104,7 @@ pub struct MatchDescription {
     pub disambiguating_context: Option<DisambiguatingContext>,
 }
 
-/// Describes the first matches of `found_matches`.
+/// Describes the first [`DESCRIBED_MATCHES_MAX`] of `found_matches`.
 #[must_use]
 pub fn describe_matches(finder: &SearchableText<'_>, found_matches: &[QuoteMatch]) -> Vec<MatchDescription> {
     let describe = |found: &QuoteMatch| MatchDescription {
@@ -119,17 +121,16 @@ pub(super) fn describe_missing_quote(
     finder: &SearchableText<'_>,
     edits: &[QuotedEdit<'_>],
     index: usize,
-    new_at: Vec<RangeInclusive<usize>>,
+    new_text_lines: Vec<RangeInclusive<usize>>,
     limit: Option<LocateLimit>,
 ) -> QuoteNotFound {
     let old = edits[index].old;
-    let makes = |(other, edit): (usize, &QuotedEdit<'_>)| {
-        (other != index && !old.trim().is_empty() && edit.new.contains(old)).then_some(other)
-    };
+    let produces_quote =
+        |(other, edit): &(usize, &QuotedEdit<'_>)| *other != index && !old.trim().is_empty() && edit.new.contains(old);
     QuoteNotFound {
         nearest: finder.nearest_candidate(old),
-        produced_by_edit: edits.iter().enumerate().find_map(makes),
-        new_text_lines: new_at,
+        produced_by_edit: edits.iter().enumerate().find(produces_quote).map(|(other, _)| other),
+        new_text_lines,
         elision_line: super::elision::find_elision(old, "").map(|(_, line)| line),
         limit,
     }

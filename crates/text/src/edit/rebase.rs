@@ -1,8 +1,8 @@
-//! Edits written against an older text.
+//! Edits that were written for an older version of the text, the base.
 //!
-//! Owns the rule for a stale base: every quoted match must be unchanged and unambiguous in the current text. A change
-//! beside a match does not touch it; a change within its lines does, even of white space only. Promises that applied
-//! edits replace only lines that the author saw. Never merges: see [`crate::merge`].
+//! Such edits apply only if the lines of every quoted match are unchanged since the base and the match is unambiguous in
+//! the current text. Changes next to a match are allowed; changes within its lines are not, not even of white space.
+//! So an applied edit replaces only lines that its author saw. [`crate::merge`] merges texts; this module does not.
 
 use std::ops::RangeInclusive;
 
@@ -14,20 +14,20 @@ use super::{
 use crate::diff::{self, Hunk};
 use crate::locate::{MatchOptions, MatchPass, QuoteMatch, SearchableText};
 
-/// A quoted match that changed since the base.
+/// A quoted match whose lines changed since the base.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StaleQuote {
-    /// The lines in the base, 1-based; `None` if the quote is missing or ambiguous there.
+    /// The lines of the match in the base, 1-based; `None` if the quote is missing or ambiguous there.
     pub base_lines: Option<RangeInclusive<usize>>,
-    /// The current lines at that position; `None` if they were removed.
+    /// The lines at that position in the current text; `None` if they were removed.
     pub lines: Option<RangeInclusive<usize>>,
 }
 
-/// Applies edits written against `base` to `current`, if every quoted match is unchanged.
+/// Applies edits that were written for `base` to `current`, if the lines of every quoted match are unchanged.
 ///
 /// # Errors
 ///
-/// The error of each edit that cannot be applied, in the order given.
+/// Returns the error of each edit that cannot be applied, in the order given.
 pub fn apply_to_newer_text(
     base: &str,
     current: &str,
@@ -37,12 +37,12 @@ pub fn apply_to_newer_text(
     apply_to_newer_text_with(base, current, edits, rules, WhitespaceRule::Significant)
 }
 
-/// Like [`apply_to_newer_text`], but lines in which only white space changed count as unchanged. Lines that an edit
-/// repeats keep their new form.
+/// The same as [`apply_to_newer_text`], but lines in which only white space changed count as unchanged. Lines that an
+/// edit repeats keep the white space of `current`.
 ///
 /// # Errors
 ///
-/// The error of each edit that cannot be applied, in the order given.
+/// Returns the error of each edit that cannot be applied, in the order given.
 pub fn apply_ignoring_whitespace(
     base: &str,
     current: &str,
@@ -52,7 +52,7 @@ pub fn apply_ignoring_whitespace(
     apply_to_newer_text_with(base, current, edits, rules, WhitespaceRule::Ignored)
 }
 
-/// Whether a white-space change makes a match stale.
+/// Whether a change of white space makes a match stale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WhitespaceRule {
     Significant,
@@ -64,7 +64,7 @@ fn apply_to_newer_text_with(
     current: &str,
     edits: &[QuotedEdit<'_>],
     rules: EditRules,
-    spacing: WhitespaceRule,
+    whitespace: WhitespaceRule,
 ) -> Result<EditedText, Vec<EditError>> {
     let hunks = diff::hunks(base, current);
     let (base, current) = (SearchableText::new(base), SearchableText::new(current));
@@ -73,7 +73,7 @@ fn apply_to_newer_text_with(
     for index in 0..edits.len() {
         match rebase_edit(&base, &current, &hunks, edits, index, rules) {
             Ok(outcome) => outcomes.push(outcome),
-            Err(reason @ EditErrorKind::StaleQuote(_)) if spacing == WhitespaceRule::Ignored => {
+            Err(reason @ EditErrorKind::StaleQuote(_)) if whitespace == WhitespaceRule::Ignored => {
                 match match_after_reformatting(&base, &current, &hunks, edits, index, rules) {
                     Some(selected) => outcomes.push(EditSelection::Replace(selected)),
                     None => refusals.push(EditError { edit_index: index, reason }),
@@ -102,68 +102,69 @@ fn rebase_edit(
     index: usize,
     rules: EditRules,
 ) -> Result<EditSelection, EditErrorKind> {
-    let then = select::select_matches(base, edits, index, rules);
+    let in_base = select::select_matches(base, edits, index, rules);
     let mut moved = edits.to_vec();
     if let OccurrenceSelector::NearestToLine(line) = edits[index].occurrence {
         // The line number refers to the base.
         moved[index].occurrence = OccurrenceSelector::NearestToLine(map_nearest_line(hunks, line));
     }
-    let now = select::select_matches(current, &moved, index, rules);
-    let was = match then {
+    let in_current = select::select_matches(current, &moved, index, rules);
+    let in_base = match in_base {
         Ok(EditSelection::Replace(selected)) => selected,
         Ok(outcome @ (EditSelection::Unchanged | EditSelection::AlreadyApplied(_))) => {
-            return now.or(Ok(outcome));
+            return in_current.or(Ok(outcome));
         }
         // The quote is ambiguous in the base: one match may have changed and another remained.
         Err(EditErrorKind::Ambiguous { .. } | EditErrorKind::WrongCount { .. }) if !hunks.is_empty() => {
-            return reject_ambiguous_match(now);
+            return reject_ambiguous_match(in_current);
         }
         // The quote is not in the base: if the current text has it, the author saw that text.
-        Err(_) => return match_only_in_current(now, hunks),
+        Err(_) => return match_only_in_current(in_current, hunks),
     };
-    let mapped: Option<Vec<_>> = was.matches.iter().map(|target| map_unchanged_lines(hunks, &target.lines)).collect();
-    let first = was.matches.first().map(|target| target.lines.clone());
-    let touched = |lines: Option<RangeInclusive<usize>>| StaleQuote { base_lines: first.clone(), lines };
-    let whereabouts = || first.as_ref().and_then(|lines| map_surrounding_lines(hunks, lines));
-    match (now, mapped) {
-        (Ok(EditSelection::Replace(is)), Some(mapped)) => {
-            let stands = is.matches.iter().map(|target| target.lines.clone()).eq(mapped);
-            if stands { Ok(EditSelection::Replace(is)) } else { Err(EditErrorKind::StaleQuote(touched(whereabouts()))) }
+    let mapped: Option<Vec<_>> =
+        in_base.matches.iter().map(|target| map_unchanged_lines(hunks, &target.lines)).collect();
+    let stale = || {
+        let base_lines = in_base.matches.first().map(|target| target.lines.clone());
+        let lines = base_lines.as_ref().and_then(|lines| map_surrounding_lines(hunks, lines));
+        Err(EditErrorKind::StaleQuote(StaleQuote { base_lines, lines }))
+    };
+    match (in_current, mapped) {
+        (Ok(EditSelection::Replace(selected)), Some(mapped)) => {
+            let is_same_place = selected.matches.iter().map(|target| target.lines.clone()).eq(mapped);
+            if is_same_place { Ok(EditSelection::Replace(selected)) } else { stale() }
         }
         (Ok(EditSelection::AlreadyApplied(lines)), _) => Ok(EditSelection::AlreadyApplied(lines)),
-        (Ok(EditSelection::Replace(_) | EditSelection::Unchanged), _) => {
-            Err(EditErrorKind::StaleQuote(touched(whereabouts())))
-        }
-        (Err(EditErrorKind::NotFound(_)), _) => match find_equivalent_change(base, current, hunks, &was) {
+        (Ok(EditSelection::Replace(_) | EditSelection::Unchanged), _) => stale(),
+        (Err(EditErrorKind::NotFound(_)), _) => match find_equivalent_change(base, current, hunks, &in_base) {
             Some(lines) if rules.recovery == NotFoundRecovery::UndoTypingSlips => {
                 Ok(EditSelection::AlreadyApplied(lines))
             }
-            Some(_) | None => Err(EditErrorKind::StaleQuote(touched(whereabouts()))),
+            Some(_) | None => stale(),
         },
         (Err(reason), _) => Err(reason),
     }
 }
 
-/// The lines that equal the result of the edit on the base, if they replaced the quoted lines.
+/// The lines of the current text that replaced the quoted lines, if they equal the result of the edit on the base.
 fn find_equivalent_change(
     base: &SearchableText<'_>,
     current: &SearchableText<'_>,
     hunks: &[Hunk],
-    was: &SelectedMatches,
+    in_base: &SelectedMatches,
 ) -> Option<Vec<RangeInclusive<usize>>> {
-    let [target] = was.matches.as_slice() else { return None };
-    let splices =
-        replacement::build_splices(base, was, &mut { RESULT_BYTES_MAX }).ok()?.into_iter().map(|(_, splice)| splice);
-    let made = apply_splices(base.text(), &splices.collect::<Vec<_>>());
+    let [target] = in_base.matches.as_slice() else { return None };
+    let splices = replacement::build_splices(base, in_base, &mut { RESULT_BYTES_MAX }).ok()?;
+    let splices: Vec<Splice> = splices.into_iter().map(|(_, splice)| splice).collect();
+    let edited = apply_splices(base.text(), &splices);
     let start = base.line_bytes(*target.lines.start()).start;
-    let behind = base.text().len() - base.line_bytes(*target.lines.end()).end;
-    let made = made.get(start..made.len().checked_sub(behind)?)?;
+    let length_after = base.text().len() - base.line_bytes(*target.lines.end()).end;
+    let edited = edited.get(start..edited.len().checked_sub(length_after)?)?;
     let lines = map_surrounding_lines(hunks, &target.lines)?;
     let bytes = current.line_bytes(*lines.start()).start..current.line_bytes(*lines.end()).end;
-    (!made.is_empty() && current.text().get(bytes) == Some(made)).then(|| vec![lines])
+    (!edited.is_empty() && current.text().get(bytes) == Some(edited)).then(|| vec![lines])
 }
 
-/// The match whose lines differ from the base in white space only, with the same number of lines.
+/// The match whose lines differ from the base only in white space and have the same number.
 fn match_after_reformatting(
     base: &SearchableText<'_>,
     current: &SearchableText<'_>,
@@ -172,35 +173,32 @@ fn match_after_reformatting(
     index: usize,
     rules: EditRules,
 ) -> Option<SelectedMatches> {
-    let Ok(EditSelection::Replace(was)) = select::select_matches(base, edits, index, rules) else {
+    let Ok(EditSelection::Replace(in_base)) = select::select_matches(base, edits, index, rules) else {
         return None;
     };
-    let [target] = was.matches.as_slice() else { return None };
+    let [target] = in_base.matches.as_slice() else { return None };
     let lines = map_surrounding_lines(hunks, &target.lines)?;
     let whole = |finder: &SearchableText<'_>, lines: &RangeInclusive<usize>| {
         finder.line_bytes(*lines.start()).start..finder.line_bytes(*lines.end()).end
     };
-    let (then, now) = (whole(base, &target.lines), whole(current, &lines));
-    let (old, text) = (&base.text()[then.clone()], &current.text()[now.clone()]);
-    let bare = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
-    if lines.clone().count() != target.lines.clone().count() || bare(old) != bare(text) {
+    let (base_bytes, bytes) = (whole(base, &target.lines), whole(current, &lines));
+    let (old, text) = (&base.text()[base_bytes.clone()], &current.text()[bytes.clone()]);
+    let without_space = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
+    if lines.clone().count() != target.lines.clone().count() || without_space(old) != without_space(text) {
         return None;
     }
-    let splices = replacement::build_splices(base, &was, &mut { RESULT_BYTES_MAX }).ok()?;
-    let shift = |at: usize| at - then.start;
+    let splices = replacement::build_splices(base, &in_base, &mut { RESULT_BYTES_MAX }).ok()?;
+    let shift = |at: usize| at - base_bytes.start;
     let moved = splices
         .into_iter()
-        .map(|(_, made)| Splice { bytes: shift(made.bytes.start)..shift(made.bytes.end), text: made.text });
+        .map(|(_, splice)| Splice { bytes: shift(splice.bytes.start)..shift(splice.bytes.end), text: splice.text });
     let new = apply_splices(old, &moved.collect::<Vec<_>>());
-    let how = MatchOptions { passes: &[MatchPass::Indentation], ..MatchOptions::WHOLE_LINES };
-    let found = current.find(old, how).matches.into_iter().find(|found| found.bytes.start == now.start);
+    let options = MatchOptions { passes: &[MatchPass::Indentation], ..MatchOptions::WHOLE_LINES };
+    let found = current.find(old, options).matches.into_iter().find(|found| found.bytes.start == bytes.start);
+    let indentation_shift = found.and_then(|found| found.indentation_shift);
     Some(SelectedMatches {
         method: MatchMethod::Pass(MatchPass::Indentation),
-        matches: vec![QuoteMatch {
-            bytes: now,
-            lines,
-            indentation_shift: found.and_then(|found| found.indentation_shift),
-        }],
+        matches: vec![QuoteMatch { bytes, lines, indentation_shift }],
         old: old.to_owned(),
         new,
         terminators: rules.terminator_rule,
@@ -209,34 +207,34 @@ fn match_after_reformatting(
 
 /// Checks a quote that only the current text has: it must match as given.
 fn match_only_in_current(
-    now: Result<EditSelection, EditErrorKind>,
+    in_current: Result<EditSelection, EditErrorKind>,
     hunks: &[Hunk],
 ) -> Result<EditSelection, EditErrorKind> {
-    let outcome = now?;
-    let is_plain = |selected: &SelectedMatches| {
-        matches!(selected.method, MatchMethod::Pass(MatchPass::Exact | MatchPass::LineEndings))
-    };
-    match &outcome {
-        EditSelection::Replace(selected) if !is_plain(selected) && !hunks.is_empty() => {
-            let lines = selected.matches.first().map(|target| target.lines.clone());
-            Err(EditErrorKind::StaleQuote(StaleQuote { base_lines: None, lines }))
+    match in_current {
+        Ok(EditSelection::Replace(selected))
+            if !hunks.is_empty()
+                && !matches!(selected.method, MatchMethod::Pass(MatchPass::Exact | MatchPass::LineEndings)) =>
+        {
+            Err(stale_without_base_lines(&selected))
         }
-        EditSelection::Replace(_) | EditSelection::Unchanged | EditSelection::AlreadyApplied(_) => Ok(outcome),
+        other => other,
     }
 }
 
-/// Rejects a quote that was ambiguous in the base: a single match now does not show which one was meant.
-fn reject_ambiguous_match(now: Result<EditSelection, EditErrorKind>) -> Result<EditSelection, EditErrorKind> {
-    match now? {
-        EditSelection::Replace(selected) => {
-            let lines = selected.matches.first().map(|target| target.lines.clone());
-            Err(EditErrorKind::StaleQuote(StaleQuote { base_lines: None, lines }))
-        }
-        outcome @ (EditSelection::Unchanged | EditSelection::AlreadyApplied(_)) => Ok(outcome),
+/// Rejects a quote that was ambiguous in the base: if it has a single match now, that need not be the intended one.
+fn reject_ambiguous_match(in_current: Result<EditSelection, EditErrorKind>) -> Result<EditSelection, EditErrorKind> {
+    match in_current {
+        Ok(EditSelection::Replace(selected)) => Err(stale_without_base_lines(&selected)),
+        other => other,
     }
 }
 
-/// The current position of unchanged base lines; `None` if a change lies within them.
+fn stale_without_base_lines(selected: &SelectedMatches) -> EditErrorKind {
+    let lines = selected.matches.first().map(|target| target.lines.clone());
+    EditErrorKind::StaleQuote(StaleQuote { base_lines: None, lines })
+}
+
+/// The position of base lines in the current text; `None` if one of them changed.
 fn map_unchanged_lines(hunks: &[Hunk], lines: &RangeInclusive<usize>) -> Option<RangeInclusive<usize>> {
     let (first, last) = (lines.start() - 1, *lines.end());
     let mut shift = 0_isize;
@@ -244,8 +242,7 @@ fn map_unchanged_lines(hunks: &[Hunk], lines: &RangeInclusive<usize>) -> Option<
         if hunk.old.start >= last {
             break;
         }
-        let is_above = hunk.old.end <= first;
-        if !is_above {
+        if hunk.old.end > first {
             return None;
         }
         shift += hunk.new.len().cast_signed() - hunk.old.len().cast_signed();
@@ -253,7 +250,7 @@ fn map_unchanged_lines(hunks: &[Hunk], lines: &RangeInclusive<usize>) -> Option<
     Some(first.checked_add_signed(shift)? + 1..=last.checked_add_signed(shift)?)
 }
 
-/// The current lines that replaced changed base lines; `None` if they were removed.
+/// The lines of the current text that correspond to base lines or replaced them; `None` if they were removed.
 fn map_surrounding_lines(hunks: &[Hunk], lines: &RangeInclusive<usize>) -> Option<RangeInclusive<usize>> {
     let first = map_border(hunks, lines.start() - 1, RangeEdge::First);
     let last = map_border(hunks, *lines.end(), RangeEdge::Last);
@@ -270,7 +267,8 @@ enum RangeEdge {
     Last,
 }
 
-/// The current position of the border before a 0-based base line. Within a change: its start or its end.
+/// The position in the current text of the border before a 0-based base line. A border within a change is mapped to the
+/// start or the end of the change.
 fn map_border(hunks: &[Hunk], border: usize, edge: RangeEdge) -> usize {
     let mut shift = 0_isize;
     for hunk in hunks {
@@ -336,7 +334,7 @@ mod tests {
         let base = "if x:\n  a()\n  b()\nend\n";
         let current = "if x:\n    a()\n    b()\nend\n";
         let edits = [QuotedEdit::new("  a()\n  b()\n", "  a()\n  c()\n")];
-        let text = |made: Result<EditedText, Vec<EditError>>| made.map(|edited| edited.text).ok();
+        let text = |result: Result<EditedText, Vec<EditError>>| result.map(|edited| edited.text).ok();
         assert_eq!(text(apply_to_newer_text(base, current, &edits, EditRules::NATIVE)), None);
         let expected = Some("if x:\n    a()\n    c()\nend\n".to_owned());
         assert_eq!(text(apply_ignoring_whitespace(base, current, &edits, EditRules::NATIVE)), expected);
@@ -357,9 +355,9 @@ mod tests {
     #[test]
     fn a_quote_ambiguous_in_the_base_stays_ambiguous() {
         let edits = [QuotedEdit::new("x\n", "y\n")];
-        let made = apply_to_newer_text("x\na\nx\n", "X\na\nx\n", &edits, EditRules::NATIVE);
+        let result = apply_to_newer_text("x\na\nx\n", "X\na\nx\n", &edits, EditRules::NATIVE);
         let reason = EditErrorKind::StaleQuote(StaleQuote { base_lines: None, lines: Some(3..=3) });
-        assert_eq!(made, Err(vec![EditError { edit_index: 0, reason }]));
+        assert_eq!(result, Err(vec![EditError { edit_index: 0, reason }]));
         let counted = QuotedEdit { occurrence: OccurrenceSelector::Exactly(1), ..edits[0] };
         assert!(apply_to_newer_text("x\na\nx\n", "X\na\nx\n", &[counted], EditRules::NATIVE).is_err());
     }

@@ -1,12 +1,11 @@
-//! Replacement text of a match.
+//! Adapts the new text of an edit to the place where it is written.
 //!
-//! Owns how a new text is adapted to its surroundings: lines that the edit repeats keep their bytes, new lines take
-//! the terminator of their neighbours and follow the uniform indentation shift. Everything else is written as given.
-//! Never touches a byte outside the match.
+//! Lines that the edit repeats keep their bytes. New lines get the terminator of their neighbours and the indentation
+//! shift of the match. Everything else is written as given. No byte outside the match changes.
 
-use super::select::SelectedMatches;
 use std::ops::Range;
 
+use super::select::SelectedMatches;
 use super::splice::Splice;
 use super::{LineTerminatorRule, MatchMethod};
 use crate::locate::{MatchPass, QuoteMatch, SearchableText};
@@ -17,26 +16,26 @@ pub(super) type PlacedSplice = (Range<usize>, Splice);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReplacementError {
-    /// This 1-based line of the new text cannot be shifted to the indentation.
+    /// This 1-based line of the new text has too little indentation to be shifted left.
     Unindentable(usize),
-    /// The inserted bytes exceed the remaining limit.
+    /// The inserted bytes exceed the limit on the result.
     TooLong,
 }
 
-/// The splices of one edit. The inserted bytes are subtracted from `room`, which bounds the result: a short call can
-/// replace a million matches.
+/// The splices of one edit. The number of inserted bytes is subtracted from `room`, which limits the result, because a
+/// short call can replace a million matches.
 pub(super) fn build_splices(
     finder: &SearchableText<'_>,
     selected: &SelectedMatches,
     room: &mut usize,
 ) -> Result<Vec<PlacedSplice>, ReplacementError> {
-    let shape = ReplacementTemplate::new(selected);
+    let template = ReplacementTemplate::new(selected);
     let mut splices = Vec::with_capacity(selected.matches.len());
     for found in &selected.matches {
-        let made = splices.len();
-        shape.build_splices_for_match(finder, found, &mut splices).map_err(ReplacementError::Unindentable)?;
-        let grown: usize = splices[made..].iter().map(|(_, splice): &PlacedSplice| splice.text.len()).sum();
-        *room = room.checked_sub(grown).ok_or(ReplacementError::TooLong)?;
+        let count = splices.len();
+        template.build_splices_for_match(finder, found, &mut splices).map_err(ReplacementError::Unindentable)?;
+        let inserted: usize = splices[count..].iter().map(|(_, splice): &PlacedSplice| splice.text.len()).sum();
+        *room = room.checked_sub(inserted).ok_or(ReplacementError::TooLong)?;
     }
     Ok(splices)
 }
@@ -47,12 +46,10 @@ struct ReplacementTemplate<'a> {
     new_lines: Vec<&'a str>,
     old_count: usize,
     hunks: Vec<diff::Hunk>,
-    /// Whether the quote ends its last line.
     quote_ends_with_newline: bool,
-    /// Whether the quote consists of line terminators only.
-    old_is_ends: bool,
+    quote_is_only_terminators: bool,
     verbatim: bool,
-    /// Whether a replacement of whole lines must be whole lines.
+    /// Whether a replacement of whole lines must end with a terminator.
     whole_lines: bool,
 }
 
@@ -63,8 +60,7 @@ impl<'a> ReplacementTemplate<'a> {
         let new: Vec<Vec<u8>> = new_lines.iter().map(|line| comparable_line(line)).collect();
         let old_slices: Vec<&[u8]> = old.iter().map(Vec::as_slice).collect();
         let new_slices: Vec<&[u8]> = new.iter().map(Vec::as_slice).collect();
-        // A quote that matches `\r\n` byte for byte comes from an author who sees terminators; those of the new text
-        // are intended.
+        // The author of a quote that matches `\r\n` byte for byte sees terminators, so those of the new text are intended.
         let quotes_cr = selected.match_pass() == Some(MatchPass::Exact) && selected.old.contains('\r');
         Self {
             new: &selected.new,
@@ -78,7 +74,7 @@ impl<'a> ReplacementTemplate<'a> {
             },
             old_count: old.len(),
             quote_ends_with_newline: selected.old.ends_with(['\n', '\r']),
-            old_is_ends: selected.old.chars().all(|c| matches!(c, '\n' | '\r')),
+            quote_is_only_terminators: selected.old.chars().all(|c| matches!(c, '\n' | '\r')),
             new_lines,
             whole_lines: selected.terminators == LineTerminatorRule::ReplacedLines,
             verbatim: quotes_cr || selected.terminators == LineTerminatorRule::AsGiven,
@@ -104,13 +100,13 @@ impl<'a> ReplacementTemplate<'a> {
             *at += line.len();
             Some(*at)
         }));
-        // A similar block may have a different number of lines than the quote; it is then replaced as a whole.
+        // A similar block may have a different number of lines than the quote. It is then replaced as a whole.
         let is_aligned = starts.len() == self.old_count + 1;
         let whole = [diff::Hunk { old: 0..starts.len() - 1, new: 0..self.new_lines.len() }];
         for hunk in if is_aligned { &self.hunks[..] } else { &whole[..] } {
             let mut text = String::new();
             if hunk.old.start == self.old_count && self.ends_without_terminator(finder, found) {
-                // The line above was the unterminated last line; it now needs a terminator.
+                // The match ends with the last line of the text, which had no terminator and now needs one.
                 text.push_str(terminator_of_line(finder, *found.lines.end()).unwrap_or("\n"));
             }
             for line in hunk.new.clone() {
@@ -122,7 +118,7 @@ impl<'a> ReplacementTemplate<'a> {
         Ok(())
     }
 
-    /// One line of the new text as written at a match.
+    /// One line of the new text, as it is written at a match.
     fn line(
         &self,
         finder: &SearchableText<'_>,
@@ -152,14 +148,14 @@ impl<'a> ReplacementTemplate<'a> {
         Ok(format!("{body}{terminator}"))
     }
 
-    /// Whether the new text must end its last line: the quote covers whole lines, and the following line must not be
-    /// joined. A quote that starts within a line, or covers only its end, joins lines on purpose.
+    /// Whether the new text must end with a terminator, so that the following line is not joined to it. That is so if the
+    /// quote covers whole lines. A quote that starts within a line, or covers only its end, joins lines on purpose.
     fn needs_terminator(&self, finder: &SearchableText<'_>, found: &QuoteMatch) -> bool {
         let (text, Range { start, end }) = (finder.text(), found.bytes.clone());
         let starts_line = start == 0 || text[..start].ends_with(['\n', '\r']);
         self.whole_lines
             && self.quote_ends_with_newline
-            && !self.old_is_ends
+            && !self.quote_is_only_terminators
             && starts_line
             && end < text.len()
             && !finder.splits_crlf(end)
@@ -184,10 +180,10 @@ fn comparable_line(line: &str) -> Vec<u8> {
 
 /// The terminator of the line, or of the nearest line that has one.
 fn terminator_of_line<'t>(finder: &SearchableText<'t>, line: usize) -> Option<&'t str> {
-    let of = |line: usize| {
+    let terminator = |line: usize| {
         let (_, terminator) = lines::split_terminator(&finder.text()[finder.line_bytes(line)]);
         (!terminator.is_empty()).then_some(terminator)
     };
     // Only the last line of a text can be unterminated, so its neighbour is the line above.
-    of(line).or_else(|| of(line.saturating_sub(1)))
+    terminator(line).or_else(|| terminator(line.saturating_sub(1)))
 }

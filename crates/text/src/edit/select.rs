@@ -1,7 +1,7 @@
 //! Selection of the matches that one edit replaces.
 //!
-//! Owns the order in which a quote is searched and the counting of matches. Promises as many matches as requested, or
-//! an error. Never changes the text.
+//! Owns the order in which the ways to find a quote are tried, and the counting of matches. The result has as many
+//! matches as the edit requires, or is an error. The text is not changed here.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
@@ -16,20 +16,20 @@ use crate::locate::{
     self, LocateLimit, MatchBoundary, MatchOptions, MatchPass, OverlapRule, QuoteMatch, QuoteMatches, SearchableText,
 };
 
-/// The fewest characters, without white space, of a new text whose position is reported.
+/// The least number of characters, without white space, of a new text whose position is reported.
 const ALREADY_APPLIED_CHARS_MIN: usize = 3;
 
-/// The most positions of the new text that are listed.
+/// The most positions of the new text that an error lists.
 const NEW_PLACES_MAX: usize = 5;
 
 /// The effect of an edit.
 #[derive(Debug)]
 pub(super) enum EditSelection {
-    /// Replaces these matches.
+    /// The edit replaces these matches.
     Replace(SelectedMatches),
-    /// No effect: old and new are equal.
+    /// The edit has no effect, because old and new are equal.
     Unchanged,
-    /// No effect: the new text is already present.
+    /// The edit has no effect, because the new text is already present in these lines.
     AlreadyApplied(Vec<RangeInclusive<usize>>),
 }
 
@@ -38,15 +38,20 @@ pub(super) enum EditSelection {
 pub(super) struct SelectedMatches {
     pub(super) method: MatchMethod,
     pub(super) matches: Vec<QuoteMatch>,
-    /// The quote as its pass found it.
+    /// The quote as it was found, without typing slips.
     pub(super) old: String,
-    /// The new text that belongs to `old`.
+    /// The new text, without typing slips.
     pub(super) new: String,
     pub(super) terminators: LineTerminatorRule,
 }
 
 impl SelectedMatches {
-    /// The pass that found the matches, if one did.
+    fn new(method: MatchMethod, matches: Vec<QuoteMatch>, edit: QuotedEdit<'_>, rules: EditRules) -> Self {
+        let (old, new) = (edit.old.to_owned(), edit.new.to_owned());
+        Self { method, matches, old, new, terminators: rules.terminator_rule }
+    }
+
+    /// The pass that found the matches; `None` if they were found by similarity.
     pub(super) fn match_pass(&self) -> Option<MatchPass> {
         match &self.method {
             MatchMethod::Pass(pass) | MatchMethod::LineNumbersStripped(pass) | MatchMethod::EscapesDecoded(pass) => {
@@ -59,14 +64,14 @@ impl SelectedMatches {
 
 impl EditSelection {
     pub(super) fn to_applied_edit(&self, finder: &SearchableText<'_>, shift: &LineMapping<'_>) -> AppliedEdit {
-        let nothing =
-            |how| AppliedEdit { method: how, changed_lines: Vec::new(), look_alikes: Vec::new(), matched_text: None };
+        let without_effect =
+            |method, changed_lines| AppliedEdit { method, changed_lines, look_alikes: Vec::new(), matched_text: None };
         match self {
-            Self::Unchanged => nothing(MatchMethod::NoChange),
+            Self::Unchanged => without_effect(MatchMethod::NoChange, Vec::new()),
             Self::AlreadyApplied(lines) => {
-                let there =
+                let same_lines =
                     |lines: &RangeInclusive<usize>| ChangedLines { before: lines.clone(), after: lines.clone() };
-                AppliedEdit { changed_lines: lines.iter().map(there).collect(), ..nothing(MatchMethod::AlreadyApplied) }
+                without_effect(MatchMethod::AlreadyApplied, lines.iter().map(same_lines).collect())
             }
             Self::Replace(selected) => {
                 let matched = selected.matches.first().map(|hit| &finder.text()[hit.bytes.clone()]);
@@ -129,17 +134,17 @@ pub(super) fn select_matches(
 }
 
 fn match_options(occurrence: OccurrenceSelector, rules: EditRules) -> MatchOptions {
-    let counting = match occurrence {
-        // Replacing all matches goes from left to right without overlaps.
+    let overlap_rule = match occurrence {
+        // All matches are replaced from left to right, so they must not overlap.
         OccurrenceSelector::All => OverlapRule::NonOverlapping,
         OccurrenceSelector::Only | OccurrenceSelector::Exactly(_) | OccurrenceSelector::NearestToLine(_) => {
             rules.overlap_rule
         }
     };
-    MatchOptions { passes: rules.passes, overlap_rule: counting, boundary: MatchBoundary::Anywhere }
+    MatchOptions { passes: rules.passes, overlap_rule, boundary: MatchBoundary::Anywhere }
 }
 
-/// The matches of an empty quote: between all characters.
+/// The matches of an empty quote, which are between all characters and at both ends.
 fn match_empty_quote(
     finder: &SearchableText<'_>,
     edit: QuotedEdit<'_>,
@@ -164,65 +169,50 @@ fn match_empty_quote(
             }
         });
     }
-    Ok(EditSelection::Replace(SelectedMatches {
-        method: MatchMethod::Pass(MatchPass::Exact),
-        matches: borders().take(locate::MATCHES_MAX).map(hit).collect(),
-        old: String::new(),
-        new: edit.new.to_owned(),
-        terminators: rules.terminator_rule,
-    }))
+    let matches = borders().take(locate::MATCHES_MAX).map(hit).collect();
+    Ok(EditSelection::Replace(SelectedMatches::new(MatchMethod::Pass(MatchPass::Exact), matches, edit, rules)))
 }
 
-/// Compares the matches with the requested occurrence.
+/// Chooses the matches that the edit selects; an error if their number is wrong.
 fn choose_matches(
     finder: &SearchableText<'_>,
     found: QuoteMatches,
     edit: QuotedEdit<'_>,
-    how: impl Fn(MatchPass) -> MatchMethod,
+    method: impl Fn(MatchPass) -> MatchMethod,
     rules: EditRules,
 ) -> Result<EditSelection, EditErrorKind> {
     let total = found.matches.len();
     let described = || errors::describe_matches(finder, &found.matches);
+    let ambiguous = || EditErrorKind::Ambiguous { pass: found.pass, total, matches: described() };
     let hits = match edit.occurrence {
-        OccurrenceSelector::Only if total > 1 => {
-            return Err(EditErrorKind::Ambiguous { pass: found.pass, total, matches: described() });
-        }
+        OccurrenceSelector::Only if total > 1 => return Err(ambiguous()),
         OccurrenceSelector::Exactly(expected) if total != expected || has_overlaps(&found.matches) => {
             return Err(EditErrorKind::WrongCount { expected, total, matches: described() });
         }
         OccurrenceSelector::All if found.limit == Some(LocateLimit::Matches) => {
             return Err(EditErrorKind::WrongCount { expected: total, total: total + 1, matches: described() });
         }
-        OccurrenceSelector::NearestToLine(line) => match nearest_to_line(&found.matches, line) {
-            Some(hit) => vec![hit],
-            None => {
-                return Err(EditErrorKind::Ambiguous { pass: found.pass, total, matches: described() });
-            }
-        },
+        OccurrenceSelector::NearestToLine(line) => {
+            vec![nearest_to_line(&found.matches, line).ok_or_else(ambiguous)?]
+        }
         OccurrenceSelector::Only | OccurrenceSelector::Exactly(_) | OccurrenceSelector::All => found.matches,
     };
-    Ok(EditSelection::Replace(SelectedMatches {
-        method: how(found.pass),
-        matches: hits,
-        old: edit.old.to_owned(),
-        new: edit.new.to_owned(),
-        terminators: rules.terminator_rule,
-    }))
+    Ok(EditSelection::Replace(SelectedMatches::new(method(found.pass), hits, edit, rules)))
 }
 
 fn has_overlaps(hits: &[QuoteMatch]) -> bool {
     hits.windows(2).any(|pair| pair[1].bytes.start < pair[0].bytes.end)
 }
 
-/// The match nearest to a line, unless two are equally near.
+/// The match nearest to a line; `None` if two are equally near.
 fn nearest_to_line(hits: &[QuoteMatch], line: usize) -> Option<QuoteMatch> {
-    let away = |hit: &QuoteMatch| hit.lines.start().saturating_sub(line).max(line.saturating_sub(*hit.lines.end()));
-    let nearest = hits.iter().min_by_key(|hit| away(hit))?;
-    let twins = hits.iter().filter(|hit| away(hit) == away(nearest)).count();
-    (twins == 1).then(|| nearest.clone())
+    let distance = |hit: &QuoteMatch| hit.lines.start().saturating_sub(line).max(line.saturating_sub(*hit.lines.end()));
+    let nearest = hits.iter().min_by_key(|hit| distance(hit))?;
+    let equally_near = hits.iter().filter(|hit| distance(hit) == distance(nearest)).count();
+    (equally_near == 1).then(|| nearest.clone())
 }
 
-/// Retries with typing slips undone.
+/// Searches again for the quote with its typing slips undone.
 fn retry_without_typing_slips(
     finder: &SearchableText<'_>,
     edit: QuotedEdit<'_>,
@@ -248,21 +238,15 @@ fn match_similar_text(
     edit: QuotedEdit<'_>,
     rules: EditRules,
 ) -> Option<Result<EditSelection, EditErrorKind>> {
-    let (fallback, hits) = similarity::find_similar(finder, edit.old)?;
+    let (method, hits) = similarity::find_similar(finder, edit.old)?;
     if hits.len() > 1 {
         let described = errors::describe_matches(finder, &hits);
         return Some(Err(EditErrorKind::Ambiguous { pass: MatchPass::Exact, total: hits.len(), matches: described }));
     }
-    Some(Ok(EditSelection::Replace(SelectedMatches {
-        method: MatchMethod::Similarity(fallback),
-        matches: hits,
-        old: edit.old.to_owned(),
-        new: edit.new.to_owned(),
-        terminators: rules.terminator_rule,
-    })))
+    Some(Ok(EditSelection::Replace(SelectedMatches::new(MatchMethod::Similarity(method), hits, edit, rules))))
 }
 
-/// The quote is not in the text; checks whether the edit is already applied.
+/// The outcome of an edit whose quote is not in the text: it is already applied, or the error says so.
 fn quote_not_found(
     finder: &SearchableText<'_>,
     edits: &[QuotedEdit<'_>],
@@ -271,7 +255,7 @@ fn quote_not_found(
     rules: EditRules,
 ) -> Result<EditSelection, EditErrorKind> {
     let edit = edits[index];
-    let mut new_at = Vec::new();
+    let mut new_text_lines = Vec::new();
     if rules.recovery == NotFoundRecovery::UndoTypingSlips {
         let (old, new) = typing_slips::strip_line_numbers(edit.old, edit.new)
             .into_iter()
@@ -283,51 +267,51 @@ fn quote_not_found(
             OccurrenceSelector::Exactly(count) => hits.len() == count,
             OccurrenceSelector::All => !hits.is_empty(),
         };
-        let is_it =
+        let is_applied =
             fits && distinctive::is_distinctive(&old, &new) && hits.iter().all(|hit| covers_whole_lines(finder, hit));
-        new_at = hits.into_iter().map(|hit| hit.lines).collect();
-        if is_it {
-            return Ok(EditSelection::AlreadyApplied(new_at));
+        new_text_lines = hits.into_iter().map(|hit| hit.lines).collect();
+        if is_applied {
+            return Ok(EditSelection::AlreadyApplied(new_text_lines));
         }
-        new_at.truncate(NEW_PLACES_MAX);
+        new_text_lines.truncate(NEW_PLACES_MAX);
     }
-    Err(EditErrorKind::NotFound(Box::new(errors::describe_missing_quote(finder, edits, index, new_at, limit))))
+    Err(EditErrorKind::NotFound(Box::new(errors::describe_missing_quote(finder, edits, index, new_text_lines, limit))))
 }
 
-/// The lines of the new text, if it is distinctive.
+/// The places where the new text occurs as whole words; none if it is too short.
 fn find_already_applied(finder: &SearchableText<'_>, old: &str, new: &str) -> Vec<QuoteMatch> {
     let weight = new.chars().filter(|c| !c.is_whitespace()).count();
-    // A new text that is part of the quote proves nothing.
+    // If the new text is part of the quote, its presence does not show that the edit was applied.
     if weight < ALREADY_APPLIED_CHARS_MIN || old.contains(new.trim()) {
         return Vec::new();
     }
     let passes = &[MatchPass::Exact, MatchPass::LineEndings, MatchPass::TrailingSpace];
-    let how = MatchOptions { passes, overlap_rule: OverlapRule::NonOverlapping, boundary: MatchBoundary::Anywhere };
+    let options = MatchOptions { passes, overlap_rule: OverlapRule::NonOverlapping, boundary: MatchBoundary::Anywhere };
     let text = finder.text();
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
-    let stands_alone = |hit: &QuoteMatch| {
+    let has_word_borders = |hit: &QuoteMatch| {
         let before = text[..hit.bytes.start].chars().next_back().is_some_and(is_word);
         let after = text[hit.bytes.end..].chars().next().is_some_and(is_word);
         let (first, last) = (new.chars().next().is_some_and(is_word), new.chars().next_back().is_some_and(is_word));
         !(before && first || after && last)
     };
-    let mut hits = finder.find(new, how).matches;
-    hits.retain(stands_alone);
+    let mut hits = finder.find(new, options).matches;
+    hits.retain(has_word_borders);
     hits
 }
 
-/// Whether a match has only blanks beside it on its lines.
+/// Whether the lines of a match have only blanks beside it.
 fn covers_whole_lines(finder: &SearchableText<'_>, hit: &QuoteMatch) -> bool {
-    let there = &finder.text()[hit.bytes.clone()];
-    let start = hit.bytes.end - there.trim_start().len();
-    let end = hit.bytes.start + there.trim_end().len();
-    let (before, behind) = finder.text().split_at(start);
+    let matched = &finder.text()[hit.bytes.clone()];
+    let start = hit.bytes.end - matched.trim_start().len();
+    let end = hit.bytes.start + matched.trim_end().len();
+    let (before, after) = finder.text().split_at(start);
     let before = before.rsplit(['\n', '\r']).next().unwrap_or_default();
-    let behind = behind[end - start..].split(['\n', '\r']).next().unwrap_or_default();
-    before.trim().is_empty() && behind.trim().is_empty()
+    let after = after[end - start..].split(['\n', '\r']).next().unwrap_or_default();
+    before.trim().is_empty() && after.trim().is_empty()
 }
 
-/// The look-alikes that only one of the two texts has.
+/// The look-alike characters that only one of the two texts has.
 fn differing_look_alikes(quote: &str, text: &str) -> Vec<char> {
     if quote == text || (quote.is_ascii() && text.is_ascii()) {
         return Vec::new();

@@ -1,28 +1,28 @@
 //! Blocks that resemble a quote, for dialects that accept them.
 //!
-//! Owns three published rules: lines equal except for white space at both ends, one line equal except for the amount
-//! of white space, and a block between the quote's first and last line. None is safe, so each is used only where a
-//! dialect asks for it. Promises all candidates of the first rule that has any. Never picks one of several.
+//! There are three published rules: lines equal except for white space at both ends, one line equal except for the
+//! amount of white space, and a block between the quote's first and last line. None of them is safe, so they are used
+//! only for a dialect that requires them. All candidates of the first rule that finds any are returned; none is chosen.
 
 use crate::lines;
-use crate::locate::{QuoteMatch, SearchableText};
+use crate::locate::{QuoteMatch, SearchableText, find_line_runs};
 
-/// The fewest lines of a quote that may be found by its first and last line.
+/// The least number of lines of a quote that may be found by its first and last line.
 const ANCHORED_LINES_MIN: usize = 3;
 
 /// A rule by which a block resembles a quote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SimilarityMethod {
-    /// Lines equal except for white space at both ends.
+    /// The lines are equal except for white space at both ends.
     TrimmedLines,
-    /// One line equal except for the amount of white space.
+    /// The quote has one line, which is equal except for the amount of white space.
     CollapsedSpace,
-    /// A block between the first and the last line of the quote.
+    /// The first and the last line of the block equal those of the quote.
     BlockAnchor,
 }
 
 impl SimilarityMethod {
-    /// The name shown to callers.
+    /// The name of the method in replies to callers.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -33,27 +33,22 @@ impl SimilarityMethod {
     }
 }
 
-/// The candidates of the first rule that has any.
+/// All candidates of the first rule that finds any.
 pub(super) fn find_similar(finder: &SearchableText<'_>, quote: &str) -> Option<(SimilarityMethod, Vec<QuoteMatch>)> {
     let quoted: Vec<&str> = lines::iter(quote).map(str::trim).collect();
     if quoted.iter().all(|line| line.is_empty()) {
         return None;
     }
     let text: Vec<&str> = (1..=finder.line_count()).map(|line| finder.line(line).trim()).collect();
-    let ends = quote.ends_with('\n');
+    let ends_with_newline = quote.ends_with('\n');
     let block = |first: usize, last: usize| {
-        let end = finder.line_bytes(last + 1);
-        let end = if ends { end.end } else { end.start + finder.line(last + 1).len() };
-        QuoteMatch {
-            bytes: finder.line_bytes(first + 1).start..end,
-            lines: first + 1..=last + 1,
-            indentation_shift: None,
-        }
+        let last_line = finder.line_bytes(last + 1);
+        let end = if ends_with_newline { last_line.end } else { last_line.start + finder.line(last + 1).len() };
+        let start = finder.line_bytes(first + 1).start;
+        QuoteMatch { bytes: start..end, lines: first + 1..=last + 1, indentation_shift: None }
     };
-    let trimmed: Vec<QuoteMatch> = crate::locate::find_line_runs(&text, &quoted)
-        .into_iter()
-        .map(|first| block(first, first + quoted.len() - 1))
-        .collect();
+    let starts = find_line_runs(&text, &quoted);
+    let trimmed: Vec<QuoteMatch> = starts.into_iter().map(|first| block(first, first + quoted.len() - 1)).collect();
     if !trimmed.is_empty() {
         return Some((SimilarityMethod::TrimmedLines, trimmed));
     }
@@ -86,11 +81,11 @@ pub(super) fn find_similar(finder: &SearchableText<'_>, quote: &str) -> Option<(
     (!anchored.is_empty()).then_some((SimilarityMethod::BlockAnchor, anchored))
 }
 
-/// The first line, at least two below `at`, that equals `last`; `below` is the first one below `at`.
-fn find_closing_line(text: &[&str], at: usize, last: &str, below: Option<usize>) -> Option<usize> {
-    let below = below?;
-    if below >= at + 2 {
-        return Some(below);
+/// The first line that equals `last` and is at least two lines below `at`; `next_last` is the first one below `at`.
+fn find_closing_line(text: &[&str], at: usize, last: &str, next_last: Option<usize>) -> Option<usize> {
+    let next_last = next_last?;
+    if next_last >= at + 2 {
+        return Some(next_last);
     }
     (at + 2..text.len()).find(|&line| text[line] == last)
 }
@@ -100,13 +95,13 @@ mod tests {
     use super::*;
 
     fn find_similar_texts(text: &str, quote: &str) -> Option<(SimilarityMethod, Vec<String>)> {
-        let (fallback, places) = find_similar(&SearchableText::new(text), quote)?;
-        Some((fallback, places.into_iter().map(|place| text[place.bytes].to_owned()).collect()))
+        let (method, matches) = find_similar(&SearchableText::new(text), quote)?;
+        Some((method, matches.into_iter().map(|found| text[found.bytes].to_owned()).collect()))
     }
 
     #[test]
     fn each_method_finds_its_kind_of_match() {
-        let one = |fallback, text: &str| Some((fallback, vec![text.to_owned()]));
+        let one = |method, text: &str| Some((method, vec![text.to_owned()]));
         let text = "  if a:\n      b()\n";
         assert_eq!(find_similar_texts(text, "if a:\n  b()"), one(SimilarityMethod::TrimmedLines, "  if a:\n      b()"));
         assert_eq!(

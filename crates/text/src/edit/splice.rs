@@ -1,27 +1,25 @@
-//! Replacement of spans in a text, and its inverse.
-//!
-//! Owns the only function that changes a text. Promises that bytes outside the spans stay as they are, and that the
-//! inverse restores the text. Never inspects the replaced text.
+//! Splices: replacements of byte ranges in a text, and their inverse. Bytes outside the ranges stay as they are, and the
+//! inverse restores the text.
 
 use std::ops::{Range, RangeInclusive};
 
 use super::ChangedLines;
 use crate::locate::{QuoteMatch, SearchableText};
 
-/// A span and its replacement.
+/// A byte range of a text and the text that replaces it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Splice {
     /// The replaced bytes, on character boundaries.
     pub bytes: Range<usize>,
-    /// The replacement.
+    /// The new text.
     pub text: String,
 }
 
-/// `text` with every splice applied. Splices must be in order; one that overlaps an earlier one is skipped.
+/// The text with every splice applied. Splices must be in order of position; one that overlaps an earlier one is skipped.
 #[must_use]
 pub fn apply_splices(text: &str, splices: &[Splice]) -> String {
-    let grown: usize = splices.iter().map(|splice| splice.text.len()).sum();
-    let mut result = String::with_capacity(text.len() + grown);
+    let inserted: usize = splices.iter().map(|splice| splice.text.len()).sum();
+    let mut result = String::with_capacity(text.len() + inserted);
     let mut at = 0;
     for splice in splices {
         if let Some(unchanged) = text.get(at..splice.bytes.start)
@@ -52,11 +50,11 @@ pub fn inverse_splices(text: &str, splices: &[Splice]) -> Vec<Splice> {
         .collect()
 }
 
-/// Maps positions of the old text to the new one.
+/// Maps positions in the old text to positions in the new text.
 pub(super) struct LineMapping<'s> {
     new_text: SearchableText<'s>,
     splices: &'s [Splice],
-    /// Bytes removed and inserted before each splice.
+    /// The numbers of bytes removed and inserted before each splice.
     byte_totals: Vec<(usize, usize)>,
 }
 
@@ -71,7 +69,7 @@ impl<'s> LineMapping<'s> {
         Self { new_text: SearchableText::new(after), splices, byte_totals }
     }
 
-    /// The lines of a match before and after.
+    /// The lines of a match in the old text, and of its replacement in the new text.
     pub(super) fn changed_lines(&self, found: &QuoteMatch) -> ChangedLines {
         let start =
             self.map_offset(found.bytes.start, self.splices.partition_point(|s| s.bytes.start < found.bytes.start));

@@ -1,75 +1,76 @@
 //! Typing slips in a quote: pasted line numbers and literal escapes.
 //!
-//! Owns how each is recognised and undone. Promises candidates only; the search in the text decides. Never changes a
-//! quote unless every line that could show the slip does.
+//! Owns how each slip is recognised and undone. The results are only candidates; a search in the text decides whether
+//! one is right. Line numbers are removed only if every line has one.
 
 use crate::lines;
 
-/// Quote and new text without line numbers, for each possible prefix style; empty if there are no numbers.
+/// The quote and the new text without line numbers: once with and once without the space after the number. The result is
+/// empty if a line of the quote has no number.
 pub(super) fn strip_line_numbers(old: &str, new: &str) -> Vec<(String, String)> {
-    let Some(bare) = strip_numbers_from_all_lines(old, NumberPrefixSpace::Keep) else { return Vec::new() };
-    let bare_new = |spacing| strip_numbers_from_all_lines(new, spacing).unwrap_or_else(|| new.to_owned());
-    let mut ways = vec![(bare, bare_new(NumberPrefixSpace::Keep))];
-    if let Some(closer) = strip_numbers_from_all_lines(old, NumberPrefixSpace::StripOne) {
-        ways.push((closer, bare_new(NumberPrefixSpace::StripOne)));
-    }
-    ways
+    let strip_both = |spacing| {
+        let stripped_new = || strip_numbers_from_all_lines(new, spacing).unwrap_or_else(|| new.to_owned());
+        strip_numbers_from_all_lines(old, spacing).map(|stripped_old| (stripped_old, stripped_new()))
+    };
+    [NumberPrefixSpace::Keep, NumberPrefixSpace::StripOne].into_iter().filter_map(strip_both).collect()
 }
 
-/// Whether the space after a line-number separator belongs to the line.
+/// Whether the space after a line number and its separator belongs to the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NumberPrefixSpace {
+    /// The space belongs to the line and is kept.
     Keep,
-    /// The space belongs to the number.
+    /// The space belongs to the number and is removed.
     StripOne,
 }
 
-/// Strips the number from every line, if every line has one and they count up.
+/// Strips the number from every line; `None` if a line has none or the numbers do not count up.
 fn strip_numbers_from_all_lines(text: &str, spacing: NumberPrefixSpace) -> Option<String> {
     let mut last: Option<u64> = None;
-    let mut bare = String::with_capacity(text.len());
+    let mut stripped = String::with_capacity(text.len());
     for line in lines::iter(text) {
         let (number, rest) = strip_line_number(line, spacing)?;
         if last.is_some_and(|last| number != last + 1) {
             return None;
         }
         last = Some(number);
-        bare.push_str(rest);
+        stripped.push_str(rest);
     }
-    last.map(|_| bare)
+    last.map(|_| stripped)
 }
 
-/// A line without its number prefix: `  12\t`, `12→`, `12|`, `12:`, `12#VR:`.
+/// The number of a line and the line without its prefix, such as `  12\t`, `12→`, `12|`, `12:` or `12#VR:`.
 fn strip_line_number(line: &str, spacing: NumberPrefixSpace) -> Option<(u64, &str)> {
     let line = line.trim_start_matches(' ');
     let digits = line.len() - line.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let number: u64 = line.get(..digits).filter(|digits| !digits.is_empty())?.parse().ok()?;
     let rest = &line[digits..];
     let rest = rest.strip_prefix(' ').filter(|rest| rest.starts_with('|')).unwrap_or(rest);
-    let marked = rest.strip_prefix(['\t', '→', '|', ':']).or_else(|| {
-        let (hash, behind) = rest.strip_prefix('#')?.split_once(':')?;
-        (hash.len() <= 4 && hash.chars().all(|c| c.is_ascii_alphanumeric())).then_some(behind)
+    let content = rest.strip_prefix(['\t', '→', '|', ':']).or_else(|| {
+        let (hash, content) = rest.strip_prefix('#')?.split_once(':')?;
+        (hash.len() <= 4 && hash.chars().all(|c| c.is_ascii_alphanumeric())).then_some(content)
     });
     // An empty line may be displayed as its number only.
-    let marked = marked.or_else(|| lines::split_terminator(rest).0.is_empty().then_some(rest))?;
+    let content = content.or_else(|| lines::split_terminator(rest).0.is_empty().then_some(rest))?;
     match spacing {
-        NumberPrefixSpace::Keep => Some((number, marked)),
-        NumberPrefixSpace::StripOne => Some((number, marked.strip_prefix(' ').unwrap_or(marked))),
+        NumberPrefixSpace::Keep => Some((number, content)),
+        NumberPrefixSpace::StripOne => Some((number, content.strip_prefix(' ').unwrap_or(content))),
     }
 }
 
-/// Quote and new text with `\n` decoded in a quote of one line, and `\t` at the start of a line.
+/// The quote and the new text with escapes decoded: `\n` if the quote has one line, and `\t` at the start of a line.
+/// `None` if the quote has no such escape.
 pub(super) fn decode_escapes(old: &str, new: &str) -> Option<(String, String)> {
     let one_line = !old.contains(['\n', '\r']);
-    let read = |text: &str| -> String {
+    let decode = |text: &str| -> String {
         let text = if one_line { text.replace("\\r\\n", "\n").replace("\\n", "\n") } else { text.to_owned() };
-        lines::iter(&text).map(leading_tabs).collect()
+        lines::iter(&text).map(decode_leading_tabs).collect()
     };
-    let bare = read(old);
-    (bare != old).then(|| (bare, read(new)))
+    let decoded = decode(old);
+    (decoded != old).then(|| (decoded, decode(new)))
 }
 
-fn leading_tabs(line: &str) -> String {
+fn decode_leading_tabs(line: &str) -> String {
     let mut rest = line;
     let mut indent = String::new();
     loop {
@@ -117,11 +118,10 @@ mod tests {
 
     #[test]
     fn decodes_escapes_a_model_wrote_by_mistake() {
-        let read = |old, new| decode_escapes(old, new);
         let pair = |old: &str, new: &str| Some((old.to_owned(), new.to_owned()));
-        assert_eq!(read("a\\nb", "c\\nd"), pair("a\nb", "c\nd"));
-        assert_eq!(read("\\t\\ta\n\\tb", "\\tc"), pair("\t\ta\n\tb", "\tc"));
-        assert_eq!(read("x\\ty", "z"), None);
-        assert_eq!(read("print(\"a\\n\")\nb", ""), None);
+        assert_eq!(decode_escapes("a\\nb", "c\\nd"), pair("a\nb", "c\nd"));
+        assert_eq!(decode_escapes("\\t\\ta\n\\tb", "\\tc"), pair("\t\ta\n\tb", "\tc"));
+        assert_eq!(decode_escapes("x\\ty", "z"), None);
+        assert_eq!(decode_escapes("print(\"a\\n\")\nb", ""), None);
     }
 }

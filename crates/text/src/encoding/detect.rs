@@ -1,32 +1,33 @@
 //! Detection of text and its encoding.
 //!
-//! Owns the heuristics and their thresholds. Promises that detected text round-trips: every guess is verified by
-//! decoding and encoding. Doubtful content is binary, because base64 is exact and wrongly decoded text is not.
+//! Owns the heuristics and their thresholds. Every guess is verified: decoding and encoding must give the same bytes.
+//! Doubtful content counts as binary, which is passed on as base64 and stays exact; wrongly decoded text would not.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 
 use super::{Encoding, LegacyEncoding, UTF8_BOM, UTF16BE_BOM, UTF16LE_BOM, decode, encode};
 
-/// Fewest UTF-16 code units that count as evidence without a byte-order mark.
+/// The least number of UTF-16 code units from which UTF-16 is detected without a byte-order mark.
 const UTF16_UNITS_MIN: usize = 4;
-/// Without a byte-order mark, the smallest share of units with a zero high byte (Latin text has nearly all).
+/// The smallest share of code units with a zero high byte in UTF-16 without a byte-order mark. In Latin text nearly all
+/// have one.
 const UTF16_ZERO_HIGH_PERCENT_MIN: usize = 70;
-/// Without a byte-order mark, the largest share of units with a zero low byte.
+/// The largest share of code units with a zero low byte in UTF-16 without a byte-order mark.
 const UTF16_ZERO_LOW_PERCENT_MAX: usize = 2;
-/// Text in a guessed encoding may have one control character per this many characters.
+/// Text in a guessed encoding may have at most one control character per this many characters.
 const CHARACTERS_PER_CONTROL_MIN: usize = 200;
-/// How many bytes after the first invalid UTF-8 byte the guesser reads.
+/// How many bytes after the first invalid UTF-8 byte are used to guess the encoding.
 const GUESS_BYTES_MAX: usize = 256 * 1024;
 
 /// The result of detection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DetectedContent {
-    /// Text that decodes, and encodes back to the same bytes.
+    /// The bytes are text: decoding and encoding them gives the same bytes.
     Text {
-        /// The encoding to decode it with.
+        /// The encoding of the text.
         encoding: Encoding,
     },
-    /// Anything else.
+    /// The bytes are not text, or their encoding is in doubt.
     Binary,
 }
 
@@ -39,7 +40,7 @@ pub fn detect_content(bytes: &[u8]) -> DetectedContent {
     }
 }
 
-/// Whether bytes with this start are binary regardless of the rest, so that the rest need not be read.
+/// Whether content that starts with `first` is binary in any case, so that the rest need not be read.
 #[must_use]
 pub fn starts_like_binary(first: &[u8]) -> bool {
     let marked = first.starts_with(UTF16LE_BOM) || first.starts_with(UTF16BE_BOM);
@@ -65,15 +66,15 @@ fn find_encoding(bytes: &[u8]) -> Option<Encoding> {
     }
 }
 
-/// Whether bytes are UTF-8 with a few invalid ones. A legacy encoding hardly ever looks like that, and guessing one
-/// would mix its bytes with UTF-8.
+/// Whether the bytes are UTF-8 with a few invalid bytes. Text in a legacy encoding hardly ever looks like that, and
+/// an edit in a guessed encoding would mix its bytes with UTF-8.
 fn is_damaged_utf8(bytes: &[u8]) -> bool {
-    let (mut right, mut wrong) = (0_usize, 0_usize);
+    let (mut valid, mut invalid) = (0_usize, 0_usize);
     for chunk in bytes.utf8_chunks() {
-        right += chunk.valid().chars().filter(|c| !c.is_ascii()).count();
-        wrong += usize::from(!chunk.invalid().is_empty());
+        valid += chunk.valid().chars().filter(|c| !c.is_ascii()).count();
+        invalid += usize::from(!chunk.invalid().is_empty());
     }
-    right > wrong
+    valid > invalid
 }
 
 /// Detects UTF-16 by the position of zero bytes: Latin letters, digits and spaces all have a zero high byte.
@@ -96,7 +97,7 @@ fn detect_utf16_without_bom(bytes: &[u8]) -> Option<Encoding> {
     }
 }
 
-/// The most likely legacy encoding, guessed from a window around the first invalid UTF-8 byte.
+/// The most likely legacy encoding, guessed from the bytes around the first invalid UTF-8 byte.
 fn guess_legacy_encoding(bytes: &[u8], first_invalid: usize) -> Option<Encoding> {
     let start = memchr::memrchr(b'\n', &bytes[..first_invalid]).map_or(0, |newline| newline + 1);
     let end = bytes.len().min(first_invalid.saturating_add(GUESS_BYTES_MAX));
@@ -105,7 +106,7 @@ fn guess_legacy_encoding(bytes: &[u8], first_invalid: usize) -> Option<Encoding>
     LegacyEncoding::new(detector.guess(None, Utf8Detection::Deny)).map(Encoding::Legacy)
 }
 
-/// Verifies a guess: it must decode, read like text, and encode back to the same bytes.
+/// Verifies a guess: the bytes must decode to text with few control characters, which encodes to the same bytes.
 fn accept_if_plausible(bytes: &[u8], encoding: Encoding) -> Option<Encoding> {
     let text = decode(bytes, encoding).ok()?;
     let mut characters = 0_usize;
@@ -121,7 +122,7 @@ fn accept_if_plausible(bytes: &[u8], encoding: Encoding) -> Option<Encoding> {
     (reads_like_text && encode(&text, encoding).ok()? == bytes).then_some(encoding)
 }
 
-/// Control characters, except those common in text files (layout, pagers, terminals).
+/// Whether this is a control character that is not common in text files (for layout, pagers or terminals).
 fn is_rare_in_text(c: char) -> bool {
     c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\x0c' | '\x1b')
 }

@@ -1,11 +1,14 @@
 //! Incremental decoding, for files too large to hold in memory.
 //!
-//! Owns the state between two chunks. Promises the same text as [`decode`](super::decode) of the whole, however the
-//! bytes are divided, and never holds more than the given chunk. Never substitutes a character it cannot read.
+//! However the bytes are divided into chunks, the text is the same as from [`decode`](super::decode) for the whole.
+//! No more than one chunk is held in memory.
 
-use super::{DecodeError, DetectedContent, Encoding, UTF16BE_BOM, UTF16LE_BOM, detect_content, starts_like_binary};
+use super::{
+    DecodeError, DetectedContent, Encoding, LegacyEncoding, UTF16BE_BOM, UTF16LE_BOM, detect_content,
+    starts_like_binary,
+};
 
-/// Whether a chunk is the last one.
+/// Whether a chunk is the last one of its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChunkFinality {
     /// More chunks may follow.
@@ -14,11 +17,11 @@ pub enum ChunkFinality {
     Last,
 }
 
-/// An incremental decoder.
+/// Decodes a text that arrives in chunks.
 pub struct StreamDecoder {
     encoding: Encoding,
     decoder: encoding_rs::Decoder,
-    /// The byte-order mark that the first chunk must begin with.
+    /// The byte-order mark that the first chunk must start with.
     byte_order_mark: &'static [u8],
 }
 
@@ -30,7 +33,7 @@ impl StreamDecoder {
             Encoding::Utf8 | Encoding::Utf8Bom => encoding_rs::UTF_8,
             Encoding::Utf16Le | Encoding::Utf16LeBom => encoding_rs::UTF_16LE,
             Encoding::Utf16Be | Encoding::Utf16BeBom => encoding_rs::UTF_16BE,
-            Encoding::Legacy(legacy) => legacy.encoding_rs(),
+            Encoding::Legacy(LegacyEncoding(encoding)) => encoding,
         };
         Self {
             encoding,
@@ -39,18 +42,18 @@ impl StreamDecoder {
         }
     }
 
-    /// The encoding it decodes.
+    /// The encoding that is decoded.
     #[must_use]
     pub fn encoding(&self) -> Encoding {
         self.encoding
     }
 
-    /// Appends the text of the next bytes to `text`. The first chunk must hold the whole byte-order mark, if there is
-    /// one.
+    /// Decodes the next chunk and appends it to `text`. The first chunk must contain the whole byte-order mark, if the
+    /// encoding has one.
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] if a sequence is invalid, if the byte-order mark is missing, or at a NUL character.
+    /// Returns a [`DecodeError`] if a sequence is invalid, if the byte-order mark is missing, or if there is a NUL.
     pub fn push(&mut self, bytes: &[u8], part: ChunkFinality, text: &mut String) -> Result<(), DecodeError> {
         let malformed = DecodeError { encoding: self.encoding };
         let mut left = bytes.strip_prefix(std::mem::take(&mut self.byte_order_mark)).ok_or(malformed)?;
@@ -81,17 +84,17 @@ pub fn detect_from_prefix(first: &[u8]) -> DetectedContent {
     let end = match std::str::from_utf8(first) {
         Ok(_) => first.len(),
         Err(error) if error.error_len().is_none() => error.valid_up_to(),
-        // UTF-16: character boundaries are found by trial.
+        // The bytes are UTF-16; the end of the last whole character is found below, by trial.
         Err(_) if first.starts_with(UTF16LE_BOM) || first.starts_with(UTF16BE_BOM) || first.contains(&0) => first.len(),
         Err(_) => first.iter().rposition(|byte| *byte < FOLLOWING_MIN).map_or(first.len(), |at| at + 1),
     };
-    let mut judged = (0..CHARACTER_BYTES_MAX).map(|less| detect_content(&first[..end.saturating_sub(less)]));
-    judged.find(|judged| *judged != DetectedContent::Binary).unwrap_or(DetectedContent::Binary)
+    let mut detected = (0..CHARACTER_BYTES_MAX).map(|less| detect_content(&first[..end.saturating_sub(less)]));
+    detected.find(|content| *content != DetectedContent::Binary).unwrap_or(DetectedContent::Binary)
 }
 
-/// A smaller byte is a complete character in every legacy encoding.
+/// The smallest byte that can be part of a longer character in a legacy encoding.
 const FOLLOWING_MIN: u8 = 0x30;
-/// The longest character in any encoding.
+/// The length of the longest character in any encoding, in bytes.
 const CHARACTER_BYTES_MAX: usize = 4;
 
 #[cfg(test)]

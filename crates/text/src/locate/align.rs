@@ -1,18 +1,18 @@
-//! Alignment of a quote with a stretch of text, line by line.
+//! Alignment of a quote with a few lines of text, line by line (Smith–Waterman).
 //!
-//! Owns the scoring (Smith–Waterman on lines). Promises the best-scored alignment and the position of the quote's
-//! first and last line in it. Time is the product of both lengths, so callers keep both short.
+//! The result is the alignment with the best score, and the position of the quote's first and last line in it. The time
+//! is proportional to the product of both numbers of lines, so callers keep both small.
 
-/// Hashes of a line and its words.
+/// The hashes of a line and its words.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LineFingerprint {
     /// The hash of the line without indentation; 0 for a blank line.
     pub(super) line_hash: u64,
-    /// The hashes of its words, sorted and distinct.
+    /// The hashes of the words, sorted and distinct.
     pub(super) word_hashes: Vec<u64>,
 }
 
-/// A line of a quote and the weights of its features: low if they are frequent, at most 1.
+/// A line of a quote with the weights of the line and its words. A weight is at most 1, and low for what is frequent.
 #[derive(Debug, Clone, Default)]
 pub(super) struct WeightedLine {
     pub(super) line_hash: u64,
@@ -20,7 +20,7 @@ pub(super) struct WeightedLine {
     pub(super) words: Vec<(u64, f64)>,
 }
 
-/// An alignment: its score, and the lines of the quote's first and last line relative to the stretch.
+/// An alignment: its score, and the positions of the quote's first and last line relative to the lines of text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct LocalAlignment {
     pub(super) score: f64,
@@ -28,36 +28,36 @@ pub(super) struct LocalAlignment {
     pub(super) last: i64,
 }
 
-/// Cost of skipping a line on either side.
+/// The cost of skipping a line on either side.
 const GAP_PENALTY: f64 = 0.08;
 
-/// Lines that share a smaller part of their words score nothing.
+/// The least part of their words that two lines must share to get a score.
 const SIMILARITY_MIN: f64 = 0.34;
 
-/// The weight of a line that shares only its words, relative to an equal one.
+/// The weight of a line that only shares words, relative to an equal line.
 const SIMILAR_LINE_WEIGHT: f64 = 0.7;
 
 /// A cell of the alignment table.
 #[derive(Debug, Clone, Copy)]
 struct AlignmentCell {
     score: f64,
-    /// The first aligned pair of the best alignment that ends here.
+    /// The first aligned pair (quote line, text line) of the best alignment that ends in this cell.
     start: (usize, usize),
 }
 
-/// The best alignment of `quote` with a part of `stretch`, if anything aligns.
-pub(super) fn align(quote: &[WeightedLine], stretch: &[LineFingerprint]) -> Option<LocalAlignment> {
-    let nothing = AlignmentCell { score: 0.0, start: (0, 0) };
-    let mut above = vec![nothing; stretch.len() + 1];
+/// The best alignment of `quote` with a part of `text`; `None` if no line of the quote resembles one.
+pub(super) fn align(quote: &[WeightedLine], text: &[LineFingerprint]) -> Option<LocalAlignment> {
+    let empty = AlignmentCell { score: 0.0, start: (0, 0) };
+    let mut above = vec![empty; text.len() + 1];
     let mut best: Option<(AlignmentCell, (usize, usize))> = None;
     for (line, quoted) in quote.iter().enumerate() {
-        let mut row = vec![nothing; stretch.len() + 1];
-        for (at, there) in stretch.iter().enumerate() {
-            let worth = line_similarity(quoted, there);
-            let mut cell = if worth > 0.0 {
+        let mut row = vec![empty; text.len() + 1];
+        for (at, actual) in text.iter().enumerate() {
+            let similarity = line_similarity(quoted, actual);
+            let mut cell = if similarity > 0.0 {
                 let before = above[at];
                 let start = if before.score > 0.0 { before.start } else { (line, at) };
-                AlignmentCell { score: before.score + worth, start }
+                AlignmentCell { score: before.score + similarity, start }
             } else {
                 AlignmentCell { score: above[at].score - 2.0 * GAP_PENALTY, start: above[at].start }
             };
@@ -67,9 +67,9 @@ pub(super) fn align(quote: &[WeightedLine], stretch: &[LineFingerprint]) -> Opti
                 }
             }
             if cell.score <= 0.0 {
-                cell = nothing;
+                cell = empty;
             }
-            if worth > 0.0 && best.is_none_or(|(high, _)| cell.score > high.score) {
+            if similarity > 0.0 && best.is_none_or(|(high, _)| cell.score > high.score) {
                 best = Some((cell, (line, at)));
             }
             row[at + 1] = cell;
@@ -85,15 +85,14 @@ pub(super) fn align(quote: &[WeightedLine], stretch: &[LineFingerprint]) -> Opti
     })
 }
 
-/// The similarity of two lines.
-fn line_similarity(quoted: &WeightedLine, there: &LineFingerprint) -> f64 {
-    if quoted.line_hash == there.line_hash {
+fn line_similarity(quoted: &WeightedLine, actual: &LineFingerprint) -> f64 {
+    if quoted.line_hash == actual.line_hash {
         return quoted.weight;
     }
     let (mut shared, mut shared_weight, mut weight) = (0_usize, 0.0, 0.0);
     for (word, word_weight) in &quoted.words {
         weight += word_weight;
-        if there.word_hashes.binary_search(word).is_ok() {
+        if actual.word_hashes.binary_search(word).is_ok() {
             shared += 1;
             shared_weight += word_weight;
         }
@@ -101,11 +100,11 @@ fn line_similarity(quoted: &WeightedLine, there: &LineFingerprint) -> f64 {
     if shared == 0 {
         return 0.0;
     }
-    let (of_quoted, of_there) = (shared_weight / weight, shared as f64 / there.word_hashes.len() as f64);
-    // Shared words relative to all words, and to those of the shorter line: a line that was split or joined shares the
-    // latter.
-    let all = 1.0 / (1.0 / of_quoted + 1.0 / of_there - 1.0);
-    let part = all.midpoint(of_quoted.max(of_there));
+    let (of_quoted, of_actual) = (shared_weight / weight, shared as f64 / actual.word_hashes.len() as f64);
+    // The similarity is the mean of two shares: that of all words, and that of the shorter line's words. The latter
+    // stays high if a line was split or joined.
+    let all = 1.0 / (1.0 / of_quoted + 1.0 / of_actual - 1.0);
+    let part = all.midpoint(of_quoted.max(of_actual));
     if part < SIMILARITY_MIN { 0.0 } else { part * SIMILAR_LINE_WEIGHT * quoted.weight }
 }
 
@@ -124,19 +123,19 @@ mod tests {
     #[test]
     fn only_rare_words_make_lines_similar() {
         let quoted = WeightedLine { line_hash: 1, weight: 1.0, words: vec![(10, 0.1), (11, 1.0)] };
-        let there = |words: &[u64]| LineFingerprint { line_hash: 2, word_hashes: words.to_vec() };
-        assert!(line_similarity(&quoted, &there(&[11, 12, 13])) > 0.3);
-        assert!(line_similarity(&quoted, &there(&[10, 12, 13])) == 0.0);
+        let actual = |words: &[u64]| LineFingerprint { line_hash: 2, word_hashes: words.to_vec() };
+        assert!(line_similarity(&quoted, &actual(&[11, 12, 13])) > 0.3);
+        assert!(line_similarity(&quoted, &actual(&[10, 12, 13])) == 0.0);
     }
 
     #[test]
     fn alignment_survives_inserted_and_removed_lines() {
-        let fit_of = |quote: &[u64], stretch: &[u64]| {
-            align(&weighted_lines(quote), &fingerprints(stretch)).map(|fit| (fit.first, fit.last))
+        let align_lines = |quote: &[u64], text: &[u64]| {
+            align(&weighted_lines(quote), &fingerprints(text)).map(|alignment| (alignment.first, alignment.last))
         };
-        assert_eq!(fit_of(&[1, 2, 3], &[9, 1, 2, 3, 9]), Some((1, 3)));
-        assert_eq!(fit_of(&[1, 2, 3, 4], &[9, 1, 2, 7, 7, 3, 4]), Some((1, 6)));
-        assert_eq!(fit_of(&[5, 2, 3, 6], &[9, 9, 2, 3, 9]), Some((1, 4)));
-        assert_eq!(fit_of(&[2], &[1]), None);
+        assert_eq!(align_lines(&[1, 2, 3], &[9, 1, 2, 3, 9]), Some((1, 3)));
+        assert_eq!(align_lines(&[1, 2, 3, 4], &[9, 1, 2, 7, 7, 3, 4]), Some((1, 6)));
+        assert_eq!(align_lines(&[5, 2, 3, 6], &[9, 9, 2, 3, 9]), Some((1, 4)));
+        assert_eq!(align_lines(&[2], &[1]), None);
     }
 }

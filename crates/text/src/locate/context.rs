@@ -1,7 +1,7 @@
-//! Context of a match: the enclosing definition, and the line that distinguishes it from other matches.
+//! The context of a match: the enclosing definition, and the lines that distinguish it from other matches.
 //!
-//! Owns two cheap heuristics, both for display. Promises bounded time and no language-specific parsing: indentation
-//! and a short list of keywords. Never decides where a change is made.
+//! Both are heuristics for display, with bounded time; they never decide where a change is made. Nothing is parsed:
+//! definitions are recognised by indentation and a short list of keywords.
 
 use std::ops::RangeInclusive;
 
@@ -10,123 +10,57 @@ use super::{QuoteMatch, SearchableText};
 /// How many lines above a match are searched for a definition.
 const DEFINITION_SEARCH_LINES_MAX: usize = 20_000;
 
-/// How many lines of context are tried to distinguish matches.
+/// The most lines of context that are tried to distinguish matches.
 const CONTEXT_LINES_MAX: usize = 10;
 
 /// The most other matches that a match is compared with.
 const COMPARED_MATCHES_MAX: usize = 1_000;
 
-/// Keywords that open a definition in most languages.
-const DEFINITION_KEYWORDS: &[&str] = &[
-    "fn",
-    "def",
-    "class",
-    "struct",
-    "enum",
-    "trait",
-    "impl",
-    "interface",
-    "function",
-    "func",
-    "fun",
-    "module",
-    "mod",
-    "namespace",
-    "type",
-    "union",
-    "record",
-    "object",
-    "protocol",
-    "extension",
-    "sub",
-    "proc",
-    "procedure",
-    "macro",
-    "macro_rules!",
-    "defmodule",
-    "defp",
-    "describe",
-    "contract",
-    "service",
-    "message",
-    "package",
-    "method",
-    "constructor",
-    "init",
-    "test",
-    "section",
-];
+/// Keywords that start a definition in some language, separated by blanks.
+const DEFINITION_KEYWORDS: &str = "\
+    fn def class struct enum trait impl interface function func fun module mod namespace type union record object \
+    protocol extension sub proc procedure macro macro_rules! defmodule defp describe contract service message \
+    package method constructor init test section";
 
-/// Words that may precede them.
-const MODIFIERS: &[&str] = &[
-    "pub",
-    "async",
-    "const",
-    "unsafe",
-    "extern",
-    "export",
-    "default",
-    "static",
-    "public",
-    "private",
-    "protected",
-    "internal",
-    "final",
-    "abstract",
-    "override",
-    "virtual",
-    "inline",
-    "open",
-    "sealed",
-    "data",
-    "local",
-    "declare",
-    "suspend",
-    "partial",
-    "readonly",
-    "friend",
-    "template",
-    "typedef",
-    "volatile",
-    "@",
-    "crate)",
-    "super)",
-];
+/// Words that may precede such a keyword, separated by blanks.
+const MODIFIERS: &str = "\
+    pub async const unsafe extern export default static public private protected internal final abstract override \
+    virtual inline open sealed data local declare suspend partial readonly friend template typedef volatile @ crate) \
+    super)";
 
-/// Keywords that open a block which is not a definition, though it looks like a call with a body.
-const CONTROL_FLOW_KEYWORDS: &[&str] = &[
-    "if", "else", "for", "while", "switch", "match", "loop", "try", "catch", "do", "return", "with", "elif", "except",
-    "finally", "unless", "until", "when", "case", "select", "foreach", "using", "lock", "}",
-];
+/// Keywords that start a block which looks like a call with a body but is not a definition, separated by blanks.
+const CONTROL_FLOW_KEYWORDS: &str = "\
+    if else for while switch match loop try catch do return with elif except finally unless until when case select \
+    foreach using lock }";
 
 /// The definition around a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnclosingDefinition {
-    /// Its first line, 1-based.
+    /// The first line of the definition, 1-based.
     pub line: usize,
-    /// That line without its indentation.
+    /// The text of that line without its indentation.
     pub text: String,
 }
 
-/// Where the distinguishing lines are.
+/// Where the lines are that distinguish a match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ContextSide {
-    /// The rest of the match's own lines.
+    /// They are the lines of the match itself, of which the quote is a part.
     SameLines,
-    /// Above the match.
+    /// They are above the match.
     Before,
-    /// Below the match.
+    /// They are below the match.
     After,
 }
 
 /// Lines to add to a quote so that it matches only once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DisambiguatingContext {
-    /// Which side they are on.
+    /// Where the lines are.
     pub side: ContextSide,
     /// The lines to add, 1-based; nearly always one.
     pub lines: RangeInclusive<usize>,
-    /// Their text, without the last terminator.
+    /// The text of these lines, without the last terminator.
     pub text: String,
 }
 
@@ -146,7 +80,7 @@ impl SearchableText<'_> {
             if is_definition(body) {
                 return Some(EnclosingDefinition { line: number, text: body.trim_end().to_owned() });
             }
-            // A bracket on its own line belongs to the line above.
+            // A bracket alone on its line belongs to the line above.
             if body.trim_end() != "{" || number == line {
                 depth = indent;
             }
@@ -163,10 +97,10 @@ impl SearchableText<'_> {
         let others: Vec<&QuoteMatch> =
             hits.iter().filter(|other| other.bytes != hit.bytes).take(COMPARED_MATCHES_MAX).collect();
         let unique = |context: &dyn Fn(&QuoteMatch) -> Option<RangeInclusive<usize>>| {
-            let own = context(hit)?;
-            let text = self.lines_text(&own);
-            let is_twin = |other: &&&QuoteMatch| context(other).is_some_and(|lines| self.lines_text(&lines) == text);
-            (!others.iter().any(|other| is_twin(&other))).then(|| (own, text.to_owned()))
+            let lines = context(hit)?;
+            let text = self.lines_text(&lines);
+            let is_same = |other: &&QuoteMatch| context(other).is_some_and(|lines| self.lines_text(&lines) == text);
+            (!others.iter().any(is_same)).then(|| (lines, text.to_owned()))
         };
         if let Some((lines, text)) = unique(&|hit| Some(hit.lines.clone())) {
             return Some(DisambiguatingContext { side: ContextSide::SameLines, lines, text });
@@ -180,9 +114,9 @@ impl SearchableText<'_> {
                 let last = hit.lines.end() + count;
                 (last <= self.line_count()).then(|| hit.lines.end() + 1..=last)
             });
-            let made = |side| move |(lines, text)| DisambiguatingContext { side, lines, text };
-            let sides = [before.map(made(ContextSide::Before)), after.map(made(ContextSide::After))];
-            let shortest = sides.into_iter().flatten().min_by_key(|extra| extra.text.len());
+            let context_on = |side| move |(lines, text)| DisambiguatingContext { side, lines, text };
+            let sides = [before.map(context_on(ContextSide::Before)), after.map(context_on(ContextSide::After))];
+            let shortest = sides.into_iter().flatten().min_by_key(|context| context.text.len());
             if shortest.is_some() {
                 return shortest;
             }
@@ -200,13 +134,14 @@ impl SearchableText<'_> {
 /// Whether a line, without its indentation, opens a definition.
 fn is_definition(body: &str) -> bool {
     let mut words = body.split(|c: char| c.is_whitespace() || matches!(c, '(' | '{' | '<' | ':'));
-    let Some(first) = words.by_ref().find(|word| !MODIFIERS.contains(word)) else { return false };
-    if DEFINITION_KEYWORDS.contains(&first) {
+    let is_listed = |list: &str, word: &str| list.split_whitespace().any(|listed| listed == word);
+    let Some(first) = words.by_ref().find(|word| !is_listed(MODIFIERS, word)) else { return false };
+    if is_listed(DEFINITION_KEYWORDS, first) {
         return true;
     }
-    // A name with a parameter list that opens a body: `main(void) {`.
-    let opens = body.trim_end().ends_with('{') && body.contains('(') && !body.contains('=');
-    opens && !CONTROL_FLOW_KEYWORDS.contains(&first)
+    // A name with a parameter list that opens a body, such as `main(void) {`, is a definition too.
+    let opens_body = body.trim_end().ends_with('{') && body.contains('(') && !body.contains('=');
+    opens_body && !is_listed(CONTROL_FLOW_KEYWORDS, first)
 }
 
 #[cfg(test)]

@@ -1,14 +1,13 @@
-//! Text normalised for lenient matching, with a mapping back to the original bytes.
+//! Text normalised ("folded") for lenient matching, with a mapping back to the original bytes.
 //!
-//! Owns the differences that each pass ignores. Promises that every range of the folded text maps back to its original
-//! bytes, and that dropped characters at its edges stay outside. Folded text is used only for searching and is never
-//! written.
+//! Owns the differences that each pass ignores. Every range of the folded text maps back to its original bytes, without
+//! the characters that were dropped next to it. Folded text is used only for searching and is never written.
 
 use std::ops::Range;
 
 use crate::lines;
 
-/// The differences that a fold removes; each level includes the earlier ones.
+/// The differences that folding removes; each level includes the earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FoldLevel {
     /// `\r\n` and a lone `\r` become `\n`.
@@ -19,7 +18,7 @@ pub(super) enum FoldLevel {
     LookAlike,
 }
 
-/// A folded text and the origin of its bytes.
+/// A folded text, with the original position of each byte.
 #[derive(Debug)]
 pub(super) struct FoldedText {
     pub(super) text: String,
@@ -28,24 +27,24 @@ pub(super) struct FoldedText {
     pub(super) tail_dropped: bool,
 }
 
-/// A stretch of the folded text, up to the start of the next.
+/// A part of the folded text, up to the start of the next run.
 #[derive(Debug, Clone, Copy)]
 struct FoldedRun {
     folded: usize,
     original: usize,
-    /// For a single replaced byte, the number of original bytes; `None` for verbatim bytes.
+    /// The number of original bytes that one folded byte replaces; `None` if the bytes are the same as in the original.
     replaced_bytes: Option<usize>,
 }
 
 impl FoldedText {
-    pub(super) fn new(text: &str, fold: FoldLevel) -> Self {
+    pub(super) fn new(text: &str, level: FoldLevel) -> Self {
         let mut folded = Self { text: String::with_capacity(text.len()), runs: Vec::new(), tail_dropped: false };
         let mut at = 0;
         let mut verbatim_to = None;
         for line in lines::iter(text) {
             let (body, terminator) = lines::split_terminator(line);
-            let trimmed = trim_trailing_space(body, fold);
-            folded.push_body(trimmed, at, fold, &mut verbatim_to);
+            let trimmed = trim_trailing_space(body, level);
+            folded.push_body(trimmed, at, level, &mut verbatim_to);
             if trimmed.len() < body.len() {
                 folded.tail_dropped = terminator.is_empty();
             }
@@ -77,15 +76,12 @@ impl FoldedText {
 
     fn run_at(&self, at: usize) -> FoldedRun {
         let after = self.runs.partition_point(|run| run.folded <= at);
-        self.runs.get(after.wrapping_sub(1)).copied().unwrap_or(FoldedRun {
-            folded: 0,
-            original: 0,
-            replaced_bytes: None,
-        })
+        let start = FoldedRun { folded: 0, original: 0, replaced_bytes: None };
+        self.runs.get(after.wrapping_sub(1)).copied().unwrap_or(start)
     }
 
-    fn push_body(&mut self, body: &str, at: usize, fold: FoldLevel, verbatim_to: &mut Option<usize>) {
-        if fold != FoldLevel::LookAlike || body.is_ascii() {
+    fn push_body(&mut self, body: &str, at: usize, level: FoldLevel, verbatim_to: &mut Option<usize>) {
+        if level != FoldLevel::LookAlike || body.is_ascii() {
             self.push_verbatim(body, at, verbatim_to);
             return;
         }
@@ -99,7 +95,7 @@ impl FoldedText {
         self.push_verbatim(&body[from..], at + from, verbatim_to);
     }
 
-    /// Appends verbatim bytes and extends the previous run if they are contiguous.
+    /// Appends unchanged bytes; extends the previous run if they follow it directly.
     fn push_verbatim(&mut self, piece: &str, at: usize, verbatim_to: &mut Option<usize>) {
         if piece.is_empty() {
             return;
@@ -111,7 +107,7 @@ impl FoldedText {
         *verbatim_to = Some(at + piece.len());
     }
 
-    /// Appends one plain character for `length` original bytes.
+    /// Appends one ASCII character that replaces `length` original bytes.
     fn push_replacement(&mut self, plain: char, at: usize, length: usize, verbatim_to: &mut Option<usize>) {
         self.runs.push(FoldedRun { folded: self.text.len(), original: at, replaced_bytes: Some(length) });
         self.text.push(plain);
@@ -119,8 +115,8 @@ impl FoldedText {
     }
 }
 
-fn trim_trailing_space(body: &str, fold: FoldLevel) -> &str {
-    match fold {
+fn trim_trailing_space(body: &str, level: FoldLevel) -> &str {
+    match level {
         FoldLevel::LineEndings => body,
         FoldLevel::TrailingSpace => body.trim_end_matches([' ', '\t']),
         FoldLevel::LookAlike => body.trim_end_matches(|c| matches!(plain_look_alike(c).unwrap_or(c), ' ' | '\t')),
@@ -138,7 +134,7 @@ pub(super) fn plain_look_alike(character: char) -> Option<char> {
     }
 }
 
-/// `body` with look-alikes replaced and trailing white space removed.
+/// `body` with look-alikes replaced by ASCII and trailing white space removed.
 pub(crate) fn replace_look_alikes(body: &str) -> String {
     let trimmed = trim_trailing_space(body, FoldLevel::LookAlike);
     if trimmed.is_ascii() {

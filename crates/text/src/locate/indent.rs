@@ -1,8 +1,8 @@
-//! Blocks that are indented differently than quoted.
+//! Blocks that are indented differently than the quote.
 //!
-//! Owns the only accepted difference of indentation: the same for every non-blank line. Promises that a block matches
-//! only if that holds, and that [`IndentationShift::apply_to_line`] shifts further lines in the same way. Never
-//! guesses: a line that cannot be shifted gives `None`.
+//! A block matches only if the difference of indentation is the same for every non-blank line.
+//! [`IndentationShift::apply_to_line`] shifts further lines in the same way; it returns `None` for a line that cannot be
+//! shifted.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,35 +13,59 @@ use crate::lines;
 /// The most lines compared while checking the indentation of candidate blocks.
 pub(super) const WORK_MAX: usize = 20_000_000;
 
-/// The tab widths tried if one side is indented by tabs and the other by spaces.
+/// The tab widths that are tried if one side is indented by tabs and the other by spaces.
 const TAB_WIDTHS: [usize; 4] = [4, 2, 8, 3];
 
 /// The uniform difference between the indentation of the text and of the quote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IndentationShift {
-    /// The text has this additional white space.
+    /// The text has this white space in addition to that of the quote.
     Deeper(String),
-    /// The quote has this additional white space.
+    /// The quote has this white space in addition to that of the text.
     Shallower(String),
-    /// Each indentation unit of the quote is another unit in the text: tabs for spaces or the reverse.
+    /// The text has tabs where the quote has spaces, or the reverse.
     Retabbed {
-        /// The quote's unit.
+        /// The unit of indentation in the quote.
         quote: String,
-        /// The text's unit.
+        /// The unit of indentation in the text.
         text: String,
     },
 }
 
 impl IndentationShift {
-    /// The uniform shift of all pairs of (quote's, text's) indentation, if there is one.
+    /// The shift that is the same for all pairs of indentation (of the quote, of the text); `None` if they differ.
     pub(crate) fn from_uniform_difference<'a, I: Iterator<Item = (&'a str, &'a str)>>(
         pairs: &impl Fn() -> I,
     ) -> Option<Self> {
-        uniform_difference(pairs)
+        let (quote, text) = pairs().next()?;
+        if let Some(space) = text.strip_suffix(quote)
+            && pairs().all(|(quote, text)| text.strip_prefix(space) == Some(quote))
+        {
+            return Some(Self::Deeper(space.to_owned()));
+        }
+        if let Some(space) = quote.strip_suffix(text)
+            && pairs().all(|(quote, text)| quote.strip_prefix(space) == Some(text))
+        {
+            return Some(Self::Shallower(space.to_owned()));
+        }
+        for width in TAB_WIDTHS {
+            let spaces = " ".repeat(width);
+            for (from, to) in [(spaces.as_str(), "\t"), ("\t", spaces.as_str())] {
+                let shift = Self::Retabbed { quote: from.to_owned(), text: to.to_owned() };
+                let is_same = |quote: &str, text: &str| {
+                    // A letter after the indentation keeps `apply_to_line` from treating the line as blank.
+                    shift.apply_to_line(&format!("{quote}x")).is_some_and(|line| line == format!("{text}x"))
+                };
+                if pairs().all(|(quote, text)| is_same(quote, text)) {
+                    return Some(shift);
+                }
+            }
+        }
+        None
     }
 
-    /// `line`, indented like the quote, with the indentation of the text. Blank lines stay as they are. `None` if the
-    /// line has too little indentation.
+    /// Shifts a line that is indented like the quote to the indentation of the text. Blank lines stay as they are.
+    /// `None` if the line has too little indentation.
     #[must_use]
     pub fn apply_to_line<'l>(&self, line: &'l str) -> Option<Cow<'l, str>> {
         if line.trim().is_empty() {
@@ -67,7 +91,7 @@ impl IndentationShift {
 #[derive(Debug)]
 pub(super) struct IndentedLines<'t> {
     indentations: Vec<&'t str>,
-    /// A number for each distinct body; 0 is a blank line.
+    /// For each line, the number of its body; equal bodies have the same number, and 0 is a blank line.
     body_numbers: Vec<u32>,
     number_by_body: HashMap<String, u32>,
 }
@@ -95,7 +119,7 @@ impl<'t> IndentedLines<'t> {
         all
     }
 
-    /// Every block of lines that equals `quote` up to one uniform shift of indentation.
+    /// The blocks of lines that equal `quote` except for one uniform shift of indentation, at most `most`.
     pub(super) fn find_matches(&self, quote: &str, most: usize) -> IndentedMatches {
         let mut blocks = IndentedMatches { found: Vec::new(), exhausted: false };
         let mut spaces = Vec::new();
@@ -119,8 +143,8 @@ impl<'t> IndentedLines<'t> {
             let pairs = || {
                 (0..bodies.len()).filter(|&at| bodies[at] != 0).map(|at| (spaces[at], self.indentations[start + at]))
             };
-            if let Some(delta) = uniform_difference(&pairs) {
-                blocks.found.push((start, delta));
+            if let Some(shift) = IndentationShift::from_uniform_difference(&pairs) {
+                blocks.found.push((start, shift));
             }
         }
         blocks
@@ -136,35 +160,6 @@ fn split_indentation(line: &str) -> (&str, String) {
         return ("", String::new());
     }
     (&body[..body.len() - rest.len()], folded)
-}
-
-/// The uniform shift of all pairs of (quote's, text's) indentation.
-fn uniform_difference<'a, I: Iterator<Item = (&'a str, &'a str)>>(pairs: &impl Fn() -> I) -> Option<IndentationShift> {
-    let (quote, text) = pairs().next()?;
-    if let Some(space) = text.strip_suffix(quote)
-        && pairs().all(|(quote, text)| text.strip_prefix(space) == Some(quote))
-    {
-        return Some(IndentationShift::Deeper(space.to_owned()));
-    }
-    if let Some(space) = quote.strip_suffix(text)
-        && pairs().all(|(quote, text)| quote.strip_prefix(space) == Some(text))
-    {
-        return Some(IndentationShift::Shallower(space.to_owned()));
-    }
-    for width in TAB_WIDTHS {
-        let spaces = " ".repeat(width);
-        for (from, to) in [(spaces.as_str(), "\t"), ("\t", spaces.as_str())] {
-            let delta = IndentationShift::Retabbed { quote: from.to_owned(), text: to.to_owned() };
-            let is_same = |quote: &str, text: &str| {
-                // A letter after the indentation keeps `apply_to_line` from treating the line as blank.
-                delta.apply_to_line(&format!("{quote}x")).is_some_and(|line| line == format!("{text}x"))
-            };
-            if pairs().all(|(quote, text)| is_same(quote, text)) {
-                return Some(delta);
-            }
-        }
-    }
-    None
 }
 
 #[cfg(test)]
@@ -189,9 +184,9 @@ mod tests {
     #[test]
     fn tabs_and_spaces_convert_as_units() {
         let quote = "if {\n    a\n        b\n}";
-        let delta = IndentationShift::Retabbed { quote: "    ".to_owned(), text: "\t".to_owned() };
-        assert_eq!(find_only_match("if {\n\ta\n\t\tb\n}\n", quote), Some((0, delta.clone())));
-        assert_eq!(delta.apply_to_line("        c  d\n").unwrap(), "\t\tc  d\n");
+        let shift = IndentationShift::Retabbed { quote: "    ".to_owned(), text: "\t".to_owned() };
+        assert_eq!(find_only_match("if {\n\ta\n\t\tb\n}\n", quote), Some((0, shift.clone())));
+        assert_eq!(shift.apply_to_line("        c  d\n").unwrap(), "\t\tc  d\n");
         assert_eq!(find_only_match("if {\n  a\n    b\n}\n", "if {\n\ta\n\t\tb\n}\n").unwrap().0, 0);
     }
 

@@ -1,7 +1,8 @@
 //! The most likely position of a quote that was not found.
 //!
-//! Owns the heuristic: equal lines, weighted by rarity, and shared words. Promises bounded time. The result is only
-//! displayed; it never decides where a change is made.
+//! Each line and word of the quote that occurs in the text votes for a start line; rare ones have more weight. The best
+//! candidates are then aligned with the quote. Time is bounded. The result is only displayed; it never decides where a
+//! change is made.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -10,47 +11,51 @@ use super::align::{self, LineFingerprint, WeightedLine};
 use super::{SearchableText, fold};
 use crate::lines;
 
-/// The lines of a quote that are considered, from its start.
+/// The most lines of a quote that are considered, from its start.
 const QUOTE_LINES_MAX: usize = 400;
 
-/// A line or word that occurs more often in the text is ignored: the limit for a long quote, which has other features,
-/// and for a short one.
+/// A feature (line or word) that occurs more often in the text is ignored. The limit depends on the length of the quote:
+/// this is the one for a long quote, which has other features.
 const OCCURRENCES_MIN: usize = 200;
+/// The limit on occurrences of a feature for a short quote.
 const OCCURRENCES_MAX: usize = 2000;
 
-/// The most occurrences counted for a whole quote, unless the minimum per feature requires more.
+/// The most occurrences counted for a whole quote, unless [`OCCURRENCES_MIN`] per feature gives more.
 const VOTES_MAX: usize = 200_000;
 
 /// The weight of a shared word relative to an equal line.
 const WORD_WEIGHT: f64 = 0.5;
 
-/// The shortest word that counts.
+/// The length of the shortest word that is a feature.
 const WORD_BYTES_MIN: usize = 2;
 
-/// How far lines may be displaced against each other within one candidate, at least and at most.
+/// Votes for start lines this close together count for the same candidate, because lines may have been added or removed.
+/// This is the distance for a short quote.
 const DRIFT_MIN: i64 = 3;
+/// The distance between start lines of one candidate for a long quote.
 const DRIFT_MAX: i64 = 12;
 
-/// Candidates that are aligned: fewer for a long quote, whose votes are more reliable and whose alignment takes
+/// The number of candidates that are aligned for a long quote, whose votes are more reliable and whose alignment takes
 /// longer.
 const CANDIDATES_MIN: usize = 2;
+/// The number of candidates that are aligned for a short quote.
 const CANDIDATES_MAX: usize = 8;
 
-/// Pairs of lines compared in alignments, unless the fewest candidates require more.
+/// The most pairs of lines compared in alignments, unless [`CANDIDATES_MIN`] gives more.
 const PAIRS_MAX: usize = 1_000_000;
 
-/// Lines above and below a candidate that are included in its alignment.
+/// The number of lines above and below a candidate that are included in its alignment.
 const ALIGN_SLACK_LINES: usize = 10;
 
 /// The most differing lines that are described.
 const DIFFERENCES_MAX: usize = 5;
 
-/// The current lines where a quote most likely belongs.
+/// The lines of the text where a quote most likely belongs, though it differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NearestCandidate {
-    /// The lines, 1-based.
+    /// The lines of the candidate, 1-based.
     pub lines: RangeInclusive<usize>,
-    /// The first few differing lines.
+    /// The first lines in which the quote and the text differ.
     pub differences: Vec<LineDifference>,
 }
 
@@ -61,16 +66,16 @@ pub struct LineDifference {
     pub quote_line: usize,
     /// The line of the text, 1-based.
     pub text_line: usize,
-    /// The first differing character, 1-based.
+    /// The column of the first differing character, 1-based.
     pub column: usize,
-    /// The character of the quote; `None` at the end of its line.
+    /// The differing character of the quote; `None` if its line ends there.
     pub quoted: Option<char>,
-    /// The character of the text; `None` at the end of its line.
+    /// The differing character of the text; `None` if its line ends there.
     pub actual: Option<char>,
 }
 
 impl SearchableText<'_> {
-    /// The most likely position of `quote`, unless the text shares nothing with it.
+    /// The most likely position of `quote`; `None` if the text shares no line or word with it.
     #[must_use]
     pub fn nearest_candidate(&self, quote: &str) -> Option<NearestCandidate> {
         let quote: Vec<&str> =
@@ -81,22 +86,22 @@ impl SearchableText<'_> {
         let drift = i64::try_from(count / 4).unwrap_or(DRIFT_MAX).clamp(DRIFT_MIN, DRIFT_MAX);
         let pairs = count * 2 * (count + ALIGN_SLACK_LINES);
         let candidates = (PAIRS_MAX / pairs.max(1)).clamp(CANDIDATES_MIN, CANDIDATES_MAX);
-        let fits = best_starts(&votes, drift, candidates).into_iter().filter_map(|start| {
+        let alignments = best_starts(&votes, drift, candidates).into_iter().filter_map(|start| {
             let guess = usize::try_from(start.max(0)).ok()?.min(end);
             let from = guess.saturating_sub(count / 2 + ALIGN_SLACK_LINES);
             let to = (guess + count + count / 2 + ALIGN_SLACK_LINES).min(end + 1);
-            let stretch: Vec<LineFingerprint> = (from..to).map(|line| fingerprint_line(self.line(line + 1))).collect();
-            let fit = align::align(&weighted, &stretch)?;
+            let text: Vec<LineFingerprint> = (from..to).map(|line| fingerprint_line(self.line(line + 1))).collect();
+            let alignment = align::align(&weighted, &text)?;
             let line = |offset: i64| from.saturating_add_signed(isize::try_from(offset).unwrap_or(0)).min(end);
-            Some((fit.score, line(fit.first), line(fit.last)))
+            Some((alignment.score, line(alignment.first), line(alignment.last)))
         });
-        let (_, first, last) = fits.reduce(|best, fit| if fit.0 > best.0 { fit } else { best })?;
+        let (_, first, last) = alignments.reduce(|best, other| if other.0 > best.0 { other } else { best })?;
         let differences = self.differences(&quote, first + 1);
         Some(NearestCandidate { lines: first + 1..=last.max(first) + 1, differences })
     }
 
-    /// The votes for each start line (0-based, possibly negative), and the quote's lines weighted by their rarity in
-    /// the text.
+    /// The votes for each start line (0-based, possibly negative), and the lines of the quote with weights that are
+    /// higher the rarer they are in the text.
     fn vote_for_starts(&self, quote: &[&str]) -> (Vec<(i64, f64)>, Vec<WeightedLine>) {
         let lines: Vec<LineFingerprint> = quote.iter().map(|line| fingerprint_line(line)).collect();
         let features = lines.iter().flat_map(LineFingerprint::features).count().max(1);
@@ -108,12 +113,12 @@ impl SearchableText<'_> {
         let mut votes: HashMap<i64, f64> = HashMap::new();
         let mut weighted = Vec::with_capacity(lines.len());
         for (index, line) in lines.iter().enumerate() {
-            let each = WORD_WEIGHT / (line.word_hashes.len().max(1) as f64).sqrt();
+            let word_share = WORD_WEIGHT / (line.word_hashes.len().max(1) as f64).sqrt();
             for feature in line.features() {
                 let Some(found) = found.get(&feature).filter(|found| found.count <= most) else {
                     continue;
                 };
-                let share = if feature == line.line_hash { 1.0 } else { each };
+                let share = if feature == line.line_hash { 1.0 } else { word_share };
                 let vote = share * weight(&feature) / (found.count.max(1) as f64).sqrt();
                 for &at in &found.lines {
                     let start = i64::try_from(at).unwrap_or(0) - i64::try_from(index).unwrap_or(0);
@@ -128,13 +133,11 @@ impl SearchableText<'_> {
         (votes, weighted)
     }
 
-    /// The occurrences of the quote's lines and words in the text, the first `most` of each.
+    /// The occurrences in the text of the quote's lines and words, at most `most` of each.
     fn find_features(&self, lines: &[LineFingerprint], most: usize) -> HashMap<u64, FeatureOccurrences> {
-        let mut found: HashMap<u64, FeatureOccurrences> = lines
-            .iter()
-            .flat_map(LineFingerprint::features)
-            .map(|feature| (feature, FeatureOccurrences::default()))
-            .collect();
+        let features = lines.iter().flat_map(LineFingerprint::features);
+        let mut found: HashMap<u64, FeatureOccurrences> =
+            features.map(|feature| (feature, FeatureOccurrences::default())).collect();
         for line in 0..self.line_count() {
             for_each_feature(self.line(line + 1), |_, feature| {
                 let Some(found) = found.get_mut(&feature).filter(|found| found.last_line != Some(line)) else {
@@ -172,16 +175,18 @@ impl SearchableText<'_> {
     }
 }
 
-/// The occurrences of a line or word of the quote in the text.
+/// The occurrences in the text of a line or word of the quote.
 #[derive(Debug, Default)]
 struct FeatureOccurrences {
+    /// The first lines that have it.
     lines: Vec<usize>,
-    /// The number of lines that have it, and the last one.
+    /// The number of all lines that have it.
     count: usize,
+    /// The last line that has it.
     last_line: Option<usize>,
 }
 
-/// The start lines with the most votes, at most `most`; votes within `drift` lines are added up.
+/// The start lines with the most votes, at most `most`. Votes for lines within `drift` lines are added up.
 fn best_starts(votes: &[(i64, f64)], drift: i64, most: usize) -> Vec<i64> {
     let mut from = 0;
     let mut scored: Vec<(f64, i64)> = Vec::with_capacity(votes.len());
@@ -207,7 +212,7 @@ fn best_starts(votes: &[(i64, f64)], drift: i64, most: usize) -> Vec<i64> {
 }
 
 impl LineFingerprint {
-    /// The hashes of the line and its words. Blank lines are ignored.
+    /// The hashes of the line and its words; none for a blank line.
     fn features(&self) -> impl Iterator<Item = u64> {
         let whole = (self.line_hash != 0).then_some(self.line_hash);
         whole.into_iter().chain(self.word_hashes.iter().copied())
@@ -215,14 +220,14 @@ impl LineFingerprint {
 }
 
 fn fingerprint_line(line: &str) -> LineFingerprint {
-    let mut known = LineFingerprint::default();
+    let mut fingerprint = LineFingerprint::default();
     for_each_feature(line, |kind, feature| match kind {
-        FeatureKind::Line => known.line_hash = feature,
-        FeatureKind::Word => known.word_hashes.push(feature),
+        FeatureKind::Line => fingerprint.line_hash = feature,
+        FeatureKind::Word => fingerprint.word_hashes.push(feature),
     });
-    known.word_hashes.sort_unstable();
-    known.word_hashes.dedup();
-    known
+    fingerprint.word_hashes.sort_unstable();
+    fingerprint.word_hashes.dedup();
+    fingerprint
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -231,8 +236,8 @@ enum FeatureKind {
     Word,
 }
 
-/// Passes the features of a line to `visit`: the folded line without its indentation, its words, and the parts of
-/// names: `read_all` and `readAll` both have `read` and `all`.
+/// Passes the features of a line to `visit`: the folded line without its indentation, its words, and the parts of its
+/// words. Both `read_all` and `readAll` have the parts `read` and `all`.
 fn for_each_feature(line: &str, mut visit: impl FnMut(FeatureKind, u64)) {
     let folded;
     let mut line = line.trim();
@@ -248,7 +253,7 @@ fn for_each_feature(line: &str, mut visit: impl FnMut(FeatureKind, u64)) {
         let is_next_part = byte == b'_' || (byte.is_ascii_uppercase() && before.is_ascii_lowercase());
         if is_next_part || !is_letter {
             let ended = std::mem::replace(&mut part, FeatureKind::Word.start_hash());
-            // A part that spans its whole word is not a separate part.
+            // A part that is the whole word is not passed twice.
             if ended.bytes >= WORD_BYTES_MIN && (is_letter || ended.bytes < word.bytes) {
                 visit(FeatureKind::Word, ended.hash);
             }
@@ -280,7 +285,7 @@ struct CaseFoldingHasher {
 }
 
 impl FeatureKind {
-    /// Lines and words have different seeds: a line of one word does not equal that word.
+    /// Lines and words have different seeds, so that a line of one word has another hash than the word.
     fn start_hash(self) -> CaseFoldingHasher {
         let hash = match self {
             Self::Line => 0xcbf2_9ce4_8422_2325,

@@ -1,18 +1,15 @@
-//! All occurrences of one sequence in another, in linear time.
-//!
-//! Owns the two counts: with and without overlaps. Promises ascending starts and time linear in both sequences. Never
-//! allocates more than the result and one table of the needle's length.
+//! All occurrences of one sequence in another, with or without overlaps, in order and in time linear in both lengths.
 
 use super::OverlapRule;
 
-/// The starts of `needle` in `text`, in order. An empty needle has none.
-pub(super) fn in_text(text: &[u8], needle: &[u8], counting: OverlapRule, most: usize) -> Vec<usize> {
+/// The positions where `needle` starts in `text`, at most `most`. An empty needle does not occur.
+pub(super) fn in_text(text: &[u8], needle: &[u8], overlap_rule: OverlapRule, most: usize) -> Vec<usize> {
     if needle.is_empty() || needle.len() > text.len() {
         return Vec::new();
     }
     let finder = memchr::memmem::Finder::new(needle);
     let Some(first) = finder.find(text) else { return Vec::new() };
-    let can_overlap = match counting {
+    let can_overlap = match overlap_rule {
         OverlapRule::NonOverlapping => false,
         OverlapRule::Overlapping => prefix_table(needle).last().is_some_and(|&border| border > 0),
     };
@@ -22,7 +19,7 @@ pub(super) fn in_text(text: &[u8], needle: &[u8], counting: OverlapRule, most: u
     finder.find_iter(&text[first..]).map(|at| first + at).take(most).collect()
 }
 
-/// The starts of `needle` in `items`, overlaps included (Knuth–Morris–Pratt).
+/// The positions where `needle` starts in `items`, including overlaps (Knuth–Morris–Pratt), at most `most`.
 pub(super) fn in_sequence<T: PartialEq>(items: &[T], needle: &[T], most: usize) -> Vec<usize> {
     if needle.is_empty() || needle.len() > items.len() {
         return Vec::new();
@@ -48,7 +45,7 @@ pub(super) fn in_sequence<T: PartialEq>(items: &[T], needle: &[T], most: usize) 
     starts
 }
 
-/// For every prefix of `needle`, the length of its longest border: a shorter prefix that is also its suffix.
+/// For every prefix of `needle`, the length of its longest border, which is a shorter prefix that is also a suffix.
 fn prefix_table<T: PartialEq>(needle: &[T]) -> Vec<usize> {
     let mut table = vec![0; needle.len()];
     let mut border = 0;
@@ -77,7 +74,7 @@ mod tests {
             ("abc", "abcd", &[], &[]),
             ("abc", "", &[], &[]),
         ] {
-            let find = |counting| in_text(text.as_bytes(), needle.as_bytes(), counting, usize::MAX);
+            let find = |overlap_rule| in_text(text.as_bytes(), needle.as_bytes(), overlap_rule, usize::MAX);
             assert_eq!(find(OverlapRule::Overlapping), overlapping, "{text} {needle}");
             assert_eq!(find(OverlapRule::NonOverlapping), separate, "{text} {needle}");
         }

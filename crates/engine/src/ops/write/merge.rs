@@ -133,7 +133,7 @@ fn align_formats(options: &CallOptions, base: &str, content: &str, theirs: &[u8]
         ReplacementFormat::AsGiven => (base, content),
         format @ (ReplacementFormat::MatchReplaced | ReplacementFormat::MatchLineEndings) => {
             // The content first adopts the line endings of the known text, because the current file may have both.
-            let ours = stead_text::endings::adopt_line_endings(&content, &base).into_owned();
+            let ours = stead_text::lines::adopt_line_endings(&content, &base).into_owned();
             (
                 match_format(format, &base, Some(theirs)).into_owned(),
                 match_format(format, &ours, Some(theirs)).into_owned(),
