@@ -16,6 +16,9 @@ mod typing_slips;
 
 use std::ops::RangeInclusive;
 
+pub(crate) use select::is_distinctive;
+pub(crate) use typing_slips::decode_leading_tabs;
+
 pub use errors::{DESCRIBED_MATCHES_MAX, EditError, EditErrorKind, MatchDescription, QuoteNotFound, describe_matches};
 pub use rebase::{StaleQuote, apply_ignoring_whitespace, apply_to_newer_text, map_lines};
 pub use similarity::SimilarityMethod;

@@ -6,7 +6,6 @@
 //! does not read files or a clock; callers pass in texts and file names.
 
 pub mod diff;
-mod distinctive;
 pub mod edit;
 pub mod encoding;
 pub mod lines;

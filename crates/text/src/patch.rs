@@ -1,12 +1,11 @@
-//! Patches: many changes to many files in one text.
+//! Patches: changes to one or more files, written as one text.
 //!
 //! Owns two formats, the envelope `*** Begin Patch … *** End Patch` in both of its published grammars and the unified
 //! diff, and the application of their chunks to a text ([`apply_chunks`]). [`PatchGrammar`] sets the leniency of the
 //! parser and [`PatchRules`] that of the search. Promises that parsing and applying end in bounded time and never
-//! panic, that bytes outside the changed lines stay as they are, and that every error names a line of the patch. Never
-//! touches a file and never guesses between two matches.
+//! panic, that bytes outside the changed lines stay as they are, and that every error names a line of the patch. If a
+//! chunk matches in several places, it is an error; none is guessed.
 
-mod already_applied;
 mod anchor;
 mod apply;
 mod chunk_parser;
@@ -17,62 +16,60 @@ mod interpretations;
 mod line_edits;
 mod line_index;
 mod unified_diff;
-mod wrapper;
 
-pub use already_applied::find_already_applied;
 pub use apply::{
     AmbiguityRule, ChunkBase, ChunkMatch, FinalNewlineChange, InsertionPoint, PatchApplyError, PatchApplyErrorKind,
-    PatchRules, PatchedText, PlacementBasis, apply_chunks,
+    PatchRules, PatchedText, PlacementBasis, apply_chunks, find_already_applied,
 };
 pub use errors::{PatchParseError, PatchParseErrorKind};
 pub use interpretations::{ChunkRepair, SlipRepair};
 pub use line_edits::FileEndRule;
 
-/// Whether a syntax deviation is accepted.
+/// Whether an optional form of patch syntax is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PatchSyntaxRule {
-    /// Accepted.
+    /// The form is accepted.
     Accept,
-    /// An error.
+    /// The form is an error.
     Reject,
 }
 
 /// The meaning of the text after `@@`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum HeadingMeaning {
-    /// A line that must be found before the chunk; it narrows the search.
+    /// The text is an anchor: a line of the file above the chunk, which narrows the search.
     Anchors,
-    /// A comment.
+    /// The text is a comment.
     Comments,
 }
 
 /// How strictly a patch is parsed. Every combination is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PatchGrammar {
-    /// Space around markers.
+    /// Whether there may be white space around markers.
     pub space_around_markers: PatchSyntaxRule,
-    /// A heredoc or a code fence around the patch.
+    /// Whether there may be a heredoc or a code fence around the patch.
     pub outer_wrapper: PatchSyntaxRule,
-    /// A missing `*** End Patch`.
+    /// Whether `*** End Patch` may be missing.
     pub missing_end_marker: PatchSyntaxRule,
-    /// A first chunk without `@@`.
+    /// Whether the first chunk may start without `@@`.
     pub chunk_without_header: PatchSyntaxRule,
-    /// A line of a chunk that starts with none of the three signs.
+    /// Whether a line of a chunk may start with none of the three signs.
     pub line_without_sign: PatchSyntaxRule,
-    /// `*** Move to:`.
+    /// Whether the header `*** Move to:` is accepted.
     pub move_to_header: PatchSyntaxRule,
-    /// `*** End of File`.
+    /// Whether the marker `*** End of File` is accepted.
     pub end_of_file_marker: PatchSyntaxRule,
-    /// A leading `*** Environment ID:`.
+    /// Whether a leading header `*** Environment ID:` is accepted.
     pub environment_header: PatchSyntaxRule,
-    /// A unified diff instead of the envelope.
+    /// Whether a unified diff is accepted instead of the envelope.
     pub unified_diff: PatchSyntaxRule,
     /// The meaning of the text after `@@`.
     pub headings: HeadingMeaning,
 }
 
 impl PatchGrammar {
-    /// Accepts everything unambiguous.
+    /// Accepts every form that is unambiguous.
     pub const TOLERANT: Self = Self {
         space_around_markers: PatchSyntaxRule::Accept,
         outer_wrapper: PatchSyntaxRule::Accept,
@@ -86,11 +83,11 @@ impl PatchGrammar {
         headings: HeadingMeaning::Anchors,
     };
 
-    /// The exact envelope, with the headers for moves and end of file.
+    /// Accepts the exact envelope, with the optional markers for moves and for the end of the file.
     pub const STRICT: Self =
         Self { move_to_header: PatchSyntaxRule::Accept, end_of_file_marker: PatchSyntaxRule::Accept, ..Self::EXACT };
 
-    /// The exact envelope, with one way to write each change.
+    /// Accepts the exact envelope only, in which each change can be written in one way.
     pub const EXACT: Self = Self {
         space_around_markers: PatchSyntaxRule::Reject,
         outer_wrapper: PatchSyntaxRule::Reject,
@@ -108,50 +105,50 @@ impl PatchGrammar {
 /// A parsed patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParsedPatch {
-    /// The changes of each file, in order. Never empty.
+    /// The changes of each file, in the order of the patch; never empty.
     pub sections: Vec<FilePatch>,
 }
 
-/// The changes of one file.
+/// The section of a patch that changes one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilePatch {
-    /// The 1-based line of the patch that starts it.
+    /// The 1-based line of the patch where the section starts.
     pub line: usize,
-    /// The kind of change.
+    /// The change of the file.
     pub kind: PatchSectionKind,
 }
 
-/// The kind of change of one file. Paths are as written.
+/// The change of one file. Paths are as written in the patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PatchSectionKind {
-    /// A new file.
+    /// The file is created.
     Add {
-        /// Path of the new file.
+        /// The path of the new file.
         path: String,
-        /// Its whole content.
+        /// The whole content of the file.
         content: String,
     },
-    /// Changes a file.
+    /// The file is changed.
     Update {
-        /// Path of the file.
+        /// The path of the file.
         path: String,
-        /// Its changes; never empty.
+        /// The changes of the file; never empty.
         chunks: Vec<PatchChunk>,
     },
-    /// Deletes a file.
+    /// The file is deleted.
     Delete {
-        /// Path of the file.
+        /// The path of the file.
         path: String,
-        /// The expected content, in a unified diff; may be empty.
+        /// The expected content, if a unified diff states it; may be empty.
         chunks: Vec<PatchChunk>,
     },
-    /// Renames a file, and may change it.
+    /// The file is renamed, and perhaps changed.
     Move {
         /// The old path.
         from: String,
         /// The new path.
         to: String,
-        /// Its changes; may be empty.
+        /// The changes of the file; may be empty.
         chunks: Vec<PatchChunk>,
     },
 }
@@ -159,69 +156,69 @@ pub enum PatchSectionKind {
 /// Consecutive lines of a file and their changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatchChunk {
-    /// The 1-based line of the patch that starts it.
+    /// The 1-based line of the patch where the chunk starts.
     pub line: usize,
-    /// Lines to find first, outermost first.
+    /// The anchors: lines of the file above the chunk, outermost first.
     pub anchors: Vec<String>,
-    /// The position in a unified diff header, 1-based, counted by `\n`.
+    /// The position that the header of a unified diff states.
     pub declared_position: Option<DeclaredPosition>,
     /// Whether the chunk is marked as the end of the file.
     pub end_of_file: EndOfFileMarker,
-    /// The lines; never empty.
+    /// The lines of the chunk; never empty.
     pub lines: Vec<PatchLine>,
 }
 
 /// The position that a unified diff states for a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeclaredPosition {
-    /// The written number: the first line or, for a chunk without old lines, the line before it.
+    /// The 1-based number of the first old line, counted by `\n`. For a chunk without old lines, that of the line before.
     pub start: usize,
 }
 
 /// Whether a chunk is marked as the end of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndOfFileMarker {
-    /// Not marked.
+    /// The chunk is not marked.
     Absent,
-    /// Marked.
+    /// The chunk is marked.
     Present,
 }
 
 /// One line of a chunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatchLine {
-    /// The role of the line.
+    /// What the chunk does with the line.
     pub kind: PatchLineKind,
-    /// The text, without sign and terminator.
+    /// The text of the line, without sign and terminator.
     pub text: String,
     /// Whether the line is marked as having no newline.
     pub no_newline_marker: NoNewlineMarker,
 }
 
-/// The role of a line.
+/// What a chunk does with a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PatchLineKind {
-    /// Present and unchanged.
+    /// The line is in the file and stays unchanged.
     Context,
-    /// Removed.
+    /// The line is removed.
     Remove,
-    /// Added.
+    /// The line is added.
     Add,
-    /// Without a sign: context, or, between added lines, an added line.
+    /// The line has no sign. It is a context line, or an added line if it is between added lines.
     Unmarked,
 }
 
 /// Whether a line is marked as having no newline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NoNewlineMarker {
-    /// Not marked.
+    /// The line is not marked.
     Absent,
-    /// Followed by `\ No newline at end of file`.
+    /// The line is followed by `\ No newline at end of file`.
     Present,
 }
 
 impl PatchChunk {
-    /// Whether the chunk has no existing lines.
+    /// Whether the chunk has only added lines.
     #[must_use]
     pub fn only_adds(&self) -> bool {
         self.lines.iter().all(|line| line.kind == PatchLineKind::Add)
@@ -232,15 +229,15 @@ impl PatchChunk {
 ///
 /// # Errors
 ///
-/// [`PatchParseError`] with the line that cannot be parsed and the expected syntax.
+/// Returns a [`PatchParseError`] with the line that cannot be parsed and the expected syntax.
 pub fn parse_patch(text: &str, grammar: PatchGrammar) -> Result<ParsedPatch, PatchParseError> {
-    let lines = wrapper::lines(text, grammar)?;
+    let lines = envelope::split_patch_lines(text, grammar)?;
     let sections = match envelope::find_begin(&lines, grammar) {
         Ok(first) => envelope::parse_sections(&lines, first, grammar)?,
         Err(_) if grammar.unified_diff == PatchSyntaxRule::Accept && unified_diff::looks_like_unified_diff(&lines) => {
             unified_diff::parse_sections(&lines)?
         }
-        Err(fault) => return Err(fault),
+        Err(error) => return Err(error),
     };
     Ok(ParsedPatch { sections })
 }

@@ -4,6 +4,7 @@
 //! matches as the edit requires, or is an error. The text is not changed here.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
 use super::splice::LineMapping;
@@ -11,13 +12,18 @@ use super::{
     AppliedEdit, ChangedLines, EditErrorKind, EditRules, EmptyQuoteRule, LineTerminatorRule, MatchMethod,
     NotFoundRecovery, OccurrenceSelector, QuotedEdit, elision, errors, similarity, typing_slips,
 };
-use crate::distinctive;
 use crate::locate::{
     self, LocateLimit, MatchBoundary, MatchOptions, MatchPass, OverlapRule, QuoteMatch, QuoteMatches, SearchableText,
 };
 
 /// The least number of characters, without white space, of a new text whose position is reported.
 const ALREADY_APPLIED_CHARS_MIN: usize = 3;
+
+/// The least number of characters, without white space, of a distinctive text.
+const DISTINCTIVE_CHARS_MIN: usize = 10;
+
+/// The least number of letters and digits of a word that a distinctive text shares with the old text.
+const DISTINCTIVE_WORD_CHARS_MIN: usize = 3;
 
 /// The most positions of the new text that an error lists.
 const NEW_PLACES_MAX: usize = 5;
@@ -267,8 +273,7 @@ fn quote_not_found(
             OccurrenceSelector::Exactly(count) => hits.len() == count,
             OccurrenceSelector::All => !hits.is_empty(),
         };
-        let is_applied =
-            fits && distinctive::is_distinctive(&old, &new) && hits.iter().all(|hit| covers_whole_lines(finder, hit));
+        let is_applied = fits && is_distinctive(&old, &new) && hits.iter().all(|hit| covers_whole_lines(finder, hit));
         new_text_lines = hits.into_iter().map(|hit| hit.lines).collect();
         if is_applied {
             return Ok(EditSelection::AlreadyApplied(new_text_lines));
@@ -300,6 +305,19 @@ fn find_already_applied(finder: &SearchableText<'_>, old: &str, new: &str) -> Ve
     hits
 }
 
+/// Whether `new` is unlikely to be in a file unless `old` was changed into it, so that its presence proves that a change
+/// was already made. The new text must be long enough, and share a word with the old one: a text like `}` occurs
+/// everywhere. The position of the text is not considered.
+pub(crate) fn is_distinctive(old: &str, new: &str) -> bool {
+    let length = new.chars().filter(|c| !c.is_whitespace()).count();
+    let old_words: HashSet<&str> = long_words(old).collect();
+    length >= DISTINCTIVE_CHARS_MIN && long_words(new).any(|word| old_words.contains(word))
+}
+
+fn long_words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.chars().count() >= DISTINCTIVE_WORD_CHARS_MIN)
+}
+
 /// Whether the lines of a match have only blanks beside it.
 fn covers_whole_lines(finder: &SearchableText<'_>, hit: &QuoteMatch) -> bool {
     let matched = &finder.text()[hit.bytes.clone()];
@@ -325,4 +343,22 @@ fn differing_look_alikes(quote: &str, text: &str) -> Vec<char> {
         }
     }
     differing
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_distinctive_by_length_and_shared_words() {
+        for (old, new, expected) in [
+            ("let limit = 10;", "let limit = 20;", true),
+            ("limit = 10", "limit = 20", false),
+            ("gamma delta", "something else", false),
+            ("a = b + c", "a = b + c + d + e + f", false),
+            ("größe = 1; // x", "größe = 22; // y", true),
+        ] {
+            assert_eq!(is_distinctive(old, new), expected, "{old} {new}");
+        }
+    }
 }

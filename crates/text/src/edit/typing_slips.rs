@@ -70,7 +70,8 @@ pub(super) fn decode_escapes(old: &str, new: &str) -> Option<(String, String)> {
     (decoded != old).then(|| (decoded, decode(new)))
 }
 
-fn decode_leading_tabs(line: &str) -> String {
+/// A line with `\t` at its start decoded as tabs.
+pub(crate) fn decode_leading_tabs(line: &str) -> String {
     let mut rest = line;
     let mut indent = String::new();
     loop {

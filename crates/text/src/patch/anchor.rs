@@ -1,21 +1,21 @@
-//! Anchors: the lines after `@@`. Owns their search and the scope below one: the body of its definition or, if the
-//! chunk is not there, the following lines. Promises every matching position, in order, in time linear in the text.
-//! Never takes the first of several.
+//! Anchors: the lines after `@@`, above the chunk in the file. Owns the search for anchors and the scope below one: the
+//! body of its definition or, if the chunk is not there, the following lines. All matching positions are returned, in
+//! order, in time linear in the text; none of several is preferred.
 
 use crate::locate::MatchPass;
 
 use super::line_index::{LineIndex, LinePattern, SearchBudgetExceeded};
 
-/// The line of an anchor.
+/// A position of an anchor in the file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AnchorMatch {
     /// The 0-based line of the anchor, which the chunk may quote as well.
     pub(super) line: usize,
-    /// The end of its scope: the next such anchor, or the end of the enclosing scope.
+    /// The end of the scope: the next position of the anchor, or the end of the enclosing scope.
     scope_end: usize,
 }
 
-/// Whether the anchor's own line counts as below it.
+/// Whether the line of the anchor itself counts as below the anchor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AnchorLineRule {
     Included,
@@ -41,13 +41,13 @@ impl<'i, 't> AnchorFinder<'i, 't> {
         Ok(outer.unwrap_or_default())
     }
 
-    /// The first nested anchor that is not in the text; the last one if each is.
+    /// The first anchor that is not in the text; the last anchor if all are.
     pub(super) fn first_missing<'a>(&self, anchors: &'a [String]) -> Option<&'a String> {
         let is_missing = |anchor: &&String| self.find_within(anchor, None).is_ok_and(|anchored| anchored.is_empty());
         anchors.iter().find(is_missing).or(anchors.last())
     }
 
-    /// The positions of one anchor: by the passes, and finally by line prefix.
+    /// The positions of one anchor: by the passes, else of the lines that start with it.
     fn find_within(
         &self,
         anchor: &str,
@@ -79,7 +79,7 @@ impl<'i, 't> AnchorFinder<'i, 't> {
         }
     }
 
-    /// Those of the ascending `lines` that are below an anchor: in its scope, or else after it.
+    /// Those of the ascending `lines` that are below an anchor: in its definition, or else after it.
     pub(super) fn lines_below<'l>(&self, above: AnchorMatch, own: AnchorLineRule, lines: &'l [usize]) -> &'l [usize] {
         let first = match own {
             AnchorLineRule::Included => above.line,
@@ -96,21 +96,21 @@ impl<'i, 't> AnchorFinder<'i, 't> {
         }
     }
 
-    /// The line after the anchor's block, at most `last`: the first that is not indented deeper and opens something.
+    /// The line after the anchor's block, at most `last`: the first that is not indented deeper and is not a bracket.
     fn scope_end(&self, anchor: usize, last: usize) -> usize {
-        const CLOSERS: [char; 4] = ['}', ')', ']', '{'];
+        const BRACKETS: [char; 4] = ['}', ')', ']', '{'];
         let depth = |body: &str| body.len() - body.trim_start().len();
         let lines = &self.index.lines;
         let outer = depth(lines[anchor].body);
-        let opens = |at: &usize| {
+        let ends_block = |at: &usize| {
             let body = lines[*at].body;
-            !body.trim().is_empty() && depth(body) <= outer && !body.trim_start().starts_with(CLOSERS)
+            !body.trim().is_empty() && depth(body) <= outer && !body.trim_start().starts_with(BRACKETS)
         };
-        (anchor + 1..=last).find(opens).unwrap_or(last + 1)
+        (anchor + 1..=last).find(ends_block).unwrap_or(last + 1)
     }
 }
 
-/// Each line with the range up to the next one.
+/// Each line with a scope up to the next one.
 fn split_into_scopes(lines: &[usize], end: usize) -> impl Iterator<Item = AnchorMatch> {
     let ends = lines.iter().skip(1).copied().chain(std::iter::once(end));
     lines.iter().zip(ends).map(|(line, end)| AnchorMatch { line: *line, scope_end: end })

@@ -1,40 +1,41 @@
-//! Application of the chunks of a patch to one text. Owns the rules and the report. All chunks are placed before the
-//! text is rebuilt; if one cannot be placed, none is applied.
+//! Application of the chunks of a patch to one text, and detection of patches that are already applied. All chunks are
+//! placed before the text is rebuilt; if one cannot be placed, none is applied.
 
 use std::borrow::Cow;
 
+use crate::edit::is_distinctive;
 use crate::locate::MatchPass;
 
 use super::chunk_search::PatchChunkLocator;
 use super::interpretations::{ChunkLine, ResolvedLineKind, SlipRepair, StatedTerminator};
 use super::line_edits::{FileEndRule, InsertedLine, LineEdits, default_terminator, static_terminator};
 use super::line_index::{FileLine, LineIndex};
-use super::{ChunkRepair, PatchChunk};
+use super::{ChunkRepair, PatchChunk, PatchLine, PatchLineKind};
 
-/// When a chunk that fits several positions is rejected.
+/// When the place of a chunk counts as ambiguous, which is an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AmbiguityRule {
-    /// When its lines occur several times after the last chunk, and nothing else distinguishes them.
+    /// The lines of the chunk occur several times after the previous chunk, and nothing else distinguishes them.
     RepeatedLines,
-    /// When its text occurs more than once, also within lines.
+    /// The text of the chunk occurs more than once, also within lines.
     RepeatedText,
 }
 
-/// The position of added lines without context and anchor.
+/// Where added lines without context and anchor are inserted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum InsertionPoint {
-    /// After the last line.
+    /// They are inserted after the last line.
     AtEnd,
-    /// Before the first line.
+    /// They are inserted before the first line.
     AtTop,
 }
 
 /// The text that a chunk is applied to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChunkBase {
-    /// The original text: chunks do not see each other's lines.
+    /// Every chunk is applied to the original text, so it cannot quote lines that other chunks add.
     OriginalText,
-    /// The result of the previous chunks.
+    /// Each chunk is applied to the result of the previous chunks.
     PreviousResult,
 }
 
@@ -43,22 +44,22 @@ pub enum ChunkBase {
 pub struct PatchRules<'a> {
     /// The file name, for rules that depend on it.
     pub name: &'a str,
-    /// The passes to try, in this order.
+    /// The matching passes to try, in this order.
     pub passes: &'static [MatchPass],
     /// Whether known typing slips in a chunk are undone.
     pub slip_repair: SlipRepair,
-    /// When a chunk that fits several positions is rejected.
+    /// When the place of a chunk counts as ambiguous.
     pub ambiguity: AmbiguityRule,
-    /// The position of added lines without context.
+    /// Where added lines without context are inserted.
     pub insertion: InsertionPoint,
     /// The text that a chunk is applied to.
     pub chunk_base: ChunkBase,
-    /// The end of the text after its last line was replaced.
+    /// Whether the text ends with a newline after its last line was replaced.
     pub file_end: FileEndRule,
 }
 
 impl<'a> PatchRules<'a> {
-    /// Finds every unambiguous match.
+    /// Accepts every unambiguous match.
     #[must_use]
     pub fn tolerant(name: &'a str) -> Self {
         Self {
@@ -72,7 +73,7 @@ impl<'a> PatchRules<'a> {
         }
     }
 
-    /// Lines must match exactly, except for their terminators.
+    /// Accepts only lines that match exactly, except for their terminators.
     #[must_use]
     pub fn strict(name: &'a str) -> Self {
         Self {
@@ -87,7 +88,7 @@ impl<'a> PatchRules<'a> {
     }
 }
 
-/// A text after a patch.
+/// The result of applying a patch to a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatchedText {
     /// The patched text.
@@ -98,42 +99,42 @@ pub struct PatchedText {
     pub added: usize,
     /// The number of removed lines.
     pub removed: usize,
-    /// The change of the final newline.
+    /// Whether the final newline was added or removed.
     pub final_newline: FinalNewlineChange,
 }
 
-/// The change of the final newline of a text.
+/// Whether a patch added or removed the final newline of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FinalNewlineChange {
-    /// Present or missing as before.
+    /// The final newline is present or missing as before.
     Unchanged,
-    /// It was missing and is now present.
+    /// The final newline was missing and is now present.
     TerminatorAdded,
-    /// It was present and is now missing.
+    /// The final newline was present and is now missing.
     TerminatorDropped,
 }
 
-/// The match of a chunk.
+/// The place where a chunk was applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkMatch {
-    /// The first 1-based line in the text.
+    /// The first line of the place in the text, 1-based.
     pub line: usize,
-    /// The pass that matched.
+    /// The pass that found the place.
     pub pass: MatchPass,
     /// The typing slip that was undone, if any.
     pub repair: Option<ChunkRepair>,
-    /// The basis of the position.
+    /// What determined the place.
     pub basis: PlacementBasis,
 }
 
-/// The basis of the position of a chunk.
+/// What determined the place of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PlacementBasis {
-    /// Its content: the quoted lines, its anchor, or its end-of-file marker.
+    /// The content of the chunk: the quoted lines, the anchor, or the end-of-file marker.
     Content,
-    /// It quotes no line and follows the line with its number.
+    /// The stated line number, because the chunk quotes no line.
     LineNumber,
-    /// It quotes no line and is placed by [`InsertionPoint`].
+    /// The [`InsertionPoint`], because the chunk quotes no line and states no number.
     Default,
 }
 
@@ -143,16 +144,16 @@ pub enum PlacementBasis {
 pub struct PatchApplyError {
     /// The 0-based index of the chunk.
     pub chunk: usize,
-    /// The 1-based line of the patch that starts it.
+    /// The 1-based line of the patch where the chunk starts.
     pub line: usize,
-    /// Why it cannot be placed.
+    /// Why the chunk cannot be placed.
     pub reason: PatchApplyErrorKind,
 }
 
 /// Why a chunk cannot be placed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatchApplyErrorKind {
-    /// Its lines are not in the text.
+    /// The quoted lines of the chunk are not in the text.
     #[error("its lines are not in the text")]
     NotFound {
         /// The quoted lines, each with a newline.
@@ -163,13 +164,13 @@ pub enum PatchApplyErrorKind {
     /// An anchor is not in the text.
     #[error("the line {anchor:?} after @@ is not in the text")]
     AnchorNotFound {
-        /// The anchor.
+        /// The missing anchor.
         anchor: String,
     },
-    /// It fits several positions.
+    /// The chunk matches in several places.
     #[error("it matches in {} places; add context lines", lines.len())]
     Ambiguous {
-        /// The possible first lines, 1-based.
+        /// The first line of each place, 1-based.
         lines: Vec<usize>,
         /// The number of quoted lines.
         count: usize,
@@ -182,10 +183,10 @@ pub enum PatchApplyErrorKind {
         /// The 1-based line that both change.
         line: usize,
     },
-    /// It quotes no line, and its line number refers to another text.
+    /// The chunk quotes no line, and its line number refers to another text.
     #[error("it has no context lines, and line {line} does not fit this file; add context lines")]
     NumberOnly {
-        /// The 1-based line that it would follow.
+        /// The 1-based line that the added lines would follow.
         line: usize,
     },
     /// The search exceeds the work limit.
@@ -193,28 +194,28 @@ pub enum PatchApplyErrorKind {
     Exhausted,
 }
 
-/// `text` with `chunks` applied.
+/// Applies `chunks` to `text`.
 ///
 /// # Errors
 ///
-/// [`PatchApplyError`] for the first chunk that cannot be placed.
+/// Returns a [`PatchApplyError`] for the first chunk that cannot be placed.
 pub fn apply_chunks(text: &str, chunks: &[PatchChunk], rules: &PatchRules<'_>) -> Result<PatchedText, PatchApplyError> {
     let mut applied = match rules.chunk_base {
         ChunkBase::OriginalText => apply_to_original(text, chunks, 0, rules)?,
         ChunkBase::PreviousResult => {
-            let mut running = apply_to_original(text, &[], 0, rules)?;
+            let mut result = apply_to_original(text, &[], 0, rules)?;
             for (number, chunk) in chunks.iter().enumerate() {
-                let next = apply_to_original(&running.text, std::slice::from_ref(chunk), number, rules)?;
-                running.matches.extend(next.matches);
-                running.added += next.added;
-                running.removed += next.removed;
-                running.text = next.text;
+                let next = apply_to_original(&result.text, std::slice::from_ref(chunk), number, rules)?;
+                result.matches.extend(next.matches);
+                result.added += next.added;
+                result.removed += next.removed;
+                result.text = next.text;
             }
-            running
+            result
         }
     };
-    let is_open = |text: &str| !text.is_empty() && !text.ends_with(['\n', '\r']);
-    applied.final_newline = match (is_open(text), is_open(&applied.text)) {
+    let lacks_newline = |text: &str| !text.is_empty() && !text.ends_with(['\n', '\r']);
+    applied.final_newline = match (lacks_newline(text), lacks_newline(&applied.text)) {
         (true, false) if !applied.text.is_empty() => FinalNewlineChange::TerminatorAdded,
         (false, true) if !text.is_empty() => FinalNewlineChange::TerminatorDropped,
         (true | false, true | false) => FinalNewlineChange::Unchanged,
@@ -222,7 +223,7 @@ pub fn apply_chunks(text: &str, chunks: &[PatchChunk], rules: &PatchRules<'_>) -
     Ok(applied)
 }
 
-/// Applies chunks to one text; `first` is the index of the first chunk.
+/// Applies chunks to one text; `first` is the index of the first chunk in the patch.
 fn apply_to_original(
     text: &str,
     chunks: &[PatchChunk],
@@ -231,88 +232,86 @@ fn apply_to_original(
 ) -> Result<PatchedText, PatchApplyError> {
     let index = LineIndex::new(text);
     let mut search = PatchChunkLocator::new(text, &index, rules);
-    let mut splice = LineEdits::new(index.lines.len());
+    let mut edits = LineEdits::new(index.lines.len());
     let mut placed = Vec::with_capacity(chunks.len());
     let failed = |(chunk, at): (usize, &PatchChunk), reason| PatchApplyError { chunk, line: at.line, reason };
     for (number, chunk) in (first..).zip(chunks) {
-        let here = search.place_chunk(chunk, &splice).map_err(|reason| failed((number, chunk), reason))?;
-        record_chunk_edits(&mut splice, number, &index.lines, &here);
-        placed.push(here);
+        let place = search.place_chunk(chunk, &edits).map_err(|reason| failed((number, chunk), reason))?;
+        record_chunk_edits(&mut edits, number, &index.lines, &place);
+        placed.push(place);
     }
     for (chunk, placed) in (first..).zip(chunks).zip(&placed) {
         if let Some(reason) = search.recheck_placement(placed) {
             return Err(failed(chunk, reason));
         }
     }
-    let matched = placed
-        .iter()
-        .map(|&PlacedChunk { start, pass, repair: rescue, basis: ground, .. }| ChunkMatch {
-            line: start + 1,
-            pass,
-            repair: rescue,
-            basis: ground,
-        })
-        .collect();
-    let (added, removed) = (splice.added_count(), splice.removed_count());
-    let text = splice.text(&index.lines, rules.file_end);
-    Ok(PatchedText { text, matches: matched, added, removed, final_newline: FinalNewlineChange::Unchanged })
+    let to_match = |&PlacedChunk { start, pass, repair, basis, .. }: &PlacedChunk<'_>| ChunkMatch {
+        line: start + 1,
+        pass,
+        repair,
+        basis,
+    };
+    Ok(PatchedText {
+        text: edits.text(&index.lines, rules.file_end),
+        matches: placed.iter().map(to_match).collect(),
+        added: edits.added_count(),
+        removed: edits.removed_count(),
+        final_newline: FinalNewlineChange::Unchanged,
+    })
 }
 
+/// A chunk with its place in the file.
 pub(super) struct PlacedChunk<'c> {
-    /// The 0-based line it starts at, or that its lines are inserted before.
+    /// The 0-based line where the chunk starts, or that its lines are inserted before.
     pub(super) start: usize,
     pub(super) lines: Cow<'c, [ChunkLine]>,
     pub(super) pass: MatchPass,
     pub(super) repair: Option<ChunkRepair>,
     pub(super) basis: PlacementBasis,
-    /// The 1-based lines it fits at, if only the order of the chunks distinguished them.
+    /// All 1-based lines where the chunk matches, if it was placed only by the order of the chunks.
     pub(super) candidate_starts: Vec<usize>,
 }
 
 /// Records the line edits of a placed chunk.
-fn record_chunk_edits(splice: &mut LineEdits, number: usize, lines: &[FileLine<'_>], placed: &PlacedChunk<'_>) {
-    let literal = terminator_source(lines, placed);
-    let outspoken = placed.lines.iter().any(|piece| piece.stated_terminator == StatedTerminator::NoNewline);
-    let is_alone = !placed.lines.iter().any(ChunkLine::is_in_old_text);
+fn record_chunk_edits(edits: &mut LineEdits, number: usize, lines: &[FileLine<'_>], placed: &PlacedChunk<'_>) {
+    let source = terminator_source(lines, placed);
+    let is_explicit = placed.lines.iter().any(|line| line.stated_terminator == StatedTerminator::NoNewline);
+    let quotes_no_line = !placed.lines.iter().any(ChunkLine::is_in_old_text);
     let mut at = placed.start;
     // The terminators of the removed lines, for the lines that replace them.
     let mut removed_terminators: Vec<&'static str> = Vec::new();
     let mut added_count = 0;
-    for piece in placed.lines.iter() {
-        match piece.kind {
+    for line in placed.lines.iter() {
+        match line.kind {
             ResolvedLineKind::Context => {
-                splice.quoted_by[at] = Some(number);
+                edits.quoted_by[at] = Some(number);
                 at += 1;
                 removed_terminators.clear();
                 added_count = 0;
             }
             ResolvedLineKind::Remove => {
-                splice.quoted_by[at] = Some(number);
-                splice.removed_by[at] = Some(number);
+                edits.quoted_by[at] = Some(number);
+                edits.removed_by[at] = Some(number);
                 removed_terminators.extend(static_terminator(lines[at].terminator));
                 at += 1;
             }
             ResolvedLineKind::Add => {
-                let beside = removed_terminators.get(added_count).or(removed_terminators.last()).copied();
-                let terminator = match (piece.stated_terminator, literal) {
+                let replaced = removed_terminators.get(added_count).or(removed_terminators.last()).copied();
+                let terminator = match (line.stated_terminator, source) {
                     (StatedTerminator::Cr, _) => "\r",
                     (StatedTerminator::Crlf, TerminatorSource::Chunk) => "\r\n",
                     (StatedTerminator::Unstated | StatedTerminator::NoNewline, TerminatorSource::Chunk) => "\n",
                     (
                         StatedTerminator::Crlf | StatedTerminator::Unstated | StatedTerminator::NoNewline,
                         TerminatorSource::File,
-                    ) => beside.unwrap_or_else(|| neighbouring_terminator(lines, at)),
+                    ) => replaced.unwrap_or_else(|| neighbouring_terminator(lines, at)),
                 };
                 added_count += 1;
-                let new = InsertedLine {
-                    text: piece.text.clone(),
-                    terminator,
-                    stated_terminator: piece.stated_terminator,
-                    is_explicit: outspoken,
-                };
-                // An insertion without context at the end follows any replacement of the last lines.
-                let slot = if at == lines.len() && is_alone { at + 1 } else { at };
-                splice.inserted.entry(slot).or_default().push(new);
+                let (text, stated_terminator) = (line.text.clone(), line.stated_terminator);
+                // Lines that are appended without context come after lines that replace the last ones.
+                let slot = if at == lines.len() && quotes_no_line { at + 1 } else { at };
+                let new = InsertedLine { text, terminator, stated_terminator, is_explicit };
+                edits.inserted.entry(slot).or_default().push(new);
             }
         }
     }
@@ -325,28 +324,81 @@ enum TerminatorSource {
     File,
 }
 
-/// A chunk with terminators other than newlines that match those of the file determines the terminators.
+/// The terminators come from the chunk if it has others than newlines and its quoted ones are those of the file.
 fn terminator_source(lines: &[FileLine<'_>], placed: &PlacedChunk<'_>) -> TerminatorSource {
-    let has_shown = placed
-        .lines
-        .iter()
-        .any(|piece| matches!(piece.stated_terminator, StatedTerminator::Cr | StatedTerminator::Crlf));
-    let old = placed.lines.iter().filter(|piece| piece.is_in_old_text());
-    let fits = old.zip(&lines[placed.start.min(lines.len())..]).all(|(piece, line)| {
-        let written = match piece.stated_terminator {
+    let states_terminators =
+        placed.lines.iter().any(|line| matches!(line.stated_terminator, StatedTerminator::Cr | StatedTerminator::Crlf));
+    let old = placed.lines.iter().filter(|line| line.is_in_old_text());
+    let fits = old.zip(&lines[placed.start.min(lines.len())..]).all(|(quoted, line)| {
+        let stated = match quoted.stated_terminator {
             StatedTerminator::Unstated => "\n",
             StatedTerminator::Cr => "\r",
             StatedTerminator::Crlf => "\r\n",
             StatedTerminator::NoNewline => "",
         };
-        written == line.terminator
+        stated == line.terminator
     });
-    if has_shown && fits { TerminatorSource::Chunk } else { TerminatorSource::File }
+    if states_terminators && fits { TerminatorSource::Chunk } else { TerminatorSource::File }
 }
 
 /// The terminator of the nearest line: the previous one, else the next.
 fn neighbouring_terminator(lines: &[FileLine<'_>], at: usize) -> &'static str {
     let before = lines[..at].iter().rev().find_map(|line| static_terminator(line.terminator));
-    let behind = || lines.get(at).and_then(|line| static_terminator(line.terminator));
-    before.or_else(behind).unwrap_or_else(|| default_terminator(lines))
+    let after = || lines.get(at).and_then(|line| static_terminator(line.terminator));
+    before.or_else(after).unwrap_or_else(|| default_terminator(lines))
+}
+
+/// The 1-based lines of the results of all chunks, if the patch is already applied: no old lines of a chunk are present,
+/// and all new lines are, each in one place. Chunks whose new lines are not distinctive prove nothing.
+#[must_use]
+pub fn find_already_applied(text: &str, chunks: &[PatchChunk], rules: &PatchRules<'_>) -> Option<Vec<usize>> {
+    let adds_text = |line: &PatchLine| line.kind == PatchLineKind::Add && !line.text.trim().is_empty();
+    if !chunks.iter().any(|chunk| chunk.lines.iter().any(adds_text))
+        || !chunks.iter().all(is_distinctive_chunk)
+        || !are_old_lines_absent(text, chunks, rules)
+    {
+        return None;
+    }
+    let reversed: Vec<PatchChunk> = chunks.iter().map(reverse_chunk).collect();
+    if reversed.iter().any(PatchChunk::only_adds) {
+        return None;
+    }
+    let exact = PatchRules { passes: &[MatchPass::LineEndings], slip_repair: SlipRepair::Off, ..*rules };
+    let undone = apply_chunks(text, &reversed, &exact).ok()?;
+    Some(undone.matches.iter().map(|matched| matched.line).collect())
+}
+
+/// Whether the added lines of a chunk, if any, are distinctive.
+fn is_distinctive_chunk(chunk: &PatchChunk) -> bool {
+    let (added, old): (Vec<&PatchLine>, Vec<&PatchLine>) =
+        chunk.lines.iter().partition(|line| line.kind == PatchLineKind::Add);
+    let text = |lines: &[&PatchLine]| lines.iter().flat_map(|line| [line.text.as_str(), "\n"]).collect::<String>();
+    added.is_empty() || is_distinctive(&text(&old), &text(&added))
+}
+
+/// Whether the old lines of all chunks that change something are absent.
+fn are_old_lines_absent(text: &str, chunks: &[PatchChunk], rules: &PatchRules<'_>) -> bool {
+    let index = LineIndex::new(text);
+    let mut search = PatchChunkLocator::new(text, &index, rules);
+    let no_edits = LineEdits::new(index.lines.len());
+    let changes = |chunk: &&PatchChunk| {
+        chunk.lines.iter().any(|line| matches!(line.kind, PatchLineKind::Add | PatchLineKind::Remove))
+    };
+    chunks
+        .iter()
+        .filter(changes)
+        .all(|chunk| matches!(search.place_chunk(chunk, &no_edits), Err(PatchApplyErrorKind::NotFound { .. })))
+}
+
+/// The reverse of a chunk, without the declared position, which refers to another text.
+fn reverse_chunk(chunk: &PatchChunk) -> PatchChunk {
+    let reverse = |line: &PatchLine| {
+        let kind = match line.kind {
+            PatchLineKind::Add => PatchLineKind::Remove,
+            PatchLineKind::Remove => PatchLineKind::Add,
+            PatchLineKind::Context | PatchLineKind::Unmarked => line.kind,
+        };
+        PatchLine { kind, ..line.clone() }
+    };
+    PatchChunk { lines: chunk.lines.iter().map(reverse).collect(), declared_position: None, ..chunk.clone() }
 }

@@ -1,4 +1,4 @@
-//! Parser for the chunks of one envelope section. Owns which line starts a chunk, belongs to it, or ends it.
+//! The parser for the chunks of one envelope section. It decides which line starts a chunk, belongs to it, or ends it.
 
 use super::envelope::{MARKER, PatchCursor, marker_text};
 use super::{
@@ -38,25 +38,25 @@ pub(super) fn parse_chunks(cursor: &mut PatchCursor<'_, '_>) -> Result<Vec<Patch
     Ok(chunks)
 }
 
-/// Whether an empty line separates two chunks.
+/// Whether the line is blank and not part of a chunk.
 fn is_blank_between_chunks(line: &PatchSourceLine<'_>, cursor: &PatchCursor<'_, '_>, chunks: &[PatchChunk]) -> bool {
     if !line.text.trim().is_empty() {
         return false;
     }
-    // An empty line before the first chunk belongs to it only if more of that chunk follows.
+    // A blank line before the first heading belongs to a chunk without heading only if more lines of it follow.
     let next = cursor.lines[cursor.position..].iter().find(|line| !line.text.trim().is_empty());
-    let starts_anew = next.is_none_or(|next| next.text.starts_with(MARKER) || parse_heading(next, cursor).is_some());
-    starts_anew || !chunks.is_empty()
+    let nothing_follows =
+        next.is_none_or(|next| next.text.starts_with(MARKER) || parse_heading(next, cursor).is_some());
+    nothing_follows || !chunks.is_empty()
 }
 
 /// The text after `@@`, if the line starts a chunk.
 fn parse_heading<'a>(line: &PatchSourceLine<'a>, cursor: &PatchCursor<'_, '_>) -> Option<&'a str> {
-    let text = match cursor.grammar.space_around_markers {
-        // After a sign it would be a line of the chunk.
-        PatchSyntaxRule::Accept if line.text.starts_with(' ') => return None,
-        PatchSyntaxRule::Accept | PatchSyntaxRule::Reject => line.text,
-    };
-    text.strip_prefix(HEADING)
+    match cursor.grammar.space_around_markers {
+        // A leading space is the sign of a context line.
+        PatchSyntaxRule::Accept if line.text.starts_with(' ') => None,
+        PatchSyntaxRule::Accept | PatchSyntaxRule::Reject => line.text.strip_prefix(HEADING),
+    }
 }
 
 fn parse_chunk(cursor: &mut PatchCursor<'_, '_>) -> Result<PatchChunk, PatchParseError> {
@@ -118,9 +118,9 @@ fn parse_end_of_file(cursor: &mut PatchCursor<'_, '_>, line: &PatchSourceLine<'_
     }
 }
 
-/// A line without its sign; `None` if it has none. An empty line is an empty context line.
+/// Parses a line with its sign; `None` if it has no sign. An empty line is an empty context line.
 pub(super) fn parse_signed_line(text: &str) -> Option<PatchLine> {
-    let (side, text) = match text.as_bytes().first() {
+    let (kind, text) = match text.as_bytes().first() {
         None => (PatchLineKind::Context, text),
         Some(b' ') => (PatchLineKind::Context, &text[1..]),
         Some(b'-') => (PatchLineKind::Remove, &text[1..]),
@@ -129,10 +129,10 @@ pub(super) fn parse_signed_line(text: &str) -> Option<PatchLine> {
         Some(b'\r') if text.len() == 1 => (PatchLineKind::Context, text),
         Some(_) => return None,
     };
-    Some(PatchLine { kind: side, text: text.to_owned(), no_newline_marker: NoNewlineMarker::Absent })
+    Some(PatchLine { kind, text: text.to_owned(), no_newline_marker: NoNewlineMarker::Absent })
 }
 
-/// The anchor in a heading. Line numbers copied from a unified diff are not an anchor.
+/// The anchor in a heading, if it has one. Line numbers copied from a unified diff are not an anchor.
 fn anchor_from_heading(text: &str) -> Option<String> {
     let text = text.trim();
     let text = text.strip_suffix(HEADING).unwrap_or(text).trim();

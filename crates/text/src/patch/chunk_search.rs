@@ -1,10 +1,10 @@
-//! Placement of chunks in a text. Owns the search: below the anchors, after the last chunk if possible, else anywhere;
-//! with increasingly lenient passes and interpretations. Promises one position or an error. Never takes the first of
-//! several.
+//! Placement of chunks in a text. A chunk is searched below its anchors, after the previous chunk if possible, else
+//! anywhere, with increasingly lenient passes and interpretations. The result is one position or an error; none of
+//! several positions is preferred.
 
 use std::borrow::Cow;
 
-use crate::distinctive;
+use crate::edit::is_distinctive;
 use crate::locate::MatchPass;
 
 use super::anchor::{AnchorFinder, AnchorLineRule, AnchorMatch};
@@ -19,21 +19,22 @@ pub(super) struct PatchChunkLocator<'i, 't> {
     index: &'i LineIndex<'t>,
     rules: &'i PatchRules<'i>,
     anchors: AnchorFinder<'i, 't>,
-    /// The line after the last one that the previous chunk changed; its trailing context lines can be shared.
+    /// The line after the last line that the previous chunk changed. The next chunk may share the context lines after it.
     cursor: usize,
-    /// The distance of the last chunk from its declared position.
+    /// The distance of the previous chunk from its declared position.
     line_offset: isize,
     number_trust: LineNumberTrust,
     order: ChunkOrder,
-    /// The start of each line, counted by `\n`.
+    /// For each line counted by `\n`, its index among the lines of the text, which may also end with `\r`.
     numbered_line_starts: Vec<usize>,
 }
 
 /// Whether the declared line numbers fit the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LineNumberTrust {
-    /// Not contradicted by a chunk so far.
+    /// All chunks so far were at their declared lines.
     Trusted,
+    /// A chunk was at another line than declared.
     Untrusted,
 }
 
@@ -48,11 +49,11 @@ enum ChunkSearchResult {
     NotFound,
     Found {
         hit: LineRunMatch,
-        /// All fitting lines, if only the order of the chunks distinguished them.
+        /// All matching lines, if the chunk was placed only by the order of the chunks.
         candidate_starts: Vec<usize>,
     },
     Ambiguous(Vec<usize>),
-    /// All positions overlap another chunk.
+    /// All matches overlap another chunk.
     Overlapping {
         other_chunk: usize,
         line: usize,
@@ -83,24 +84,23 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
         }
     }
 
-    /// The position of a chunk, given the lines claimed by the earlier chunks.
+    /// Finds the place of a chunk; `edits` are those of the earlier chunks.
     pub(super) fn place_chunk<'c>(
         &mut self,
         chunk: &'c PatchChunk,
-        splice: &LineEdits,
+        edits: &LineEdits,
     ) -> Result<PlacedChunk<'c>, PatchApplyErrorKind> {
-        let readings = interpretations(chunk, self.rules);
+        let interpretations = interpretations(chunk, self.rules);
         if chunk.only_adds() {
-            let (start, ground) = self.insertion_line(chunk)?;
-            let pieces = readings.into_iter().next().map(|reading| reading.lines).unwrap_or_default();
-            let (pieces, rivals) = (Cow::Owned(pieces), Vec::new());
+            let (start, basis) = self.insertion_line(chunk)?;
+            let lines = interpretations.into_iter().next().map(|literal| literal.lines).unwrap_or_default();
             return Ok(PlacedChunk {
                 start,
-                lines: pieces,
+                lines: Cow::Owned(lines),
                 pass: MatchPass::Exact,
                 repair: None,
-                basis: ground,
-                candidate_starts: rivals,
+                basis,
+                candidate_starts: Vec::new(),
             });
         }
         let anchored = self.anchors.find_nested(&chunk.anchors)?;
@@ -108,18 +108,16 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
             return Err(self.anchor_not_found(chunk));
         }
         let mut reason = None;
-        for reading in readings {
+        for interpretation in interpretations {
             for &pass in self.rules.passes {
-                match self.search_pass(chunk, &reading, pass, &anchored, splice)? {
+                match self.search_pass(chunk, &interpretation, pass, &anchored, edits)? {
                     ChunkSearchResult::NotFound => {}
-                    ChunkSearchResult::Found { hit, candidate_starts: rivals } => {
-                        return Ok(PlacedChunk {
-                            candidate_starts: rivals,
-                            ..self.accept_match(chunk, reading, pass, hit)
-                        });
+                    ChunkSearchResult::Found { hit, candidate_starts } => {
+                        let placed = self.accept_match(chunk, interpretation, pass, hit);
+                        return Ok(PlacedChunk { candidate_starts, ..placed });
                     }
                     ChunkSearchResult::Ambiguous(lines) => {
-                        let count = reading.lines.iter().filter(|piece| piece.is_in_old_text()).count();
+                        let count = old_lines(&interpretation.lines).count();
                         return Err(PatchApplyErrorKind::Ambiguous { lines, count });
                     }
                     ChunkSearchResult::Overlapping { other_chunk: other, line } => {
@@ -128,70 +126,63 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
                 }
             }
         }
-        match reason {
-            Some(reason) => Err(reason),
-            None => Err(self.chunk_not_found(chunk)),
-        }
+        Err(reason.unwrap_or_else(|| self.chunk_not_found(chunk)))
     }
 
     fn accept_match<'c>(
         &mut self,
         chunk: &PatchChunk,
-        reading: ChunkInterpretation,
+        interpretation: ChunkInterpretation,
         pass: MatchPass,
         hit: LineRunMatch,
     ) -> PlacedChunk<'c> {
-        let mut pieces = reading.lines;
-        if let Some(delta) = &hit.indentation_shift {
-            for piece in pieces.iter_mut().filter(|piece| piece.kind == ResolvedLineKind::Add) {
-                // Positions where the shift fails were not accepted.
-                if let Some(text) = delta.apply_to_line(&piece.text) {
-                    piece.text = text.into_owned();
+        let mut lines = interpretation.lines;
+        if let Some(shift) = &hit.indentation_shift {
+            for line in lines.iter_mut().filter(|line| line.kind == ResolvedLineKind::Add) {
+                // Matches where the shift fails were not accepted.
+                if let Some(text) = shift.apply_to_line(&line.text) {
+                    line.text = text.into_owned();
                 }
             }
         }
-        let changed =
-            pieces.iter().rposition(|piece| piece.kind != ResolvedLineKind::Context).map_or(0, |last| last + 1);
-        let count = pieces[..changed].iter().filter(|piece| piece.is_in_old_text()).count();
+        let changed = lines.iter().rposition(|line| line.kind != ResolvedLineKind::Context).map_or(0, |last| last + 1);
         if hit.start < self.cursor {
             self.order = ChunkOrder::Broken;
         }
-        self.cursor = hit.start + count;
+        self.cursor = hit.start + old_lines(&lines[..changed]).count();
         if let Some(expected) = self.expected_line(chunk) {
             self.line_offset += hit.start.cast_signed() - expected.cast_signed();
             self.number_trust = if self.line_offset == 0 { self.number_trust } else { LineNumberTrust::Untrusted };
         }
-        let (start, rescue) = (hit.start, reading.repair);
-        let (pieces, rivals) = (Cow::Owned(pieces), Vec::new());
         PlacedChunk {
-            start,
-            lines: pieces,
+            start: hit.start,
+            lines: Cow::Owned(lines),
             pass,
-            repair: rescue,
+            repair: interpretation.repair,
             basis: PlacementBasis::Content,
-            candidate_starts: rivals,
+            candidate_starts: Vec::new(),
         }
     }
 
-    /// Rechecks a placement after later chunks: one wrong number makes all numbers doubtful, and one chunk out of
-    /// order makes the order meaningless.
+    /// Checks a place again after all chunks are placed: if one line number was wrong, none can be trusted, and if one
+    /// chunk was out of order, the order proves nothing.
     pub(super) fn recheck_placement(&self, placed: &PlacedChunk<'_>) -> Option<PatchApplyErrorKind> {
         if placed.basis == PlacementBasis::LineNumber && self.number_trust == LineNumberTrust::Untrusted {
             return Some(PatchApplyErrorKind::NumberOnly { line: placed.start });
         }
-        let count = placed.lines.iter().filter(|piece| piece.is_in_old_text()).count();
+        let count = old_lines(&placed.lines).count();
         (self.order == ChunkOrder::Broken && !placed.candidate_starts.is_empty())
             .then(|| PatchApplyErrorKind::Ambiguous { lines: placed.candidate_starts.clone(), count })
     }
 
-    /// The declared line of a chunk, 0-based, corrected by the offset of the last chunk.
+    /// The declared line of a chunk, 0-based, corrected by the offset of the previous chunk.
     fn expected_line(&self, chunk: &PatchChunk) -> Option<usize> {
         let number = chunk.declared_position?.start.checked_sub(1)?;
         let line = self.numbered_line_starts.get(number).copied().unwrap_or(self.index.lines.len());
         line.checked_add_signed(self.line_offset)
     }
 
-    /// The position of added lines without context.
+    /// The line before which added lines without context are inserted.
     fn insertion_line(&self, chunk: &PatchChunk) -> Result<(usize, PlacementBasis), PatchApplyErrorKind> {
         let end = self.index.lines.len();
         if let Some(DeclaredPosition { start }) = chunk.declared_position {
@@ -231,16 +222,16 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
     fn search_pass(
         &self,
         chunk: &PatchChunk,
-        reading: &ChunkInterpretation,
+        interpretation: &ChunkInterpretation,
         pass: MatchPass,
         anchored: &[AnchorMatch],
-        splice: &LineEdits,
+        edits: &LineEdits,
     ) -> Result<ChunkSearchResult, PatchApplyErrorKind> {
-        let old = reading.lines.iter().filter(|piece| piece.is_in_old_text());
-        let pattern: Vec<LinePattern<'_>> =
-            old.map(|piece| LinePattern { text: &piece.text, alternative: piece.alternative.as_deref() }).collect();
+        let pattern: Vec<LinePattern<'_>> = old_lines(&interpretation.lines)
+            .map(|line| LinePattern { text: &line.text, alternative: line.alternative.as_deref() })
+            .collect();
         let mut hits = self.index.find_line_run(&pattern, pass, &(0..self.index.lines.len()))?;
-        hits.retain(|hit| matches_indentation(hit, &reading.lines));
+        hits.retain(|hit| matches_indentation(hit, &interpretation.lines));
         if !chunk.anchors.is_empty() {
             let starts: Vec<usize> = hits.iter().map(|hit| hit.start).collect();
             let below = |above: &AnchorMatch| self.anchors.lines_below(*above, AnchorLineRule::Included, &starts);
@@ -250,90 +241,92 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
         if self.rules.ambiguity == AmbiguityRule::RepeatedText && occurs_repeatedly(self.text, &pattern) {
             return Ok(ChunkSearchResult::Ambiguous(hits.iter().map(|hit| hit.start + 1).collect()));
         }
-        Ok(self.choose_match(chunk, &reading.lines, hits, splice))
+        Ok(self.choose_match(chunk, &interpretation.lines, hits, edits))
     }
 
-    /// The only match, or the one that anchor, position or order distinguishes.
+    /// The only match, or the one that the end of the file, the declared position or the order distinguishes.
     fn choose_match(
         &self,
         chunk: &PatchChunk,
-        pieces: &[ChunkLine],
+        lines: &[ChunkLine],
         mut hits: Vec<LineRunMatch>,
-        splice: &LineEdits,
+        edits: &LineEdits,
     ) -> ChunkSearchResult {
-        let old: Vec<&ChunkLine> = pieces.iter().filter(|piece| piece.is_in_old_text()).collect();
-        let last = self.index.lines.len();
-        let says_end = chunk.end_of_file == EndOfFileMarker::Present
+        let old: Vec<&ChunkLine> = old_lines(lines).collect();
+        let line_count = self.index.lines.len();
+        let marks_end = chunk.end_of_file == EndOfFileMarker::Present
             || chunk.lines.iter().any(|line| line.no_newline_marker == NoNewlineMarker::Present);
-        let at_end = hits.iter().rposition(|hit| says_end && hit.start + old.len() == last);
+        let at_end = hits.iter().rposition(|hit| marks_end && hit.start + old.len() == line_count);
         let expected = self.expected_line(chunk);
-        let as_numbered = hits.iter().position(|hit| Some(hit.start) == expected);
-        if let Some(chosen) = at_end.or(as_numbered) {
+        let at_expected_line = hits.iter().position(|hit| Some(hit.start) == expected);
+        if let Some(chosen) = at_end.or(at_expected_line) {
             hits = vec![hits.swap_remove(chosen)];
         }
-        let mut rivals = Vec::new();
-        let behind = hits.iter().filter(|hit| hit.start >= self.cursor).count();
-        if (1..hits.len()).contains(&behind) {
-            rivals = hits.iter().map(|hit| hit.start + 1).collect();
+        let mut candidate_starts = Vec::new();
+        let after_previous = hits.iter().filter(|hit| hit.start >= self.cursor).count();
+        if (1..hits.len()).contains(&after_previous) {
+            candidate_starts = hits.iter().map(|hit| hit.start + 1).collect();
             hits.retain(|hit| hit.start >= self.cursor);
         }
-        let mut taken = ChunkSearchResult::NotFound;
-        hits.retain(|hit| match find_overlap(hit.start, &old, splice) {
+        let mut overlap = ChunkSearchResult::NotFound;
+        hits.retain(|hit| match find_overlap(hit.start, &old, edits) {
             None => true,
-            Some((other, line)) => {
-                taken = ChunkSearchResult::Overlapping { other_chunk: other, line };
+            Some((other_chunk, line)) => {
+                overlap = ChunkSearchResult::Overlapping { other_chunk, line };
                 false
             }
         });
-        if pieces.iter().all(|piece| piece.kind == ResolvedLineKind::Context) {
-            // The chunk changes nothing, so any match will do.
+        if lines.iter().all(|line| line.kind == ResolvedLineKind::Context) {
+            // The chunk changes nothing, so it does not matter which match is taken.
             hits.truncate(1);
-            rivals.clear();
+            candidate_starts.clear();
         }
         match hits.len() {
-            0 => taken,
-            1 => ChunkSearchResult::Found { hit: hits.swap_remove(0), candidate_starts: rivals },
+            0 => overlap,
+            1 => ChunkSearchResult::Found { hit: hits.swap_remove(0), candidate_starts },
             _ => ChunkSearchResult::Ambiguous(hits.iter().map(|hit| hit.start + 1).collect()),
         }
     }
 
     fn chunk_not_found(&self, chunk: &PatchChunk) -> PatchApplyErrorKind {
         let mut literal = interpretations(chunk, &PatchRules { slip_repair: SlipRepair::Off, ..*self.rules });
-        let pieces = literal.pop().map(|reading| reading.lines).unwrap_or_default();
-        let quoted = pieces.iter().filter(|piece| piece.is_in_old_text()).flat_map(|piece| [piece.text.as_str(), "\n"]);
-        let quoted: String = quoted.collect();
-        let added = pieces.iter().filter(|piece| !piece.is_in_old_text());
-        let added: String = added.flat_map(|piece| [piece.text.as_str(), "\n"]).collect();
-        let new = pieces.iter().filter(|piece| piece.kind != ResolvedLineKind::Remove);
-        let new: Vec<LinePattern<'_>> = new.map(|piece| LinePattern { text: &piece.text, alternative: None }).collect();
+        let lines = literal.pop().map(|interpretation| interpretation.lines).unwrap_or_default();
+        let quoted: String = old_lines(&lines).flat_map(|line| [line.text.as_str(), "\n"]).collect();
+        let added = lines.iter().filter(|line| !line.is_in_old_text());
+        let added: String = added.flat_map(|line| [line.text.as_str(), "\n"]).collect();
+        let new = lines.iter().filter(|line| line.kind != ResolvedLineKind::Remove);
+        let new: Vec<LinePattern<'_>> = new.map(|line| LinePattern { text: &line.text, alternative: None }).collect();
         let end = self.index.lines.len();
-        let there = self.index.find_line_run(&new, MatchPass::LineEndings, &(0..end)).unwrap_or_default();
-        let already = match there.as_slice() {
-            [only] if distinctive::is_distinctive(&quoted, &added) => Some(only.start + 1),
+        let hits = self.index.find_line_run(&new, MatchPass::LineEndings, &(0..end)).unwrap_or_default();
+        let already = match hits.as_slice() {
+            [only] if is_distinctive(&quoted, &added) => Some(only.start + 1),
             [] | [_] | [_, ..] => None,
         };
         PatchApplyErrorKind::NotFound { quoted, already }
     }
 }
 
-/// Whether all added lines can be shifted to the matched indentation.
-fn matches_indentation(hit: &LineRunMatch, pieces: &[ChunkLine]) -> bool {
-    let Some(delta) = &hit.indentation_shift else { return true };
-    pieces
-        .iter()
-        .filter(|piece| piece.kind == ResolvedLineKind::Add)
-        .all(|piece| delta.apply_to_line(&piece.text).is_some())
+/// The context and removed lines, which must be in the text.
+fn old_lines(lines: &[ChunkLine]) -> impl Iterator<Item = &ChunkLine> {
+    lines.iter().filter(|line| line.is_in_old_text())
 }
 
-/// The chunk that already claims a line of this one, and the line.
-fn find_overlap(start: usize, old: &[&ChunkLine], splice: &LineEdits) -> Option<(usize, usize)> {
-    (start..).zip(old).find_map(|(at, piece)| {
-        let quoted = splice.quoted_by[at].filter(|_| piece.kind == ResolvedLineKind::Remove);
-        splice.removed_by[at].or(quoted).map(|other| (other, at + 1))
+/// Whether all added lines can be shifted to the indentation of the match.
+fn matches_indentation(hit: &LineRunMatch, lines: &[ChunkLine]) -> bool {
+    let Some(shift) = &hit.indentation_shift else { return true };
+    let mut added = lines.iter().filter(|line| line.kind == ResolvedLineKind::Add);
+    added.all(|line| shift.apply_to_line(&line.text).is_some())
+}
+
+/// The chunk that already changes a line of this chunk (or quotes one that this chunk removes), and the line.
+fn find_overlap(start: usize, old: &[&ChunkLine], edits: &LineEdits) -> Option<(usize, usize)> {
+    (start..).zip(old).find_map(|(at, line)| {
+        let quoted = edits.quoted_by[at].filter(|_| line.kind == ResolvedLineKind::Remove);
+        edits.removed_by[at].or(quoted).map(|other| (other, at + 1))
     })
 }
 
-/// Whether the lines occur more than once in a text, also within longer lines.
+/// Whether the lines occur more than once in the text, also within longer lines.
 fn occurs_repeatedly(text: &str, pattern: &[LinePattern<'_>]) -> bool {
     let quote: Vec<&str> = pattern.iter().map(|line| line.text).collect();
     let quote = quote.join("\n");

@@ -1,5 +1,6 @@
-//! Parser for the envelope: `*** Begin Patch`, sections with a header each, `*** End Patch`. Owns the order of its
-//! parts and where each ends. [`super::chunk_parser`] parses the chunks.
+//! The parser for the envelope: `*** Begin Patch`, sections with a header each, `*** End Patch`. It decides where each
+//! section ends; [`super::chunk_parser`] parses the chunks. It also removes a wrapper around any patch: a heredoc or a
+//! code fence that a model added, and the line endings of the surrounding text.
 
 use super::{
     FilePatch, PatchChunk, PatchGrammar, PatchParseError, PatchParseErrorKind, PatchSectionKind, PatchSourceLine,
@@ -17,10 +18,84 @@ const DELETE: &str = "*** Delete File:";
 const MOVE: &str = "*** Move File:";
 const MOVE_TO: &str = "*** Move to:";
 const ENVIRONMENT: &str = "*** Environment ID:";
-/// Separates the two paths of a move.
+/// The separator between the two paths of a move.
 const ARROW: &str = " -> ";
 
-/// The line as compared with markers.
+/// The lines of a patch without its wrapper.
+///
+/// A text whose first line ends in `\r\n` was sent with CRLF, so each line loses one `\r`. In any other text a `\r`
+/// belongs to the line.
+pub(super) fn split_patch_lines(
+    text: &str,
+    grammar: PatchGrammar,
+) -> Result<Vec<PatchSourceLine<'_>>, PatchParseError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let first = text.split('\n').find(|line| !line.trim().is_empty());
+    let is_crlf = first.is_some_and(|line| line.ends_with('\r'));
+    let mut lines: Vec<PatchSourceLine<'_>> = text
+        .split_terminator('\n')
+        .zip(1..)
+        .map(|(line, number)| {
+            let text = if is_crlf { line.strip_suffix('\r').unwrap_or(line) } else { line };
+            PatchSourceLine { number, text }
+        })
+        .collect();
+    if grammar.outer_wrapper == PatchSyntaxRule::Accept {
+        strip_outer_wrapper(&mut lines)?;
+    }
+    Ok(lines)
+}
+
+fn is_filled(line: &PatchSourceLine<'_>) -> bool {
+    !line.text.trim().is_empty()
+}
+
+/// Removes a heredoc or a code fence.
+fn strip_outer_wrapper(lines: &mut Vec<PatchSourceLine<'_>>) -> Result<(), PatchParseError> {
+    let Some(first) = lines.iter().position(is_filled) else { return Ok(()) };
+    let last = lines.iter().rposition(is_filled).unwrap_or(first);
+    let opening = lines[first];
+    let closing = lines[last].text.trim();
+    let delimiter = match opening.text.trim() {
+        fence if fence.starts_with("```") && !fence[3..].contains('`') => "```",
+        text => match heredoc_delimiter(text) {
+            Some(Ok(word)) => word,
+            Some(Err(())) => return Err(PatchParseErrorKind::MalformedWrapper.at_line(opening.number)),
+            None => return Ok(()),
+        },
+    };
+    if last == first || closing != delimiter {
+        return Err(PatchParseErrorKind::MalformedWrapper.at_line(opening.number));
+    }
+    lines.truncate(last);
+    lines.drain(..=first);
+    // A patch inside a heredoc without an end marker was truncated.
+    match lines.iter().rfind(|line| is_filled(line)) {
+        Some(end) if delimiter != "```" && end.text.trim() != END => {
+            Err(PatchParseErrorKind::MissingEnd.at_line(end.number))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The delimiter of the heredoc that this line opens, if it does; an error if its quotes do not match.
+fn heredoc_delimiter(line: &str) -> Option<Result<&str, ()>> {
+    let rest = line.strip_prefix("apply_patch").unwrap_or(line).trim_start().strip_prefix("<<")?;
+    let rest = rest.strip_prefix('-').unwrap_or(rest).trim_start();
+    let (quote, rest) = match rest.chars().next() {
+        Some(quote @ ('\'' | '"')) => (Some(quote), &rest[1..]),
+        Some(_) | None => (None, rest),
+    };
+    let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
+    let (word, tail) = rest.split_at(end);
+    let is_closed = match quote {
+        Some(quote) => tail.strip_prefix(quote) == Some(""),
+        None => tail.is_empty(),
+    };
+    Some(if is_closed && !word.is_empty() { Ok(word) } else { Err(()) })
+}
+
+/// The text of a line that is compared with markers.
 pub(super) fn marker_text<'a>(line: &PatchSourceLine<'a>, grammar: PatchGrammar) -> &'a str {
     match grammar.space_around_markers {
         PatchSyntaxRule::Accept => line.text.trim(),
@@ -30,7 +105,7 @@ pub(super) fn marker_text<'a>(line: &PatchSourceLine<'a>, grammar: PatchGrammar)
 
 /// The index of the line after the begin marker.
 pub(super) fn find_begin(lines: &[PatchSourceLine<'_>], grammar: PatchGrammar) -> Result<usize, PatchParseError> {
-    let first = lines.iter().find(|line| !line.text.trim().is_empty());
+    let first = lines.iter().find(|line| is_filled(line));
     let number = first.map_or(1, |line| line.number);
     let Some(at) = lines.iter().position(|line| marker_text(line, grammar) == BEGIN) else {
         return Err(PatchParseErrorKind::MissingBegin.at_line(number));
@@ -55,18 +130,17 @@ impl<'a> PatchCursor<'_, 'a> {
         self.lines.get(self.position).copied()
     }
 
-    /// The line as a marker.
     fn peek_marker(&self) -> Option<&'a str> {
         self.lines.get(self.position).map(|line| marker_text(line, self.grammar))
     }
 
     pub(super) fn skip_blank(&mut self) {
-        while self.peek().is_some_and(|line| line.text.trim().is_empty()) {
+        while self.peek().is_some_and(|line| !is_filled(&line)) {
             self.position += 1;
         }
     }
 
-    /// The path in a header, if the line is that header.
+    /// The path in the header of the current line; `None` if it is not that header.
     fn path(&self, header: &str) -> Option<Result<&'a str, PatchParseError>> {
         let line = self.peek()?;
         let rest = marker_text(&line, self.grammar).strip_prefix(header)?;
@@ -109,18 +183,17 @@ pub(super) fn parse_sections(
 /// The index of the end marker, which must be last.
 fn find_end(lines: &[PatchSourceLine<'_>], first: usize, grammar: PatchGrammar) -> Result<usize, PatchParseError> {
     let is_end = |line: &PatchSourceLine<'_>| match grammar.space_around_markers {
-        // An indented one may be a line of a file.
+        // An indented end marker may be a line of a file.
         PatchSyntaxRule::Accept => line.text.trim_end() == END,
         PatchSyntaxRule::Reject => line.text == END,
     };
-    let filled = |line: &PatchSourceLine<'_>| !line.text.trim().is_empty();
     if let Some(at) = lines[first..].iter().position(is_end) {
-        return match lines[first + at + 1..].iter().find(|line| filled(line)) {
+        return match lines[first + at + 1..].iter().find(|line| is_filled(line)) {
             Some(line) => Err(PatchParseErrorKind::TextAfterEnd.at_line(line.number)),
             None => Ok(first + at),
         };
     }
-    let last = lines[first..].iter().rposition(filled).map(|at| first + at);
+    let last = lines[first..].iter().rposition(is_filled).map(|at| first + at);
     match last {
         Some(last) if marker_text(&lines[last], grammar) == END => Ok(last),
         Some(_) | None if grammar.missing_end_marker == PatchSyntaxRule::Accept => Ok(lines.len()),
@@ -128,14 +201,14 @@ fn find_end(lines: &[PatchSourceLine<'_>], first: usize, grammar: PatchGrammar) 
     }
 }
 
-/// Skips the environment header, which has no meaning here.
+/// Skips the environment header, which is accepted and ignored.
 fn skip_environment(cursor: &mut PatchCursor<'_, '_>) -> Result<(), PatchParseError> {
-    let mut seen = 0;
+    let mut count = 0;
     cursor.skip_blank();
     while let Some(line) = cursor.peek() {
         let Some(path) = cursor.path(ENVIRONMENT) else { break };
-        seen += 1;
-        if path.is_err() || seen > 1 {
+        count += 1;
+        if path.is_err() || count > 1 {
             return Err(PatchParseErrorKind::InvalidEnvironment.at_line(line.number));
         }
         cursor.position += 1;
@@ -173,7 +246,7 @@ fn parse_section(cursor: &mut PatchCursor<'_, '_>) -> Result<PatchSectionKind, P
     Err(PatchParseErrorKind::UnknownHeader { got: line.text.to_owned() }.at_line(line.number))
 }
 
-/// Parses the rest of an update section.
+/// Parses an update section after its header.
 fn parse_update_section(
     cursor: &mut PatchCursor<'_, '_>,
     header: usize,
@@ -195,7 +268,7 @@ fn parse_update_section(
     }
 }
 
-/// Parses the content of a new file. Every line ends with a newline unless the marker says otherwise.
+/// Parses the content of a new file. Every line ends with a newline unless a no-newline marker follows.
 fn parse_added_content(cursor: &mut PatchCursor<'_, '_>) -> Result<String, PatchParseError> {
     let mut content = String::new();
     while let Some(line) = cursor.peek() {
@@ -206,9 +279,9 @@ fn parse_added_content(cursor: &mut PatchCursor<'_, '_>) -> Result<String, Patch
             content.pop();
         } else if cursor.peek_marker().is_some_and(|text| text.starts_with(MARKER)) {
             break;
-        } else if cursor.grammar.line_without_sign == PatchSyntaxRule::Accept && line.text.trim().is_empty() {
+        } else if cursor.grammar.line_without_sign == PatchSyntaxRule::Accept && !is_filled(&line) {
             // An empty line between signed lines is part of the file; at the end it is not.
-            let next = cursor.lines[cursor.position..].iter().find(|line| !line.text.trim().is_empty());
+            let next = cursor.lines[cursor.position..].iter().find(|line| is_filled(line));
             if next.is_some_and(|line| line.text.starts_with('+')) {
                 content.push('\n');
             }

@@ -1,5 +1,4 @@
-//! Syntax errors of patches. Owns the closed list of errors, each with a code and the expected syntax, so that no
-//! caller needs to parse a message.
+//! Syntax errors of patches. Each has a code and the expected syntax, so that no caller needs to parse a message.
 
 use super::envelope::{BEGIN, END};
 
@@ -7,13 +6,13 @@ use super::envelope::{BEGIN, END};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {fault}")]
 pub struct PatchParseError {
-    /// The 1-based line of the patch.
+    /// The 1-based line of the patch that has the error.
     pub line: usize,
     /// The error in that line.
     pub fault: PatchParseErrorKind,
 }
 
-/// A syntax error.
+/// The kind of syntax error of a patch.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatchParseErrorKind {
     /// The begin marker is missing.
@@ -111,7 +110,7 @@ impl PatchParseErrorKind {
         }
     }
 
-    /// The syntax expected in that line.
+    /// The syntax that is expected in the line.
     #[must_use]
     pub fn expected(&self) -> &'static str {
         match self {
@@ -130,7 +129,7 @@ impl PatchParseErrorKind {
         }
     }
 
-    /// The offending line, where it matters.
+    /// The text of the line, if the error quotes it.
     #[must_use]
     pub fn got(&self) -> Option<&str> {
         match self {

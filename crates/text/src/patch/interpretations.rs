@@ -1,7 +1,7 @@
-//! Interpretations of a chunk. Owns the readings of one chunk, from literal to those that undo a known slip of a
-//! model; each is tried only if the earlier ones do not match. Every quoted line of an interpretation must be in the
-//! file.
+//! Interpretations of a chunk, from the literal one to those that undo a known typing slip of a model. Each is tried
+//! only if the earlier ones do not match. Every quoted line of an interpretation must be in the file.
 
+use crate::edit::decode_leading_tabs;
 use crate::lines;
 
 use super::{NoNewlineMarker, PatchChunk, PatchLine, PatchLineKind, PatchRules};
@@ -9,11 +9,11 @@ use super::{NoNewlineMarker, PatchChunk, PatchLine, PatchLineKind, PatchRules};
 /// A typing slip that was undone to find a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChunkRepair {
-    /// Lines lacked a sign, or the space that is one.
+    /// Lines had no sign, or context lines had no space as their sign.
     MissingSigns,
-    /// Trailing empty lines were not part of the chunk.
+    /// The chunk ended with empty lines that do not belong to it.
     TrailingBlankLine,
-    /// The first line was a comment with the file name.
+    /// The first line of the chunk was a comment with the file name.
     PathComment,
     /// Leading tabs were written as `\t`.
     EscapedTabs,
@@ -22,7 +22,7 @@ pub enum ChunkRepair {
 }
 
 impl ChunkRepair {
-    /// The name shown to callers.
+    /// The name of the repair in replies to callers.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -51,12 +51,12 @@ pub(super) enum StatedTerminator {
     NoNewline,
 }
 
-/// One line of a file, as the chunk has it.
+/// One line of a file, as the chunk states it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ChunkLine {
     pub(super) kind: ResolvedLineKind,
     pub(super) text: String,
-    /// An alternative text in the file.
+    /// Another text that the line may have in the file.
     pub(super) alternative: Option<String>,
     pub(super) stated_terminator: StatedTerminator,
 }
@@ -88,14 +88,15 @@ pub enum SlipRepair {
 /// The interpretations of a chunk, most literal first.
 pub(super) fn interpretations(chunk: &PatchChunk, rules: &PatchRules<'_>) -> Vec<ChunkInterpretation> {
     let literal = chunk_lines(&chunk.lines);
-    let bare = chunk.lines.iter().any(|line| line.kind == PatchLineKind::Unmarked).then_some(ChunkRepair::MissingSigns);
-    let mut readings = vec![ChunkInterpretation { repair: bare, lines: literal.clone() }];
+    let is_unmarked = |line: &PatchLine| line.kind == PatchLineKind::Unmarked;
+    let repair = chunk.lines.iter().any(is_unmarked).then_some(ChunkRepair::MissingSigns);
+    let mut found = vec![ChunkInterpretation { repair, lines: literal.clone() }];
     if rules.slip_repair == SlipRepair::Off {
-        return readings;
+        return found;
     }
-    let mut push = |rescue, pieces: Option<Vec<ChunkLine>>| {
-        if let Some(pieces) = pieces.filter(|pieces| pieces.iter().any(ChunkLine::is_in_old_text)) {
-            readings.push(ChunkInterpretation { repair: Some(rescue), lines: pieces });
+    let mut push = |repair, lines: Option<Vec<ChunkLine>>| {
+        if let Some(lines) = lines.filter(|lines| lines.iter().any(ChunkLine::is_in_old_text)) {
+            found.push(ChunkInterpretation { repair: Some(repair), lines });
         }
     };
     push(ChunkRepair::TrailingBlankLine, without_trailing_blank(&literal));
@@ -104,127 +105,104 @@ pub(super) fn interpretations(chunk: &PatchChunk, rules: &PatchRules<'_>) -> Vec
     push(ChunkRepair::PathComment, without_path_comment(&literal, rules.name));
     push(ChunkRepair::EscapedTabs, decode_tab_escapes(&literal, rules.name));
     push(ChunkRepair::EscapedNewlines, decode_newline_escapes(&literal));
-    readings
+    found
 }
 
-/// The lines of a chunk, split where the file splits them.
 fn chunk_lines(lines: &[PatchLine]) -> Vec<ChunkLine> {
-    lines.iter().flat_map(chunk_lines_of).collect()
+    lines.iter().flat_map(split_patch_line).collect()
 }
 
-fn chunk_lines_of(line: &PatchLine) -> Vec<ChunkLine> {
-    let part = match line.kind {
+/// The lines of a file that one line of a chunk stands for; several if it contains lone carriage returns.
+fn split_patch_line(line: &PatchLine) -> Vec<ChunkLine> {
+    let kind = match line.kind {
         PatchLineKind::Context | PatchLineKind::Unmarked => ResolvedLineKind::Context,
         PatchLineKind::Remove => ResolvedLineKind::Remove,
         PatchLineKind::Add => ResolvedLineKind::Add,
     };
-    let piece = |text: &str, stated| ChunkLine {
-        kind: part,
-        text: text.to_owned(),
-        alternative: None,
-        stated_terminator: stated,
-    };
+    let chunk_line =
+        |text: &str, stated_terminator| ChunkLine { kind, text: text.to_owned(), alternative: None, stated_terminator };
     let end = match line.no_newline_marker {
         NoNewlineMarker::Absent => StatedTerminator::Unstated,
         NoNewlineMarker::Present => StatedTerminator::NoNewline,
     };
-    let mut pieces: Vec<ChunkLine> = lines::iter(&line.text)
+    let mut result: Vec<ChunkLine> = lines::iter(&line.text)
         .map(|line| match lines::split_terminator(line) {
-            (body, "") => piece(body, end),
-            (body, _) => piece(body, StatedTerminator::Cr),
+            (body, "") => chunk_line(body, end),
+            (body, _) => chunk_line(body, StatedTerminator::Cr),
         })
         .collect();
-    match pieces.last_mut() {
-        None => pieces.push(piece("", end)),
+    match result.last_mut() {
+        None => result.push(chunk_line("", end)),
         // The carriage return and the newline that ends the patch line are one terminator.
         Some(last) if last.stated_terminator == StatedTerminator::Cr && end == StatedTerminator::Unstated => {
             last.stated_terminator = StatedTerminator::Crlf
         }
         Some(_) => {}
     }
-    pieces
+    result
 }
 
-fn without_trailing_blank(pieces: &[ChunkLine]) -> Option<Vec<ChunkLine>> {
-    let length = pieces.iter().rposition(|piece| !piece.is_blank_context())? + 1;
-    (length < pieces.len()).then(|| pieces[..length].to_vec())
+fn without_trailing_blank(lines: &[ChunkLine]) -> Option<Vec<ChunkLine>> {
+    let length = lines.iter().rposition(|line| !line.is_blank_context())? + 1;
+    (length < lines.len()).then(|| lines[..length].to_vec())
 }
 
-/// Unsigned lines between added lines are added; the leading space of a context line may be part of the line.
+/// Treats unsigned lines between added lines as added. The leading space of a context line may be part of its text.
 fn infer_signs(chunk: &PatchChunk) -> Option<Vec<ChunkLine>> {
-    let mut sides: Vec<PatchLineKind> = chunk.lines.iter().map(|line| line.kind).collect();
-    for at in 0..sides.len() {
-        let before = at.checked_sub(1).and_then(|before| sides.get(before));
-        let after = sides[at..].iter().find(|side| **side != PatchLineKind::Unmarked);
-        if sides[at] == PatchLineKind::Unmarked
+    let mut kinds: Vec<PatchLineKind> = chunk.lines.iter().map(|line| line.kind).collect();
+    for at in 0..kinds.len() {
+        let before = at.checked_sub(1).and_then(|before| kinds.get(before));
+        let after = kinds[at..].iter().find(|kind| **kind != PatchLineKind::Unmarked);
+        if kinds[at] == PatchLineKind::Unmarked
             && before == Some(&PatchLineKind::Add)
             && after == Some(&PatchLineKind::Add)
         {
-            sides[at] = PatchLineKind::Add;
+            kinds[at] = PatchLineKind::Add;
         }
     }
-    let mut pieces = Vec::new();
-    for (line, side) in chunk.lines.iter().zip(sides) {
-        let cut = chunk_lines_of(&PatchLine { kind: side, ..line.clone() });
-        pieces.extend(cut.into_iter().map(|piece| match side {
-            PatchLineKind::Context => ChunkLine { alternative: Some(format!(" {}", piece.text)), ..piece },
-            PatchLineKind::Remove | PatchLineKind::Add | PatchLineKind::Unmarked => piece,
+    let mut result = Vec::new();
+    for (line, kind) in chunk.lines.iter().zip(kinds) {
+        let lines = split_patch_line(&PatchLine { kind, ..line.clone() });
+        result.extend(lines.into_iter().map(|line| match kind {
+            PatchLineKind::Context => ChunkLine { alternative: Some(format!(" {}", line.text)), ..line },
+            PatchLineKind::Remove | PatchLineKind::Add | PatchLineKind::Unmarked => line,
         }));
     }
-    while pieces.last().is_some_and(ChunkLine::is_blank_context) {
-        pieces.pop();
+    while result.last().is_some_and(ChunkLine::is_blank_context) {
+        result.pop();
     }
-    Some(pieces)
+    Some(result)
 }
 
 /// Removes a first context line that is a comment with the file name.
-fn without_path_comment(pieces: &[ChunkLine], name: &str) -> Option<Vec<ChunkLine>> {
+fn without_path_comment(lines: &[ChunkLine], name: &str) -> Option<Vec<ChunkLine>> {
     const COMMENT_STARTS: [&str; 7] = ["//", "#", "--", "/*", "<!--", ";", "%"];
-    let first = pieces.first().filter(|piece| piece.kind == ResolvedLineKind::Context)?;
+    let first = lines.first().filter(|line| line.kind == ResolvedLineKind::Context)?;
     let text = first.text.trim();
     let file = name.rsplit('/').next().filter(|file| !file.is_empty())?;
-    (COMMENT_STARTS.iter().any(|remark| text.starts_with(remark)) && text.contains(file)).then(|| pieces[1..].to_vec())
+    (COMMENT_STARTS.iter().any(|start| text.starts_with(start)) && text.contains(file)).then(|| lines[1..].to_vec())
 }
 
 /// Decodes `\t` at the start of lines as tabs, except in TeX, where it is a command.
-fn decode_tab_escapes(pieces: &[ChunkLine], name: &str) -> Option<Vec<ChunkLine>> {
+fn decode_tab_escapes(lines: &[ChunkLine], name: &str) -> Option<Vec<ChunkLine>> {
     const TEX: [&str; 5] = [".tex", ".sty", ".cls", ".ltx", ".dtx"];
-    let is_escaped = |piece: &ChunkLine| piece.text.trim_start().starts_with("\\t");
-    if TEX.iter().any(|end| name.ends_with(end))
-        || !pieces.iter().any(|piece| piece.is_in_old_text() && is_escaped(piece))
+    let is_escaped = |line: &ChunkLine| line.text.trim_start().starts_with("\\t");
+    if TEX.iter().any(|end| name.ends_with(end)) || !lines.iter().any(|line| line.is_in_old_text() && is_escaped(line))
     {
         return None;
     }
-    let tabbed = |piece: &ChunkLine| {
-        let mut rest = piece.text.as_str();
-        let mut front = String::new();
-        loop {
-            if let Some(next) = rest.strip_prefix("\\t") {
-                front.push('\t');
-                rest = next;
-            } else if let Some(next) = rest.strip_prefix([' ', '\t']) {
-                front.push_str(&rest[..1]);
-                rest = next;
-            } else {
-                break;
-            }
-        }
-        ChunkLine { text: front + rest, ..piece.clone() }
-    };
-    Some(pieces.iter().map(tabbed).collect())
+    Some(lines.iter().map(|line| ChunkLine { text: decode_leading_tabs(&line.text), ..line.clone() }).collect())
 }
 
-/// Decodes `\n` inside lines as newlines, if a single line is quoted.
-fn decode_newline_escapes(pieces: &[ChunkLine]) -> Option<Vec<ChunkLine>> {
-    let mut old = pieces.iter().filter(|piece| piece.is_in_old_text());
+/// Decodes `\n` inside lines as newlines, if the chunk quotes a single line.
+fn decode_newline_escapes(lines: &[ChunkLine]) -> Option<Vec<ChunkLine>> {
+    let mut old = lines.iter().filter(|line| line.is_in_old_text());
     let (only, None) = (old.next()?, old.next()) else { return None };
     if !only.text.contains("\\n") {
         return None;
     }
-    let cut = |piece: &ChunkLine| {
-        let texts: Vec<String> = piece.text.split("\\n").map(str::to_owned).collect();
-        let piece = piece.clone();
-        texts.into_iter().map(move |text| ChunkLine { text, ..piece.clone() })
+    let split = |line: &ChunkLine| -> Vec<ChunkLine> {
+        line.text.split("\\n").map(|text| ChunkLine { text: text.to_owned(), ..line.clone() }).collect()
     };
-    Some(pieces.iter().flat_map(cut).collect())
+    Some(lines.iter().flat_map(split).collect())
 }

@@ -1,17 +1,17 @@
-//! Rebuilds a text from its own lines and new ones. Owns the terminators of new lines and the end of the text.
-//! Promises that an unchanged line keeps its bytes, except that the last one gets a terminator if a line follows it.
+//! Rebuilds a text from its lines and the inserted ones, with the terminators of the inserted lines and the end of the
+//! text. An unchanged line keeps its bytes, except that the last one gets a terminator if a line now follows it.
 
 use std::collections::BTreeMap;
 
 use super::interpretations::StatedTerminator;
 use super::line_index::FileLine;
 
-/// The end of a text after its last line was replaced.
+/// Whether a text ends with a newline after its last line was replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FileEndRule {
-    /// New last lines end with a newline, unless they follow an unchanged line without one.
+    /// A new last line ends with a newline, unless it follows an unchanged line without one.
     FromPatch,
-    /// As before, unless the patch says otherwise.
+    /// The text ends as before, unless the patch has a no-newline marker.
     FromFile,
 }
 
@@ -20,17 +20,18 @@ pub(super) struct InsertedLine {
     pub(super) text: String,
     pub(super) terminator: &'static str,
     pub(super) stated_terminator: StatedTerminator,
-    /// Whether its chunk has a no-newline marker.
+    /// Whether the chunk of the line has a no-newline marker.
     pub(super) is_explicit: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct LineEdits {
-    /// The chunk that removes each line.
+    /// For each line, the chunk that removes it.
     pub(super) removed_by: Vec<Option<usize>>,
-    /// The chunk that quotes each line.
+    /// For each line, the last chunk that quotes it.
     pub(super) quoted_by: Vec<Option<usize>>,
-    /// The lines inserted before each line, after the last one, and after those.
+    /// The inserted lines, by the line that they precede. The number of lines stands for the end of the text, and the next
+    /// number for lines appended after those.
     pub(super) inserted: BTreeMap<usize, Vec<InsertedLine>>,
 }
 
@@ -53,7 +54,7 @@ impl LineEdits {
         self.removed_by.iter().flatten().count()
     }
 
-    pub(super) fn text(&self, lines: &[FileLine<'_>], ending: FileEndRule) -> String {
+    pub(super) fn text(&self, lines: &[FileLine<'_>], file_end: FileEndRule) -> String {
         let mut out: Vec<OutputLine<'_>> = Vec::with_capacity(lines.len() + self.added_count());
         for at in 0..=lines.len() + 1 {
             for new in self.inserted.get(&at).into_iter().flatten() {
@@ -63,45 +64,39 @@ impl LineEdits {
                 out.push(OutputLine { text: line.body, terminator: line.terminator, new: None });
             }
         }
-        let default = default_terminator(lines);
-        let mut before = default;
+        let mut previous = default_terminator(lines);
         let last = out.len().saturating_sub(1);
         for line in out.iter_mut().take(last) {
             if line.terminator.is_empty() {
-                line.terminator = before;
+                line.terminator = previous;
             }
-            before = line.terminator;
+            previous = line.terminator;
         }
         if let Some(line) = out.last_mut() {
-            line.terminator = self.last_terminator(line, lines, ending);
+            line.terminator = self.last_terminator(line, lines, file_end);
         }
         out.iter().flat_map(|line| [line.text, line.terminator]).collect()
     }
 
-    fn last_terminator<'a>(&self, line: &OutputLine<'a>, lines: &[FileLine<'_>], ending: FileEndRule) -> &'a str {
-        let open = lines.last().is_some_and(|line| line.terminator.is_empty());
-        let replaced = self.removed_by.last().is_some_and(Option::is_some);
-        match (line.new, ending) {
-            (Some(new), _) if new.is_explicit => {
-                if new.stated_terminator == StatedTerminator::NoNewline {
-                    ""
-                } else {
-                    line.terminator
-                }
-            }
-            (Some(_), FileEndRule::FromPatch) if open && !replaced => "",
-            (Some(_) | None, FileEndRule::FromFile) if open => "",
-            (Some(_) | None, FileEndRule::FromPatch | FileEndRule::FromFile) => line.terminator,
-        }
+    fn last_terminator<'a>(&self, line: &OutputLine<'a>, lines: &[FileLine<'_>], file_end: FileEndRule) -> &'a str {
+        let lacked_newline = lines.last().is_some_and(|line| line.terminator.is_empty());
+        let was_replaced = self.removed_by.last().is_some_and(Option::is_some);
+        let ends_without = match (line.new, file_end) {
+            (Some(new), _) if new.is_explicit => new.stated_terminator == StatedTerminator::NoNewline,
+            (Some(_), FileEndRule::FromPatch) => lacked_newline && !was_replaced,
+            (None, FileEndRule::FromPatch) => false,
+            (Some(_) | None, FileEndRule::FromFile) => lacked_newline,
+        };
+        if ends_without { "" } else { line.terminator }
     }
 }
 
-/// The terminator for a new line without a terminated neighbour.
+/// The terminator for a new line if no neighbouring line has one.
 pub(super) fn default_terminator(lines: &[FileLine<'_>]) -> &'static str {
     lines.iter().map(|line| line.terminator).find_map(static_terminator).unwrap_or("\n")
 }
 
-/// The terminator as a constant; `None` if it is none.
+/// The same terminator as a constant; `None` if it is empty.
 pub(super) fn static_terminator(terminator: &str) -> Option<&'static str> {
     match terminator {
         "\n" => Some("\n"),

@@ -1,5 +1,5 @@
-//! Index of the lines of a file: equal lines have equal numbers. Owns the comparison of whole lines under each
-//! [`MatchPass`] and the search for a run of them. Promises time bounded by [`WORK_MAX`], however often lines repeat.
+//! An index of the lines of a file, in which equal lines have equal numbers. Owns the comparison of whole lines by each
+//! [`MatchPass`] and the search for consecutive lines. The work is bounded by [`WORK_MAX`], however often lines repeat.
 
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
@@ -16,7 +16,7 @@ const WORK_MAX: usize = 20_000_000;
 pub(super) struct FileLine<'t> {
     /// The line without its terminator.
     pub(super) body: &'t str,
-    /// Empty at the end of an unterminated text.
+    /// The terminator; empty for an unterminated last line.
     pub(super) terminator: &'t str,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct FileLine<'t> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LinePattern<'s> {
     pub(super) text: &'s str,
-    /// An alternative text.
+    /// Another text that matches as well.
     pub(super) alternative: Option<&'s str>,
 }
 
@@ -44,11 +44,11 @@ pub(super) struct LineIndex<'t> {
     work: Cell<usize>,
 }
 
-/// The lines as compared by one pass.
+/// The lines as one pass compares them.
 struct PassIndex {
     number_by_line: HashMap<String, usize>,
     line_numbers: Vec<usize>,
-    /// The lines of each number, in order.
+    /// For each number, the lines that have it, in order.
     lines_by_number: Vec<Vec<usize>>,
 }
 
@@ -63,7 +63,7 @@ impl<'t> LineIndex<'t> {
         Self { lines, pass_indexes: Default::default(), work: Cell::new(0) }
     }
 
-    /// Every position of the lines that starts within `within`, in order.
+    /// The positions of the consecutive lines `pattern` that start within `within`, in order.
     pub(super) fn find_line_run(
         &self,
         pattern: &[LinePattern<'_>],
@@ -74,26 +74,26 @@ impl<'t> LineIndex<'t> {
         if pattern.is_empty() || (is_blank && pass > MatchPass::LineEndings) {
             return Ok(Vec::new());
         }
-        let layer = self.pass_index(pass);
+        let index = self.pass_index(pass);
         let mut pattern_numbers: Vec<[Option<usize>; 2]> = Vec::with_capacity(pattern.len());
         for line in pattern {
-            let numbers = [Some(line.text), line.alternative].map(|text| layer.line_number(text?, pass));
+            let numbers = [Some(line.text), line.alternative].map(|text| index.line_number(text?, pass));
             if numbers == [None, None] {
                 return Ok(Vec::new());
             }
             pattern_numbers.push(numbers);
         }
-        let Some((rarest, starts)) = layer.rarest_line(&pattern_numbers) else { return Ok(Vec::new()) };
+        let Some((rarest, starts)) = index.rarest_line(&pattern_numbers) else { return Ok(Vec::new()) };
         let mut hits = Vec::new();
         let first = starts.partition_point(|&at| at < within.start + rarest);
         for start in starts[first..].iter().map(|at| at - rarest) {
             if start >= within.end || start + pattern.len() > self.lines.len() {
                 break;
             }
-            if self.matches_at(layer, &pattern_numbers, start)?
-                && let Some(delta) = self.shift_at(pattern, pass, start)
+            if self.matches_at(index, &pattern_numbers, start)?
+                && let Some(indentation_shift) = self.shift_at(pattern, pass, start)
             {
-                hits.push(LineRunMatch { start, indentation_shift: delta });
+                hits.push(LineRunMatch { start, indentation_shift });
             }
         }
         Ok(hits)
@@ -101,12 +101,12 @@ impl<'t> LineIndex<'t> {
 
     fn matches_at(
         &self,
-        layer: &PassIndex,
+        index: &PassIndex,
         pattern_numbers: &[[Option<usize>; 2]],
         start: usize,
     ) -> Result<bool, SearchBudgetExceeded> {
         for (compared, numbers) in pattern_numbers.iter().enumerate() {
-            let found = Some(layer.line_numbers[start + compared]);
+            let found = Some(index.line_numbers[start + compared]);
             if !numbers.contains(&found) {
                 self.spend_budget(compared + 1)?;
                 return Ok(false);
@@ -116,7 +116,7 @@ impl<'t> LineIndex<'t> {
         Ok(true)
     }
 
-    /// The indentation shift; the outer `None` if it is not uniform.
+    /// The indentation shift of a match, if the pass permits one. The outer `None` means that the shift is not uniform.
     fn shift_at(&self, pattern: &[LinePattern<'_>], pass: MatchPass, start: usize) -> Option<Option<IndentationShift>> {
         match pass {
             MatchPass::Exact | MatchPass::LineEndings | MatchPass::TrailingSpace | MatchPass::LookAlike => Some(None),
@@ -126,7 +126,7 @@ impl<'t> LineIndex<'t> {
                         .iter()
                         .zip(&self.lines[start..])
                         .filter(|(line, _)| !line.text.trim().is_empty())
-                        .map(|(line, there)| (indentation(line.text), indentation(there.body)))
+                        .map(|(line, actual)| (indentation(line.text), indentation(actual.body)))
                 };
                 IndentationShift::from_uniform_difference(&pairs).map(Some)
             }
@@ -151,39 +151,39 @@ impl<'t> LineIndex<'t> {
 
 impl PassIndex {
     fn new(lines: &[FileLine<'_>], pass: MatchPass) -> Self {
-        let mut layer = Self { number_by_line: HashMap::new(), line_numbers: Vec::new(), lines_by_number: Vec::new() };
+        let mut index = Self { number_by_line: HashMap::new(), line_numbers: Vec::new(), lines_by_number: Vec::new() };
         for (at, line) in lines.iter().enumerate() {
-            let next = layer.lines_by_number.len();
-            let number = *layer.number_by_line.entry(normalise_line(pass, line.body).into_owned()).or_insert(next);
+            let next = index.lines_by_number.len();
+            let number = *index.number_by_line.entry(normalise_line(pass, line.body).into_owned()).or_insert(next);
             if number == next {
-                layer.lines_by_number.push(Vec::new());
+                index.lines_by_number.push(Vec::new());
             }
-            layer.lines_by_number[number].push(at);
-            layer.line_numbers.push(number);
+            index.lines_by_number[number].push(at);
+            index.line_numbers.push(number);
         }
-        layer
+        index
     }
 
     fn line_number(&self, text: &str, pass: MatchPass) -> Option<usize> {
         self.number_by_line.get(normalise_line(pass, text).as_ref()).copied()
     }
 
-    /// The line of the pattern with the fewest occurrences, and those.
+    /// The index in the pattern of the line with the fewest occurrences, and these occurrences.
     fn rarest_line(&self, pattern_numbers: &[[Option<usize>; 2]]) -> Option<(usize, Vec<usize>)> {
         let occurrence_count = |numbers: &[Option<usize>; 2]| -> usize {
             numbers.iter().flatten().map(|number| self.lines_by_number[*number].len()).sum()
         };
         let (rarest, numbers) =
             pattern_numbers.iter().enumerate().min_by_key(|(_, numbers)| occurrence_count(numbers))?;
-        let mut at: Vec<usize> =
+        let mut lines: Vec<usize> =
             numbers.iter().flatten().flat_map(|number| &self.lines_by_number[*number]).copied().collect();
-        at.sort_unstable();
-        at.dedup();
-        Some((rarest, at))
+        lines.sort_unstable();
+        lines.dedup();
+        Some((rarest, lines))
     }
 }
 
-/// A line as a pass compares it.
+/// The form of a line that a pass compares.
 fn normalise_line(pass: MatchPass, body: &str) -> Cow<'_, str> {
     match pass {
         MatchPass::Exact | MatchPass::LineEndings => Cow::Borrowed(body),

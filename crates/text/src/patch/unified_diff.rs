@@ -1,4 +1,4 @@
-//! Parser for unified diffs of git and `diff -u`. Owns their headers: the paths and the kind of change. Line counts
+//! The parser for unified diffs of git and `diff -u`, with their headers for paths and the kind of change. Line counts
 //! are only a hint, because models count badly: a hunk ends where the next header starts. Text before the first
 //! header, such as a commit message, is skipped.
 
@@ -13,10 +13,10 @@ const OLD: &str = "--- ";
 const NEW: &str = "+++ ";
 const DEV_NULL: &str = "/dev/null";
 
-/// The modes of a plain text file. Other modes are symbolic links, submodules or executables.
+/// The modes of a plain text file. Other modes mean symbolic links, submodules or executables.
 const PLAIN_MODES: [&str; 5] = ["", "100644", "100664", "0644", "644"];
 
-/// The longest octal escape in a quoted path.
+/// The most digits of an octal escape in a quoted path.
 const OCTAL_DIGITS: usize = 3;
 
 /// Whether the lines contain a unified diff.
@@ -78,13 +78,13 @@ impl UnifiedDiffHeaders {
                 }
                 self.git_path = path_from_git_header(names);
             } else if is_header_pair(lines, at) {
-                self.old = name(&text[OLD.len()..]);
-                self.new = name(&lines[at + 1].text[NEW.len()..]);
+                self.old = parse_path(&text[OLD.len()..]);
+                self.new = parse_path(&lines[at + 1].text[NEW.len()..]);
                 return Ok(at + 2);
             } else if let Some(from) = text.strip_prefix("rename from ") {
-                self.renamed_from = name(from);
+                self.renamed_from = parse_path(from);
             } else if let Some(to) = text.strip_prefix("rename to ") {
-                self.renamed_to = name(to);
+                self.renamed_to = parse_path(to);
             } else if let Some(mode) = text.strip_prefix("new file mode")
                 && PLAIN_MODES.contains(&mode.trim())
             {
@@ -104,25 +104,25 @@ impl UnifiedDiffHeaders {
     fn into_section_kind(
         self,
         chunks: Vec<PatchChunk>,
-        read: &[PatchSourceLine<'_>],
+        parsed_lines: &[PatchSourceLine<'_>],
         line: usize,
     ) -> Result<PatchSectionKind, PatchParseError> {
         let no_path = || {
-            let got = read.last().map_or("", |line| line.text).to_owned();
+            let got = parsed_lines.last().map_or("", |line| line.text).to_owned();
             PatchParseErrorKind::MissingPath { got }.at_line(line)
         };
         if let (Some(from), Some(to)) = (self.renamed_from, self.renamed_to) {
             return Ok(PatchSectionKind::Move { from, to, chunks });
         }
         let (old, new) = strip_path_prefixes(self.old, self.new);
-        let made = self.is_new_file || old.as_deref() == Some(DEV_NULL);
+        let is_new = self.is_new_file || old.as_deref() == Some(DEV_NULL);
         let is_deleted = self.is_deleted_file || new.as_deref() == Some(DEV_NULL);
-        let named = |name: Option<String>| name.filter(|name| name != DEV_NULL);
-        let path = named(new).or(named(old)).or(self.git_path).ok_or_else(no_path)?;
+        let real_path = |path: Option<String>| path.filter(|path| path != DEV_NULL);
+        let path = real_path(new).or(real_path(old)).or(self.git_path).ok_or_else(no_path)?;
         if is_deleted {
             return Ok(PatchSectionKind::Delete { path, chunks });
         }
-        if made {
+        if is_new {
             return Ok(PatchSectionKind::Add { path, content: added_content(&chunks) });
         }
         if chunks.is_empty() {
@@ -132,15 +132,15 @@ impl UnifiedDiffHeaders {
     }
 }
 
-/// Whether a header requests more than text can express. A patch cannot set modes, so they are rejected: an ignored
-/// mode would turn a symbolic link or an executable into a plain file.
+/// Whether a header requests a change that text cannot express. A patch cannot set modes, so they are rejected: if a mode
+/// were ignored, a symbolic link or an executable would become a plain file.
 fn is_unsupported_header(text: &str) -> bool {
-    let is_asked = ["copy from ", "GIT binary patch", "Binary files ", "new file mode", "old mode ", "new mode "]
+    let is_unsupported = ["copy from ", "GIT binary patch", "Binary files ", "new file mode", "old mode ", "new mode "]
         .iter()
-        .any(|it| text.starts_with(it));
+        .any(|header| text.starts_with(header));
     // The mode after the hashes is that of a file whose mode does not change.
     let mode = text.strip_prefix("index ").and_then(|index| index.split_whitespace().nth(1));
-    is_asked || mode.is_some_and(|mode| ["120000", "160000"].contains(&mode))
+    is_unsupported || mode.is_some_and(|mode| ["120000", "160000"].contains(&mode))
 }
 
 /// The content of a file that a diff creates.
@@ -155,30 +155,30 @@ fn added_content(chunks: &[PatchChunk]) -> String {
     content
 }
 
-/// The path in a header line: up to a tab, unquoted.
-fn name(written: &str) -> Option<String> {
-    let written = written.trim_end_matches('\r');
-    let name = match written.strip_prefix('"') {
+/// The path in a header line, which ends at a tab and may be quoted.
+fn parse_path(text: &str) -> Option<String> {
+    let text = text.trim_end_matches('\r');
+    let path = match text.strip_prefix('"') {
         Some(quoted) => unquote_path(quoted),
-        None => written.split('\t').next().unwrap_or_default().trim_end().to_owned(),
+        None => text.split('\t').next().unwrap_or_default().trim_end().to_owned(),
     };
-    (!name.is_empty()).then_some(name)
+    (!path.is_empty()).then_some(path)
 }
 
 /// The paths without `a/` and `b/`, if both have them.
 fn strip_path_prefixes(old: Option<String>, new: Option<String>) -> (Option<String>, Option<String>) {
-    let bears = |name: &Option<String>, prefix: &str| {
-        name.as_deref().is_none_or(|name| name == DEV_NULL || name.starts_with(prefix))
+    let has_prefix = |path: &Option<String>, prefix: &str| {
+        path.as_deref().is_none_or(|path| path == DEV_NULL || path.starts_with(prefix))
     };
-    if !(bears(&old, "a/") && bears(&new, "b/")) {
+    if !(has_prefix(&old, "a/") && has_prefix(&new, "b/")) {
         return (old, new);
     }
-    let bare =
-        |name: Option<String>| name.map(|name| if name == DEV_NULL { name } else { name.chars().skip(2).collect() });
-    (bare(old), bare(new))
+    let strip =
+        |path: Option<String>| path.map(|path| if path == DEV_NULL { path } else { path.chars().skip(2).collect() });
+    (strip(old), strip(new))
 }
 
-/// The path after `diff --git`, if both halves agree.
+/// The path after `diff --git`, if it is the same for both files.
 fn path_from_git_header(names: &str) -> Option<String> {
     let names = names.trim_end_matches('\r');
     let middle = names.len() / 2;
@@ -214,7 +214,7 @@ fn unquote_path(quoted: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The numbers of a hunk header: the start of the old lines, and the count on each side.
+/// The numbers of a hunk header: the start of the old lines, and the number of old and of new lines.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HunkRange {
     start: usize,
@@ -222,7 +222,7 @@ pub(super) struct HunkRange {
     new: usize,
 }
 
-/// Parses `-1,2 +3,4`.
+/// Parses the numbers of a hunk header, such as `-1,2 +3,4`.
 pub(super) fn parse_hunk_header(text: &str) -> Option<HunkRange> {
     let (old, new) = text.trim().strip_prefix('-')?.split_once(" +")?;
     let pair = |text: &str| match text.trim().split_once(',') {
@@ -236,19 +236,19 @@ pub(super) fn parse_hunk_header(text: &str) -> Option<HunkRange> {
 /// Parses one hunk and returns the index after it.
 fn parse_hunk(lines: &[PatchSourceLine<'_>], start: usize) -> Result<(PatchChunk, usize), PatchParseError> {
     let header = lines[start];
-    let inside = header.text.trim_start_matches('@').split("@@").next().unwrap_or_default();
-    let found = parse_hunk_header(inside);
-    if found.is_none() && !inside.trim().is_empty() {
+    let numbers = header.text.trim_start_matches('@').split("@@").next().unwrap_or_default();
+    let range = parse_hunk_header(numbers);
+    if range.is_none() && !numbers.trim().is_empty() {
         return Err(PatchParseErrorKind::NotHunkHeader { got: header.text.to_owned() }.at_line(header.number));
     }
     let mut chunk = PatchChunk {
         line: header.number,
         anchors: Vec::new(),
-        declared_position: found.map(|numbers| DeclaredPosition { start: numbers.start }),
+        declared_position: range.map(|range| DeclaredPosition { start: range.start }),
         end_of_file: EndOfFileMarker::Absent,
         lines: Vec::new(),
     };
-    let mut left = found.map_or((0, 0), |numbers| (numbers.old, numbers.new));
+    let mut remaining = range.map_or((0, 0), |range| (range.old, range.new));
     let mut at = start + 1;
     while let Some(line) = lines.get(at) {
         if is_no_newline_marker(line.text) {
@@ -258,20 +258,19 @@ fn parse_hunk(lines: &[PatchSourceLine<'_>], start: usize) -> Result<(PatchChunk
             at += 1;
             continue;
         }
-        let count = match (found, left) {
+        let completeness = match (range, remaining) {
             (None, _) => HunkCompleteness::Unknown,
             (Some(_), (0, 0)) => HunkCompleteness::Complete,
             (Some(_), _) => HunkCompleteness::Incomplete,
         };
-        let Some(found) = parse_hunk_line(lines, at, count) else { break };
-        match found.kind {
-            PatchLineKind::Context | PatchLineKind::Unmarked => {
-                left = (left.0.saturating_sub(1), left.1.saturating_sub(1))
-            }
-            PatchLineKind::Remove => left.0 = left.0.saturating_sub(1),
-            PatchLineKind::Add => left.1 = left.1.saturating_sub(1),
+        let Some(line) = parse_hunk_line(lines, at, completeness) else { break };
+        if line.kind != PatchLineKind::Add {
+            remaining.0 = remaining.0.saturating_sub(1);
         }
-        chunk.lines.push(found);
+        if line.kind != PatchLineKind::Remove {
+            remaining.1 = remaining.1.saturating_sub(1);
+        }
+        chunk.lines.push(line);
         at += 1;
     }
     if chunk.lines.is_empty() {
@@ -280,21 +279,21 @@ fn parse_hunk(lines: &[PatchSourceLine<'_>], start: usize) -> Result<(PatchChunk
     Ok((chunk, at))
 }
 
-/// Whether a hunk has the lines that its header counts.
+/// Whether a hunk has as many lines as its header states.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HunkCompleteness {
-    /// Lines are missing: the next line is part of it.
+    /// Lines are missing, so the next line belongs to the hunk.
     Incomplete,
-    /// All lines were read.
+    /// No line is missing.
     Complete,
     /// The header has no counts.
     Unknown,
 }
 
-/// The line of a hunk at this index; `None` where the hunk ends.
-fn parse_hunk_line(lines: &[PatchSourceLine<'_>], at: usize, count: HunkCompleteness) -> Option<PatchLine> {
+/// Parses the line of a hunk at this index; `None` if the hunk ends before it.
+fn parse_hunk_line(lines: &[PatchSourceLine<'_>], at: usize, completeness: HunkCompleteness) -> Option<PatchLine> {
     let text = lines[at].text;
-    let ends = match count {
+    let ends = match completeness {
         HunkCompleteness::Incomplete => false,
         HunkCompleteness::Complete => is_header_pair(lines, at) || text.trim().is_empty() || text.trim_end() == "--",
         HunkCompleteness::Unknown => is_header_pair(lines, at),
