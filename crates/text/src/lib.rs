@@ -15,3 +15,8 @@ pub mod patch;
 pub mod rank;
 pub mod unified;
 pub mod visible;
+
+/// Whether a list of words that are separated by blanks contains this word.
+pub(crate) fn is_listed(list: &str, word: &str) -> bool {
+    list.split_ascii_whitespace().any(|listed| listed == word)
+}

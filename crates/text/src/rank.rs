@@ -1,8 +1,8 @@
 //! Ranking of search hits by path and line alone: no model, no parser, no index.
 //!
 //! Owns the score of a hit ([`FileRanker::score_hit`]), the order of hits for a name ([`rank_order`]) and of files for
-//! a question ([`natural_language`]). Promises a total order: the same hits are ordered the same way, however they
-//! arrive. Never reads anything but its input.
+//! a question ([`natural_language`]). The order is total: the same hits always have the same order, whatever the order
+//! in which they were found.
 
 mod definition;
 mod file_category;
@@ -16,7 +16,8 @@ pub use definition::{SymbolRole, role_of_hit};
 pub use file_category::FileCategory;
 pub use language::Language;
 
-/// Base points of a hit before its file is considered.
+/// The points of a hit that is the whole name in its definition. The points below are those of other hits; the file then
+/// changes them by factors. *Partial* means that the hit is only a part of a name.
 const DEFINITION_POINTS: u32 = 7000;
 const LIKELY_DEFINITION_POINTS: u32 = 4000;
 const PARTIAL_DEFINITION_POINTS: u32 = 2000;
@@ -24,17 +25,19 @@ const PARTIAL_LIKELY_POINTS: u32 = 800;
 const USAGE_POINTS: u32 = 500;
 const PARTIAL_USAGE_POINTS: u32 = 50;
 const IMPORT_POINTS: u32 = 100;
-/// Longer lines are treated as minified.
+/// A longer line counts as minified.
 const MINIFIED_LINE_BYTES: usize = 1000;
-/// Factors for hits in minified lines and in comments.
+/// The factor for a hit in a minified line.
 const MINIFIED_PERCENT: u32 = 20;
+/// The factor for a hit in a comment.
 const COMMENT_PERCENT: u32 = 50;
-/// Factors for hits whose file name equals or contains the name.
+/// The factor for a hit in a file that has the searched name.
 const FILE_NAME_EQUAL_PERCENT: u32 = 150;
+/// The factor for a hit in a file whose name contains the searched name.
 const FILE_NAME_CONTAINS_PERCENT: u32 = 115;
-/// Usages per file that come before those of the next file; the rest comes at the end.
+/// The most usages of one file that are listed before those of the next file; further ones are listed at the end.
 const USAGES_PER_FILE: usize = 8;
-/// With fewer hits, none is moved to the end.
+/// The least number of hits from which usages are moved to the end.
 const DEFER_FROM_HITS: usize = 40;
 
 /// Scores the hits of one file.
@@ -49,20 +52,20 @@ pub struct FileRanker {
 /// The role and score of a hit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HitScore {
-    /// The role of the line for the name.
+    /// What the line does with the searched name.
     pub role: SymbolRole,
-    /// Higher is better.
+    /// The points of the hit; more points rank higher.
     pub points: u32,
 }
 
 /// A hit to be ranked.
 #[derive(Debug, Clone, Copy)]
 pub struct RankedHit<'a> {
-    /// The path of its file.
+    /// The path of the file.
     pub path: &'a str,
-    /// Its line.
+    /// The line number of the hit.
     pub line: u64,
-    /// Its score.
+    /// The score of the hit.
     pub score: HitScore,
 }
 
@@ -88,8 +91,7 @@ impl FileRanker {
         let hit = &definition::prefer_whole_name(line, hit);
         let name = definition::name_at(line, hit);
         let whole = name.as_ref().is_none_or(|name| definition::is_whole_name(hit, name));
-        let found = role_of_hit(self.language, line, hit);
-        let (role, mut points) = match (found, whole) {
+        let (role, mut points) = match (role_of_hit(self.language, line, hit), whole) {
             (SymbolRole::Definition, true) => (SymbolRole::Definition, DEFINITION_POINTS),
             (SymbolRole::Definition, false) => (SymbolRole::Usage, PARTIAL_DEFINITION_POINTS),
             (SymbolRole::LikelyDefinition, true) => (SymbolRole::LikelyDefinition, LIKELY_DEFINITION_POINTS),
@@ -98,70 +100,68 @@ impl FileRanker {
             (SymbolRole::Usage, false) => (SymbolRole::Usage, PARTIAL_USAGE_POINTS),
             (SymbolRole::Import, _) => (SymbolRole::Import, IMPORT_POINTS),
         };
-        let mut times = |percent: u32| points = points * percent / 100;
-        times(self.category_percent);
+        let mut scale = |percent: u32| points = points * percent / 100;
+        scale(self.category_percent);
         if line.len() > MINIFIED_LINE_BYTES {
-            times(MINIFIED_PERCENT);
+            scale(MINIFIED_PERCENT);
         } else if self.language.is_comment(line) {
-            times(COMMENT_PERCENT);
+            scale(COMMENT_PERCENT);
         }
         let name = name.and_then(|name| line.get(name)).map(normalise_name).unwrap_or_default();
         if !name.is_empty() && name == self.normalised_stem {
-            times(FILE_NAME_EQUAL_PERCENT);
+            scale(FILE_NAME_EQUAL_PERCENT);
         } else if name.len() > 2 && self.normalised_stem.contains(&name) {
-            times(FILE_NAME_CONTAINS_PERCENT);
+            scale(FILE_NAME_CONTAINS_PERCENT);
         }
         HitScore { role, points }
     }
 }
 
-/// Lower case, letters and digits only: `read_only`, `ReadOnly` and `read-only` are one name.
+/// The name in lower case, letters and digits only, so that `read_only`, `ReadOnly` and `read-only` are equal.
 fn normalise_name(name: &str) -> String {
     name.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// A sort key with the best hit first; it never leaves two hits equal.
+/// A sort key that puts the best hit first. No two hits have the same key.
 pub fn sort_key<'a>(hit: &RankedHit<'a>) -> impl Ord + use<'a> {
     (hit.score.role, Reverse(hit.score.points), hit.path, hit.line)
 }
 
-/// The display order of hits, as indexes: definitions, likely definitions, usages, imports; within each, files by
-/// their best hit and lines from the top. With many hits, a file's further usages come last.
+/// The display order of hits, as indexes: definitions, likely definitions, usages, imports. Within each of these, files
+/// are ordered by their best hit, and lines from the top. If there are many hits, further usages in a file come last.
 pub fn rank_order(hits: &[RankedHit<'_>]) -> Vec<usize> {
-    let late = deferred_hits(hits);
-    let section = |at: usize| (late[at], hits[at].score.role);
-    let mut best: HashMap<(bool, SymbolRole, &str), u32> = HashMap::new();
+    let deferred = deferred_hits(hits);
+    let section = |at: usize| (deferred[at], hits[at].score.role, hits[at].path);
+    let mut best_points: HashMap<(bool, SymbolRole, &str), u32> = HashMap::new();
     for (at, hit) in hits.iter().enumerate() {
-        let (late, role) = section(at);
-        let points = best.entry((late, role, hit.path)).or_default();
+        let points = best_points.entry(section(at)).or_default();
         *points = (*points).max(hit.score.points);
     }
     let mut order: Vec<usize> = (0..hits.len()).collect();
     order.sort_by_key(|&at| {
-        let (late, role) = section(at);
-        let hit = &hits[at];
-        let points = best.get(&(late, role, hit.path)).copied().unwrap_or_default();
-        (late, role, Reverse(points), hit.path, hit.line)
+        let (deferred, role, path) = section(at);
+        let points = best_points.get(&section(at)).copied().unwrap_or_default();
+        (deferred, role, Reverse(points), path, hits[at].line)
     });
     order
 }
 
-/// Whether each hit is moved after those of all other files.
+/// For each hit, whether it is listed after the hits of all other files.
 fn deferred_hits(hits: &[RankedHit<'_>]) -> Vec<bool> {
-    let mut late = vec![false; hits.len()];
+    let mut deferred = vec![false; hits.len()];
     if hits.len() < DEFER_FROM_HITS {
-        return late;
+        return deferred;
     }
-    let mut by_worth: Vec<usize> = (0..hits.len()).collect();
-    by_worth.sort_by_key(|&at| sort_key(&hits[at]));
-    let mut seen: HashMap<(SymbolRole, &str), usize> = HashMap::new();
-    for at in by_worth {
+    let mut best_first: Vec<usize> = (0..hits.len()).collect();
+    best_first.sort_by_key(|&at| sort_key(&hits[at]));
+    let mut counts: HashMap<(SymbolRole, &str), usize> = HashMap::new();
+    for at in best_first {
         let hit = &hits[at];
-        let count = seen.entry((hit.score.role, hit.path)).or_default();
+        let count = counts.entry((hit.score.role, hit.path)).or_default();
         *count += 1;
-        late[at] = *count > USAGES_PER_FILE && hit.score.role >= SymbolRole::Usage;
+        deferred[at] = *count > USAGES_PER_FILE && hit.score.role >= SymbolRole::Usage;
     }
-    late
+    deferred
 }
 
 #[cfg(test)]
@@ -169,17 +169,12 @@ mod tests {
     use super::*;
 
     fn rank_lines(lines: &[(&str, &str)], name: &str) -> Vec<usize> {
-        let weigh = |(number, (path, line)): (usize, &(&'static str, &'static str))| {
+        let hits = lines.iter().enumerate().map(|(number, (path, line))| {
             let at = line.find(name).unwrap();
-            let weight = FileRanker::from_path(path).score_hit(line, &(at..at + name.len()));
-            (path.to_string(), number as u64, weight)
-        };
-        let lines: Vec<(&'static str, &'static str)> =
-            lines.iter().map(|(path, line)| (&*path.to_string().leak(), &*line.to_string().leak())).collect();
-        let weighed: Vec<_> = lines.iter().enumerate().map(weigh).collect();
-        let hits: Vec<RankedHit<'_>> =
-            weighed.iter().map(|(path, line, weight)| RankedHit { path, line: *line, score: *weight }).collect();
-        rank_order(&hits)
+            let score = FileRanker::from_path(path).score_hit(line, &(at..at + name.len()));
+            RankedHit { path, line: number as u64, score }
+        });
+        rank_order(&hits.collect::<Vec<_>>())
     }
 
     #[test]

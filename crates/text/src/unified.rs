@@ -1,11 +1,10 @@
-//! The unified diff format.
+//! The unified diff format, for people and for `patch`.
 //!
-//! Owns how hunks are written for people and for `patch`. Promises output that standard tools apply, unless it is
-//! truncated, which [`UnifiedDiff::omitted_lines`] shows. Content is unchanged, control characters included: pass the
-//! text through [`crate::visible::escape_deceptive`] before displaying it.
+//! Standard tools can apply the output, unless it is truncated, which [`UnifiedDiff::omitted_lines`] shows. The content
+//! is unchanged, control characters included: pass it through [`crate::visible::escape_deceptive`] before displaying it.
 //!
-//! Lines end at `\n` only, as the format requires, so in a text with lone `\r` the numbers differ from those of
-//! [`crate::lines`].
+//! Lines end at `\n` only, as the format requires. So line numbers differ from those of [`crate::lines`] if a text has
+//! lone `\r`.
 
 pub mod jsdiff;
 
@@ -18,12 +17,12 @@ use crate::visible::escape_deceptive_line;
 /// The usual number of context lines around a change.
 pub const CONTEXT_LINES: usize = 3;
 
-/// The names of the two sides, after `---` and `+++`.
+/// The names of the two texts, after `---` and `+++`.
 #[derive(Debug, Clone, Copy)]
 pub struct DiffLabels<'a> {
-    /// The name of the old side.
+    /// The name of the old text.
     pub old: &'a str,
-    /// The name of the new side.
+    /// The name of the new text.
     pub new: &'a str,
 }
 
@@ -32,12 +31,12 @@ pub struct DiffLabels<'a> {
 pub struct UnifiedDiff {
     /// The diff; empty if nothing changed.
     pub text: String,
-    /// The number of lines cut off by the limit.
+    /// The number of lines omitted because of the limit.
     pub omitted_lines: usize,
 }
 
 impl UnifiedDiff {
-    /// Whether the limit cut off lines.
+    /// Whether lines were omitted because of the limit.
     #[must_use]
     pub fn is_truncated(&self) -> bool {
         self.omitted_lines > 0
@@ -62,7 +61,7 @@ pub fn unified_diff(
         output.line("--- ", &escape_deceptive_line(labels.old));
         output.line("+++ ", &escape_deceptive_line(labels.new));
         let hunks = line_hunks(&as_bytes(&old), &as_bytes(&new));
-        let near = |pair: &Hunk, next: &Hunk| next.old.start - pair.old.end <= context_lines.saturating_mul(2);
+        let near = |hunk: &Hunk, next: &Hunk| next.old.start - hunk.old.end <= context_lines.saturating_mul(2);
         for group in hunks.chunk_by(near) {
             write_group(&mut output, &old, &new, group, context_lines);
         }
@@ -74,7 +73,7 @@ fn as_bytes<'a>(lines: &[&'a str]) -> Vec<&'a [u8]> {
     lines.iter().map(|line| line.as_bytes()).collect()
 }
 
-/// Writes hunks that share their context under one header.
+/// Writes hunks whose context lines meet, under one header.
 fn write_group(output: &mut LimitedOutput, old: &[&str], new: &[&str], group: &[Hunk], context_lines: usize) {
     let (Some(first), Some(last)) = (group.first(), group.last()) else { return };
     let before = first.old.start.min(context_lines);
@@ -92,8 +91,8 @@ fn write_group(output: &mut LimitedOutput, old: &[&str], new: &[&str], group: &[
     output.push_lines(" ", &old[at..old_span.end]);
 }
 
-/// A range in the notation of the format: 1-based, without the length if it is 1; an empty range is named by the line
-/// before it.
+/// A range in the notation of the format: the 1-based first line and the length, which is omitted if it is 1. An empty
+/// range has the number of the line before it.
 fn format_range(range: &Range<usize>) -> String {
     match range.len() {
         0 => format!("{},0", range.start),

@@ -3,7 +3,7 @@
 //! Only whole lines are considered, and lines that the quoted text already has are ignored. A bare `...` is not a
 //! placeholder, because it is code in some languages.
 
-use crate::lines;
+use crate::{is_listed, lines};
 
 /// Words that announce omitted code, separated by blanks.
 const ELISION_WORDS: &str = "\
@@ -38,9 +38,9 @@ fn is_elision(line: &str) -> bool {
     for word in line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
         let word = word.to_lowercase();
         count += 1;
-        if ELISION_WORDS.split_whitespace().any(|other| other == word) {
+        if is_listed(ELISION_WORDS, &word) {
             announces = true;
-        } else if !FILLER_WORDS.split_whitespace().any(|other| other == word) {
+        } else if !is_listed(FILLER_WORDS, &word) {
             return false;
         }
     }

@@ -6,6 +6,7 @@
 use std::ops::RangeInclusive;
 
 use super::{QuoteMatch, SearchableText};
+use crate::is_listed;
 
 /// How many lines above a match are searched for a definition.
 const DEFINITION_SEARCH_LINES_MAX: usize = 20_000;
@@ -134,7 +135,6 @@ impl SearchableText<'_> {
 /// Whether a line, without its indentation, opens a definition.
 fn is_definition(body: &str) -> bool {
     let mut words = body.split(|c: char| c.is_whitespace() || matches!(c, '(' | '{' | '<' | ':'));
-    let is_listed = |list: &str, word: &str| list.split_whitespace().any(|listed| listed == word);
     let Some(first) = words.by_ref().find(|word| !is_listed(MODIFIERS, word)) else { return false };
     if is_listed(DEFINITION_KEYWORDS, first) {
         return true;

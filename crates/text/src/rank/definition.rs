@@ -1,89 +1,47 @@
-//! Classification of a line for a name, by the text before and after it. The rules work on the bytes of one line,
-//! without parser or index. They prefer "usage" in doubt: a missed definition is still found, only later.
+//! Classification of a line by its role for a name: whether it defines, uses or imports the name. The rules work on the
+//! text of one line, without parser or index. In doubt a line is a usage: a definition that is not recognised is still
+//! found, only further down.
 
 use std::ops::Range;
 
 use super::{Language, line_shape};
+use crate::is_listed;
 
-/// The role of a line for a name, the most relevant first.
+/// What a line does with a name, the most relevant role first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SymbolRole {
-    /// Defines it.
+    /// The line defines the name.
     Definition,
-    /// Looks like a definition but may be something else: a member, a key, a heading.
+    /// The line looks like a definition but may be something else: a member, a key, a heading.
     LikelyDefinition,
-    /// Uses or mentions it.
+    /// The line uses or mentions the name.
     Usage,
-    /// Imports it.
+    /// The line imports the name.
     Import,
 }
 
-/// Keywords directly before the name they define.
-fn definition_keywords(language: Language) -> &'static [&'static str] {
+/// The keywords that come directly before the name they define, separated by blanks.
+fn definition_keywords(language: Language) -> &'static str {
     match language {
-        Language::Rust => &["fn", "struct", "enum", "trait", "union", "type", "mod", "const", "static", "macro_rules!"],
-        Language::Python => &["def", "class"],
+        Language::Rust => "fn struct enum trait union type mod const static macro_rules!",
+        Language::Python => "def class",
         Language::JavaScript | Language::TypeScriptDeclarations => {
-            &["function", "function*", "class", "interface", "enum", "namespace", "module", "type"]
+            "function function* class interface enum namespace module type"
         }
-        Language::Go => &["func", "type", "var", "const"],
-        Language::C | Language::CHeader => &["#define", "namespace", "concept"],
-        Language::Java | Language::CSharp => &[
-            "class",
-            "interface",
-            "enum",
-            "record",
-            "@interface",
-            "namespace",
-            "struct",
-            "delegate",
-            "object",
-            "trait",
-            "fun",
-            "def",
-        ],
-        Language::Ruby => &["def", "class", "module"],
-        Language::Php => &["function", "class", "interface", "trait", "enum", "const", "namespace"],
-        Language::Shell => &["function", "alias"],
-        Language::Sql => &[
-            "table",
-            "view",
-            "function",
-            "procedure",
-            "index",
-            "trigger",
-            "type",
-            "exists",
-            "schema",
-            "database",
-            "domain",
-            "sequence",
-        ],
-        Language::Markdown | Language::Config => &[],
-        Language::Other => &[
-            "fn",
-            "func",
-            "function",
-            "fun",
-            "def",
-            "class",
-            "struct",
-            "enum",
-            "interface",
-            "trait",
-            "type",
-            "module",
-            "sub",
-            "proc",
-            "defun",
-            "defn",
-            "(defun",
-            "(defn",
-            "(define",
-            "protocol",
-            "let",
-            "val",
-        ],
+        Language::Go => "func type var const",
+        Language::C | Language::CHeader => "#define namespace concept",
+        Language::Java | Language::CSharp => {
+            "class interface enum record @interface namespace struct delegate object trait fun def"
+        }
+        Language::Ruby => "def class module",
+        Language::Php => "function class interface trait enum const namespace",
+        Language::Shell => "function alias",
+        Language::Sql => "table view function procedure index trigger type exists schema database domain sequence",
+        Language::Markdown | Language::Config => "",
+        Language::Other => {
+            "fn func function fun def class struct enum interface trait type module sub proc defun defn (defun (defn \
+             (define protocol let val"
+        }
     }
 }
 
@@ -91,7 +49,7 @@ fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }
 
-/// The name that a hit ends in, extended to whole words; `None` if the hit has no word.
+/// The last name in a hit, extended to a whole word; `None` if the hit has no word.
 pub(super) fn name_at(line: &str, hit: &Range<usize>) -> Option<Range<usize>> {
     let bytes = line.as_bytes();
     let end = hit.end.min(bytes.len());
@@ -105,8 +63,8 @@ pub(super) fn is_whole_name(hit: &Range<usize>, name: &Range<usize>) -> bool {
     hit.start <= name.start && name.end <= hit.end
 }
 
-/// The hit, or a later one of the same text that is a whole name where this one is a part: `Parse` in `func (p
-/// *Parser) Parse()`.
+/// The hit itself, unless it is only a part of a name and the same text occurs later as a whole name. An example is
+/// `Parse` in `func (p *Parser) Parse()`.
 pub(super) fn prefer_whole_name(line: &str, hit: &Range<usize>) -> Range<usize> {
     let whole = |hit: &Range<usize>| name_at(line, hit).is_none_or(|name| is_whole_name(hit, &name));
     let text = line.get(hit.clone()).unwrap_or_default();
@@ -117,7 +75,7 @@ pub(super) fn prefer_whole_name(line: &str, hit: &Range<usize>) -> Range<usize> 
     again.into_iter().find(whole).unwrap_or_else(|| hit.clone())
 }
 
-/// The role of a line for the name that a hit in it ends in.
+/// The role of a line for the last name in a hit.
 pub fn role_of_hit(language: Language, line: &str, hit: &Range<usize>) -> SymbolRole {
     let hit = &prefer_whole_name(line, hit);
     let Some(name) = name_at(line, hit) else { return SymbolRole::Usage };
@@ -127,7 +85,7 @@ pub fn role_of_hit(language: Language, line: &str, hit: &Range<usize>) -> Symbol
     if language.is_comment(line) {
         return SymbolRole::Usage;
     }
-    // The name may occur twice, and the second occurrence be the definition: `typedef struct a a;`.
+    // If the name occurs twice, the second occurrence may be the definition, as in `typedef struct a a;`.
     let word = &line[name.clone()];
     let again = line[name.end..].find(word).map(|at| name.end + at).filter(|&at| {
         let bytes = line.as_bytes();
@@ -162,13 +120,13 @@ fn role_of_name(language: Language, line: &str, name: &Range<usize>) -> SymbolRo
 
 fn follows_definition_keyword(language: Language, symbol: &line_shape::NameInLine<'_>) -> bool {
     let before = symbol.before;
-    let known = |token: &str| definition_keywords(language).contains(&token);
+    let is_keyword = |token: &str| is_listed(definition_keywords(language), token);
     if language == Language::Sql {
         let lower = before.to_ascii_lowercase();
         let token = lower.trim_end_matches(['"', '`', '[']).split_whitespace().last();
-        return lower.trim_start().starts_with("create ") && token.is_some_and(known);
+        return lower.trim_start().starts_with("create ") && token.is_some_and(is_keyword);
     }
-    // Skips markers of class methods, generators and pointers to static data.
+    // Some languages have a marker between the keyword and the name: of class methods, generators, references.
     let before = match language {
         Language::Ruby => before.strip_suffix("self.").unwrap_or(before),
         Language::JavaScript | Language::TypeScriptDeclarations => {
@@ -189,12 +147,128 @@ fn follows_definition_keyword(language: Language, symbol: &line_shape::NameInLin
         | Language::Other => before,
     };
     let spaced = before.ends_with([' ', '\t']) || before.len() < symbol.before.len();
-    if !spaced || !before.split_whitespace().last().is_some_and(known) {
+    if !spaced || !before.split_whitespace().last().is_some_and(is_keyword) {
         return false;
     }
-    // `def a.b` in Ruby, `fn a` inside a string: after an open quote nothing is defined.
+    // Inside a string, after an open quote, nothing is defined.
     before.matches('"').count().is_multiple_of(2)
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    /// Lines of many languages and their roles: path, line, name, role.
+    const LINES: &[(&str, &str, &str, SymbolRole)] = &[
+        ("a.rs", "pub(crate) const fn parse<T>(x: T) {", "parse", SymbolRole::Definition),
+        ("a.rs", "macro_rules! vec_of {", "vec_of", SymbolRole::Definition),
+        ("a.rs", "static mut COUNT: u8 = 0;", "COUNT", SymbolRole::Definition),
+        ("a.rs", "    Fine(String),", "Fine", SymbolRole::LikelyDefinition),
+        ("a.rs", "    pub(crate) path: RelPath,", "path", SymbolRole::LikelyDefinition),
+        ("a.rs", "    path: path.clone(),", "path", SymbolRole::Usage),
+        ("a.rs", "    let x = parse(y);", "parse", SymbolRole::Usage),
+        ("a.rs", "use a::{parse, b};", "parse", SymbolRole::Import),
+        ("a.rs", "/// fn parse() is", "parse", SymbolRole::Usage),
+        ("a.rs", "    x: *const Foo,", "Foo", SymbolRole::Usage),
+        ("a.py", "async def parse(self):", "parse", SymbolRole::Definition),
+        ("a.py", "class Parser(Base):", "Parser", SymbolRole::Definition),
+        ("a.py", "LIMIT = 3", "LIMIT", SymbolRole::Definition),
+        ("a.py", "        self.limit = 3", "limit", SymbolRole::LikelyDefinition),
+        ("a.py", "    call(limit=3)", "limit", SymbolRole::Usage),
+        ("a.py", "if limit == 3:", "limit", SymbolRole::Usage),
+        ("a.ts", "export async function* parse<T>(a: T) {", "parse", SymbolRole::Definition),
+        ("a.ts", "export const parse = (a: string) => a;", "parse", SymbolRole::Definition),
+        ("a.ts", "  private async parse(a: string): Promise<void> {", "parse", SymbolRole::Definition),
+        ("a.js", "  parse(a, function () {", "parse", SymbolRole::Usage),
+        ("a.js", "exports.parse = parse;", "parse", SymbolRole::LikelyDefinition),
+        ("a.js", "exports.parse = void 0;", "parse", SymbolRole::Usage),
+        ("a.js", "exports.LIMIT = 3;", "LIMIT", SymbolRole::Definition),
+        ("a.js", "  parse: () => parse,", "parse", SymbolRole::Usage),
+        ("a.js", "  parse: () => run(parse),", "parse", SymbolRole::Definition),
+        ("a.js", "const LF = 10, CR = 13, SPACE = 32;", "SPACE", SymbolRole::Definition),
+        ("a.js", "}, parse = (text) => {", "parse", SymbolRole::Definition),
+        ("a.js", "  run({ a: 1 }, parse = 3)", "parse", SymbolRole::Usage),
+        ("a.js", "  const options = {", "options", SymbolRole::LikelyDefinition),
+        ("a.js", "  headers: {", "headers", SymbolRole::LikelyDefinition),
+        ("a.js", "require('./a').parse = function () {", "parse", SymbolRole::Definition),
+        ("a.js", "Parser.prototype.parse = function (a) {", "parse", SymbolRole::Definition),
+        ("a.js", "  if (parse(a)) {", "parse", SymbolRole::Usage),
+        ("a.d.ts", "    parse(a: string): void;", "parse", SymbolRole::Definition),
+        ("a.d.ts", "    parse (", "parse", SymbolRole::Definition),
+        ("a.ts", "    parse(", "parse", SymbolRole::Usage),
+        ("a.go", "func (p *Parser) Parse(s string) error {", "Parse", SymbolRole::Definition),
+        ("a.go", "type Parser struct {", "Parser", SymbolRole::Definition),
+        ("a.go", "\tLimit = 3", "Limit", SymbolRole::LikelyDefinition),
+        ("a.go", "\tlimit int", "limit", SymbolRole::LikelyDefinition),
+        ("a.go", "\tServe(path string)", "Serve", SymbolRole::LikelyDefinition),
+        ("a.go", "\tServe() error", "Serve", SymbolRole::LikelyDefinition),
+        ("a.go", "\tServe(string, ...any)", "Serve", SymbolRole::LikelyDefinition),
+        ("a.go", "\tServe(path, 3)", "Serve", SymbolRole::Usage),
+        ("a.go", "\treturn p.Parse(s)", "Parse", SymbolRole::Usage),
+        ("a.c", "static int parse(const char *s)", "parse", SymbolRole::Definition),
+        ("a.c", "int parse(const char *s);", "parse", SymbolRole::Usage),
+        ("a.c", "#define LIMIT 3", "LIMIT", SymbolRole::Definition),
+        ("a.c", "#if LIMIT > 3", "LIMIT", SymbolRole::Usage),
+        ("a.h", "typedef struct node node;", "node", SymbolRole::Definition),
+        ("a.h", "int parse(const char *s,", "parse", SymbolRole::LikelyDefinition),
+        ("a.h", "static inline int parse(const char *s)", "parse", SymbolRole::Definition),
+        ("a.h", "struct node *next;", "node", SymbolRole::Usage),
+        ("a.cpp", "void Parser::parse(int a) {", "parse", SymbolRole::Definition),
+        ("a.cpp", "/* static */ int Parser::parse(int a) {", "parse", SymbolRole::Definition),
+        ("a.cpp", "extern \"C\" void parse(", "parse", SymbolRole::Definition),
+        ("a.cpp", "  Parser(int a) : a(a) {}", "Parser", SymbolRole::Definition),
+        ("a.cpp", "  Parser(a);", "Parser", SymbolRole::Usage),
+        ("a.cpp", "namespace outer::inner {", "inner", SymbolRole::Definition),
+        ("a.java", "    public static List<String> parse(String s) {", "parse", SymbolRole::Definition),
+        ("a.java", "        return parse(s);", "parse", SymbolRole::Usage),
+        ("a.java", "    void parse(String s) throws Broken;", "parse", SymbolRole::Definition),
+        ("a.java", "    protected Uri.Builder parse() {", "parse", SymbolRole::Definition),
+        ("a.java", "        parser.parse(s);", "parse", SymbolRole::Usage),
+        ("a.java", "    String name = null;", "name", SymbolRole::LikelyDefinition),
+        ("a.cs", "    public int Limit { get; set; }", "Limit", SymbolRole::Definition),
+        ("a.rb", "  def self.parse(s)", "parse", SymbolRole::Definition),
+        ("a.php", "    public function parse($s)", "parse", SymbolRole::Definition),
+        ("a.sh", "parse() {", "parse", SymbolRole::Definition),
+        ("a.sql", "CREATE TABLE IF NOT EXISTS users (", "users", SymbolRole::Definition),
+        ("a.sql", "SELECT * FROM users", "users", SymbolRole::Usage),
+        ("a.md", "## Parser", "Parser", SymbolRole::LikelyDefinition),
+        ("a.toml", "limit = 3", "limit", SymbolRole::LikelyDefinition),
+        ("a.yaml", "  - limit: 3", "limit", SymbolRole::LikelyDefinition),
+    ];
+
+    #[test]
+    fn lines_get_the_expected_role() {
+        for (path, line, name, expected) in LINES {
+            let at = line.find(name).unwrap();
+            assert_eq!(
+                role_of_hit(Language::from_path(path), line, &(at..at + name.len())),
+                *expected,
+                "{path}: {line}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_name_is_the_last_word_of_a_hit() {
+        let line = "pub fn parse_all(x)";
+        assert_eq!(name_at(line, &(4..12)), Some(7..16));
+        assert_eq!(name_at(line, &(16..17)), None);
+        assert_eq!(role_of_hit(Language::Rust, line, &(4..16)), SymbolRole::Definition);
+    }
+
+    #[test]
+    fn arbitrary_lines_do_not_panic() {
+        let odd = ["", "é", "(((", "fn", "fn é", "a\u{301}::", "} ;", "def ", "#", "\"", "x=é("];
+        for (path, ..) in LINES {
+            for line in odd {
+                for start in 0..=line.len() {
+                    for end in start..=line.len() {
+                        if line.is_char_boundary(start) && line.is_char_boundary(end) {
+                            role_of_hit(Language::from_path(path), line, &(start..end));
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,85 +1,57 @@
-//! Weight of a file by its path alone: shipped, hand-written source counts fully; tests, examples, vendored and
-//! generated files count less.
+//! The category of a file by its path alone. Hits in hand-written source count fully; hits in tests, examples, vendored
+//! and generated files count less.
+
+use crate::is_listed;
 
 /// The category of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FileCategory {
-    /// Hand-written source.
+    /// The file is hand-written source.
     Source,
-    /// Declarations of code that is elsewhere.
+    /// The file declares code that is elsewhere.
     Declarations,
-    /// A test, an example or a benchmark.
+    /// The file is a test, an example or a benchmark.
     Test,
-    /// Copied from another project.
+    /// The file is copied from another project.
     Vendored,
-    /// Generated or minified.
+    /// The file is generated or minified.
     Generated,
-    /// Generated declarations.
+    /// The file has generated declarations.
     GeneratedDeclarations,
 }
 
-const TEST_DIRECTORIES: &[&str] = &[
-    "test",
-    "tests",
-    "testing",
-    "__tests__",
-    "testdata",
-    "spec",
-    "specs",
-    "example",
-    "examples",
-    "bench",
-    "benches",
-    "benchmark",
-    "benchmarks",
-    "fixtures",
-    "fixture",
-    "mock",
-    "mocks",
-    "legacy",
-    "e2e",
-    "fuzz",
-];
-const VENDORED_DIRECTORIES: &[&str] =
-    &["vendor", "vendored", "_vendor", "node_modules", "third_party", "third-party", "external", "site-packages"];
-const GENERATED_DIRECTORIES: &[&str] = &["dist", "build", "generated", "__generated__", "gen", "coverage", "target"];
-const GENERATED_SUFFIXES: &[&str] = &[
-    ".min.js",
-    ".min.css",
-    ".map",
-    ".lock",
-    ".pb.go",
-    "_pb2.py",
-    "_pb2_grpc.py",
-    ".g.dart",
-    ".designer.cs",
-    "-lock.json",
-    ".snap",
-    ".svg",
-    ".bundle.js",
-];
+/// Names of directories with tests, separated by blanks like all lists below.
+const TEST_DIRECTORIES: &str = "\
+    test tests testing __tests__ testdata spec specs example examples bench benches benchmark benchmarks fixtures \
+    fixture mock mocks legacy e2e fuzz";
+const VENDORED_DIRECTORIES: &str = "\
+    vendor vendored _vendor node_modules third_party third-party external site-packages";
+const GENERATED_DIRECTORIES: &str = "dist build generated __generated__ gen coverage target";
+const GENERATED_SUFFIXES: &str = "\
+    .min.js .min.css .map .lock .pb.go _pb2.py _pb2_grpc.py .g.dart .designer.cs -lock.json .snap .svg .bundle.js";
 
 /// Suffixes of files that declare names whose bodies are elsewhere.
-const DECLARATION_SUFFIXES: &[&str] = &[".d.ts", ".d.mts", ".d.cts", ".pyi"];
+const DECLARATION_SUFFIXES: &str = ".d.ts .d.mts .d.cts .pyi";
 
 impl FileCategory {
     /// The category of a file with this path.
     pub fn from_path(path: &str) -> Self {
         let path = path.to_ascii_lowercase();
         let (directories, name) = path.rsplit_once('/').unwrap_or(("", &path));
-        let has = |names: &[&str]| directories.split('/').any(|directory| names.contains(&directory));
+        let is_below = |names: &str| directories.split('/').any(|directory| is_listed(names, directory));
+        let ends_with = |suffixes: &str| suffixes.split_ascii_whitespace().any(|suffix| name.ends_with(suffix));
         let stem = name.split('.').next().unwrap_or(name);
-        let declares = DECLARATION_SUFFIXES.iter().any(|ending| name.ends_with(ending));
-        if has(GENERATED_DIRECTORIES) && declares {
+        let declares = ends_with(DECLARATION_SUFFIXES);
+        if is_below(GENERATED_DIRECTORIES) && declares {
             Self::GeneratedDeclarations
-        } else if has(GENERATED_DIRECTORIES) || GENERATED_SUFFIXES.iter().any(|ending| name.ends_with(ending)) {
+        } else if is_below(GENERATED_DIRECTORIES) || ends_with(GENERATED_SUFFIXES) {
             Self::Generated
-        } else if has(VENDORED_DIRECTORIES) {
+        } else if is_below(VENDORED_DIRECTORIES) {
             Self::Vendored
-        } else if has(TEST_DIRECTORIES)
+        } else if is_below(TEST_DIRECTORIES)
             || matches!(stem, "test" | "tests" | "conftest")
             || stem.starts_with("test_")
-            || ["_test", "_tests", "_spec", "-test"].iter().any(|ending| stem.ends_with(ending))
+            || ["_test", "_tests", "_spec", "-test"].iter().any(|suffix| stem.ends_with(suffix))
             || name.contains(".test.")
             || name.contains(".spec.")
         {
@@ -91,7 +63,7 @@ impl FileCategory {
         }
     }
 
-    /// The factor for hits in such a file, in percent.
+    /// The factor for hits in a file of this category, in percent.
     pub(super) fn score_percent(self) -> u32 {
         match self {
             Self::Source => 100,

@@ -1,4 +1,4 @@
-//! The language of a file, by its name alone, and the form of comments and imports in it.
+//! The language of a file, by its name alone, and the syntax of comments and imports in that language.
 
 /// A family of languages with the same syntax of definitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,9 +31,9 @@ pub enum Language {
     Sql,
     /// Markdown and other text with headings.
     Markdown,
-    /// Key-value files: TOML, YAML, JSON, INI.
+    /// Files with keys and values: TOML, YAML, JSON, INI.
     Config,
-    /// Anything else.
+    /// Any other language.
     Other,
 }
 

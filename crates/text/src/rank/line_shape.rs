@@ -1,17 +1,17 @@
-//! Definitions without a keyword directly before the name, recognised by the shape of the line. One function per
-//! language family; each distinguishes certain from likely definitions.
+//! Recognises definitions without a keyword directly before the name, by the shape of the line. There is one function
+//! per language family; each distinguishes certain from likely definitions.
 
 use std::ops::Range;
 
 use super::definition::SymbolRole;
+use crate::is_listed;
 
+/// A name with the text before and after it in its line.
 #[derive(Clone, Copy)]
 pub(super) struct NameInLine<'a> {
     line: &'a str,
     name: &'a str,
-    /// The text before the name.
     pub(super) before: &'a str,
-    /// The text after the name.
     after: &'a str,
 }
 
@@ -35,21 +35,20 @@ impl<'a> NameInLine<'a> {
         self.name.starts_with(|first: char| first.is_uppercase())
     }
 
-    /// Whether only these words precede the name.
-    fn has_only_words_before(&self, words: &[&str]) -> bool {
-        self.before.split_whitespace().all(|word| words.contains(&word))
+    /// Whether only words of this list precede the name.
+    fn has_only_words_before(&self, list: &str) -> bool {
+        self.before.split_whitespace().all(|word| is_listed(list, word))
     }
 
     /// Whether only parts of a type precede the name: names, pointers, generics, attributes.
     fn has_type_before(&self) -> bool {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_ \t*&:<>[],~@?.".contains(&byte);
-        let words = self.before.split_whitespace();
-        self.before.bytes().all(plain)
-            && !words.into_iter().any(|word| USAGE_KEYWORDS.contains(&word))
+        let is_type_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"_ \t*&:<>[],~@?.".contains(&byte);
+        self.before.bytes().all(is_type_byte)
+            && !self.before.split_whitespace().any(|word| is_listed(USAGE_KEYWORDS, word))
             && !self.before.trim_end().ends_with([',', '.'])
     }
 
-    /// Whether the name is written like a macro.
+    /// Whether the name has no lower-case letter, like most macros.
     fn is_upper_case(&self) -> bool {
         self.name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
     }
@@ -61,7 +60,7 @@ impl<'a> NameInLine<'a> {
         Self { before, ..*self }
     }
 
-    /// The text after the argument list that follows the name, if it is closed in this line.
+    /// The text after the argument list that follows the name; `None` if the list does not end in this line.
     fn after_arguments(&self) -> Option<&'a str> {
         let open = self.after.find('(')?;
         let mut depth = 0usize;
@@ -77,11 +76,8 @@ impl<'a> NameInLine<'a> {
     }
 }
 
-/// Keywords before a name that is used.
-const USAGE_KEYWORDS: &[&str] = &[
-    "return", "new", "else", "throw", "case", "goto", "delete", "await", "yield", "in", "not", "and", "or", "extern",
-    "assert", "do",
-];
+/// Keywords after which a name is used, not defined.
+const USAGE_KEYWORDS: &str = "return new else throw case goto delete await yield in not and or extern assert do";
 
 fn definition_if(holds: bool) -> SymbolRole {
     if holds { SymbolRole::Definition } else { SymbolRole::Usage }
@@ -91,7 +87,7 @@ fn likely_definition_if(holds: bool) -> SymbolRole {
     if holds { SymbolRole::LikelyDefinition } else { SymbolRole::Usage }
 }
 
-/// Recognises variants and fields.
+/// Recognises enum variants and struct fields.
 pub(super) fn rust_role(symbol: &NameInLine<'_>) -> SymbolRole {
     let open = symbol.before.trim_start();
     let public = open.starts_with("pub");
@@ -102,7 +98,7 @@ pub(super) fn rust_role(symbol: &NameInLine<'_>) -> SymbolRole {
     if let Some(kind) = next.strip_prefix(':').filter(|rest| !rest.starts_with(':')) {
         let kind = kind.trim_start();
         let typed = kind.starts_with(|first: char| first.is_uppercase() || "&[(*".contains(first))
-            || PRIMITIVES.iter().any(|name| kind.trim_end_matches(',') == *name);
+            || is_listed(PRIMITIVES, kind.trim_end_matches(','));
         return likely_definition_if(symbol.line.ends_with(',') && (public || typed));
     }
     let ends = next.is_empty() || next == "," || next.starts_with(", //");
@@ -110,10 +106,7 @@ pub(super) fn rust_role(symbol: &NameInLine<'_>) -> SymbolRole {
     likely_definition_if(symbol.starts_upper() && (ends || carries))
 }
 
-const PRIMITIVES: &[&str] = &[
-    "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128", "isize", "bool", "char", "str",
-    "f32", "f64",
-];
+const PRIMITIVES: &str = "u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize bool char str f32 f64";
 
 /// Recognises module variables and attributes.
 pub(super) fn python_role(symbol: &NameInLine<'_>) -> SymbolRole {
@@ -129,51 +122,28 @@ pub(super) fn python_role(symbol: &NameInLine<'_>) -> SymbolRole {
 }
 
 /// Words that may precede a class member.
-const MEMBER_MODIFIERS: &[&str] = &[
-    "export",
-    "default",
-    "public",
-    "private",
-    "protected",
-    "readonly",
-    "abstract",
-    "override",
-    "static",
-    "async",
-    "get",
-    "set",
-    "*",
-    "declare",
-    "#",
-];
+const MEMBER_MODIFIERS: &str = "\
+    export default public private protected readonly abstract override static async get set * declare #";
 
 /// Recognises methods, function values and members.
 pub(super) fn javascript_role(symbol: &NameInLine<'_>) -> SymbolRole {
-    const CONTROL: &[&str] = &["if", "for", "while", "switch", "catch", "function", "return", "with"];
+    const CONTROL: &str = "if for while switch catch function return with";
     let next = symbol.next();
     let declared = symbol.before.split_whitespace().last().is_some_and(|word| matches!(word, "const" | "let" | "var"));
     let value = next.strip_prefix(['=', ':']).map(str::trim_start).unwrap_or_default();
     let callable = ["function", "async ", "async(", "class ", "class{"].iter().any(|start| value.starts_with(start))
         || (value.contains("=>") && value.starts_with(|first: char| first == '(' || first.is_alphanumeric()));
-    // Bundlers write an export as a function that returns it.
-    let itself = value.trim_end_matches([',', ';']).trim_end().ends_with(&format!("=> {}", symbol.name));
-    if declared || is_also_declared(symbol) {
-        return if symbol.indentation() == 0 || callable {
-            SymbolRole::Definition
-        } else {
-            SymbolRole::LikelyDefinition
-        };
+    // Bundlers write an export as a function that returns the name.
+    let returns_name = value.trim_end_matches([',', ';']).trim_end().ends_with(&format!("=> {}", symbol.name));
+    if declared || is_further_declarator(symbol) {
+        let is_certain = symbol.indentation() == 0 || callable;
+        return if is_certain { SymbolRole::Definition } else { SymbolRole::LikelyDefinition };
     }
-    let property = symbol.before.ends_with('.')
-        && symbol
-            .before
-            .trim_start()
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"_.$()[]'\"/-".contains(&byte));
-    if property {
+    let before = symbol.before.trim_start();
+    let is_path_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"_.$()[]'\"/-".contains(&byte);
+    if before.ends_with('.') && before.bytes().all(is_path_byte) {
         let assigned = next.starts_with('=') && !next.starts_with("==") && !next.starts_with("=>");
-        let exported = symbol.before.trim_start() == "exports." || symbol.before.trim_start() == "module.exports.";
-        return if assigned && exported {
+        return if assigned && matches!(before, "exports." | "module.exports.") {
             export_role(symbol.name, value)
         } else if assigned && callable {
             SymbolRole::Definition
@@ -181,16 +151,16 @@ pub(super) fn javascript_role(symbol: &NameInLine<'_>) -> SymbolRole {
             likely_definition_if(assigned && symbol.before.contains("this."))
         };
     }
-    if !symbol.has_only_words_before(MEMBER_MODIFIERS) || CONTROL.contains(&symbol.name) {
+    if !symbol.has_only_words_before(MEMBER_MODIFIERS) || is_listed(CONTROL, symbol.name) {
         return SymbolRole::Usage;
     }
     if next.starts_with(['(', '<']) {
-        let behind = symbol.after_arguments().unwrap_or_default();
-        // A colon after the arguments is a return type: a declaration, not a call.
-        return definition_if(behind.starts_with('{') || behind.starts_with(':'));
+        let rest = symbol.after_arguments().unwrap_or_default();
+        // A colon after the arguments starts a return type, which a declaration has and a call has not.
+        return definition_if(rest.starts_with(['{', ':']));
     }
     if callable {
-        return if itself { SymbolRole::Usage } else { SymbolRole::Definition };
+        return definition_if(!returns_name);
     }
     let member = next.starts_with(':') || next.starts_with("?:");
     likely_definition_if(
@@ -200,8 +170,9 @@ pub(super) fn javascript_role(symbol: &NameInLine<'_>) -> SymbolRole {
     )
 }
 
-/// Whether the name is a further declarator: `const a = 1, b = 2`, or after one that ends in its line.
-fn is_also_declared(symbol: &NameInLine<'_>) -> bool {
+/// Whether the name is a further declarator of one statement: `b` in `const a = 1, b = 2`, also if the previous one ends
+/// in this line with a bracket and a comma.
+fn is_further_declarator(symbol: &NameInLine<'_>) -> bool {
     let open = symbol.before.trim_start();
     let first = open.split_whitespace().next().unwrap_or_default();
     let depth = open.bytes().fold(0i32, |depth, byte| match byte {
@@ -217,7 +188,8 @@ fn is_also_declared(symbol: &NameInLine<'_>) -> bool {
     depth == level && open.trim_end().ends_with(',') && symbol.next().starts_with("= ")
 }
 
-/// Role of `exports.name = value`: a usage if the value is defined elsewhere, a definition if it is defined here.
+/// The role of `exports.name = value`: a usage if the value is empty or another export, likely a definition if it is the
+/// same name, and a definition otherwise.
 fn export_role(name: &str, value: &str) -> SymbolRole {
     let value = value.trim_end_matches(';').trim_end();
     if value == "void 0" || value.starts_with("exports.") {
@@ -227,14 +199,14 @@ fn export_role(name: &str, value: &str) -> SymbolRole {
     if path && value.rsplit('.').next() == Some(name) { SymbolRole::LikelyDefinition } else { SymbolRole::Definition }
 }
 
-/// As in JavaScript, but without calls: a name with arguments is declared.
+/// Recognises the same as in JavaScript. In addition, a name with arguments is a declaration, because there are no calls.
 pub(super) fn typescript_declaration_role(symbol: &NameInLine<'_>) -> SymbolRole {
     let declared = symbol.before.split_whitespace().last().is_some_and(|word| matches!(word, "const" | "let" | "var"));
     let arguments = symbol.next().starts_with(['(', '<']) && symbol.has_only_words_before(MEMBER_MODIFIERS);
     if declared || arguments { SymbolRole::Definition } else { javascript_role(symbol) }
 }
 
-/// Recognises methods, and names in groups.
+/// Recognises methods, and names in grouped declarations.
 pub(super) fn go_role(symbol: &NameInLine<'_>) -> SymbolRole {
     let open = symbol.before.trim_start();
     if open.starts_with("func (") && open.ends_with(") ") && symbol.after.starts_with(['(', '[']) {
@@ -250,7 +222,7 @@ pub(super) fn go_role(symbol: &NameInLine<'_>) -> SymbolRole {
     if next.starts_with('(') {
         return likely_definition_if(symbol.starts_upper() && is_go_declaration(symbol));
     }
-    // No statement begins with two words.
+    // No statement starts with two words, so this is a declaration.
     let pair = symbol.after.starts_with([' ', '\t'])
         && next.starts_with(|first: char| first.is_alphabetic() || "*[_".contains(first));
     let member = symbol.starts_upper() && (next.is_empty() || !next.starts_with(['.', ',', ':', ')']));
@@ -258,47 +230,29 @@ pub(super) fn go_role(symbol: &NameInLine<'_>) -> SymbolRole {
 }
 
 /// Prefixes of argument types.
-const GO_TYPES: &[&str] = &[
-    "...",
-    "*",
-    "[]",
-    "map[",
-    "func(",
-    "chan",
-    "interface{",
-    "string",
-    "int",
-    "uint",
-    "float",
-    "complex",
-    "rune",
-    "bool",
-    "byte",
-    "error",
-    "any",
-];
+const GO_TYPES: &str = "... * [] map[ func( chan interface{ string int uint float complex rune bool byte error any";
 
 /// Whether an interface method is declared, not called: it has a return type, or its arguments have types.
 fn is_go_declaration(symbol: &NameInLine<'_>) -> bool {
-    let Some(behind) = symbol.after_arguments() else { return !symbol.line.ends_with(['{', '(']) };
-    let within = symbol.after.len() - behind.len();
-    let arguments = symbol.after[..within].trim().trim_start_matches('(').trim_end_matches(')');
+    let Some(rest) = symbol.after_arguments() else { return !symbol.line.ends_with(['{', '(']) };
+    let end = symbol.after.len() - rest.len();
+    let arguments = symbol.after[..end].trim().trim_start_matches('(').trim_end_matches(')');
     let is_type = |argument: &str| {
         let argument = argument.trim();
         let named = argument.contains(' ') && !argument.contains(['"', '+', '&']);
         let upper = argument.rsplit('.').next().is_some_and(|last| last.starts_with(char::is_uppercase));
-        named || upper || GO_TYPES.iter().any(|start| argument.starts_with(start))
+        named || upper || GO_TYPES.split_ascii_whitespace().any(|start| argument.starts_with(start))
     };
-    match behind.chars().next() {
+    match rest.chars().next() {
         None => arguments.is_empty() || arguments.split(',').any(is_type),
-        Some(first) => first.is_alphabetic() || "*[(".contains(first) || behind.starts_with("//"),
+        Some(first) => first.is_alphabetic() || "*[(".contains(first) || rest.starts_with("//"),
     }
 }
 
 /// Recognises functions, types and variables at the top level, members and enumerators.
 pub(super) fn c_role(symbol: &NameInLine<'_>) -> SymbolRole {
-    let remark = symbol.before.find("*/").map_or("", |end| symbol.before[..end + 2].trim_start());
-    let symbol = &if remark.starts_with("/*") { symbol.without_first_word(remark) } else { *symbol };
+    let comment = symbol.before.find("*/").map_or("", |end| symbol.before[..end + 2].trim_start());
+    let symbol = &if comment.starts_with("/*") { symbol.without_first_word(comment) } else { *symbol };
     let symbol = &symbol.without_first_word("extern \"C\"");
     let open = symbol.before.trim_start();
     let next = symbol.next();
@@ -339,7 +293,7 @@ pub(super) fn c_role(symbol: &NameInLine<'_>) -> SymbolRole {
     )
 }
 
-/// As in C, but a function without a body in its line is defined elsewhere, unless the line says otherwise.
+/// Recognises the same as in C, but a function whose line has no body and no `inline` is probably defined elsewhere.
 pub(super) fn c_header_role(symbol: &NameInLine<'_>) -> SymbolRole {
     let role = c_role(symbol);
     let here = symbol.line.ends_with(['{', '}']) || symbol.before.split_whitespace().any(|word| word == "inline");
@@ -347,13 +301,13 @@ pub(super) fn c_header_role(symbol: &NameInLine<'_>) -> SymbolRole {
     if role == SymbolRole::Definition && function && !here { SymbolRole::LikelyDefinition } else { role }
 }
 
-/// A method named like its class, with a body or an initialiser list.
+/// Recognises constructors: methods named like a class, with a body or an initialiser list.
 fn constructor_role(symbol: &NameInLine<'_>) -> SymbolRole {
     if !symbol.starts_upper() || symbol.is_upper_case() {
         return SymbolRole::Usage;
     }
     match symbol.after_arguments() {
-        Some(behind) if behind.starts_with(['{', ':']) => SymbolRole::Definition,
+        Some(rest) if rest.starts_with(['{', ':']) => SymbolRole::Definition,
         Some("") => SymbolRole::LikelyDefinition,
         Some(_) | None => SymbolRole::Usage,
     }
@@ -361,29 +315,12 @@ fn constructor_role(symbol: &NameInLine<'_>) -> SymbolRole {
 
 /// Recognises methods and fields.
 pub(super) fn java_role(symbol: &NameInLine<'_>) -> SymbolRole {
-    const MODIFIERS: &[&str] = &[
-        "public",
-        "private",
-        "protected",
-        "internal",
-        "static",
-        "final",
-        "abstract",
-        "virtual",
-        "override",
-        "readonly",
-        "const",
-        "sealed",
-        "async",
-        "synchronized",
-        "native",
-        "val",
-        "var",
-        "open",
-    ];
+    const MODIFIERS: &str = "\
+        public private protected internal static final abstract virtual override readonly const sealed async \
+        synchronized native val var open";
     let next = symbol.next();
     let first = symbol.before.split_whitespace().next().unwrap_or_default();
-    if MODIFIERS.contains(&first) && symbol.has_type_before() {
+    if is_listed(MODIFIERS, first) && symbol.has_type_before() {
         return definition_if(next.is_empty() || next.starts_with(['(', '=', ';', '{', ':', '<']));
     }
     if symbol.before.trim().is_empty() {
@@ -396,7 +333,7 @@ pub(super) fn java_role(symbol: &NameInLine<'_>) -> SymbolRole {
         return SymbolRole::Usage;
     }
     if next.starts_with('(') {
-        // A call has no type before it.
+        // A type precedes the name, so this is not a call.
         return definition_if(symbol.line.ends_with(['{', '}', ';']));
     }
     likely_definition_if(next.starts_with(['=', ';']) && !next.starts_with("=="))

@@ -1,7 +1,7 @@
-//! Ranking of files for a question in words, by their content, definitions and paths.
+//! Ranking of files for a question in natural language, by their content, definitions and paths.
 //!
-//! A word counts more the fewer files have it, less with every further line, and more in a definition or a name than
-//! elsewhere. A file with all of a few words comes before one with some of them many times.
+//! A word counts more the fewer files contain it, less with every further line, and more in a definition or a file name
+//! than elsewhere. If the question has few words, files with all of them come first.
 
 use super::{FileCategory, Language, SymbolRole, role_of_hit};
 
@@ -14,31 +14,35 @@ const STOP_WORDS: &[&str] = &[
 /// Suffixes that stemming removes, longest first.
 const WORD_SUFFIXES: &[&str] =
     &["ations", "ation", "ings", "ing", "ies", "ied", "ers", "ed", "es", "er", "s", "e", "y"];
-/// The shortest stem.
+/// The length of the shortest stem.
 const STEM_CHARS_MIN: usize = 3;
-/// The most words of a question that count.
+/// The most words of a question that are used.
 const WORDS_MAX: usize = 24;
-/// BM25 parameters: saturation of repeated words, and weight of the file length.
+/// The BM25 parameter for the saturation of repeated words.
 const SATURATION: f64 = 1.2;
+/// The BM25 parameter for the weight of the file length.
 const LENGTH_WEIGHT: f64 = 0.75;
-/// Weight of a word in a defining line, in the path and in the file stem, in plain lines.
+/// A word in a line that defines it counts like this many lines.
 const DEFINITION_LINES: f64 = 4.0;
+/// A word in the path of a file counts like this many lines.
 const PATH_LINES: f64 = 6.0;
+/// A word in the name of a file counts like this many lines.
 const STEM_LINES: f64 = 12.0;
-/// Up to this many words, files with all of them come first.
+/// If a question has at most this many words, files with all of them come first.
 const ALL_WORDS_MAX: usize = 4;
-/// Factors for documentation, and the least one for tests: a question may well be about a test.
+/// The largest factor for documentation.
 const DOCUMENTATION_PERCENT: u32 = 50;
+/// The least factor for tests, because a question may well be about a test.
 const TEST_PERCENT: u32 = 50;
 
-/// The words of a question: lower case, without stop words, stemmed.
+/// The words of a question in lower case, without stop words and reduced to their stems.
 pub fn query_words(question: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in question.split(|letter: char| !letter.is_alphanumeric() && letter != '_') {
         let word = word.to_lowercase();
         let stem = word_stem(word.trim_matches('_'));
-        let says = stem.chars().count() > 1 && !STOP_WORDS.contains(&word.as_str());
-        if says && !words.iter().any(|known| known == stem) {
+        let is_useful = stem.chars().count() > 1 && !STOP_WORDS.contains(&word.as_str());
+        if is_useful && !words.iter().any(|known| known == stem) {
             words.push(stem.to_owned());
         }
     }
@@ -47,21 +51,22 @@ pub fn query_words(question: &str) -> Vec<String> {
 }
 
 fn word_stem(word: &str) -> &str {
-    let cut = |ending: &str| word.strip_suffix(ending).filter(|rest| rest.chars().count() >= STEM_CHARS_MIN);
-    WORD_SUFFIXES.iter().find_map(|ending| cut(ending)).unwrap_or(word)
+    let without = |suffix: &str| word.strip_suffix(suffix).filter(|stem| stem.chars().count() >= STEM_CHARS_MIN);
+    WORD_SUFFIXES.iter().find_map(|suffix| without(suffix)).unwrap_or(word)
 }
 
-/// The word counts of one file.
+/// How often each word of a question occurs in one file.
 #[derive(Debug, Clone)]
 pub struct FileWordCounts {
     path: String,
     bytes: u64,
     language: Language,
+    /// For each word, the weighted number of lines that contain it.
     lines: Vec<f64>,
 }
 
 impl FileWordCounts {
-    /// A file without matches yet.
+    /// The counts of a file of which no line is counted yet; only its path is.
     pub fn new(path: &str, bytes: u64, words: &[String]) -> Self {
         let mut lines = vec![0.0; words.len()];
         let lower = path.to_lowercase();
@@ -76,19 +81,19 @@ impl FileWordCounts {
         Self { path: path.to_owned(), bytes, language: Language::from_path(path), lines }
     }
 
-    /// Counts a line and returns its score among the file's lines: more words first, then definitions.
+    /// Counts a line and returns its score among the lines of the file, which is higher for more words and definitions.
     pub fn add_line(&mut self, line: &str, words: &[String]) -> u32 {
         let lower = line.to_lowercase();
-        let mut worth = 0;
+        let mut score = 0;
         for (count, word) in self.lines.iter_mut().zip(words) {
             let Some(at) = lower.find(word.as_str()) else { continue };
-            // Lower case can have another length; offsets then do not match, and the line counts as no definition.
+            // If the line has another length in lower case, offsets do not match, and it does not count as a definition.
             let defines = lower.len() == line.len()
                 && role_of_hit(self.language, line, &(at..at + word.len())) == SymbolRole::Definition;
             *count += if defines { DEFINITION_LINES } else { 1.0 };
-            worth += if defines { 3 } else { 2 };
+            score += if defines { 3 } else { 2 };
         }
-        worth
+        score
     }
 
     fn category_factor(&self) -> f64 {
@@ -107,41 +112,41 @@ impl FileWordCounts {
     }
 }
 
-/// The score of each file, from all files with at least one word.
-pub fn score_files(tallies: &[FileWordCounts], files: u64) -> Vec<f64> {
-    let width = tallies.first().map_or(0, |tally| tally.lines.len());
-    let total = (files.max(tallies.len() as u64)) as f64;
+/// The score of each file. `files` are all files with at least one word, out of `total_files` that were searched.
+pub fn score_files(files: &[FileWordCounts], total_files: u64) -> Vec<f64> {
+    let word_count = files.first().map_or(0, |file| file.lines.len());
+    let total = (total_files.max(files.len() as u64)) as f64;
     let rarity = |word: usize| {
-        let holding = tallies.iter().filter(|tally| tally.lines[word] > 0.0).count() as f64;
-        (1.0 + (total - holding + 0.5) / (holding + 0.5)).ln()
+        let with_word = files.iter().filter(|file| file.lines[word] > 0.0).count() as f64;
+        (1.0 + (total - with_word + 0.5) / (with_word + 0.5)).ln()
     };
-    let rarities: Vec<f64> = (0..width).map(rarity).collect();
-    let whole: f64 = rarities.iter().sum();
-    let mean = tallies.iter().map(|tally| tally.bytes as f64).sum::<f64>() / (tallies.len().max(1) as f64);
-    let score = |tally: &FileWordCounts| {
-        let length = 1.0 - LENGTH_WEIGHT + LENGTH_WEIGHT * tally.bytes as f64 / mean.max(1.0);
+    let rarities: Vec<f64> = (0..word_count).map(rarity).collect();
+    let all_rarities: f64 = rarities.iter().sum();
+    let mean_bytes = files.iter().map(|file| file.bytes as f64).sum::<f64>() / (files.len().max(1) as f64);
+    let score = |file: &FileWordCounts| {
+        let length = 1.0 - LENGTH_WEIGHT + LENGTH_WEIGHT * file.bytes as f64 / mean_bytes.max(1.0);
         let mut sum = 0.0;
         let mut covered = 0.0;
-        for (count, rarity) in tally.lines.iter().zip(&rarities) {
+        for (count, rarity) in file.lines.iter().zip(&rarities) {
             sum += rarity * count * (SATURATION + 1.0) / (count + SATURATION * length);
             covered += if *count > 0.0 { *rarity } else { 0.0 };
         }
-        sum * (0.5 + covered / whole.max(f64::MIN_POSITIVE)) * tally.category_factor()
+        sum * (0.5 + covered / all_rarities.max(f64::MIN_POSITIVE)) * file.category_factor()
     };
-    tallies.iter().map(score).collect()
+    files.iter().map(score).collect()
 }
 
-/// The order of files as indexes, best first: those with all words, then by score.
-pub fn rank_files(tallies: &[FileWordCounts], files: u64) -> Vec<usize> {
-    let scores = score_files(tallies, files);
-    let all = |at: usize| {
-        let words = tallies[at].lines.len();
-        words <= ALL_WORDS_MAX && tallies[at].distinct_words_found() == words
+/// The order of files as indexes: files with all words of a short question first, then by score.
+pub fn rank_files(files: &[FileWordCounts], total_files: u64) -> Vec<usize> {
+    let scores = score_files(files, total_files);
+    let has_all_words = |at: usize| {
+        let words = files[at].lines.len();
+        words <= ALL_WORDS_MAX && files[at].distinct_words_found() == words
     };
-    let mut order: Vec<usize> = (0..tallies.len()).collect();
+    let mut order: Vec<usize> = (0..files.len()).collect();
     order.sort_by(|&a, &b| {
         let by_score = scores[b].total_cmp(&scores[a]);
-        all(b).cmp(&all(a)).then(by_score).then_with(|| tallies[a].path.cmp(&tallies[b].path))
+        has_all_words(b).cmp(&has_all_words(a)).then(by_score).then_with(|| files[a].path.cmp(&files[b].path))
     });
     order
 }
@@ -165,15 +170,15 @@ mod tests {
 
     fn best_files(question: &str, files: &[(&str, &str)]) -> Vec<String> {
         let words = query_words(question);
-        let mut tallies = Vec::new();
+        let mut counted = Vec::new();
         for (path, text) in files {
-            let mut tally = FileWordCounts::new(path, text.len() as u64, &words);
+            let mut counts = FileWordCounts::new(path, text.len() as u64, &words);
             for line in text.lines() {
-                tally.add_line(line, &words);
+                counts.add_line(line, &words);
             }
-            tallies.push(tally);
+            counted.push(counts);
         }
-        rank_files(&tallies, files.len() as u64).into_iter().map(|at| tallies[at].path.clone()).collect()
+        rank_files(&counted, files.len() as u64).into_iter().map(|at| counted[at].path.clone()).collect()
     }
 
     #[test]

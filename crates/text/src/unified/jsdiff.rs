@@ -1,19 +1,19 @@
 //! Unified diffs byte for byte as jsdiff writes them: an `Index:` line, a separator, both names, both counts in every
 //! header, and the lines chosen by the same greedy search.
 //!
-//! Owns that format only; [`super::unified_diff`] is for people and `patch`. File names are C-quoted if a header line
-//! cannot hold them. Texts that differ too much for the search are compared by [`crate::diff`] instead, which bounds
-//! the time: the diff is then correct, but not line for line the one of jsdiff.
+//! [`super::unified_diff`] is the format for people and `patch`. File names are C-quoted if a header line cannot hold
+//! them. To bound the time, texts that differ too much for the search are compared by [`crate::diff`] instead. The diff
+//! is then correct, but may differ from that of jsdiff.
 
 use std::fmt::Write as _;
 
-use super::CONTEXT_LINES;
+use super::{CONTEXT_LINES, as_bytes};
 use crate::diff::line_hunks;
 
 const SEPARATOR_LINE: &str = "===================================================================";
-/// Steps of the search before it falls back to [`crate::diff`].
+/// The most steps of the search; a longer one falls back to [`crate::diff`].
 const STEPS_MAX: usize = 4_000_000;
-/// No previous node.
+/// The index that means that there is no previous node.
 const NO_NODE: usize = usize::MAX;
 
 /// The diff of one file from `old` to `new`; empty if they are equal.
@@ -74,13 +74,13 @@ enum RunKind {
 struct DiffRun {
     kind: RunKind,
     count: usize,
-    /// Its first line in the old text, or the position before which it is inserted.
+    /// The first line in the old text, or the line before which the run is inserted.
     old: usize,
-    /// The same position in the new text.
+    /// The first line in the new text, or the line before which the run was removed.
     new: usize,
 }
 
-/// A run on a search path, linked to the previous one.
+/// A run on a path of the search, linked to the previous run.
 #[derive(Clone, Copy)]
 struct DiffPathNode {
     kind: RunKind,
@@ -88,7 +88,7 @@ struct DiffPathNode {
     previous: usize,
 }
 
-/// The furthest position of a path in the old text, and its last run.
+/// The position in the old text that a path reached, and the last run of the path.
 #[derive(Clone, Copy)]
 struct FurthestPoint {
     old: usize,
@@ -96,7 +96,7 @@ struct FurthestPoint {
 }
 
 /// The greedy search by number of edits. On every diagonal it continues from the neighbour that is further in the old
-/// text; on a tie, from the removal.
+/// text; if both are equally far, it continues with the removal.
 struct MyersSearch<'a> {
     old: &'a [&'a str],
     new: &'a [&'a str],
@@ -104,69 +104,69 @@ struct MyersSearch<'a> {
 }
 
 impl MyersSearch<'_> {
-    fn push_node(&mut self, from: FurthestPoint, fate: RunKind) -> FurthestPoint {
+    fn push_node(&mut self, from: FurthestPoint, kind: RunKind) -> FurthestPoint {
         let last = match self.nodes.get(from.last_node) {
-            Some(last) if last.kind == fate => DiffPathNode { count: last.count + 1, ..*last },
-            Some(_) | None => DiffPathNode { kind: fate, count: 1, previous: from.last_node },
+            Some(last) if last.kind == kind => DiffPathNode { count: last.count + 1, ..*last },
+            Some(_) | None => DiffPathNode { kind, count: 1, previous: from.last_node },
         };
         self.nodes.push(last);
-        let step = usize::from(fate == RunKind::Removed);
+        let step = usize::from(kind == RunKind::Removed);
         FurthestPoint { old: from.old + step, last_node: self.nodes.len() - 1 }
     }
 
     /// Follows equal lines; returns the position reached in the new text.
-    fn follow_equal_lines(&mut self, reach: &mut FurthestPoint, mut at_new: usize) -> usize {
+    fn follow_equal_lines(&mut self, point: &mut FurthestPoint, mut at_new: usize) -> usize {
         let mut count = 0;
-        while reach.old < self.old.len() && at_new < self.new.len() && self.old[reach.old] == self.new[at_new] {
-            reach.old += 1;
+        while point.old < self.old.len() && at_new < self.new.len() && self.old[point.old] == self.new[at_new] {
+            point.old += 1;
             at_new += 1;
             count += 1;
         }
         if count > 0 {
-            self.nodes.push(DiffPathNode { kind: RunKind::Equal, count, previous: reach.last_node });
-            reach.last_node = self.nodes.len() - 1;
+            self.nodes.push(DiffPathNode { kind: RunKind::Equal, count, previous: point.last_node });
+            point.last_node = self.nodes.len() - 1;
         }
         at_new
     }
 
     fn collect_runs(&self, mut last: usize) -> Vec<DiffRun> {
-        let mut chain = Vec::new();
-        while let Some(component) = self.nodes.get(last) {
-            chain.push(*component);
-            last = component.previous;
+        let mut path = Vec::new();
+        while let Some(node) = self.nodes.get(last) {
+            path.push(*node);
+            last = node.previous;
         }
         let (mut old, mut new) = (0, 0);
-        let run = |component: &DiffPathNode| {
-            let run = DiffRun { kind: component.kind, count: component.count, old, new };
-            match component.kind {
-                RunKind::Equal => (old, new) = (old + component.count, new + component.count),
-                RunKind::Added => new += component.count,
-                RunKind::Removed => old += component.count,
+        let to_run = |node: &DiffPathNode| {
+            let run = DiffRun { kind: node.kind, count: node.count, old, new };
+            match node.kind {
+                RunKind::Equal => (old, new) = (old + node.count, new + node.count),
+                RunKind::Added => new += node.count,
+                RunKind::Removed => old += node.count,
             }
             run
         };
-        chain.iter().rev().map(run).collect()
+        path.iter().rev().map(to_run).collect()
     }
 }
 
-/// The runs that lead from one text to the other; `None` if the search takes too many steps.
+/// The runs that turn the old text into the new one; `None` if the search takes too many steps.
 fn find_runs(old: &[&str], new: &[&str]) -> Option<Vec<DiffRun>> {
-    let mut greedy = MyersSearch { old, new, nodes: Vec::new() };
+    let mut search = MyersSearch { old, new, nodes: Vec::new() };
     let mut start = FurthestPoint { old: 0, last_node: NO_NODE };
-    let reached = greedy.follow_equal_lines(&mut start, 0);
+    let reached = search.follow_equal_lines(&mut start, 0);
     if start.old >= old.len() && reached >= new.len() {
-        return Some(greedy.collect_runs(start.last_node));
+        return Some(search.collect_runs(start.last_node));
     }
-    // Diagonal `old - new` is at `diagonal + middle`; one spare entry on each side.
+    // The diagonal `old - new` has the index `old - new + middle`. There is one spare entry on each side.
     let middle = new.len() + 1;
     let mut best: Vec<Option<FurthestPoint>> = vec![None; old.len() + new.len() + 3];
     best[middle] = Some(start);
-    // Beyond a diagonal that reached an edge no path can be shorter.
+    // If a diagonal reached the end of a text, no path beyond it can be shorter.
     let mut lowest = if reached >= new.len() { middle + 1 } else { 1 };
     let mut highest = if start.old >= old.len() { middle - 1 } else { old.len() + new.len() + 1 };
     let mut steps = 0;
     for edits in 1..=old.len() + new.len() {
-        // A reached edge may shift which of every two diagonals are visited, as in jsdiff.
+        // When `lowest` changes, the other half of the diagonals may be visited next, as in jsdiff.
         let mut at = lowest.max(middle.saturating_sub(edits));
         while at <= highest.min(middle + edits) {
             steps += 1;
@@ -176,26 +176,26 @@ fn find_runs(old: &[&str], new: &[&str]) -> Option<Vec<DiffRun>> {
             let (removing, adding) = (best[at - 1].take(), best[at + 1]);
             // The next line of the new text after an insertion from the diagonal above.
             let new_at =
-                |reach: &FurthestPoint| (reach.old + middle).checked_sub(at + 1).filter(|line| *line < new.len());
-            let adding = adding.filter(|reach| new_at(reach).is_some());
-            let removing = removing.filter(|reach| reach.old < old.len());
-            let mut reach = match (removing, adding) {
+                |point: &FurthestPoint| (point.old + middle).checked_sub(at + 1).filter(|line| *line < new.len());
+            let adding = adding.filter(|point| new_at(point).is_some());
+            let removing = removing.filter(|point| point.old < old.len());
+            let mut point = match (removing, adding) {
                 (None, None) => {
                     best[at] = None;
                     at += 2;
                     continue;
                 }
-                (Some(removing), Some(adding)) if removing.old < adding.old => greedy.push_node(adding, RunKind::Added),
-                (Some(removing), _) => greedy.push_node(removing, RunKind::Removed),
-                (None, Some(adding)) => greedy.push_node(adding, RunKind::Added),
+                (Some(removing), Some(adding)) if removing.old < adding.old => search.push_node(adding, RunKind::Added),
+                (Some(removing), _) => search.push_node(removing, RunKind::Removed),
+                (None, Some(adding)) => search.push_node(adding, RunKind::Added),
             };
-            let new_position = reach.old + middle - at;
-            let reached = greedy.follow_equal_lines(&mut reach, new_position);
-            if reach.old >= old.len() && reached >= new.len() {
-                return Some(greedy.collect_runs(reach.last_node));
+            let new_position = point.old + middle - at;
+            let reached = search.follow_equal_lines(&mut point, new_position);
+            if point.old >= old.len() && reached >= new.len() {
+                return Some(search.collect_runs(point.last_node));
             }
-            best[at] = Some(reach);
-            if reach.old >= old.len() {
+            best[at] = Some(point);
+            if point.old >= old.len() {
                 highest = highest.min(at - 1);
             }
             if reached >= new.len() {
@@ -207,17 +207,16 @@ fn find_runs(old: &[&str], new: &[&str]) -> Option<Vec<DiffRun>> {
     None
 }
 
-/// The runs of [`crate::diff`].
+/// The runs that [`crate::diff`] finds.
 fn runs_from_hunks(old: &[&str], new: &[&str]) -> Vec<DiffRun> {
-    let bytes = super::as_bytes;
     let mut runs = Vec::new();
     let (mut at_old, mut at_new) = (0, 0);
-    let mut push = |fate, count, old, new| {
+    let mut push = |kind, count, old, new| {
         if count > 0 {
-            runs.push(DiffRun { kind: fate, count, old, new });
+            runs.push(DiffRun { kind, count, old, new });
         }
     };
-    for hunk in line_hunks(&bytes(old), &bytes(new)) {
+    for hunk in line_hunks(&as_bytes(old), &as_bytes(new)) {
         push(RunKind::Equal, hunk.old.start - at_old, at_old, at_new);
         push(RunKind::Removed, hunk.old.len(), hunk.old.start, hunk.new.start);
         push(RunKind::Added, hunk.new.len(), hunk.old.end, hunk.new.start);
@@ -227,23 +226,14 @@ fn runs_from_hunks(old: &[&str], new: &[&str]) -> Vec<DiffRun> {
     runs
 }
 
-/// Runs that share a header: changes at most twice the context apart.
+/// The groups of runs that share a header: their changes are at most twice the context apart. A group starts and ends
+/// with a change.
 fn group_into_hunks(runs: &[DiffRun]) -> impl Iterator<Item = &[DiffRun]> {
-    let parts = move |run: &DiffRun| run.kind == RunKind::Equal && run.count > 2 * CONTEXT_LINES;
-    let trimmed = |group: &[DiffRun]| {
-        let first = group.iter().position(|run| run.kind != RunKind::Equal);
-        let last = group.iter().rposition(|run| run.kind != RunKind::Equal);
-        first.zip(last)
-    };
-    let mut groups = Vec::new();
-    let mut start = 0;
-    for end in (0..runs.len()).filter(|at| parts(&runs[*at])).chain([runs.len()]) {
-        if let Some((first, last)) = trimmed(&runs[start..end]) {
-            groups.push(&runs[start + first..=start + last]);
-        }
-        start = end + 1;
-    }
-    groups.into_iter()
+    runs.split(|run| run.kind == RunKind::Equal && run.count > 2 * CONTEXT_LINES).filter_map(|group| {
+        let first = group.iter().position(|run| run.kind != RunKind::Equal)?;
+        let last = group.iter().rposition(|run| run.kind != RunKind::Equal)?;
+        Some(&group[first..=last])
+    })
 }
 
 fn write_hunk(text: &mut String, old: &[&str], new: &[&str], hunk: &[DiffRun]) {
@@ -272,7 +262,7 @@ fn write_hunk(text: &mut String, old: &[&str], new: &[&str], hunk: &[DiffRun]) {
     write_lines(text, ' ', &old[old_end..old_end + after]);
 }
 
-/// The number of equal lines before a change.
+/// The number of equal lines directly before a change.
 fn equal_lines_before(old: &[&str], new: &[&str], first: &DiffRun) -> usize {
     old[..first.old].iter().rev().zip(new[..first.new].iter().rev()).take_while(|(a, b)| a == b).count()
 }
@@ -336,11 +326,11 @@ mod tests {
         assert!(quoted.starts_with("@@ -1,6000 +1,6000 @@\n-a0\n"));
     }
 
-    /// The lines of one side in these runs.
-    fn lines_of_side<'a>(runs: &[DiffRun], lines: &[&'a str], own: RunKind) -> Vec<&'a str> {
-        let start = |run: &DiffRun| if own == RunKind::Removed { run.old } else { run.new };
-        let of = |run: &DiffRun| lines[start(run)..start(run) + run.count].to_vec();
-        runs.iter().filter(|run| run.kind == RunKind::Equal || run.kind == own).flat_map(of).collect()
+    /// The lines of the runs that are equal or of this kind.
+    fn lines_of_kind<'a>(runs: &[DiffRun], lines: &[&'a str], kind: RunKind) -> Vec<&'a str> {
+        let start = |run: &DiffRun| if kind == RunKind::Removed { run.old } else { run.new };
+        let run_lines = |run: &DiffRun| lines[start(run)..start(run) + run.count].to_vec();
+        runs.iter().filter(|run| run.kind == RunKind::Equal || run.kind == kind).flat_map(run_lines).collect()
     }
 
     proptest::proptest! {
@@ -349,8 +339,8 @@ mod tests {
             let old: Vec<&str> = old.split_inclusive('\n').collect();
             let new: Vec<&str> = new.split_inclusive('\n').collect();
             for runs in find_runs(&old, &new).into_iter().chain([runs_from_hunks(&old, &new)]) {
-                proptest::prop_assert_eq!(lines_of_side(&runs, &old, RunKind::Removed), old.clone());
-                proptest::prop_assert_eq!(lines_of_side(&runs, &new, RunKind::Added), new.clone());
+                proptest::prop_assert_eq!(lines_of_kind(&runs, &old, RunKind::Removed), old.clone());
+                proptest::prop_assert_eq!(lines_of_kind(&runs, &new, RunKind::Added), new.clone());
             }
         }
     }
