@@ -105,12 +105,6 @@ impl PathHandle {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum MountCrossing {
-    Forbid,
-    Allow,
-}
-
 #[derive(Debug)]
 pub(crate) struct Confinement {
     root: PathHandle,
@@ -228,7 +222,7 @@ impl Confinement {
         let mut current = start.try_clone()?;
         for name in path.components() {
             current = current.ensure_directory_or(DiskErrorKind::ChangedConcurrently, "walk")?;
-            current = self.step(&current, name, MountCrossing::Forbid)?;
+            current = self.open_child(current.handle.as_fd(), current.meta.mount_id, name, sys::PATH_HANDLE_FLAGS)?;
         }
         Ok(current)
     }
@@ -245,9 +239,9 @@ impl Confinement {
         mount: Option<u64>,
         name: &[u8],
     ) -> Result<PathHandle, DiskError> {
-        match self.step_from(parent, mount, name, MountCrossing::Forbid) {
+        match self.open_child(parent, mount, name, sys::PATH_HANDLE_FLAGS) {
             Err(error) if error.kind == DiskErrorKind::CrossesMount && !self.allowed_mounts.is_empty() => {
-                let crossed = self.step_from(parent, mount, name, MountCrossing::Allow)?;
+                let crossed = self.open_child_across_mounts(parent, name)?;
                 if self.is_allowed_mount(&crossed.meta) { Ok(crossed) } else { Err(error) }
             }
             other => other,
@@ -262,15 +256,27 @@ impl Confinement {
         name: &[u8],
         flags: OFlags,
     ) -> Result<PathHandle, DiskError> {
-        let path_handle = match self.resolver {
-            PathResolution::Walker => PathHandle::from_handle(sys::open_name(parent, name, flags, 0)?)?,
-            PathResolution::Kernel | PathResolution::Auto => {
-                PathHandle::from_handle(open_on_one_mount(parent, name, flags)?)?
-            }
+        let handle = match self.resolver {
+            PathResolution::Walker => sys::open_name(parent, name, flags, 0)?,
+            PathResolution::Kernel | PathResolution::Auto => open_on_one_mount(parent, name, flags)?,
         };
+        let path_handle = PathHandle::from_handle(handle)?;
         if path_handle.meta.mount_id != mount {
             return Err(DiskError::new(DiskErrorKind::CrossesMount, "open"));
         }
+        self.refuse_hidden_inode(path_handle.meta.id())?;
+        Ok(path_handle)
+    }
+
+    /// Opens a path handle for a child on any mount. The caller checks whether the mount is allowed.
+    fn open_child_across_mounts(&self, parent: BorrowedFd<'_>, name: &[u8]) -> Result<PathHandle, DiskError> {
+        let handle = match self.resolver {
+            PathResolution::Walker => sys::open_name(parent, name, sys::PATH_HANDLE_FLAGS, 0)?,
+            PathResolution::Kernel | PathResolution::Auto => {
+                sys::open_beneath(parent, name, sys::PATH_HANDLE_FLAGS, RESOLVE_BENEATH)?
+            }
+        };
+        let path_handle = PathHandle::from_handle(handle)?;
         self.refuse_hidden_inode(path_handle.meta.id())?;
         Ok(path_handle)
     }
@@ -291,35 +297,6 @@ impl Confinement {
         Ok(meta)
     }
 
-    fn step(&self, parent: &PathHandle, name: &[u8], mounts: MountCrossing) -> Result<PathHandle, DiskError> {
-        self.step_from(parent.handle.as_fd(), parent.meta.mount_id, name, mounts)
-    }
-
-    fn step_from(
-        &self,
-        parent: BorrowedFd<'_>,
-        mount: Option<u64>,
-        name: &[u8],
-        mounts: MountCrossing,
-    ) -> Result<PathHandle, DiskError> {
-        let path_handle = match (self.resolver, mounts) {
-            (PathResolution::Walker, _) => {
-                PathHandle::from_handle(sys::open_name(parent, name, sys::PATH_HANDLE_FLAGS, 0)?)?
-            }
-            (PathResolution::Kernel | PathResolution::Auto, MountCrossing::Forbid) => {
-                PathHandle::from_handle(open_on_one_mount(parent, name, sys::PATH_HANDLE_FLAGS)?)?
-            }
-            (PathResolution::Kernel | PathResolution::Auto, MountCrossing::Allow) => {
-                PathHandle::from_handle(sys::open_beneath(parent, name, sys::PATH_HANDLE_FLAGS, RESOLVE_BENEATH)?)?
-            }
-        };
-        if mounts == MountCrossing::Forbid && path_handle.meta.mount_id != mount {
-            return Err(DiskError::new(DiskErrorKind::CrossesMount, "walk"));
-        }
-        self.refuse_hidden_inode(path_handle.meta.id())?;
-        Ok(path_handle)
-    }
-
     /// The deepest allowed mount point above a path, and the rest of the path below it.
     fn deepest_allowed_mount(&self, path: &RelPath) -> Result<Option<(PathHandle, RelPath)>, DiskError> {
         let mut anchor: Option<(PathHandle, RelPath)> = None;
@@ -336,7 +313,7 @@ impl Confinement {
                     PathHandle::from_handle(sys::open_beneath(from, between, flags, RESOLVE_BENEATH_ONE_MOUNT)?)?
                 }
             };
-            let path_handle = self.step(&parent, name.as_bytes(), MountCrossing::Allow)?;
+            let path_handle = self.open_child_across_mounts(parent.handle.as_fd(), name.as_bytes())?;
             if path_handle.file_type() == FileType::Symlink && path != mount {
                 return Err(
                     DiskError::from_errno("resolve mount", Errno::LOOP).with_kind(DiskErrorKind::ChangedConcurrently)

@@ -33,28 +33,10 @@ const NETWORK_MAGICS: &[i64] = &[
 ];
 /// The `statfs` magic number of all FUSE file systems, local and remote.
 const FUSE_MAGIC: i64 = 0x6573_5546;
-/// Remote FUSE file systems, by their type in `/proc/self/mountinfo`.
-const REMOTE_FUSE_NAMES: &[&str] = &[
-    "fuse.sshfs",
-    "fuse.s3fs",
-    "fuse.goofys",
-    "fuse.mountpoint-s3",
-    "fuse.gcsfuse",
-    "fuse.rclone",
-    "fuse.glusterfs",
-    "fuse.davfs",
-    "fuse.davfs2",
-    "fuse.curlftpfs",
-    "fuse.smbnetfs",
-    "fuse.ceph",
-    "fuse.ceph-fuse",
-    "fuse.juicefs",
-    "fuse.seaweedfs",
-    "fuse.moosefs",
-    "fuse.blobfuse",
-    "fuse.blobfuse2",
-    "fuse.google-drive-ocamlfuse",
-];
+/// Remote FUSE file systems, by their type in `/proc/self/mountinfo` without the prefix `fuse.`.
+const REMOTE_FUSE_NAMES: &str = "\
+    sshfs s3fs goofys mountpoint-s3 gcsfuse rclone glusterfs davfs davfs2 curlftpfs smbnetfs ceph ceph-fuse juicefs \
+    seaweedfs moosefs blobfuse blobfuse2 google-drive-ocamlfuse";
 
 /// The canonical path below `/`, and every mount point above it, outermost first. Components that do not exist are kept
 /// as written. Links are followed, so the path must be trusted.
@@ -121,7 +103,7 @@ pub(crate) fn refuse_network_filesystem(handle: BorrowedFd<'_>, meta: &StatWithM
 }
 
 fn is_remote_fuse(name: &str) -> bool {
-    REMOTE_FUSE_NAMES.contains(&name)
+    name.strip_prefix("fuse.").is_some_and(|name| REMOTE_FUSE_NAMES.split(' ').any(|remote| remote == name))
 }
 
 /// The file-system type of the mount, such as `fuse.sshfs`.

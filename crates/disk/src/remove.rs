@@ -80,14 +80,12 @@ impl DirectoryHandle {
 
     /// All entries. Hidden directories are included, so that removal stops at them with an error.
     fn list_with_hidden(&self) -> Result<Vec<DiskDirectoryEntry>, DiskError> {
-        let readable = self.reopen_for_listing()?;
         let mut entries = Vec::new();
-        sys::list_directory(readable.as_fd(), |bytes, file_type, _| {
+        sys::list_directory(self.reopen_for_listing()?.as_fd(), |bytes, listed, _| {
             let Ok(name) = FileName::new(bytes) else { return Ok(()) };
-            let file_type = if file_type == FileType::Unknown {
-                sys::stat_name(self.path_handle(), bytes)?.stat.file_type
-            } else {
-                file_type
+            let file_type = match listed {
+                FileType::Unknown => sys::stat_name(self.path_handle(), bytes)?.stat.file_type,
+                known => known,
             };
             entries.push(DiskDirectoryEntry { name, file_type });
             Ok(())

@@ -91,7 +91,7 @@ pub fn decode_entry(bytes: &[u8]) -> Result<JournalEntry, EntryDecodeError> {
     let mut from = CanonicalReader(bytes);
     let format = from.byte("format")?;
     if ![FORMAT, FORMAT_WITH_TOOL, FORMAT_WITH_POLICY].contains(&format) {
-        return Err(EntryDecodeError::UnknownFormat { format });
+        return Err(EntryDecodeError::UnknownFormat(format));
     }
     // Rust evaluates the fields of a struct expression in the order written, so this is the order of decoding.
     let entry = JournalEntry {
@@ -123,11 +123,11 @@ pub fn decode_entry(bytes: &[u8]) -> Result<JournalEntry, EntryDecodeError> {
     };
     // Each entry has only one encoding: without tier and approval it must be in an older format.
     if format == FORMAT_WITH_POLICY && entry.tier.is_none() && entry.approval.is_none() {
-        return Err(EntryDecodeError::UnknownFormat { format });
+        return Err(EntryDecodeError::UnknownFormat(format));
     }
     match from.0.len() {
         0 => Ok(entry),
-        count => Err(EntryDecodeError::TrailingBytes { count }),
+        count => Err(EntryDecodeError::TrailingBytes(count)),
     }
 }
 
@@ -190,7 +190,7 @@ fn read_changes(from: &mut CanonicalReader<'_>) -> Result<Vec<RecordedChange>, E
     let count = from.number("changes")?;
     // A count that the remaining bytes cannot hold is rejected before memory is allocated.
     if count > (from.0.len() / CHANGE_BYTES_MIN) as u64 {
-        return Err(EntryDecodeError::UnexpectedEnd { field: "changes" });
+        return Err(EntryDecodeError::UnexpectedEnd("changes"));
     }
     (0..count)
         .map(|_| {
@@ -357,7 +357,7 @@ mod tests {
         assert_eq!(decode_entry(&expected), Ok(entry));
         // Format 3 without tier and approval would be a second encoding of the same entry.
         let bare = decode_entry(&[&expected[..behind], &[0, 0], &expected[behind + 12..]].concat());
-        assert_eq!(bare, Err(EntryDecodeError::UnknownFormat { format: 3 }));
+        assert_eq!(bare, Err(EntryDecodeError::UnknownFormat(3)));
     }
 
     #[test]
@@ -367,14 +367,14 @@ mod tests {
             assert!(decode_entry(&bytes[..end]).is_err(), "{end}");
         }
         let longer = [&bytes[..], &[0]].concat();
-        assert_eq!(decode_entry(&longer), Err(EntryDecodeError::TrailingBytes { count: 1 }));
+        assert_eq!(decode_entry(&longer), Err(EntryDecodeError::TrailingBytes(1)));
     }
 
     #[test]
     fn unknown_formats_are_reported() {
         let mut bytes = encode_entry(&minimal_entry());
         bytes[0] = 4;
-        assert_eq!(decode_entry(&bytes), Err(EntryDecodeError::UnknownFormat { format: 4 }));
+        assert_eq!(decode_entry(&bytes), Err(EntryDecodeError::UnknownFormat(4)));
     }
 
     #[test]
@@ -383,6 +383,6 @@ mod tests {
         let count_at = bytes.len() - 5;
         assert_eq!(bytes[count_at], 0, "the count of changes");
         bytes.splice(count_at..=count_at, [0xff, 0xff, 0xff, 0xff, 0x7f]);
-        assert_eq!(decode_entry(&bytes), Err(EntryDecodeError::UnexpectedEnd { field: "changes" }));
+        assert_eq!(decode_entry(&bytes), Err(EntryDecodeError::UnexpectedEnd("changes")));
     }
 }

@@ -56,18 +56,12 @@ pub enum KeyRingError {
     /// The first key has an endorsement or does not start at entry 0.
     #[error("the first key must start at entry 0 and have no endorsement")]
     InvalidFirstKey,
-    /// A key does not start at a later entry than its predecessor.
-    #[error("key {place} does not start at a later entry than the key before it")]
-    NotAscending {
-        /// The index of the key in the list, from 0.
-        place: usize,
-    },
-    /// A key is not endorsed by its predecessor.
-    #[error("key {place} is not endorsed by the key before it")]
-    NotEndorsed {
-        /// The index of the key in the list, from 0.
-        place: usize,
-    },
+    /// The key with this index, from 0, does not start at a later entry than its predecessor.
+    #[error("key {0} does not start at a later entry than the key before it")]
+    NotAscending(usize),
+    /// The key with this index, from 0, is not endorsed by its predecessor.
+    #[error("key {0} is not endorsed by the key before it")]
+    NotEndorsed(usize),
 }
 
 /// The validity of a key at a tree size.
@@ -99,11 +93,11 @@ impl KeyRing {
             let place = before + 1;
             let (old, new) = (&pair[0], &pair[1]);
             if new.from_entry <= old.from_entry {
-                return Err(KeyRingError::NotAscending { place });
+                return Err(KeyRingError::NotAscending(place));
             }
             let message = endorsement_message(&origin, &new.public, new.from_entry);
-            let endorsement = new.endorsement.ok_or(KeyRingError::NotEndorsed { place })?;
-            old.public.verify_bytes(&message, &endorsement).map_err(|_invalid| KeyRingError::NotEndorsed { place })?;
+            let endorsement = new.endorsement.ok_or(KeyRingError::NotEndorsed(place))?;
+            old.public.verify_bytes(&message, &endorsement).map_err(|_invalid| KeyRingError::NotEndorsed(place))?;
         }
         Ok(Self { origin, records })
     }
@@ -215,20 +209,17 @@ mod tests {
         assert_eq!(ring_with(Vec::clear), Err(KeyRingError::NoKeys));
         assert_eq!(ring_with(|keys| keys[0].from_entry = 1), Err(KeyRingError::InvalidFirstKey));
         assert_eq!(ring_with(|keys| keys[0].endorsement = keys[1].endorsement), Err(KeyRingError::InvalidFirstKey));
-        assert_eq!(ring_with(|keys| keys[1].from_entry = 11), Err(KeyRingError::NotEndorsed { place: 1 }));
-        assert_eq!(ring_with(|keys| keys[2].from_entry = 10), Err(KeyRingError::NotAscending { place: 2 }));
-        assert_eq!(ring_with(|keys| keys[2].endorsement = None), Err(KeyRingError::NotEndorsed { place: 2 }));
-        assert_eq!(ring_with(|keys| keys[1] = keys[2].clone()), Err(KeyRingError::NotEndorsed { place: 1 }));
-        assert_eq!(
-            ring_with(|keys| keys[2].public = signer(9).verifying_key()),
-            Err(KeyRingError::NotEndorsed { place: 2 })
-        );
+        assert_eq!(ring_with(|keys| keys[1].from_entry = 11), Err(KeyRingError::NotEndorsed(1)));
+        assert_eq!(ring_with(|keys| keys[2].from_entry = 10), Err(KeyRingError::NotAscending(2)));
+        assert_eq!(ring_with(|keys| keys[2].endorsement = None), Err(KeyRingError::NotEndorsed(2)));
+        assert_eq!(ring_with(|keys| keys[1] = keys[2].clone()), Err(KeyRingError::NotEndorsed(1)));
+        assert_eq!(ring_with(|keys| keys[2].public = signer(9).verifying_key()), Err(KeyRingError::NotEndorsed(2)));
     }
 
     #[test]
     fn endorsements_are_bound_to_the_workspace() {
         let other = JournalOrigin::new("w2").unwrap();
-        assert_eq!(KeyRing::new(other, three_key_records()), Err(KeyRingError::NotEndorsed { place: 1 }));
+        assert_eq!(KeyRing::new(other, three_key_records()), Err(KeyRingError::NotEndorsed(1)));
     }
 
     #[test]

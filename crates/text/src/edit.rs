@@ -221,11 +221,8 @@ pub struct EditedText {
     pub applied: Vec<AppliedEdit>,
 }
 
-/// Applies every edit to `text`, or none.
-///
-/// # Errors
-///
-/// Returns the error of each edit that cannot be applied, in the order given.
+/// Applies all edits to `text`. If some cannot be applied, none is, and the result is the error of each, in the order
+/// given.
 pub fn apply_edits(text: &str, edits: &[QuotedEdit<'_>], rules: EditRules) -> Result<EditedText, Vec<EditError>> {
     let finder = SearchableText::new(text);
     let selected = select_matches_of_all(&finder, edits, rules)?;

@@ -105,11 +105,8 @@ impl Encoding {
     }
 }
 
-/// The text in `bytes`, without the byte-order mark.
-///
-/// # Errors
-///
-/// Returns a [`DecodeError`] if a sequence is invalid, or if the byte-order mark of the encoding is missing.
+/// The text in `bytes`, without the byte-order mark. Fails if a sequence is invalid, or if the byte-order mark of the
+/// encoding is missing.
 pub fn decode(bytes: &[u8], encoding: Encoding) -> Result<Cow<'_, str>, DecodeError> {
     let body = bytes.strip_prefix(encoding.byte_order_mark());
     let text = body.and_then(|body| match encoding {
@@ -125,11 +122,8 @@ fn decode_strictly<'a>(body: &'a [u8], encoding: &'static encoding_rs::Encoding)
     encoding.decode_without_bom_handling_and_without_replacement(body)
 }
 
-/// The bytes of `text`, with the byte-order mark of the encoding. Decoding them gives `text` again.
-///
-/// # Errors
-///
-/// Returns an [`EncodeError`] if a character cannot be encoded, or would not decode to itself.
+/// The bytes of `text`, with the byte-order mark of the encoding. Fails if a character cannot be encoded, or would not
+/// decode to itself.
 pub fn encode(text: &str, encoding: Encoding) -> Result<Vec<u8>, EncodeError> {
     match encoding {
         Encoding::Utf8 => Ok(text.as_bytes().to_vec()),

@@ -225,11 +225,7 @@ impl PatchChunk {
     }
 }
 
-/// Parses a patch.
-///
-/// # Errors
-///
-/// Returns a [`PatchParseError`] with the line that cannot be parsed and the expected syntax.
+/// Parses a patch. The error has the line that cannot be parsed and the expected syntax.
 pub fn parse_patch(text: &str, grammar: PatchGrammar) -> Result<ParsedPatch, PatchParseError> {
     let lines = envelope::split_patch_lines(text, grammar)?;
     let sections = match envelope::find_begin(&lines, grammar) {

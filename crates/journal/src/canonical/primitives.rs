@@ -12,23 +12,14 @@ const MAX_NUMBER_BYTES: usize = 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum EntryDecodeError {
     /// The bytes end inside a field, or a length points past the end.
-    #[error("the record ends inside `{field}`")]
-    UnexpectedEnd {
-        /// The field being decoded.
-        field: &'static str,
-    },
+    #[error("the record ends inside `{0}`")]
+    UnexpectedEnd(&'static str),
     /// Bytes follow the last field.
-    #[error("{count} bytes follow the record")]
-    TrailingBytes {
-        /// The number of surplus bytes.
-        count: usize,
-    },
+    #[error("{0} bytes follow the record")]
+    TrailingBytes(usize),
     /// The format byte is unknown to this version.
-    #[error("unknown record format {format}")]
-    UnknownFormat {
-        /// The unknown format byte.
-        format: u8,
-    },
+    #[error("unknown record format {0}")]
+    UnknownFormat(u8),
     /// A tag byte is unknown to this version.
     #[error("unknown tag {tag} in `{field}`")]
     UnknownTag {
@@ -38,17 +29,11 @@ pub enum EntryDecodeError {
         tag: u8,
     },
     /// A number is too large for its field or not in its shortest encoding.
-    #[error("`{field}` is not a valid number")]
-    InvalidNumber {
-        /// The field being decoded.
-        field: &'static str,
-    },
+    #[error("`{0}` is not a valid number")]
+    InvalidNumber(&'static str),
     /// A text is not UTF-8.
-    #[error("`{field}` is not UTF-8")]
-    InvalidUtf8 {
-        /// The field being decoded.
-        field: &'static str,
-    },
+    #[error("`{0}` is not UTF-8")]
+    InvalidUtf8(&'static str),
 }
 
 /// Appends primitives to a buffer.
@@ -96,13 +81,13 @@ pub(super) struct CanonicalReader<'a>(pub(super) &'a [u8]);
 
 impl<'a> CanonicalReader<'a> {
     fn take_bytes(&mut self, count: usize, field: &'static str) -> Result<&'a [u8], EntryDecodeError> {
-        let (taken, rest) = self.0.split_at_checked(count).ok_or(EntryDecodeError::UnexpectedEnd { field })?;
+        let (taken, rest) = self.0.split_at_checked(count).ok_or(EntryDecodeError::UnexpectedEnd(field))?;
         self.0 = rest;
         Ok(taken)
     }
 
     fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], EntryDecodeError> {
-        let (taken, rest) = self.0.split_first_chunk::<N>().ok_or(EntryDecodeError::UnexpectedEnd { field })?;
+        let (taken, rest) = self.0.split_first_chunk::<N>().ok_or(EntryDecodeError::UnexpectedEnd(field))?;
         self.0 = rest;
         Ok(*taken)
     }
@@ -119,18 +104,18 @@ impl<'a> CanonicalReader<'a> {
             // The tenth byte has room for one bit. A last byte of zero would be a second encoding of the same number.
             let too_large = index == MAX_NUMBER_BYTES - 1 && bits > 1;
             if too_large || (index > 0 && byte == 0) {
-                return Err(EntryDecodeError::InvalidNumber { field });
+                return Err(EntryDecodeError::InvalidNumber(field));
             }
             number |= bits << (7 * index);
             if byte < 0x80 {
                 return Ok(number);
             }
         }
-        Err(EntryDecodeError::InvalidNumber { field })
+        Err(EntryDecodeError::InvalidNumber(field))
     }
 
     pub(super) fn number_u32(&mut self, field: &'static str) -> Result<u32, EntryDecodeError> {
-        u32::try_from(self.number(field)?).map_err(|_too_large| EntryDecodeError::InvalidNumber { field })
+        u32::try_from(self.number(field)?).map_err(|_too_large| EntryDecodeError::InvalidNumber(field))
     }
 
     pub(super) fn signed_number(&mut self, field: &'static str) -> Result<i64, EntryDecodeError> {
@@ -139,9 +124,9 @@ impl<'a> CanonicalReader<'a> {
 
     pub(super) fn text(&mut self, field: &'static str) -> Result<String, EntryDecodeError> {
         let length = self.number(field)?;
-        let length = usize::try_from(length).map_err(|_too_large| EntryDecodeError::UnexpectedEnd { field })?;
+        let length = usize::try_from(length).map_err(|_too_large| EntryDecodeError::UnexpectedEnd(field))?;
         let bytes = self.take_bytes(length, field)?;
-        let text = str::from_utf8(bytes).map_err(|_invalid| EntryDecodeError::InvalidUtf8 { field })?;
+        let text = str::from_utf8(bytes).map_err(|_invalid| EntryDecodeError::InvalidUtf8(field))?;
         Ok(text.to_owned())
     }
 
@@ -178,25 +163,25 @@ mod tests {
 
     #[test]
     fn overlong_numbers_are_rejected() {
-        assert_eq!(read_number(&[0x80, 0x00]), Err(EntryDecodeError::InvalidNumber { field: "n" }));
-        assert_eq!(read_number(&[0xff, 0x80, 0x00]), Err(EntryDecodeError::InvalidNumber { field: "n" }));
+        assert_eq!(read_number(&[0x80, 0x00]), Err(EntryDecodeError::InvalidNumber("n")));
+        assert_eq!(read_number(&[0xff, 0x80, 0x00]), Err(EntryDecodeError::InvalidNumber("n")));
     }
 
     #[test]
     fn numbers_over_64_bits_are_rejected() {
         let mut bytes = [0xff; 10];
         bytes[9] = 0x02;
-        assert_eq!(read_number(&bytes), Err(EntryDecodeError::InvalidNumber { field: "n" }));
-        assert_eq!(read_number(&[0xff; 11]), Err(EntryDecodeError::InvalidNumber { field: "n" }));
-        assert_eq!(read_number(&[0xff; 3]), Err(EntryDecodeError::UnexpectedEnd { field: "n" }));
+        assert_eq!(read_number(&bytes), Err(EntryDecodeError::InvalidNumber("n")));
+        assert_eq!(read_number(&[0xff; 11]), Err(EntryDecodeError::InvalidNumber("n")));
+        assert_eq!(read_number(&[0xff; 3]), Err(EntryDecodeError::UnexpectedEnd("n")));
     }
 
     #[test]
     fn lengths_beyond_the_end_allocate_nothing() {
         let mut writer = CanonicalWriter(Vec::new());
         writer.number(u64::MAX);
-        assert_eq!(CanonicalReader(&writer.0).text("t"), Err(EntryDecodeError::UnexpectedEnd { field: "t" }));
-        assert_eq!(CanonicalReader(&[2, 0xff, 0xfe]).text("t"), Err(EntryDecodeError::InvalidUtf8 { field: "t" }));
+        assert_eq!(CanonicalReader(&writer.0).text("t"), Err(EntryDecodeError::UnexpectedEnd("t")));
+        assert_eq!(CanonicalReader(&[2, 0xff, 0xfe]).text("t"), Err(EntryDecodeError::InvalidUtf8("t")));
         assert_eq!(CanonicalReader(&[7]).optional_text("t"), Err(EntryDecodeError::UnknownTag { field: "t", tag: 7 }));
     }
 }

@@ -23,11 +23,8 @@ pub struct StaleQuote {
     pub lines: Option<RangeInclusive<usize>>,
 }
 
-/// Applies edits that were written for `base` to `current`, if the lines of every quoted match are unchanged.
-///
-/// # Errors
-///
-/// Returns the error of each edit that cannot be applied, in the order given.
+/// Applies edits that were written for `base` to `current`, if the lines of every quoted match are unchanged. The result
+/// is the error of each edit that cannot be applied, in the order given, if there is one.
 pub fn apply_to_newer_text(
     base: &str,
     current: &str,
@@ -39,10 +36,6 @@ pub fn apply_to_newer_text(
 
 /// The same as [`apply_to_newer_text`], but lines in which only white space changed count as unchanged. Lines that an
 /// edit repeats keep the white space of `current`.
-///
-/// # Errors
-///
-/// Returns the error of each edit that cannot be applied, in the order given.
 pub fn apply_ignoring_whitespace(
     base: &str,
     current: &str,

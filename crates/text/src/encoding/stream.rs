@@ -49,11 +49,7 @@ impl StreamDecoder {
     }
 
     /// Decodes the next chunk and appends it to `text`. The first chunk must contain the whole byte-order mark, if the
-    /// encoding has one.
-    ///
-    /// # Errors
-    ///
-    /// Returns a [`DecodeError`] if a sequence is invalid, if the byte-order mark is missing, or if there is a NUL.
+    /// encoding has one. Fails if a sequence is invalid, if the byte-order mark is missing, or if there is a NUL.
     pub fn push(&mut self, bytes: &[u8], part: ChunkFinality, text: &mut String) -> Result<(), DecodeError> {
         let malformed = DecodeError { encoding: self.encoding };
         let mut left = bytes.strip_prefix(std::mem::take(&mut self.byte_order_mark)).ok_or(malformed)?;

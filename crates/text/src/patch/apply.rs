@@ -194,11 +194,7 @@ pub enum PatchApplyErrorKind {
     Exhausted,
 }
 
-/// Applies `chunks` to `text`.
-///
-/// # Errors
-///
-/// Returns a [`PatchApplyError`] for the first chunk that cannot be placed.
+/// Applies `chunks` to `text`. The error is that of the first chunk that cannot be placed.
 pub fn apply_chunks(text: &str, chunks: &[PatchChunk], rules: &PatchRules<'_>) -> Result<PatchedText, PatchApplyError> {
     let mut applied = match rules.chunk_base {
         ChunkBase::OriginalText => apply_to_original(text, chunks, 0, rules)?,

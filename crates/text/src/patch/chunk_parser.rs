@@ -31,7 +31,7 @@ pub(super) fn parse_chunks(cursor: &mut PatchCursor<'_, '_>) -> Result<Vec<Patch
             continue;
         }
         if !headed && !may_be_bare {
-            return Err(PatchParseErrorKind::NotChunkHeader { got: line.text.to_owned() }.at_line(line.number));
+            return Err(PatchParseErrorKind::NotChunkHeader(line.text.to_owned()).at_line(line.number));
         }
         chunks.push(parse_chunk(cursor)?);
     }

@@ -149,7 +149,7 @@ impl<'a> PatchCursor<'_, 'a> {
             PatchSyntaxRule::Reject => rest.strip_prefix(' ').unwrap_or(rest),
         };
         if path.trim().is_empty() {
-            return Some(Err(PatchParseErrorKind::MissingPath { got: line.text.to_owned() }.at_line(line.number)));
+            return Some(Err(PatchParseErrorKind::MissingPath(line.text.to_owned()).at_line(line.number)));
         }
         Some(Ok(path))
     }
@@ -234,7 +234,7 @@ fn parse_section(cursor: &mut PatchCursor<'_, '_>) -> Result<PatchSectionKind, P
     }
     if let Some(names) = cursor.path(MOVE) {
         let names = names?;
-        let no_arrow = || PatchParseErrorKind::MissingArrow { got: line.text.to_owned() }.at_line(line.number);
+        let no_arrow = || PatchParseErrorKind::MissingArrow(line.text.to_owned()).at_line(line.number);
         let (from, to) = names.split_once(ARROW).ok_or_else(no_arrow)?;
         let (from, to) = (from.trim().to_owned(), to.trim().to_owned());
         if from.is_empty() || to.is_empty() {
@@ -243,7 +243,7 @@ fn parse_section(cursor: &mut PatchCursor<'_, '_>) -> Result<PatchSectionKind, P
         cursor.position += 1;
         return Ok(PatchSectionKind::Move { from, to, chunks: chunk_parser::parse_chunks(cursor)? });
     }
-    Err(PatchParseErrorKind::UnknownHeader { got: line.text.to_owned() }.at_line(line.number))
+    Err(PatchParseErrorKind::UnknownHeader(line.text.to_owned()).at_line(line.number))
 }
 
 /// Parses an update section after its header.
@@ -286,7 +286,7 @@ fn parse_added_content(cursor: &mut PatchCursor<'_, '_>) -> Result<String, Patch
                 content.push('\n');
             }
         } else {
-            return Err(PatchParseErrorKind::NotAddLine { got: line.text.to_owned() }.at_line(line.number));
+            return Err(PatchParseErrorKind::NotAddLine(line.text.to_owned()).at_line(line.number));
         }
         cursor.position += 1;
     }

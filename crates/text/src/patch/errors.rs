@@ -31,23 +31,14 @@ pub enum PatchParseErrorKind {
     #[error("the patch changes no file")]
     NoSections,
     /// A section does not start with a header.
-    #[error("{got:?} is not a header; write *** Add File:, *** Update File:, *** Delete File: or *** Move File:")]
-    UnknownHeader {
-        /// The line.
-        got: String,
-    },
+    #[error("{0:?} is not a header; write *** Add File:, *** Update File:, *** Delete File: or *** Move File:")]
+    UnknownHeader(String),
     /// A header has no path.
     #[error("the header has no path")]
-    MissingPath {
-        /// The line.
-        got: String,
-    },
+    MissingPath(String),
     /// A move has no target.
     #[error("write a move as *** Move File: old -> new")]
-    MissingArrow {
-        /// The line.
-        got: String,
-    },
+    MissingArrow(String),
     /// An update section has no chunk.
     #[error("the update has no chunk")]
     MissingChunks,
@@ -55,17 +46,11 @@ pub enum PatchParseErrorKind {
     #[error("no lines follow @@")]
     EmptyChunk,
     /// A line is not a chunk header where one is required.
-    #[error("{got:?} is not the start of a chunk; write @@ before it")]
-    NotChunkHeader {
-        /// The line.
-        got: String,
-    },
+    #[error("{0:?} is not the start of a chunk; write @@ before it")]
+    NotChunkHeader(String),
     /// A line of a new file does not start with a plus.
-    #[error("{got:?} does not start with +; every line of a new file must")]
-    NotAddLine {
-        /// The line.
-        got: String,
-    },
+    #[error("{0:?} does not start with +; every line of a new file must")]
+    NotAddLine(String),
     /// The environment header is empty or repeated.
     #[error("*** Environment ID: must be given once, with a name")]
     InvalidEnvironment,
@@ -73,17 +58,11 @@ pub enum PatchParseErrorKind {
     #[error("the heredoc around the patch is not closed as it was opened")]
     MalformedWrapper,
     /// A hunk header cannot be parsed.
-    #[error("{got:?} is not a hunk header")]
-    NotHunkHeader {
-        /// The line.
-        got: String,
-    },
+    #[error("{0:?} is not a hunk header")]
+    NotHunkHeader(String),
     /// A unified diff requests a change that text cannot express.
-    #[error("{got:?} is not supported in a patch")]
-    Unsupported {
-        /// The line.
-        got: String,
-    },
+    #[error("{0:?} is not supported in a patch")]
+    Unsupported(String),
 }
 
 impl PatchParseErrorKind {
@@ -96,17 +75,17 @@ impl PatchParseErrorKind {
             Self::MissingEnd => "no_end",
             Self::TextAfterEnd => "after_end",
             Self::NoSections => "no_sections",
-            Self::UnknownHeader { .. } => "unknown_header",
-            Self::MissingPath { .. } => "no_path",
-            Self::MissingArrow { .. } => "no_arrow",
+            Self::UnknownHeader(_) => "unknown_header",
+            Self::MissingPath(_) => "no_path",
+            Self::MissingArrow(_) => "no_arrow",
             Self::MissingChunks => "no_chunk",
             Self::EmptyChunk => "empty_chunk",
-            Self::NotChunkHeader { .. } => "not_chunk_header",
-            Self::NotAddLine { .. } => "not_add_line",
+            Self::NotChunkHeader(_) => "not_chunk_header",
+            Self::NotAddLine(_) => "not_add_line",
             Self::InvalidEnvironment => "environment",
             Self::MalformedWrapper => "wrapper",
-            Self::NotHunkHeader { .. } => "not_hunk_header",
-            Self::Unsupported { .. } => "unsupported",
+            Self::NotHunkHeader(_) => "not_hunk_header",
+            Self::Unsupported(_) => "unsupported",
         }
     }
 
@@ -117,15 +96,15 @@ impl PatchParseErrorKind {
             Self::MissingBegin | Self::TextBeforeBegin | Self::MalformedWrapper => BEGIN,
             Self::MissingEnd => END,
             Self::TextAfterEnd => "(end of input)",
-            Self::NoSections | Self::UnknownHeader { .. } => "*** Add/Update/Delete/Move File",
-            Self::MissingPath { .. } => "a path",
-            Self::MissingArrow { .. } => "*** Move File: <from> -> <to>",
-            Self::MissingChunks | Self::NotChunkHeader { .. } => "@@",
+            Self::NoSections | Self::UnknownHeader(_) => "*** Add/Update/Delete/Move File",
+            Self::MissingPath(_) => "a path",
+            Self::MissingArrow(_) => "*** Move File: <from> -> <to>",
+            Self::MissingChunks | Self::NotChunkHeader(_) => "@@",
             Self::EmptyChunk => "\" \"/\"-\"/\"+\" content",
-            Self::NotAddLine { .. } => "\"+<content>\"",
+            Self::NotAddLine(_) => "\"+<content>\"",
             Self::InvalidEnvironment => "*** Environment ID: <name>",
-            Self::NotHunkHeader { .. } => "@@ -<line>,<count> +<line>,<count> @@",
-            Self::Unsupported { .. } => "a hunk",
+            Self::NotHunkHeader(_) => "@@ -<line>,<count> +<line>,<count> @@",
+            Self::Unsupported(_) => "a hunk",
         }
     }
 
@@ -133,13 +112,13 @@ impl PatchParseErrorKind {
     #[must_use]
     pub fn got(&self) -> Option<&str> {
         match self {
-            Self::UnknownHeader { got }
-            | Self::MissingPath { got }
-            | Self::MissingArrow { got }
-            | Self::NotChunkHeader { got }
-            | Self::NotAddLine { got }
-            | Self::NotHunkHeader { got }
-            | Self::Unsupported { got } => Some(got),
+            Self::UnknownHeader(got)
+            | Self::MissingPath(got)
+            | Self::MissingArrow(got)
+            | Self::NotChunkHeader(got)
+            | Self::NotAddLine(got)
+            | Self::NotHunkHeader(got)
+            | Self::Unsupported(got) => Some(got),
             Self::MissingBegin
             | Self::TextBeforeBegin
             | Self::MissingEnd

@@ -92,7 +92,7 @@ impl UnifiedDiffHeaders {
             } else if text.starts_with("deleted file mode") {
                 self.is_deleted_file = true;
             } else if is_unsupported_header(text) {
-                return Err(PatchParseErrorKind::Unsupported { got: text.to_owned() }.at_line(line.number));
+                return Err(PatchParseErrorKind::Unsupported(text.to_owned()).at_line(line.number));
             } else if !["index ", "similarity ", "dissimilarity "].iter().any(|it| text.starts_with(it)) {
                 break;
             }
@@ -109,7 +109,7 @@ impl UnifiedDiffHeaders {
     ) -> Result<PatchSectionKind, PatchParseError> {
         let no_path = || {
             let got = parsed_lines.last().map_or("", |line| line.text).to_owned();
-            PatchParseErrorKind::MissingPath { got }.at_line(line)
+            PatchParseErrorKind::MissingPath(got).at_line(line)
         };
         if let (Some(from), Some(to)) = (self.renamed_from, self.renamed_to) {
             return Ok(PatchSectionKind::Move { from, to, chunks });
@@ -239,7 +239,7 @@ fn parse_hunk(lines: &[PatchSourceLine<'_>], start: usize) -> Result<(PatchChunk
     let numbers = header.text.trim_start_matches('@').split("@@").next().unwrap_or_default();
     let range = parse_hunk_header(numbers);
     if range.is_none() && !numbers.trim().is_empty() {
-        return Err(PatchParseErrorKind::NotHunkHeader { got: header.text.to_owned() }.at_line(header.number));
+        return Err(PatchParseErrorKind::NotHunkHeader(header.text.to_owned()).at_line(header.number));
     }
     let mut chunk = PatchChunk {
         line: header.number,
