@@ -74,12 +74,12 @@ pub(crate) fn copy_attributes(file: BorrowedFd<'_>, model: &OpenFile) -> Result<
     let list = file_io::read_attribute(model.handle(), ACL_ATTRIBUTE)?;
     file_io::remove_attribute(file, ACL_ATTRIBUTE)?;
     file_io::set_mode(file, if group_kept { mode } else { mode_without_group })?;
-    if let Some(list) = list {
-        if !group_kept || !succeeded_unless_unsupported(file_io::set_attribute(file, ACL_ATTRIBUTE, &list))? {
-            // With an access list, the group bits are its mask, not the rights of the group.
-            file_io::set_mode(file, mode_without_group)?;
-            lost.push(LostAttribute::AccessList);
-        }
+    if let Some(list) = list
+        && !(group_kept && succeeded_unless_unsupported(file_io::set_attribute(file, ACL_ATTRIBUTE, &list))?)
+    {
+        // With an access list, the group bits are its mask, not the rights of the group.
+        file_io::set_mode(file, mode_without_group)?;
+        lost.push(LostAttribute::AccessList);
     }
     Ok(lost)
 }

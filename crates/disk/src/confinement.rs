@@ -46,8 +46,8 @@ const RESOLVE_BENEATH_ONE_MOUNT: ResolveFlags = RESOLVE_BENEATH.union(ResolveFla
 /// How often a kernel resolution that reports a mount is retried.
 const MOUNT_RETRIES_MAX: usize = 8;
 
-/// Opens a path in the kernel without crossing a mount. The kernel returns the same error for a mount and for a directory
-/// that is just being moved out of the root. Retrying tells them apart: only a mount causes the error again.
+/// Opens a path in the kernel without crossing a mount. The kernel returns the same error for a mount and for a
+/// directory that is just being moved out of the root. Retrying tells them apart: only a mount causes the error again.
 fn open_on_one_mount(from: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<OwnedFd, DiskError> {
     let mut tries = 0;
     loop {

@@ -176,8 +176,8 @@ impl DirectoryHandle {
         })
     }
 
-    /// Opens a file that a listing showed as regular, with one system call instead of two, for reading many files. If it
-    /// is no longer a regular file, it is opened without blocking, never read, and an error is returned.
+    /// Opens a file that a listing showed as regular, with one system call instead of two, for reading many files. If
+    /// it is no longer a regular file, it is opened without blocking, never read, and an error is returned.
     pub fn open_listed_file(&self, name: &FileName) -> Result<OpenFile, DiskError> {
         match self.confinement.open_child(self.path_handle(), self.mount_id, name.as_bytes(), sys::READ_FLAGS) {
             Ok(opened) => OpenFile::from_open_handle(opened),

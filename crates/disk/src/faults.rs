@@ -1,5 +1,5 @@
-//! Fault injection. Every system call passes a gate first. With the `faults` feature, a test can make the n-th call fail
-//! or abort the process there. Without the feature the gate is empty and costs nothing.
+//! Fault injection. Every system call passes a gate first. With the `faults` feature, a test can make the n-th call
+//! fail or abort the process there. Without the feature the gate is empty and costs nothing.
 
 /// A system call that passes the gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

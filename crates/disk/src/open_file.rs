@@ -1,5 +1,5 @@
-//! A regular file open for reading. A file is opened in two steps: check its type, then open it. Promises: a FIFO, socket
-//! or device is never opened; reads have a limit, and go by position, so a handle can be shared.
+//! A regular file open for reading. A file is opened in two steps: check its type, then open it. Promises: a FIFO,
+//! socket or device is never opened; reads have a limit, and go by position, so a handle can be shared.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 

@@ -1,6 +1,6 @@
-//! Removal of a directory tree. Promises: never follows a link, never enters a mount or a hidden directory, and keeps at
-//! most [`OPEN_HANDLES_MAX`] directories open however deep the tree is: deeper directories are first moved to the top
-//! of the tree. Removal stops at the first error; entries removed before stay removed.
+//! Removal of a directory tree. Promises: never follows a link, never enters a mount or a hidden directory, and keeps
+//! at most [`OPEN_HANDLES_MAX`] directories open however deep the tree is: deeper directories are first moved to the
+//! top of the tree. Removal stops at the first error; entries removed before stay removed.
 
 use std::os::fd::AsFd;
 
@@ -83,10 +83,8 @@ impl DirectoryHandle {
         let mut entries = Vec::new();
         sys::list_directory(self.reopen_for_listing()?.as_fd(), |bytes, listed, _| {
             let Ok(name) = FileName::new(bytes) else { return Ok(()) };
-            let file_type = match listed {
-                FileType::Unknown => sys::stat_name(self.path_handle(), bytes)?.stat.file_type,
-                known => known,
-            };
+            let is_known = listed != FileType::Unknown;
+            let file_type = if is_known { listed } else { sys::stat_name(self.path_handle(), bytes)?.stat.file_type };
             entries.push(DiskDirectoryEntry { name, file_type });
             Ok(())
         })?;

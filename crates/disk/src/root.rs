@@ -174,8 +174,8 @@ impl RootDirectory {
     }
 }
 
-/// The given path made absolute, and the path without links. A path that no longer leads to the opened directory is left
-/// out.
+/// The given path made absolute, and the path without links. A path that no longer leads to the opened directory is
+/// left out.
 fn find_equivalent_paths(path: &Path, id: InodeId) -> Vec<Vec<u8>> {
     let given = std::path::absolute(path).ok();
     let real = std::fs::canonicalize(path).ok();

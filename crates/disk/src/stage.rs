@@ -210,8 +210,8 @@ fn write_content(to: BorrowedFd<'_>, source: ContentSource<'_>) -> Result<(), Di
     }
 }
 
-/// Copies a file: by sharing blocks if possible, else in the kernel, else in user space. At most the size that `from` had
-/// when it was opened is copied.
+/// Copies a file: by sharing blocks if possible, else in the kernel, else in user space. At most the size that `from`
+/// had when it was opened is copied.
 fn copy_file(from: &OpenFile, to: BorrowedFd<'_>) -> Result<(), DiskError> {
     let size = from.stat().size;
     if size == 0 || file_io::clone_file(from.handle(), to).is_ok() {

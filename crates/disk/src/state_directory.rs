@@ -1,8 +1,8 @@
 //! The state directory, where the server stores its data about a workspace, with its locks between processes and its
 //! error type. Promises: the directory belongs to the user of the server, other users have no access, it is not a
 //! symbolic link, and it is on a local file system. A [`StateError`] can only come from the state directory, its lock
-//! file or a [`PrivateDirectory`]. Other crates cannot create one from a [`DiskError`], so a failure in the workspace is
-//! never reported as a broken state directory.
+//! file or a [`PrivateDirectory`]. Other crates cannot create one from a [`DiskError`], so a failure in the workspace
+//! is never reported as a broken state directory.
 //!
 //! A lock is one byte (a slot) of the lock file, held by an open file description. The kernel releases the locks of a
 //! process that dies. Two threads that share one [`LockFile`] share its locks; threads that must exclude each other

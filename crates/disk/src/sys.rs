@@ -33,8 +33,8 @@ const LISTING_BUFFER_BYTES: usize = 64 * 1024;
 const STATX_FIELDS: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME).union(StatxFlags::MNT_ID);
 /// Opens an `O_PATH` handle, which identifies a file but cannot read it.
 pub(crate) const PATH_HANDLE_FLAGS: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW);
-/// Opens a regular file for reading. If it is no longer a regular file, the call does not block, and a terminal does not
-/// become the controlling terminal.
+/// Opens a regular file for reading. If it is no longer a regular file, the call does not block, and a terminal does
+/// not become the controlling terminal.
 pub(crate) const READ_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::NOCTTY).union(OFlags::NONBLOCK).union(OFlags::NOFOLLOW);
 /// Opens a directory for listing and syncing.

@@ -45,8 +45,8 @@ fn read_hidden_line(terminal: &File, question: &str) -> io::Result<String> {
     }
 }
 
-/// Reads one line from the terminal. One read is enough: it ends where the terminal ends the line, with or without a line
-/// feed.
+/// Reads one line from the terminal. One read is enough: it ends where the terminal ends the line, with or without a
+/// line feed.
 fn read_line(mut terminal: &File, question: &str) -> io::Result<String> {
     terminal.write_all(question.as_bytes())?;
     terminal.flush()?;

@@ -1,8 +1,8 @@
 //! Signed checkpoints of the journal (C2SP tlog-checkpoint).
 //!
 //! The text of a checkpoint has the origin, the tree size, the root, and two extension lines, `head` (hash of the last
-//! entry) and `time`. [`Checkpoint::sign`] appends a signature line; [`Checkpoint::verify`] accepts only the key that is
-//! active at that size. Each checkpoint has only one text. Signature lines of witnesses are allowed and ignored.
+//! entry) and `time`. [`Checkpoint::sign`] appends a signature line; [`Checkpoint::verify`] accepts only the key that
+//! is active at that size. Each checkpoint has only one text. Signature lines of witnesses are allowed and ignored.
 
 use std::fmt;
 
@@ -31,57 +31,42 @@ pub struct Checkpoint {
 /// Why a checkpoint is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CheckpointError {
-    /// The text is not a checkpoint.
-    #[error("{detail}")]
-    Malformed {
-        /// The rule that the text violates, as a sentence.
-        detail: &'static str,
-    },
+    /// The text is not a checkpoint. Holds the rule that it violates, as a sentence.
+    #[error("{0}")]
+    Malformed(&'static str),
     /// The checkpoint belongs to another workspace.
     #[error("the checkpoint belongs to another workspace")]
     WrongOrigin,
-    /// The signature of a known key does not match the text.
-    #[error("the signature on checkpoint {size} is not valid")]
-    BadSignature {
-        /// The size that the checkpoint states.
-        size: u64,
-    },
-    /// No signature is by a key of the workspace.
-    #[error("checkpoint {size} is signed by an unknown key")]
-    UnknownKey {
-        /// The size that the checkpoint states.
-        size: u64,
-    },
-    /// The checkpoint is signed by a key that was replaced at or before this size.
-    #[error("checkpoint {size} is signed by a retired key")]
-    RetiredKey {
-        /// The size that the checkpoint states.
-        size: u64,
-    },
-    /// The checkpoint is signed by a key that becomes active after this size.
-    #[error("checkpoint {size} is signed by a key that is not active yet")]
-    KeyNotYetActive {
-        /// The size that the checkpoint states.
-        size: u64,
-    },
+    /// The signature of a known key does not match the text of the checkpoint of this size.
+    #[error("the signature on checkpoint {0} is not valid")]
+    BadSignature(u64),
+    /// No signature on the checkpoint of this size is by a key of the workspace.
+    #[error("checkpoint {0} is signed by an unknown key")]
+    UnknownKey(u64),
+    /// The checkpoint of this size is signed by a key that was replaced at or before it.
+    #[error("checkpoint {0} is signed by a retired key")]
+    RetiredKey(u64),
+    /// The checkpoint of this size is signed by a key that becomes active after it.
+    #[error("checkpoint {0} is signed by a key that is not active yet")]
+    KeyNotYetActive(u64),
 }
 
 impl CheckpointError {
     /// The size that the checkpoint states, if it could be parsed.
     pub fn size(&self) -> Option<u64> {
         match *self {
-            Self::Malformed { .. } | Self::WrongOrigin => None,
-            Self::BadSignature { size }
-            | Self::UnknownKey { size }
-            | Self::RetiredKey { size }
-            | Self::KeyNotYetActive { size } => Some(size),
+            Self::Malformed(_) | Self::WrongOrigin => None,
+            Self::BadSignature(size)
+            | Self::UnknownKey(size)
+            | Self::RetiredKey(size)
+            | Self::KeyNotYetActive(size) => Some(size),
         }
     }
 }
 
 impl From<NoteParseError> for CheckpointError {
     fn from(NoteParseError(detail): NoteParseError) -> Self {
-        Self::Malformed { detail }
+        Self::Malformed(detail)
     }
 }
 
@@ -120,20 +105,20 @@ impl Checkpoint {
 
     fn check_signatures(&self, note: &SignedNote<'_>, ring: &KeyRing) -> Result<(), CheckpointError> {
         let size = self.size;
-        let mut best = Err(CheckpointError::UnknownKey { size });
+        let mut best = Err(CheckpointError::UnknownKey(size));
         for line in note.signatures.iter().filter(|line| line.name == self.origin.line()) {
             let Some(validity) = signing_key_validity(line, note.text, size, ring)? else { continue };
             match validity {
                 KeyValidity::Active => best = Ok(()),
-                KeyValidity::Retired => best = best.or(Err(CheckpointError::RetiredKey { size })),
-                KeyValidity::NotYetActive => best = best.or(Err(CheckpointError::KeyNotYetActive { size })),
+                KeyValidity::Retired => best = best.or(Err(CheckpointError::RetiredKey(size))),
+                KeyValidity::NotYetActive => best = best.or(Err(CheckpointError::KeyNotYetActive(size))),
             }
         }
         best
     }
 
     fn from_text(text: &str) -> Result<Self, CheckpointError> {
-        let bad = |detail| CheckpointError::Malformed { detail };
+        let bad = CheckpointError::Malformed;
         let mut lines = text.split('\n');
         let mut line = || lines.next().ok_or(bad("the text has too few lines"));
         let origin = JournalOrigin::from_line(line()?).map_err(|_invalid| bad("the origin line is invalid"))?;
@@ -161,7 +146,7 @@ fn signing_key_validity(
     if claimed.is_empty() {
         return Ok(None);
     }
-    let bad = CheckpointError::BadSignature { size };
+    let bad = CheckpointError::BadSignature(size);
     let signature = line.signature.ok_or(bad)?;
     let signed = claimed.into_iter().filter(|(key, _)| key.verify_bytes(text.as_bytes(), &signature).is_ok());
     let validities: Vec<_> = signed.map(|(_, validity)| validity).collect();
@@ -209,9 +194,9 @@ mod tests {
         let verify = |size, seed| Checkpoint::verify(&checkpoint(size).sign(&signer(seed)), &ring());
         assert!(verify(9, 1).is_ok());
         assert!(verify(10, 2).is_ok());
-        assert_eq!(verify(10, 1), Err(CheckpointError::RetiredKey { size: 10 }));
-        assert_eq!(verify(9, 2), Err(CheckpointError::KeyNotYetActive { size: 9 }));
-        assert_eq!(verify(9, 3), Err(CheckpointError::UnknownKey { size: 9 }));
+        assert_eq!(verify(10, 1), Err(CheckpointError::RetiredKey(10)));
+        assert_eq!(verify(9, 2), Err(CheckpointError::KeyNotYetActive(9)));
+        assert_eq!(verify(9, 3), Err(CheckpointError::UnknownKey(9)));
     }
 
     #[test]
@@ -222,7 +207,7 @@ mod tests {
         let elsewhere = checkpoint(8).sign(&signer(1));
         let false_line = elsewhere.lines().last().unwrap();
         let doubled = format!("{note}{false_line}\n");
-        assert_eq!(Checkpoint::verify(&doubled, &ring()), Err(CheckpointError::BadSignature { size: 9 }));
+        assert_eq!(Checkpoint::verify(&doubled, &ring()), Err(CheckpointError::BadSignature(9)));
     }
 
     #[test]
@@ -240,7 +225,7 @@ mod tests {
             let edited = note.replacen(old, new, 1);
             assert_ne!(edited, note);
             let error = Checkpoint::verify(&edited, &ring()).unwrap_err();
-            assert!(matches!(error, CheckpointError::BadSignature { .. }), "{error}");
+            assert!(matches!(error, CheckpointError::BadSignature(_)), "{error}");
         }
         let moved = note.replace("stead/w1", "stead/w2");
         assert_eq!(Checkpoint::verify(&moved, &ring()), Err(CheckpointError::WrongOrigin));
@@ -254,7 +239,7 @@ mod tests {
             let signature = signer(1).sign_bytes(text.as_bytes());
             let note = signed_note::compose_note(&text, &plain.origin, &signer(1).verifying_key(), &signature);
             let error = Checkpoint::verify(&note, &ring()).unwrap_err();
-            assert!(matches!(error, CheckpointError::Malformed { .. }), "{text}");
+            assert!(matches!(error, CheckpointError::Malformed(_)), "{text}");
         }
     }
 }

@@ -52,7 +52,8 @@ impl FromStr for Digest {
     }
 }
 
-/// Implements `Debug` and the conversions from and to `String` that serde uses, for a type with `Display` and `FromStr`.
+/// Implements `Debug` and the conversions from and to `String` that serde uses, for a type with `Display` and
+/// `FromStr`.
 macro_rules! text_conversions {
     ($type:ty, $error:ty) => {
         impl fmt::Debug for $type {

@@ -1,8 +1,8 @@
 //! The journal entry, which records one call: the caller, the decision and the changes.
 //!
 //! Owns the structure of an entry and its JSON form. Unknown JSON fields are rejected, because a field that is not in
-//! the [`canonical`](crate::canonical) bytes is not covered by the hash. An entry never contains file content: a version
-//! identifies the content, and arguments are redacted before they get here.
+//! the [`canonical`](crate::canonical) bytes is not covered by the hash. An entry never contains file content: a
+//! version identifies the content, and arguments are redacted before they get here.
 
 use serde::{Deserialize, Serialize};
 
@@ -161,8 +161,8 @@ pub enum PathState {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<Digest>,
     },
-    /// A file whose content was not read: another program changed it, it was too large to hash, or it was removed before
-    /// it could be read.
+    /// A file whose content was not read: another program changed it, it was too large to hash, or it was removed
+    /// before it could be read.
     Unknown {
         /// The size in bytes, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,7 +1,7 @@
 //! Journal exports: JSON lines that can be verified without a database.
 //!
-//! An export has a header (workspace, keys), the entries with their hashes, the checkpoints among them in order of size,
-//! and an end line. Promises: a verified export equals the journal; a missing end line shows that an export is
+//! An export has a header (workspace, keys), the entries with their hashes, the checkpoints among them in order of
+//! size, and an end line. Promises: a verified export equals the journal; a missing end line shows that an export is
 //! truncated; memory is bounded by one line. An export carries its own keys, so alone it proves only that it is
 //! consistent. To prove that it is *the* journal, the reader compares it with facts known before: [`TrustAnchors`].
 
@@ -81,14 +81,11 @@ pub struct ExportReport {
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     /// The export could not be read.
-    #[error("the export could not be read")]
+    #[error("the export could not be read: {0}")]
     Read(#[from] std::io::Error),
-    /// A line is longer than [`MAX_LINE_BYTES`].
-    #[error("line {line} is longer than {MAX_LINE_BYTES} bytes")]
-    LineTooLong {
-        /// The line number from 1; 0 while writing.
-        line: u64,
-    },
+    /// The line with this number (0 while writing) is longer than [`MAX_LINE_BYTES`].
+    #[error("line {0} is longer than {MAX_LINE_BYTES} bytes")]
+    LineTooLong(u64),
     /// A line cannot be parsed.
     #[error("line {line} is not valid: {detail}")]
     Syntax {
@@ -97,18 +94,13 @@ pub enum ExportError {
         /// The message of the parser.
         detail: String,
     },
-    /// A line is at a wrong position: the first line is no header, there is a second header, or a line follows the end.
-    #[error("line {line} is not allowed at this position")]
-    MisplacedLine {
-        /// The line number from 1.
-        line: u64,
-    },
+    /// The line with this number is at a wrong position: the first line is no header, there is a second header, or a
+    /// line follows the end.
+    #[error("line {0} is not allowed at this position")]
+    MisplacedLine(u64),
     /// This version does not know the format of the export.
-    #[error("unknown export format {format}")]
-    UnsupportedFormat {
-        /// The format that the export states.
-        format: u32,
-    },
+    #[error("unknown export format {0}")]
+    UnsupportedFormat(u32),
     /// The keys of the export are not a chain of trust.
     #[error("the keys are not a chain of trust: {0}")]
     InvalidKeys(#[from] KeyRingError),
@@ -133,7 +125,7 @@ impl ExportLine {
     pub fn to_json(&self) -> Result<String, ExportError> {
         let syntax = |error: serde_json::Error| ExportError::Syntax { line: 0, detail: error.to_string() };
         let json = serde_json::to_string(self).map_err(syntax)?;
-        if json.len() < MAX_LINE_BYTES { Ok(json) } else { Err(ExportError::LineTooLong { line: 0 }) }
+        if json.len() < MAX_LINE_BYTES { Ok(json) } else { Err(ExportError::LineTooLong(0)) }
     }
 }
 
@@ -143,7 +135,7 @@ pub fn verify_export(reader: impl BufRead, expected: &TrustAnchors) -> Result<Ex
     let ring = match lines.next()? {
         Some(ExportLine::Header { format, workspace, keys }) => read_header(format, workspace, keys, expected)?,
         Some(ExportLine::Entry { .. } | ExportLine::Checkpoint { .. } | ExportLine::End { .. }) | None => {
-            return Err(ExportError::MisplacedLine { line: 1 });
+            return Err(ExportError::MisplacedLine(1));
         }
     };
     let (origin, first_key) = (ring.origin().clone(), ring.first_key());
@@ -166,14 +158,14 @@ pub fn verify_export(reader: impl BufRead, expected: &TrustAnchors) -> Result<Ex
                 check_end_line(&mut verifier, size, head)?;
                 break;
             }
-            Some(ExportLine::Header { .. }) => return Err(ExportError::MisplacedLine { line: lines.number }),
+            Some(ExportLine::Header { .. }) => return Err(ExportError::MisplacedLine(lines.number)),
             None => {
                 return Err(IntegrityError::at_entry(IntegrityErrorKind::Truncated, verifier.size() + 1).into());
             }
         }
     }
     if lines.next()?.is_some() {
-        return Err(ExportError::MisplacedLine { line: lines.number });
+        return Err(ExportError::MisplacedLine(lines.number));
     }
     Ok(ExportReport { origin, first_key, verification: verifier.finish()? })
 }
@@ -185,7 +177,7 @@ fn read_header(
     expected: &TrustAnchors,
 ) -> Result<KeyRing, ExportError> {
     if format != EXPORT_FORMAT {
-        return Err(ExportError::UnsupportedFormat { format });
+        return Err(ExportError::UnsupportedFormat(format));
     }
     if expected.origin.as_ref().is_some_and(|origin| *origin != workspace) {
         return Err(ExportError::OtherWorkspace);
@@ -235,7 +227,7 @@ impl<R: BufRead> ExportLineReader<R> {
         let mut limited = self.reader.by_ref().take(MAX_LINE_BYTES as u64 + 1);
         match limited.read_until(b'\n', &mut self.buffer)? {
             0 => Ok(None),
-            length if length > MAX_LINE_BYTES => Err(ExportError::LineTooLong { line }),
+            length if length > MAX_LINE_BYTES => Err(ExportError::LineTooLong(line)),
             _length => serde_json::from_slice(&self.buffer)
                 .map(Some)
                 .map_err(|error| ExportError::Syntax { line, detail: error.to_string() }),

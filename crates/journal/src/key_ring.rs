@@ -12,8 +12,8 @@ use crate::digest::to_hex;
 use crate::signed_note::{self, ED25519_KEY_TYPE, NoteKeyId};
 use crate::{JournalOrigin, Signature, Signer, VerifyingKey};
 
-/// The domain prefix of an endorsement. It contains a NUL and the text of a note does not, so no signed note can be used
-/// as an endorsement.
+/// The domain prefix of an endorsement. It contains a NUL and the text of a note does not, so no signed note can be
+/// used as an endorsement.
 const ENDORSEMENT_DOMAIN: &[u8; 16] = b"stead endorse 1\0";
 
 /// A key of a workspace, with the first tree size that it signs.

@@ -1,8 +1,8 @@
 //! The Merkle tree of RFC 9162 over the hashes of entries.
 //!
 //! Owns the hashing of leaves and nodes (prefix bytes 0x00 and 0x01) and the frontier: the roots of the full subtrees,
-//! which are all that is needed to append leaves. A frontier has at most 64 hashes; their number grows with the logarithm
-//! of the tree size. [`proof`] has the proofs.
+//! which are all that is needed to append leaves. A frontier has at most 64 hashes; their number grows with the
+//! logarithm of the tree size. [`proof`] has the proofs.
 
 pub(crate) mod proof;
 

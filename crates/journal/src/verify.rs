@@ -99,12 +99,12 @@ impl IntegrityError {
 
     fn from_checkpoint_error(error: CheckpointError, number: u64) -> Self {
         let kind = match error {
-            CheckpointError::Malformed { .. } => IntegrityErrorKind::BadCheckpoint,
+            CheckpointError::Malformed(_) => IntegrityErrorKind::BadCheckpoint,
             CheckpointError::WrongOrigin => IntegrityErrorKind::WrongOrigin,
-            CheckpointError::BadSignature { .. } => IntegrityErrorKind::BadSignature,
-            CheckpointError::UnknownKey { .. } => IntegrityErrorKind::UnknownKey,
-            CheckpointError::RetiredKey { .. } => IntegrityErrorKind::RetiredKey,
-            CheckpointError::KeyNotYetActive { .. } => IntegrityErrorKind::PrematureKey,
+            CheckpointError::BadSignature(_) => IntegrityErrorKind::BadSignature,
+            CheckpointError::UnknownKey(_) => IntegrityErrorKind::UnknownKey,
+            CheckpointError::RetiredKey(_) => IntegrityErrorKind::RetiredKey,
+            CheckpointError::KeyNotYetActive(_) => IntegrityErrorKind::PrematureKey,
         };
         Self { kind, number, checkpoint: error.size() }
     }

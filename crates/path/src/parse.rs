@@ -193,7 +193,8 @@ fn strip_root_prefix<'a>(input: &'a str, roots: &[String]) -> Result<&'a str, Pa
     Err(PathError::ForeignSyntax)
 }
 
-/// Fails for a drive letter or a URI, which refer to other locations on some systems and must not be looked up as names.
+/// Fails for a drive letter or a URI, which refer to other locations on some systems and must not be looked up as
+/// names.
 fn reject_foreign_syntax(input: &str) -> Result<(), PathError> {
     let bytes = input.as_bytes();
     let drive = bytes.len() >= 2
@@ -206,8 +207,8 @@ fn reject_foreign_syntax(input: &str) -> Result<(), PathError> {
     if drive || scheme { Err(PathError::ForeignSyntax) } else { Ok(()) }
 }
 
-/// Decodes the escapes of [`RelPath::to_wire`]: `\\` and `\xHH`. Any other backslash is an error, so that a Windows path
-/// is rejected and not taken as an odd name.
+/// Decodes the escapes of [`RelPath::to_wire`]: `\\` and `\xHH`. Any other backslash is an error, so that a Windows
+/// path is rejected and not taken as an odd name.
 pub(crate) fn decode_escapes(wire: &str) -> Result<Vec<u8>, PathError> {
     let mut out = Vec::with_capacity(wire.len());
     let mut rest = wire.as_bytes();

@@ -26,7 +26,8 @@ pub const WORK_MAX: u64 = 500_000_000;
 /// The most lines that the algorithm can number. Texts with more lines get one coarse hunk.
 const LINES_MAX: usize = i32::MAX as usize / 2;
 
-/// Old lines and the new lines that replace them. One of the ranges may be empty, but not both. Line indexes are 0-based.
+/// Old lines and the new lines that replace them. One of the ranges may be empty, but not both. Line indexes are
+/// 0-based.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hunk {
     /// The removed lines of the old text.

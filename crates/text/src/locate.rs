@@ -33,8 +33,8 @@ pub const MATCHES_MAX: usize = 1 << 20;
 /// that the earlier ones ignore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MatchPass {
-    /// The bytes must be equal. In a text with mixed terminators, matches of a quote with `\n` are counted together with
-    /// those of [`Self::LineEndings`].
+    /// The bytes must be equal. In a text with mixed terminators, matches of a quote with `\n` are counted together
+    /// with those of [`Self::LineEndings`].
     Exact,
     /// All line terminators count as equal, and the final one may be missing.
     LineEndings,
@@ -369,14 +369,15 @@ impl<'t> SearchableText<'t> {
         let ends = bytes.end == self.text.len() || self.line_starts.binary_search(&bytes.end).is_ok() || {
             let line = self.line_bytes(self.line_at(bytes.end));
             let rest = &self.text[bytes.end..line.end];
-            // White space that a pass ignores at the end of a line is not part of the match, but the line still is whole.
+            // White space that a pass ignores at the end of a line is not part of the match, but the line still is
+            // whole.
             lines::split_terminator(rest).0.chars().all(|c| fold::plain_look_alike(c).unwrap_or(c).is_whitespace())
         };
         ends && self.line_starts.binary_search(&bytes.start).is_ok()
     }
 
-    /// Whether the match ends no later than the quote: if a quote ends with `\r`, which may be half of a `\r\n`, the `\n`
-    /// must not be part of the match.
+    /// Whether the match ends no later than the quote: if a quote ends with `\r`, which may be half of a `\r\n`, the
+    /// `\n` must not be part of the match.
     fn has_quoted_terminator(&self, bytes: &Range<usize>, quote: &str) -> bool {
         !(quote.ends_with('\r') && self.text[bytes.clone()].ends_with('\n'))
     }

@@ -1,8 +1,8 @@
 //! Three-way merge by lines.
 //!
-//! A merge is clean if the two sides change neither the same nor adjacent lines, or make the same change. Every byte of a
-//! clean result comes from one of the two sides, terminators included, and unchanged lines stay as they are. Conflicts
-//! are returned as ranges; there are no conflict markers, and no side wins.
+//! A merge is clean if the two sides change neither the same nor adjacent lines, or make the same change. Every byte of
+//! a clean result comes from one of the two sides, terminators included, and unchanged lines stay as they are.
+//! Conflicts are returned as ranges; there are no conflict markers, and no side wins.
 //!
 //! If lines are repeated, there may be more than one way to align a change with the base, with different merge results.
 //! Two alignments are tried; if both merge cleanly and the results differ, the merge is a conflict.
@@ -166,8 +166,8 @@ fn merge_with_algorithm(
     if conflicts.is_empty() { Ok(segments) } else { Err(conflicts) }
 }
 
-/// Consumes every hunk that touches the one at `start`, directly or through others. Returns the side that changed, or the
-/// conflict if both did.
+/// Consumes every hunk that touches the one at `start`, directly or through others. Returns the side that changed, or
+/// the conflict if both did.
 fn merge_overlapping_hunks(
     ours: &mut HunkCursor<'_>,
     theirs: &mut HunkCursor<'_>,

@@ -171,7 +171,8 @@ pub struct PatchChunk {
 /// The position that a unified diff states for a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeclaredPosition {
-    /// The 1-based number of the first old line, counted by `\n`. For a chunk without old lines, that of the line before.
+    /// The 1-based number of the first old line, counted by `\n`. For a chunk without old lines, that of the line
+    /// before.
     pub start: usize,
 }
 

@@ -16,8 +16,8 @@ pub use definition::{SymbolRole, role_of_hit};
 pub use file_category::FileCategory;
 pub use language::Language;
 
-/// The points of a hit that is the whole name in its definition. The points below are those of other hits; the file then
-/// changes them by factors. *Partial* means that the hit is only a part of a name.
+/// The points of a hit that is the whole name in its definition. The points below are those of other hits; the file
+/// then changes them by factors. *Partial* means that the hit is only a part of a name.
 const DEFINITION_POINTS: u32 = 7000;
 const LIKELY_DEFINITION_POINTS: u32 = 4000;
 const PARTIAL_DEFINITION_POINTS: u32 = 2000;

@@ -1,7 +1,8 @@
 //! The unified diff format, for people and for `patch`.
 //!
 //! Standard tools can apply the output, unless it is truncated, which [`UnifiedDiff::omitted_lines`] shows. The content
-//! is unchanged, control characters included: pass it through [`crate::visible::escape_deceptive`] before displaying it.
+//! is unchanged, control characters included: pass it through [`crate::visible::escape_deceptive`] before displaying
+//! it.
 //!
 //! Lines end at `\n` only, as the format requires. So line numbers differ from those of [`crate::lines`] if a text has
 //! lone `\r`.

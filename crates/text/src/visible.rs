@@ -14,8 +14,8 @@ pub fn escape_deceptive(text: &str) -> Cow<'_, str> {
     escape(text, |c| c != '\n' && c != '\t' && is_deceptive(c))
 }
 
-/// The same as [`escape_deceptive`], but newlines and tabs are escaped too. For text that must stay on one line, such as
-/// names and labels.
+/// The same as [`escape_deceptive`], but newlines and tabs are escaped too. For text that must stay on one line, such
+/// as names and labels.
 #[must_use]
 pub fn escape_deceptive_line(text: &str) -> Cow<'_, str> {
     escape(text, is_deceptive)

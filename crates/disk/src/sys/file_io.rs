@@ -14,8 +14,8 @@ use crate::{DiskError, faults::SystemCall};
 /// The largest size of an extended attribute, a limit of the kernel.
 const ATTRIBUTE_BYTES_MAX: usize = 64 * 1024;
 
-/// Appends the next bytes of the file to `buffer`, which holds the file from its start. Returns their number, which is 0
-/// at the end of the file.
+/// Appends the next bytes of the file to `buffer`, which holds the file from its start. Returns their number, which is
+/// 0 at the end of the file.
 pub(crate) fn read_next(file: BorrowedFd<'_>, buffer: &mut Vec<u8>) -> Result<usize, DiskError> {
     let offset = buffer.len() as u64;
     run_system_call(SystemCall::Read, || rustix::io::pread(file, rustix::buffer::spare_capacity(buffer), offset))

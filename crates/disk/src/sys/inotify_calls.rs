@@ -1,4 +1,5 @@
-//! System calls for inotify and for waiting. They make the promises of [`super`], except where a comment says otherwise.
+//! System calls for inotify and for waiting. They make the promises of [`super`], except where a comment says
+//! otherwise.
 
 use std::{
     mem::MaybeUninit,

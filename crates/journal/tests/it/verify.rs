@@ -47,8 +47,8 @@ fn an_empty_journal_verifies() {
     assert_eq!(log.verify().unwrap().checkpoint_count, 1);
 }
 
-/// Three bits are flipped in each of 10,000 entries, spread over all bit positions. The verifier resumes just before the
-/// damage, so that the test takes one pass.
+/// Three bits are flipped in each of 10,000 entries, spread over all bit positions. The verifier resumes just before
+/// the damage, so that the test takes one pass.
 #[test]
 fn flipped_bits_are_detected_at_their_entry() {
     let log = SampleJournal::with_entries(10_000, 10_000);

@@ -61,8 +61,8 @@ pub enum EditErrorKind {
         /// The placeholder line.
         text: String,
     },
-    /// The quote is indented more than the text, and a line of the new text has too little indentation to be shifted left
-    /// by the difference.
+    /// The quote is indented more than the text, and a line of the new text has too little indentation to be shifted
+    /// left by the difference.
     Unindentable {
         /// The line of the new text, 1-based.
         line: usize,

@@ -1,7 +1,7 @@
 //! Edits that were written for an older version of the text, the base.
 //!
-//! Such edits apply only if the lines of every quoted match are unchanged since the base and the match is unambiguous in
-//! the current text. Changes next to a match are allowed; changes within its lines are not, not even of white space.
+//! Such edits apply only if the lines of every quoted match are unchanged since the base and the match is unambiguous
+//! in the current text. Changes next to a match are allowed; changes within its lines are not, not even of white space.
 //! So an applied edit replaces only lines that its author saw. [`crate::merge`] merges texts; this module does not.
 
 use std::ops::RangeInclusive;
@@ -23,8 +23,8 @@ pub struct StaleQuote {
     pub lines: Option<RangeInclusive<usize>>,
 }
 
-/// Applies edits that were written for `base` to `current`, if the lines of every quoted match are unchanged. The result
-/// is the error of each edit that cannot be applied, in the order given, if there is one.
+/// Applies edits that were written for `base` to `current`, if the lines of every quoted match are unchanged. The
+/// result is the error of each edit that cannot be applied, in the order given, if there is one.
 pub fn apply_to_newer_text(
     base: &str,
     current: &str,

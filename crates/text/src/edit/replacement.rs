@@ -60,7 +60,8 @@ impl<'a> ReplacementTemplate<'a> {
         let new: Vec<Vec<u8>> = new_lines.iter().map(|line| comparable_line(line)).collect();
         let old_slices: Vec<&[u8]> = old.iter().map(Vec::as_slice).collect();
         let new_slices: Vec<&[u8]> = new.iter().map(Vec::as_slice).collect();
-        // The author of a quote that matches `\r\n` byte for byte sees terminators, so those of the new text are intended.
+        // The author of a quote that matches `\r\n` byte for byte sees terminators, so those of the new text are
+        // intended.
         let quotes_cr = selected.match_pass() == Some(MatchPass::Exact) && selected.old.contains('\r');
         Self {
             new: &selected.new,
@@ -148,8 +149,8 @@ impl<'a> ReplacementTemplate<'a> {
         Ok(format!("{body}{terminator}"))
     }
 
-    /// Whether the new text must end with a terminator, so that the following line is not joined to it. That is so if the
-    /// quote covers whole lines. A quote that starts within a line, or covers only its end, joins lines on purpose.
+    /// Whether the new text must end with a terminator, so that the following line is not joined to it. That is so if
+    /// the quote covers whole lines. A quote that starts within a line, or covers only its end, joins lines on purpose.
     fn needs_terminator(&self, finder: &SearchableText<'_>, found: &QuoteMatch) -> bool {
         let (text, Range { start, end }) = (finder.text(), found.bytes.clone());
         let starts_line = start == 0 || text[..start].ends_with(['\n', '\r']);

@@ -305,8 +305,8 @@ fn find_already_applied(finder: &SearchableText<'_>, old: &str, new: &str) -> Ve
     hits
 }
 
-/// Whether `new` is unlikely to be in a file unless `old` was changed into it, so that its presence proves that a change
-/// was already made. The new text must be long enough, and share a word with the old one: a text like `}` occurs
+/// Whether `new` is unlikely to be in a file unless `old` was changed into it, so that its presence proves that a
+/// change was already made. The new text must be long enough, and share a word with the old one: a text like `}` occurs
 /// everywhere. The position of the text is not considered.
 pub(crate) fn is_distinctive(old: &str, new: &str) -> bool {
     let length = new.chars().filter(|c| !c.is_whitespace()).count();

@@ -1,5 +1,5 @@
-//! Splices: replacements of byte ranges in a text, and their inverse. Bytes outside the ranges stay as they are, and the
-//! inverse restores the text.
+//! Splices: replacements of byte ranges in a text, and their inverse. Bytes outside the ranges stay as they are, and
+//! the inverse restores the text.
 
 use std::ops::{Range, RangeInclusive};
 
@@ -15,7 +15,8 @@ pub struct Splice {
     pub text: String,
 }
 
-/// The text with every splice applied. Splices must be in order of position; one that overlaps an earlier one is skipped.
+/// The text with every splice applied. Splices must be in order of position; one that overlaps an earlier one is
+/// skipped.
 #[must_use]
 pub fn apply_splices(text: &str, splices: &[Splice]) -> String {
     let inserted: usize = splices.iter().map(|splice| splice.text.len()).sum();

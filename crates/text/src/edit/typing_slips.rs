@@ -5,8 +5,8 @@
 
 use crate::lines;
 
-/// The quote and the new text without line numbers: once with and once without the space after the number. The result is
-/// empty if a line of the quote has no number.
+/// The quote and the new text without line numbers: once with and once without the space after the number. The result
+/// is empty if a line of the quote has no number.
 pub(super) fn strip_line_numbers(old: &str, new: &str) -> Vec<(String, String)> {
     let strip_both = |spacing| {
         let stripped_new = || strip_numbers_from_all_lines(new, spacing).unwrap_or_else(|| new.to_owned());

@@ -1,8 +1,8 @@
 //! Blocks that are indented differently than the quote.
 //!
 //! A block matches only if the difference of indentation is the same for every non-blank line.
-//! [`IndentationShift::apply_to_line`] shifts further lines in the same way; it returns `None` for a line that cannot be
-//! shifted.
+//! [`IndentationShift::apply_to_line`] shifts further lines in the same way; it returns `None` for a line that cannot
+//! be shifted.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

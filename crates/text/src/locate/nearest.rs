@@ -14,8 +14,8 @@ use crate::lines;
 /// The most lines of a quote that are considered, from its start.
 const QUOTE_LINES_MAX: usize = 400;
 
-/// A feature (line or word) that occurs more often in the text is ignored. The limit depends on the length of the quote:
-/// this is the one for a long quote, which has other features.
+/// A feature (line or word) that occurs more often in the text is ignored. The limit depends on the length of the
+/// quote: this is the one for a long quote, which has other features.
 const OCCURRENCES_MIN: usize = 200;
 /// The limit on occurrences of a feature for a short quote.
 const OCCURRENCES_MAX: usize = 2000;
@@ -29,8 +29,8 @@ const WORD_WEIGHT: f64 = 0.5;
 /// The length of the shortest word that is a feature.
 const WORD_BYTES_MIN: usize = 2;
 
-/// Votes for start lines this close together count for the same candidate, because lines may have been added or removed.
-/// This is the distance for a short quote.
+/// Votes for start lines this close together count for the same candidate, because lines may have been added or
+/// removed. This is the distance for a short quote.
 const DRIFT_MIN: i64 = 3;
 /// The distance between start lines of one candidate for a long quote.
 const DRIFT_MAX: i64 = 12;

@@ -344,8 +344,8 @@ fn neighbouring_terminator(lines: &[FileLine<'_>], at: usize) -> &'static str {
     before.or_else(after).unwrap_or_else(|| default_terminator(lines))
 }
 
-/// The 1-based lines of the results of all chunks, if the patch is already applied: no old lines of a chunk are present,
-/// and all new lines are, each in one place. Chunks whose new lines are not distinctive prove nothing.
+/// The 1-based lines of the results of all chunks, if the patch is already applied: no old lines of a chunk are
+/// present, and all new lines are, each in one place. Chunks whose new lines are not distinctive prove nothing.
 #[must_use]
 pub fn find_already_applied(text: &str, chunks: &[PatchChunk], rules: &PatchRules<'_>) -> Option<Vec<usize>> {
     let adds_text = |line: &PatchLine| line.kind == PatchLineKind::Add && !line.text.trim().is_empty();

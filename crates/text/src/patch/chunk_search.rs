@@ -19,7 +19,8 @@ pub(super) struct PatchChunkLocator<'i, 't> {
     index: &'i LineIndex<'t>,
     rules: &'i PatchRules<'i>,
     anchors: AnchorFinder<'i, 't>,
-    /// The line after the last line that the previous chunk changed. The next chunk may share the context lines after it.
+    /// The line after the last line that the previous chunk changed. The next chunk may share the context lines after
+    /// it.
     cursor: usize,
     /// The distance of the previous chunk from its declared position.
     line_offset: isize,

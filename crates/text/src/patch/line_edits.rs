@@ -30,8 +30,8 @@ pub(super) struct LineEdits {
     pub(super) removed_by: Vec<Option<usize>>,
     /// For each line, the last chunk that quotes it.
     pub(super) quoted_by: Vec<Option<usize>>,
-    /// The inserted lines, by the line that they precede. The number of lines stands for the end of the text, and the next
-    /// number for lines appended after those.
+    /// The inserted lines, by the line that they precede. The number of lines stands for the end of the text, and the
+    /// next number for lines appended after those.
     pub(super) inserted: BTreeMap<usize, Vec<InsertedLine>>,
 }
 

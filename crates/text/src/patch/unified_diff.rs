@@ -132,8 +132,8 @@ impl UnifiedDiffHeaders {
     }
 }
 
-/// Whether a header requests a change that text cannot express. A patch cannot set modes, so they are rejected: if a mode
-/// were ignored, a symbolic link or an executable would become a plain file.
+/// Whether a header requests a change that text cannot express. A patch cannot set modes, so they are rejected: if a
+/// mode were ignored, a symbolic link or an executable would become a plain file.
 fn is_unsupported_header(text: &str) -> bool {
     let is_unsupported = ["copy from ", "GIT binary patch", "Binary files ", "new file mode", "old mode ", "new mode "]
         .iter()

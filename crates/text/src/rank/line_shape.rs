@@ -170,8 +170,8 @@ pub(super) fn javascript_role(symbol: &NameInLine<'_>) -> SymbolRole {
     )
 }
 
-/// Whether the name is a further declarator of one statement: `b` in `const a = 1, b = 2`, also if the previous one ends
-/// in this line with a bracket and a comma.
+/// Whether the name is a further declarator of one statement: `b` in `const a = 1, b = 2`, also if the previous one
+/// ends in this line with a bracket and a comma.
 fn is_further_declarator(symbol: &NameInLine<'_>) -> bool {
     let open = symbol.before.trim_start();
     let first = open.split_whitespace().next().unwrap_or_default();
@@ -188,8 +188,8 @@ fn is_further_declarator(symbol: &NameInLine<'_>) -> bool {
     depth == level && open.trim_end().ends_with(',') && symbol.next().starts_with("= ")
 }
 
-/// The role of `exports.name = value`: a usage if the value is empty or another export, likely a definition if it is the
-/// same name, and a definition otherwise.
+/// The role of `exports.name = value`: a usage if the value is empty or another export, likely a definition if it is
+/// the same name, and a definition otherwise.
 fn export_role(name: &str, value: &str) -> SymbolRole {
     let value = value.trim_end_matches(';').trim_end();
     if value == "void 0" || value.starts_with("exports.") {
@@ -199,7 +199,8 @@ fn export_role(name: &str, value: &str) -> SymbolRole {
     if path && value.rsplit('.').next() == Some(name) { SymbolRole::LikelyDefinition } else { SymbolRole::Definition }
 }
 
-/// Recognises the same as in JavaScript. In addition, a name with arguments is a declaration, because there are no calls.
+/// Recognises the same as in JavaScript. In addition, a name with arguments is a declaration, because there are no
+/// calls.
 pub(super) fn typescript_declaration_role(symbol: &NameInLine<'_>) -> SymbolRole {
     let declared = symbol.before.split_whitespace().last().is_some_and(|word| matches!(word, "const" | "let" | "var"));
     let arguments = symbol.next().starts_with(['(', '<']) && symbol.has_only_words_before(MEMBER_MODIFIERS);

@@ -87,7 +87,8 @@ impl FileWordCounts {
         let mut score = 0;
         for (count, word) in self.lines.iter_mut().zip(words) {
             let Some(at) = lower.find(word.as_str()) else { continue };
-            // If the line has another length in lower case, offsets do not match, and it does not count as a definition.
+            // If the line has another length in lower case, offsets do not match, and it does not count as a
+            // definition.
             let defines = lower.len() == line.len()
                 && role_of_hit(self.language, line, &(at..at + word.len())) == SymbolRole::Definition;
             *count += if defines { DEFINITION_LINES } else { 1.0 };
