@@ -54,12 +54,7 @@ pub fn hunks(old: &str, new: &str) -> Vec<Hunk> {
 /// The hunks that turn `old` into `new`, for texts in any encoding that keeps ASCII bytes as they are.
 #[must_use]
 pub fn byte_hunks(old: &[u8], new: &[u8]) -> Vec<Hunk> {
-    if old == new {
-        return Vec::new();
-    }
-    let old: Vec<&[u8]> = lines::iter_bytes(old).collect();
-    let new: Vec<&[u8]> = lines::iter_bytes(new).collect();
-    line_hunks(&old, &new)
+    if old == new { Vec::new() } else { hunks_with_algorithm(old, new, DiffAlgorithm::Histogram) }
 }
 
 /// The number of lines added and removed from `old` to `new`.

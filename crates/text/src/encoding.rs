@@ -93,6 +93,16 @@ impl Encoding {
         }
     }
 
+    /// The encoding apart from its byte-order mark.
+    fn without_mark(self) -> &'static encoding_rs::Encoding {
+        match self {
+            Self::Utf8 | Self::Utf8Bom => encoding_rs::UTF_8,
+            Self::Utf16Le | Self::Utf16LeBom => encoding_rs::UTF_16LE,
+            Self::Utf16Be | Self::Utf16BeBom => encoding_rs::UTF_16BE,
+            Self::Legacy(LegacyEncoding(encoding)) => encoding,
+        }
+    }
+
     /// The byte-order mark of this encoding; empty if it has none.
     #[must_use]
     pub fn byte_order_mark(self) -> &'static [u8] {
@@ -109,31 +119,18 @@ impl Encoding {
 /// encoding is missing.
 pub fn decode(bytes: &[u8], encoding: Encoding) -> Result<Cow<'_, str>, DecodeError> {
     let body = bytes.strip_prefix(encoding.byte_order_mark());
-    let text = body.and_then(|body| match encoding {
-        Encoding::Utf8 | Encoding::Utf8Bom => std::str::from_utf8(body).ok().map(Cow::Borrowed),
-        Encoding::Utf16Le | Encoding::Utf16LeBom => decode_strictly(body, encoding_rs::UTF_16LE),
-        Encoding::Utf16Be | Encoding::Utf16BeBom => decode_strictly(body, encoding_rs::UTF_16BE),
-        Encoding::Legacy(LegacyEncoding(encoding)) => decode_strictly(body, encoding),
-    });
+    let text = body.and_then(|body| encoding.without_mark().decode_without_bom_handling_and_without_replacement(body));
     text.ok_or(DecodeError { encoding })
-}
-
-fn decode_strictly<'a>(body: &'a [u8], encoding: &'static encoding_rs::Encoding) -> Option<Cow<'a, str>> {
-    encoding.decode_without_bom_handling_and_without_replacement(body)
 }
 
 /// The bytes of `text`, with the byte-order mark of the encoding. Fails if a character cannot be encoded, or would not
 /// decode to itself.
 pub fn encode(text: &str, encoding: Encoding) -> Result<Vec<u8>, EncodeError> {
+    let mark = encoding.byte_order_mark();
     match encoding {
-        Encoding::Utf8 => Ok(text.as_bytes().to_vec()),
-        Encoding::Utf8Bom => Ok([UTF8_BOM, text.as_bytes()].concat()),
-        Encoding::Utf16Le | Encoding::Utf16LeBom => {
-            Ok(encode_utf16(text, encoding.byte_order_mark(), u16::to_le_bytes))
-        }
-        Encoding::Utf16Be | Encoding::Utf16BeBom => {
-            Ok(encode_utf16(text, encoding.byte_order_mark(), u16::to_be_bytes))
-        }
+        Encoding::Utf8 | Encoding::Utf8Bom => Ok([mark, text.as_bytes()].concat()),
+        Encoding::Utf16Le | Encoding::Utf16LeBom => Ok(encode_utf16(text, mark, u16::to_le_bytes)),
+        Encoding::Utf16Be | Encoding::Utf16BeBom => Ok(encode_utf16(text, mark, u16::to_be_bytes)),
         Encoding::Legacy(legacy) => legacy.encode(text).map_err(|character| EncodeError { character, encoding }),
     }
 }

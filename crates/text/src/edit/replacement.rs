@@ -65,13 +65,10 @@ impl<'a> ReplacementTemplate<'a> {
         let quotes_cr = selected.match_pass() == Some(MatchPass::Exact) && selected.old.contains('\r');
         Self {
             new: &selected.new,
-            hunks: match selected.method {
-                MatchMethod::Similarity(_) => vec![diff::Hunk { old: 0..old.len(), new: 0..new.len() }],
-                MatchMethod::Pass(_)
-                | MatchMethod::LineNumbersStripped(_)
-                | MatchMethod::EscapesDecoded(_)
-                | MatchMethod::NoChange
-                | MatchMethod::AlreadyApplied => diff::line_hunks(&old_slices, &new_slices),
+            hunks: if matches!(selected.method, MatchMethod::Similarity(_)) {
+                vec![diff::Hunk { old: 0..old.len(), new: 0..new.len() }]
+            } else {
+                diff::line_hunks(&old_slices, &new_slices)
             },
             old_count: old.len(),
             quote_ends_with_newline: selected.old.ends_with(['\n', '\r']),

@@ -140,13 +140,9 @@ pub(super) fn select_matches(
 }
 
 fn match_options(occurrence: OccurrenceSelector, rules: EditRules) -> MatchOptions {
-    let overlap_rule = match occurrence {
-        // All matches are replaced from left to right, so they must not overlap.
-        OccurrenceSelector::All => OverlapRule::NonOverlapping,
-        OccurrenceSelector::Only | OccurrenceSelector::Exactly(_) | OccurrenceSelector::NearestToLine(_) => {
-            rules.overlap_rule
-        }
-    };
+    // All matches are replaced from left to right, so they must not overlap.
+    let is_all = occurrence == OccurrenceSelector::All;
+    let overlap_rule = if is_all { OverlapRule::NonOverlapping } else { rules.overlap_rule };
     MatchOptions { passes: rules.passes, overlap_rule, boundary: MatchBoundary::Anywhere }
 }
 
@@ -168,11 +164,10 @@ fn match_empty_quote(
     if !fits {
         let described: Vec<QuoteMatch> = borders().take(errors::DESCRIBED_MATCHES_MAX).map(hit).collect();
         let described = errors::describe_matches(finder, &described);
-        return Err(match edit.occurrence {
-            OccurrenceSelector::Exactly(expected) => EditErrorKind::WrongCount { expected, total, matches: described },
-            OccurrenceSelector::Only | OccurrenceSelector::NearestToLine(_) | OccurrenceSelector::All => {
-                EditErrorKind::Ambiguous { pass: MatchPass::Exact, total, matches: described }
-            }
+        return Err(if let OccurrenceSelector::Exactly(expected) = edit.occurrence {
+            EditErrorKind::WrongCount { expected, total, matches: described }
+        } else {
+            EditErrorKind::Ambiguous { pass: MatchPass::Exact, total, matches: described }
         });
     }
     let matches = borders().take(locate::MATCHES_MAX).map(hit).collect();

@@ -3,10 +3,7 @@
 //! However the bytes are divided into chunks, the text is the same as from [`decode`](super::decode) for the whole.
 //! No more than one chunk is held in memory.
 
-use super::{
-    DecodeError, DetectedContent, Encoding, LegacyEncoding, UTF16BE_BOM, UTF16LE_BOM, detect_content,
-    starts_like_binary,
-};
+use super::{DecodeError, DetectedContent, Encoding, UTF16BE_BOM, UTF16LE_BOM, detect_content, starts_like_binary};
 
 /// Whether a chunk is the last one of its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,17 +26,8 @@ impl StreamDecoder {
     /// A decoder for this encoding.
     #[must_use]
     pub fn new(encoding: Encoding) -> Self {
-        let inner = match encoding {
-            Encoding::Utf8 | Encoding::Utf8Bom => encoding_rs::UTF_8,
-            Encoding::Utf16Le | Encoding::Utf16LeBom => encoding_rs::UTF_16LE,
-            Encoding::Utf16Be | Encoding::Utf16BeBom => encoding_rs::UTF_16BE,
-            Encoding::Legacy(LegacyEncoding(encoding)) => encoding,
-        };
-        Self {
-            encoding,
-            decoder: inner.new_decoder_without_bom_handling(),
-            byte_order_mark: encoding.byte_order_mark(),
-        }
+        let decoder = encoding.without_mark().new_decoder_without_bom_handling();
+        Self { encoding, decoder, byte_order_mark: encoding.byte_order_mark() }
     }
 
     /// The encoding that is decoded.

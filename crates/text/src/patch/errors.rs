@@ -111,24 +111,17 @@ impl PatchParseErrorKind {
     /// The text of the line, if the error quotes it.
     #[must_use]
     pub fn got(&self) -> Option<&str> {
-        match self {
-            Self::UnknownHeader(got)
-            | Self::MissingPath(got)
-            | Self::MissingArrow(got)
-            | Self::NotChunkHeader(got)
-            | Self::NotAddLine(got)
-            | Self::NotHunkHeader(got)
-            | Self::Unsupported(got) => Some(got),
-            Self::MissingBegin
-            | Self::TextBeforeBegin
-            | Self::MissingEnd
-            | Self::TextAfterEnd
-            | Self::NoSections
-            | Self::MissingChunks
-            | Self::EmptyChunk
-            | Self::InvalidEnvironment
-            | Self::MalformedWrapper => None,
+        if let Self::UnknownHeader(got)
+        | Self::MissingPath(got)
+        | Self::MissingArrow(got)
+        | Self::NotChunkHeader(got)
+        | Self::NotAddLine(got)
+        | Self::NotHunkHeader(got)
+        | Self::Unsupported(got) = self
+        {
+            return Some(got);
         }
+        None
     }
 
     pub(super) fn at_line(self, line: usize) -> PatchParseError {

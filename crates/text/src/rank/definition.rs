@@ -127,24 +127,16 @@ fn follows_definition_keyword(language: Language, symbol: &line_shape::NameInLin
         return lower.trim_start().starts_with("create ") && token.is_some_and(is_keyword);
     }
     // Some languages have a marker between the keyword and the name: of class methods, generators, references.
-    let before = match language {
-        Language::Ruby => before.strip_suffix("self.").unwrap_or(before),
-        Language::JavaScript | Language::TypeScriptDeclarations => {
-            before.strip_suffix('*').map_or(before, str::trim_end)
-        }
-        Language::Php => before.strip_suffix('&').unwrap_or(before),
-        Language::Rust => before.strip_suffix("mut ").filter(|rest| rest.ends_with("static ")).unwrap_or(before),
-        Language::Python
-        | Language::Go
-        | Language::C
-        | Language::CHeader
-        | Language::Java
-        | Language::CSharp
-        | Language::Shell
-        | Language::Sql
-        | Language::Markdown
-        | Language::Config
-        | Language::Other => before,
+    let before = if language == Language::Ruby {
+        before.strip_suffix("self.").unwrap_or(before)
+    } else if matches!(language, Language::JavaScript | Language::TypeScriptDeclarations) {
+        before.strip_suffix('*').map_or(before, str::trim_end)
+    } else if language == Language::Php {
+        before.strip_suffix('&').unwrap_or(before)
+    } else if language == Language::Rust {
+        before.strip_suffix("mut ").filter(|rest| rest.ends_with("static ")).unwrap_or(before)
+    } else {
+        before
     };
     let spaced = before.ends_with([' ', '\t']) || before.len() < symbol.before.len();
     if !spaced || !before.split_whitespace().last().is_some_and(is_keyword) {

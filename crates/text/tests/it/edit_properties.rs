@@ -9,7 +9,7 @@ use stead_text::edit::{
 use stead_text::lines;
 use stead_text::locate::{MatchOptions, MatchPass, SearchableText};
 
-/// Few distinct words, so that quotes are often found, often twice, and often by a lenient pass.
+/// Texts with few distinct words, so that quotes are often found, often twice, and often by a lenient pass.
 fn any_text() -> impl Strategy<Value = String> {
     "([ \t]{0,2}(a|b|let x|\u{201c}q\u{201d}|\u{a0}|é漢|12\t|\\\\n|)[ ]{0,1}(\n|\n|\r\n|\r)){0,12}(a|b| )?"
 }
@@ -110,7 +110,7 @@ proptest! {
         let bare = |text: &str| -> Vec<String> {
             let plain = text.replace(['\u{201c}', '\u{201d}'], "\"").replace('\u{a0}', " ");
             let mut bare: Vec<String> = lines::iter(&plain).map(|line| line.trim().to_owned()).collect();
-            // Trailing blank lines of a quote match nothing on their own.
+            // Trailing blank lines of a quote do not match alone.
             while bare.last().is_some_and(String::is_empty) {
                 bare.pop();
             }

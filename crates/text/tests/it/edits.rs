@@ -1,24 +1,24 @@
-//! Runs `cases/edit.yaml`.
+//! Runs the table of edits in `cases/edit.yaml`.
 
 use serde::Deserialize;
 use stead_text::edit::{
-    EditError, EditErrorKind, EditRules, EditedText, NotFoundRecovery, OccurrenceSelector, QuotedEdit, apply_edits,
-    apply_splices, inverse_splices,
+    EditError, EditErrorKind, EditRules, EditedText, MatchDescription, NotFoundRecovery, OccurrenceSelector,
+    QuotedEdit, apply_edits, apply_splices, inverse_splices,
 };
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EditTableCase {
     id: String,
-    what: String,
+    behaviour: String,
     #[serde(default)]
     rules: NamedEditRules,
     text: String,
     edits: Vec<GivenEdit>,
-    gives: Option<String>,
-    how: Option<Vec<String>>,
+    result: Option<String>,
+    methods: Option<Vec<String>>,
     look_alikes: Option<Vec<char>>,
-    refused: Option<ExpectedEditError>,
+    error: Option<ExpectedEditError>,
 }
 
 #[derive(Deserialize, Default, Clone, Copy)]
@@ -49,7 +49,7 @@ struct ExpectedEditError {
     edit: usize,
     lines: Option<Vec<usize>>,
     other: Option<usize>,
-    made_by: Option<usize>,
+    produced_by: Option<usize>,
     total: Option<usize>,
 }
 
@@ -59,7 +59,7 @@ fn every_case_passes() {
     let mut wrong = Vec::new();
     for case in &cases {
         if let Err(problem) = run_case(case) {
-            wrong.push(format!("{} ({}): {problem}", case.id, case.what));
+            wrong.push(format!("{} ({}): {problem}", case.id, case.behaviour));
         }
     }
     assert!(wrong.is_empty(), "{} of {} wrong:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
@@ -72,7 +72,7 @@ fn run_case(case: &EditTableCase) -> Result<(), String> {
         NamedEditRules::Plain => EditRules::PLAIN,
         NamedEditRules::Resemblance => EditRules { recovery: NotFoundRecovery::AcceptSimilar, ..EditRules::PLAIN },
     };
-    let wanted = |given: &GivenEdit| match (given.all, given.count, given.near_line) {
+    let occurrence = |given: &GivenEdit| match (given.all, given.count, given.near_line) {
         (true, ..) => OccurrenceSelector::All,
         (_, Some(count), _) => OccurrenceSelector::Exactly(count),
         (.., Some(line)) => OccurrenceSelector::NearestToLine(line),
@@ -81,23 +81,23 @@ fn run_case(case: &EditTableCase) -> Result<(), String> {
     let edits: Vec<QuotedEdit<'_>> = case
         .edits
         .iter()
-        .map(|given| QuotedEdit { old: &given.old, new: &given.new, occurrence: wanted(given) })
+        .map(|given| QuotedEdit { old: &given.old, new: &given.new, occurrence: occurrence(given) })
         .collect();
-    match (apply_edits(&case.text, &edits, rules), &case.gives, &case.refused) {
-        (Ok(edited), Some(gives), None) => check_applied(case, &edited, gives),
+    match (apply_edits(&case.text, &edits, rules), &case.result, &case.error) {
+        (Ok(edited), Some(result), None) => check_applied(case, &edited, result),
         (Err(refusals), None, Some(expected)) => check_error(&refusals[0], expected),
         (found, ..) => Err(format!("{found:?}")),
     }
 }
 
-fn check_applied(case: &EditTableCase, edited: &EditedText, gives: &str) -> Result<(), String> {
-    let how: Vec<&str> = edited.applied.iter().map(|applied| applied.method.name()).collect();
-    let expected: Vec<&str> = match &case.how {
-        Some(how) => how.iter().map(String::as_str).collect(),
+fn check_applied(case: &EditTableCase, edited: &EditedText, result: &str) -> Result<(), String> {
+    let methods: Vec<&str> = edited.applied.iter().map(|applied| applied.method.name()).collect();
+    let expected: Vec<&str> = match &case.methods {
+        Some(methods) => methods.iter().map(String::as_str).collect(),
         None => vec!["exact"; case.edits.len()],
     };
-    expect_equal(&edited.text.as_str(), &gives)?;
-    expect_equal(&how, &expected)?;
+    expect_equal(&edited.text.as_str(), &result)?;
+    expect_equal(&methods, &expected)?;
     if let Some(expected) = &case.look_alikes {
         expect_equal(&edited.applied[0].look_alikes, expected)?;
     }
@@ -106,21 +106,21 @@ fn check_applied(case: &EditTableCase, edited: &EditedText, gives: &str) -> Resu
 
 fn check_error(refusal: &EditError, expected: &ExpectedEditError) -> Result<(), String> {
     expect_equal(&refusal.edit_index, &expected.edit)?;
-    let spots =
-        |spots: &[stead_text::edit::MatchDescription]| spots.iter().map(|spot| *spot.lines.start()).collect::<Vec<_>>();
+    let first_lines =
+        |matches: &[MatchDescription]| matches.iter().map(|found| *found.lines.start()).collect::<Vec<_>>();
     let (reason, lines) = match &refusal.reason {
         EditErrorKind::EmptyOld => ("empty_old", Vec::new()),
         EditErrorKind::NotFound(missing) => {
-            expect_equal(&missing.produced_by_edit, &expected.made_by)?;
+            expect_equal(&missing.produced_by_edit, &expected.produced_by)?;
             ("not_found", missing.nearest.iter().map(|nearest| *nearest.lines.start()).collect())
         }
-        EditErrorKind::Ambiguous { matches: places, total, .. } => {
+        EditErrorKind::Ambiguous { matches, total, .. } => {
             expect_equal(total, &expected.total.unwrap_or(*total))?;
-            ("ambiguous", spots(places))
+            ("ambiguous", first_lines(matches))
         }
-        EditErrorKind::WrongCount { matches: places, .. } => ("wrong_count", spots(places)),
-        EditErrorKind::Overlap { other_edit: other, .. } => {
-            expect_equal(&Some(*other), &expected.other)?;
+        EditErrorKind::WrongCount { matches, .. } => ("wrong_count", first_lines(matches)),
+        EditErrorKind::Overlap { other_edit, .. } => {
+            expect_equal(&Some(*other_edit), &expected.other)?;
             ("overlap", Vec::new())
         }
         EditErrorKind::ElisionInNewText { .. } => ("elided", Vec::new()),

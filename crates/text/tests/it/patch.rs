@@ -27,11 +27,11 @@ struct PatchTableCase {
     reason: Option<String>,
     places: Option<Vec<usize>>,
     already: Option<usize>,
-    standing: Option<Vec<usize>>,
+    applied_lines: Option<Vec<usize>>,
     fault: Option<String>,
     line: Option<usize>,
     pass: Option<String>,
-    rescue: Option<String>,
+    repair: Option<String>,
     final_newline: Option<String>,
 }
 
@@ -41,29 +41,29 @@ fn every_case_of_the_table_passes() {
     for case in &cases {
         run_case(case);
     }
-    assert!(cases.len() > 100, "the table was read");
+    assert!(cases.len() > 100, "the table has all cases");
 }
 
 fn run_case(case: &PatchTableCase) {
     let id = &case.id;
-    let written = case
+    let text = case
         .patch
         .clone()
         .unwrap_or_else(|| format!("*** Begin Patch\n{}*** End Patch\n", case.body.as_ref().unwrap()));
     let grammar = if case.strict { PatchGrammar::STRICT } else { PatchGrammar::TOLERANT };
     let name = case.name.as_deref().unwrap_or("f");
     let rules = if case.strict { PatchRules::strict(name) } else { PatchRules::tolerant(name) };
-    let patch = match (parse_patch(&written, grammar), &case.fault) {
+    let patch = match (parse_patch(&text, grammar), &case.fault) {
         (Ok(patch), None) => patch,
         (Err(error), Some(fault)) => {
             assert_eq!((error.fault.code(), Some(error.line)), (fault.as_str(), case.line), "{id}: {error}");
             assert!(!error.fault.expected().is_empty() && !error.to_string().is_empty(), "{id}");
             return;
         }
-        (Ok(patch), Some(_)) => panic!("{id}: was read: {patch:?}"),
+        (Ok(patch), Some(_)) => panic!("{id}: was parsed: {patch:?}"),
         (Err(error), None) => panic!("{id}: {error}"),
     };
-    assert_eq!(already_applied_at(&case.before, &patch, &rules), case.standing, "{id}");
+    assert_eq!(already_applied_at(&case.before, &patch, &rules), case.applied_lines, "{id}");
     match (apply_to_text(&case.before, &patch, &rules), &case.reason) {
         (Ok(applied), None) => check_applied(case, &applied),
         (Err(error), Some(reason)) => check_error(case, &error, reason),
@@ -79,8 +79,8 @@ fn check_applied(case: &PatchTableCase, applied: &PatchedText) {
     if let Some(pass) = &case.pass {
         assert_eq!(first.map(|it| it.pass.name()), Some(pass.as_str()), "{id}");
     }
-    let rescue = first.and_then(|it| it.repair).map(stead_text::patch::ChunkRepair::name);
-    assert_eq!(rescue, case.rescue.as_deref(), "{id}");
+    let repair = first.and_then(|it| it.repair).map(stead_text::patch::ChunkRepair::name);
+    assert_eq!(repair, case.repair.as_deref(), "{id}");
     let newline = match applied.final_newline {
         FinalNewlineChange::Unchanged => None,
         FinalNewlineChange::TerminatorAdded => Some("added"),
@@ -91,7 +91,7 @@ fn check_applied(case: &PatchTableCase, applied: &PatchedText) {
 
 fn check_error(case: &PatchTableCase, error: &PatchApplyError, expected: &str) {
     let id = &case.id;
-    let (reason, lines, there) = match &error.reason {
+    let (reason, lines, already) = match &error.reason {
         PatchApplyErrorKind::NotFound { already, .. } => ("not_found", None, *already),
         PatchApplyErrorKind::AnchorNotFound { .. } => ("anchor_not_found", None, None),
         PatchApplyErrorKind::Ambiguous { lines, .. } => ("ambiguous", Some(lines.clone()), None),
@@ -99,7 +99,7 @@ fn check_error(case: &PatchTableCase, error: &PatchApplyError, expected: &str) {
         PatchApplyErrorKind::NumberOnly { .. } => ("number_only", None, None),
         PatchApplyErrorKind::Exhausted => ("exhausted", None, None),
     };
-    assert_eq!((reason, lines, there), (expected, case.places.clone(), case.already), "{id}");
+    assert_eq!((reason, lines, already), (expected, case.places.clone(), case.already), "{id}");
     assert!(!error.to_string().is_empty() && error.line > 1, "{id}");
 }
 
@@ -119,7 +119,7 @@ fn chunks_of(patch: &ParsedPatch) -> &[stead_text::patch::PatchChunk] {
         PatchSectionKind::Update { chunks, .. }
         | PatchSectionKind::Move { chunks, .. }
         | PatchSectionKind::Delete { chunks, .. } => chunks,
-        PatchSectionKind::Add { .. } => panic!("a case is about a text that is there"),
+        PatchSectionKind::Add { .. } => panic!("a case changes an existing text"),
     }
 }
 

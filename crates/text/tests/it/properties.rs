@@ -9,7 +9,7 @@ use stead_text::merge::{MergeResult, merge, merge_bytes};
 use stead_text::unified::{DiffLabels, unified_diff};
 use stead_text::visible::{escape_deceptive, is_deceptive};
 
-/// Few distinct lines and every terminator, so that equal lines, moves and ambiguous matches are frequent.
+/// Texts with few distinct lines and every terminator, so that equal lines, moves and ambiguous matches are frequent.
 fn any_text() -> impl Strategy<Value = String> {
     "([a-d]{0,2}(\n|\n|\r\n|\r)){0,20}[a-dé漢]{0,2}"
 }
@@ -51,7 +51,7 @@ fn apply_hunks(old: &str, new: &str, hunks: &[Hunk]) -> String {
     result
 }
 
-/// A small unified-diff reader, independent of the writer: the new text that `patch` makes of `old`.
+/// Applies a unified diff to `old`, with code that is independent of the writer.
 fn apply_patch(old: &str, patch: &str) -> String {
     let mut source = old.split_inclusive('\n');
     let mut taken = 0;
