@@ -9,15 +9,14 @@ use std::{
 
 use serde_json::{Map, Value};
 use stead_engine::{
-    Call, CallControl, CallOptions, CallOutcome, CallProgress, Caller, CancelToken, CostClass, Engine, Error,
-    SessionSwitch,
+    Call, CallControl, CallOptions, CallProgress, Caller, CancelToken, CostClass, Engine, SessionSwitch,
     limits::{CHANGES_WAIT_MS_MAX, DEFAULT_CALL_DEADLINE},
 };
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::{
     call_recorder,
-    dialect::TranslatedCall,
+    dialect::{CallResult, TranslatedCall},
     limits::{CALLS_WAITING_MAX, CALLS_WORKING_MAX, PROGRESS_INTERVAL},
 };
 
@@ -33,7 +32,7 @@ fn call_deadline(cost_class: CostClass) -> Duration {
 }
 
 /// The outcome or error of a call, or the reason why the call ended without either.
-pub(crate) type CallResult = Result<Result<CallOutcome, Error>, CallAbortError>;
+pub(crate) type ExecutionResult = Result<CallResult, CallAbortError>;
 
 /// A call to run.
 pub(crate) struct CallRequest {
@@ -71,7 +70,7 @@ impl ConversationSession {
     }
 
     /// Updates the session if the call started, resumed or ended one.
-    pub(crate) fn track_session_switch(&self, result: &Result<CallOutcome, Error>) {
+    pub(crate) fn track_session_switch(&self, result: &CallResult) {
         let session = match result.as_ref().ok().and_then(|outcome| outcome.session_switch.as_ref()) {
             None => return,
             Some(SessionSwitch::Enter(session)) => Some(session.clone()),
@@ -252,7 +251,7 @@ impl CallExecutor {
         other_requests: OtherRequests,
         progress: Option<ProgressSender>,
         until_cancelled: impl FnOnce(CostClass) -> F,
-    ) -> CallResult {
+    ) -> ExecutionResult {
         let operation = call_recorder::operation_name(&request.operation);
         let cost_class = self.cost_class(&request);
         let cancel = CancelToken::default();
@@ -277,7 +276,7 @@ impl CallExecutor {
         job: BlockingCall,
         cancel: &CancelToken,
         cancelled: impl Future<Output = ()>,
-    ) -> CallResult {
+    ) -> ExecutionResult {
         let request = &job.request;
         let memory_bytes = || job.engine.estimate_bytes(&request.operation, &request.arguments, &request.options);
         let permits = self
@@ -327,7 +326,7 @@ struct BlockingCall {
 }
 
 impl BlockingCall {
-    fn run(self) -> Result<CallOutcome, Error> {
+    fn run(self) -> CallResult {
         let report = |progress: CallProgress| {
             if let Some(sender) = &self.progress {
                 sender.send_replace(progress);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
-use crate::call_executor::{CallAbortError, CallResult};
+use crate::call_executor::{CallAbortError, ExecutionResult};
 
 /// Number of calls of one request that are logged individually; further calls are only counted.
 const RECORDED_CALLS_MAX: usize = 16;
@@ -82,7 +82,7 @@ pub(crate) fn operation_name(operation: &str) -> &'static str {
 }
 
 /// Records a call, if the current task has a recorder.
-pub(crate) fn record_call(operation: &'static str, result: &CallResult) {
+pub(crate) fn record_call(operation: &'static str, result: &ExecutionResult) {
     let Some(recorder) = current_recorder() else { return };
     let (error_kind, entry) = match result {
         Ok(Ok(outcome)) => (None, outcome.json.get("entry").and_then(Value::as_u64)),

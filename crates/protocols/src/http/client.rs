@@ -21,7 +21,7 @@ use super::{
     state::{HttpServerConfig, ServerState},
 };
 use crate::{
-    call_executor::{CallExecutor, CallRequest, CallResult, OtherRequests, WorkspaceCallLimit},
+    call_executor::{CallExecutor, CallRequest, ExecutionResult, OtherRequests, WorkspaceCallLimit},
     dialect::{self, DialectSet, WorkspaceLocation},
     limits::CLIENT_NAME_CHARS_MAX,
     rpc::RpcServer,
@@ -200,7 +200,7 @@ impl AuthenticatedClient {
         arguments: Map<String, Value>,
         call_headers: &CallHeaders,
         bytes: FileBytesInclusion,
-    ) -> CallResult {
+    ) -> ExecutionResult {
         let mut translated = match self.native_dialects.find_tool(operation) {
             Some((dialect, tool)) => dialect.translate_with_tier(tool, &arguments),
             None => dialect::unknown_tool_call(operation, "operation", "GET /v1/openapi.json lists the operations"),
