@@ -28,7 +28,7 @@ pub struct DiskDirectoryEntry {
     pub file_type: FileType,
 }
 
-/// What a rename does if the target name exists.
+/// How a rename handles a target name that exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExistingTarget {
     /// The rename fails with `Exists`.
@@ -236,7 +236,7 @@ impl DirectoryHandle {
     /// directories are kept.
     pub fn set_mode(&self, name: &FileName, mode: u32) -> Result<(), DiskError> {
         let opened = self.open_path_handle(name)?;
-        let kept = match opened.file_type() {
+        let special_bits = match opened.file_type() {
             FileType::File => 0,
             FileType::Directory => opened.meta.stat.mode & 0o7000,
             FileType::Symlink => return Err(DiskError::new(DiskErrorKind::IsSymlink, "set mode")),
@@ -244,7 +244,7 @@ impl DirectoryHandle {
                 return Err(DiskError::new(DiskErrorKind::NotRegularFile, "set mode"));
             }
         };
-        sys::set_mode_by_path_handle(opened.handle.as_fd(), kept | (mode & 0o777))
+        sys::set_mode_by_path_handle(opened.handle.as_fd(), special_bits | (mode & 0o777))
     }
 
     /// Syncs the entries of this directory.

@@ -87,7 +87,7 @@ mod armed {
     use super::SystemCall;
     use crate::DiskError;
 
-    /// What happens at the chosen system call.
+    /// The effect on the chosen system call.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum FaultAction {
         /// The call is skipped and returns this error number.
@@ -121,7 +121,7 @@ mod armed {
     pub struct FaultPlan {
         /// The position of the call that fails among the counted ones, from 1; with 0 none fails.
         pub call_number: u64,
-        /// What happens at that call.
+        /// The effect on that call.
         pub action: FaultAction,
         /// Which threads' calls are counted.
         pub scope: FaultScope,
@@ -129,7 +129,7 @@ mod armed {
         pub calls: FaultFilter,
     }
 
-    /// What an armed plan counted and caused.
+    /// The report of a fault plan: the calls that it counted and the first that failed.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
     pub struct FaultReport {
         /// The number of counted calls.

@@ -47,13 +47,13 @@ pub fn resolve_with_mount_points(path: &Path) -> Result<(RelPath, Vec<RelPath>),
     let mut at = PathBuf::from("/");
     for name in whole.components() {
         at.push(OsStr::from_bytes(name));
-        let here = match mount_id_of(&at) {
+        let mount_id = match mount_id_of(&at) {
             Err(error) if error.kind == DiskErrorKind::NotFound => break,
             other => other?,
         };
-        if here != above {
+        if mount_id != above {
             mounts.push(relative_to_root(&at)?);
-            above = here;
+            above = mount_id;
         }
     }
     Ok((whole, mounts))

@@ -338,8 +338,8 @@ mod tests {
         let entry = JournalEntry { tool: Some("d/t".into()), ..minimal_entry() };
         let mut expected = encode_entry(&minimal_entry());
         expected[0] = 2;
-        let behind = expected.windows(4).position(|bytes| bytes == b"stat").unwrap() + 4;
-        expected.splice(behind..behind, *b"\x03d/t");
+        let after = expected.windows(4).position(|bytes| bytes == b"stat").unwrap() + 4;
+        expected.splice(after..after, *b"\x03d/t");
         assert_eq!(encode_entry(&entry), expected);
         assert_eq!(decode_entry(&expected), Ok(entry));
     }
@@ -349,15 +349,15 @@ mod tests {
         let entry = JournalEntry { tier: Some("notify".into()), approval: Some("ap".into()), ..minimal_entry() };
         let mut expected = encode_entry(&minimal_entry());
         expected[0] = 3;
-        let behind = expected.windows(4).position(|bytes| bytes == b"stat").unwrap() + 4;
-        expected.insert(behind, 0);
-        let behind = expected.windows(2).position(|bytes| bytes == [0xac, 0x02]).unwrap() + 2;
-        expected.splice(behind..behind, *b"\x01\x06notify\x01\x02ap");
+        let after = expected.windows(4).position(|bytes| bytes == b"stat").unwrap() + 4;
+        expected.insert(after, 0);
+        let after = expected.windows(2).position(|bytes| bytes == [0xac, 0x02]).unwrap() + 2;
+        expected.splice(after..after, *b"\x01\x06notify\x01\x02ap");
         assert_eq!(encode_entry(&entry), expected);
         assert_eq!(decode_entry(&expected), Ok(entry));
         // Format 3 without tier and approval would be a second encoding of the same entry.
-        let bare = decode_entry(&[&expected[..behind], &[0, 0], &expected[behind + 12..]].concat());
-        assert_eq!(bare, Err(EntryDecodeError::UnknownFormat(3)));
+        let without_policy = decode_entry(&[&expected[..after], &[0, 0], &expected[after + 12..]].concat());
+        assert_eq!(without_policy, Err(EntryDecodeError::UnknownFormat(3)));
     }
 
     #[test]

@@ -60,7 +60,7 @@ pub enum OccurrenceSelector {
     NearestToLine(usize),
 }
 
-/// What happens if no pass finds a quote.
+/// The recovery if no matching pass finds a quote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NotFoundRecovery {
     /// The quote is reported as not found.
@@ -100,7 +100,7 @@ pub struct EditRules {
     pub passes: &'static [MatchPass],
     /// Whether overlapping matches are counted.
     pub overlap_rule: OverlapRule,
-    /// What happens if no pass finds the quote.
+    /// The recovery if no matching pass finds the quote.
     pub recovery: NotFoundRecovery,
     /// How an empty quote is handled.
     pub empty_quote: EmptyQuoteRule,

@@ -188,7 +188,7 @@ pub enum EndOfFileMarker {
 /// One line of a chunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatchLine {
-    /// What the chunk does with the line.
+    /// Whether the line is context, removed or added.
     pub kind: PatchLineKind,
     /// The text of the line, without sign and terminator.
     pub text: String,
@@ -196,7 +196,7 @@ pub struct PatchLine {
     pub no_newline_marker: NoNewlineMarker,
 }
 
-/// What a chunk does with a line.
+/// Whether a line of a chunk is context, removed or added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PatchLineKind {
     /// The line is in the file and stays unchanged.

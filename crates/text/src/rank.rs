@@ -52,7 +52,7 @@ pub struct FileRanker {
 /// The role and score of a hit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HitScore {
-    /// What the line does with the searched name.
+    /// The role of the line: whether it defines, uses or imports the searched name.
     pub role: SymbolRole,
     /// The points of the hit; more points rank higher.
     pub points: u32,

@@ -123,11 +123,11 @@ pub struct ChunkMatch {
     pub pass: MatchPass,
     /// The typing slip that was undone, if any.
     pub repair: Option<ChunkRepair>,
-    /// What determined the place.
+    /// The basis on which the place was determined.
     pub basis: PlacementBasis,
 }
 
-/// What determined the place of a chunk.
+/// The basis on which the place of a chunk was determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PlacementBasis {
     /// The content of the chunk: the quoted lines, the anchor, or the end-of-file marker.

@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::{Language, line_shape};
 use crate::is_listed;
 
-/// What a line does with a name, the most relevant role first.
+/// The role of a line for a name: whether it defines, uses or imports the name. The most relevant role comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SymbolRole {
     /// The line defines the name.

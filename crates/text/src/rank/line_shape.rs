@@ -297,9 +297,9 @@ pub(super) fn c_role(symbol: &NameInLine<'_>) -> SymbolRole {
 /// Recognises the same as in C, but a function whose line has no body and no `inline` is probably defined elsewhere.
 pub(super) fn c_header_role(symbol: &NameInLine<'_>) -> SymbolRole {
     let role = c_role(symbol);
-    let here = symbol.line.ends_with(['{', '}']) || symbol.before.split_whitespace().any(|word| word == "inline");
+    let has_body = symbol.line.ends_with(['{', '}']) || symbol.before.split_whitespace().any(|word| word == "inline");
     let function = symbol.next().starts_with('(') && !symbol.before.trim_start().starts_with('#');
-    if role == SymbolRole::Definition && function && !here { SymbolRole::LikelyDefinition } else { role }
+    if role == SymbolRole::Definition && function && !has_body { SymbolRole::LikelyDefinition } else { role }
 }
 
 /// Recognises constructors: methods named like a class, with a body or an initialiser list.
