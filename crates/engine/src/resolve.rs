@@ -186,17 +186,18 @@ fn compare_with_base(
 
 /// The version of this path that journal entry `number` produced.
 pub(crate) fn version_at(context: &CallContext<'_>, number: u64, path: &RelPath) -> Result<Version, Error> {
-    let unknown = || {
-        Error::new(ErrorKind::BadRequest, format!("r{number} did not change {path}"))
+    let unknown = |reason: String| {
+        Error::new(ErrorKind::BadRequest, reason)
             .with_next_step(format!("call history with path {path} to see its revisions"))
     };
-    let stored = context.workspace().entry(number)?.ok_or_else(unknown)?;
+    let stored = context.workspace().entry(number)?;
+    let stored = stored.ok_or_else(|| unknown(format!("this journal has no entry r{number}")))?;
     let wire = path.to_wire();
     let produced = stored.entry.changes.iter().rev().find_map(|change| {
         let PathState::File { version, .. } = &change.after else { return None };
         (change.to.as_deref().unwrap_or(&change.path) == wire).then_some(Version(*version))
     });
-    produced.ok_or_else(unknown)
+    produced.ok_or_else(|| unknown(format!("r{number} did not change {path}")))
 }
 
 fn already_exists_error(context: &CallContext<'_>, target: &ResolvedTarget, actual: Option<ObservedVersion>) -> Error {

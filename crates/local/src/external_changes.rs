@@ -226,8 +226,9 @@ impl LocalWorkspace {
         let ended = self.append_with_result(draft, SyncRequirement::Now, move |transaction, append| {
             let row = watch_rows::load_watch(transaction, &id)?.filter(|row| row.watch.owner == owner);
             let Some(row) = row else {
-                return Ok(Err(Error::new(ErrorKind::NotFound, "you have no watch with that id")
-                    .with_next_step("call watched to list your watches")));
+                return Ok(Err(Error::new(ErrorKind::NotFound, format!("you have no watch '{id}'")).with_next_step(
+                    "continue if the watch has already ended; call watched: each event has the id of its watch",
+                )));
             };
             append()?;
             watch_rows::delete_watch(transaction, &id)?;

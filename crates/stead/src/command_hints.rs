@@ -9,14 +9,28 @@ use stead_engine::{Call, Error, ErrorKind};
 const FIXED_HINTS: &[(&[ErrorKind], &[&str], &str)] = &[
     (&[ErrorKind::NotFound, ErrorKind::Expired], &["restore"], "to list the trash, run: stead trash list"),
     (&[ErrorKind::NotFound], &["buffer.list", "buffer.drop"], "to list the drafts, run: stead buffer.list"),
-    (&[ErrorKind::NotFound], &["unwatch", "watched"], "to list your watches, run: stead watched"),
+    (
+        &[ErrorKind::NotFound],
+        &["unwatch", "watched"],
+        "the watch may have ended; each event has the id of its watch, to see them run: stead watched --json",
+    ),
+    (
+        &[ErrorKind::BadRequest],
+        &["watched"],
+        "omit the cursor, or pass the one that an earlier run printed; for the events of one watch, pass --watch ID",
+    ),
+    (
+        &[ErrorKind::BadRequest],
+        &["changes", "events"],
+        "pass the cursor that an earlier run printed, an entry such as r12, 0 for the start, or now",
+    ),
     (
         &[ErrorKind::NotFound],
         &["approvals", "approve", "deny"],
         "to list the approvals of this workspace, run: stead approvals list --all",
     ),
     (&[ErrorKind::NotFound], &["alerts", "respond"], "to list the alerts, run: stead alerts list"),
-    (&[ErrorKind::NotFound], &["session"], "to start a session, run: stead session begin"),
+    (&[ErrorKind::NotFound], &["session"], "pass the id that stead session begin printed: stead session end --id ID"),
     (
         &[ErrorKind::NotFound, ErrorKind::Stale, ErrorKind::Conflict],
         &["review", "keep", "reject"],
@@ -34,11 +48,6 @@ const FIXED_HINTS: &[(&[ErrorKind], &[&str], &str)] = &[
     ),
     (&[ErrorKind::Expired, ErrorKind::HistoryLost], &[], "to list the recorded changes, run: stead history"),
     (&[ErrorKind::NotEmpty], &[], "pass --recursive to remove the directory with its contents"),
-    (
-        &[ErrorKind::Exists],
-        &["copy", "move"],
-        "choose another destination, including the new name; to replace a file, pass --overwrite",
-    ),
     (&[ErrorKind::Exists], &["restore"], "choose a free destination; restore never overwrites"),
     (&[ErrorKind::BadRequest], &["read"], "pass one range within the file, such as --lines 1-50 or --bytes 0-1023"),
     (&[ErrorKind::BadRequest], &["policy"], "pass all arguments of the call as NAME=VALUE, such as path=notes.txt"),
@@ -95,9 +104,14 @@ fn hint_from_details(call: &Call<'_>, error: &Error) -> Option<String> {
         (ErrorKind::Exists | ErrorKind::BaseRequired, "write") => {
             format!("to see the file, run: stead read {path}; to replace it, pass --base {}", detail("rev")?)
         }
+        (ErrorKind::Exists, "copy" | "move") if detail("type") == Some("file") => {
+            "choose another destination; to replace the file, pass --overwrite".to_owned()
+        }
         (ErrorKind::Stale, "write" | "append" | "edit" | "copy" | "move" | "remove") => {
             let (base, rev) = (quote_for_shell(argument("base")?), detail("rev")?);
-            format!("to see what changed, run: stead diff {path} {base}; then repeat the command with --base {rev}")
+            format!(
+                "to see what changed, run: stead diff {path} {base}; then include that change and pass --base {rev}"
+            )
         }
         (ErrorKind::Conflict, "write" | "edit") => {
             let rev = detail("rev")?;
@@ -174,7 +188,7 @@ mod tests {
                 ErrorKind::Stale,
                 "write",
                 json!({ "path": "a", "base": "r3" }),
-                "run: stead diff a r3; then repeat the command with --base r9",
+                "run: stead diff a r3; then include that change and pass --base r9",
             ),
             (ErrorKind::ApprovalPending, "remove", json!({ "path": "a" }), "run: stead approvals show ap-1"),
             (ErrorKind::NotEmpty, "remove", json!({ "path": "d" }), "--recursive"),

@@ -114,7 +114,7 @@ const OPERATIONS_HELP: &[OperationHelp] = &[
             ("base", "Version you read, such as r17; required if the file exists, \"\" if it must not exist"),
             (
                 "encoding",
-                "Encoding of the file: utf-8, another encoding name, or base64 if the content is base64-encoded",
+                "Encoding to store the text in, such as utf-8 or latin1; base64 if the content is base64 of the bytes",
             ),
             (
                 "mode",
@@ -259,7 +259,7 @@ const OPERATIONS_HELP: &[OperationHelp] = &[
     OperationHelp {
         command: "session",
         about: "Show the caller, its permissions and its session",
-        details: "A session started with stead session begin continues after its connection ends, until stead session end.",
+        details: "A session started with stead session begin lasts until stead session end --id ID.",
         arguments: &[
             ("action", "Show the session, begin a new one, or end it [default: show]"),
             ("id", "Id of a session started with begin [default: the caller's own session]"),

@@ -332,7 +332,9 @@ fn parse_relative_paths(home: &RelPath, paths: &[String]) -> Result<Vec<RelPath>
 /// Parses a path relative to the workspace. `home` is the workspace directory, relative to the opened root.
 pub(crate) fn parse_relative_path(home: &RelPath, path: &str) -> Result<RelPath, CommandError> {
     if path.starts_with('/') {
-        return Err(CommandError::Usage(format!("{path} is absolute; use a path relative to the workspace")));
+        return Err(CommandError::Usage(format!(
+            "{path} is absolute; pass a path relative to the workspace, such as src/main.rs"
+        )));
     }
     // Shell completion adds a slash to a directory.
     RelPath::from_wire(path.strip_suffix('/').unwrap_or(path))

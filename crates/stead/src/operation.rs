@@ -130,7 +130,7 @@ fn operation_arguments(operation: &ToolDefinition, matches: &ArgMatches) -> Resu
             }
             ToolInputType::Json => {
                 let given = matches.get_one::<String>(name).filter(|text| *text != STANDARD_INPUT);
-                given.map(|text| parse_json_argument(name, text)).transpose()?
+                given.map(|text| parse_json_argument(operation, name, text)).transpose()?
             }
         };
         let is_from_stdin = input.stdin && value.as_ref().is_some_and(|value| value == STANDARD_INPUT);
@@ -146,8 +146,11 @@ fn operation_arguments(operation: &ToolDefinition, matches: &ArgMatches) -> Resu
     Ok(arguments)
 }
 
-fn parse_json_argument(name: &str, text: &str) -> Result<Value, CommandError> {
-    serde_json::from_str(text).map_err(|error| output::usage_error(format!("--{name} is not JSON: {error}")))
+fn parse_json_argument(operation: &ToolDefinition, name: &str, text: &str) -> Result<Value, CommandError> {
+    serde_json::from_str(text).map_err(|error| {
+        let command = &operation.name;
+        output::usage_error(format!("--{name} is not valid JSON: {error}; for an example, run: stead {command} --help"))
+    })
 }
 
 /// Reads an input from standard input. Bytes that are not UTF-8 are passed as base64 if the operation has an encoding.

@@ -30,7 +30,8 @@ enum PolicySubcommand {
         principal: String,
         /// Operation, or tool of a dialect with or without the dialect's name: krux/filesystem.delete
         operation: String,
-        /// Arguments of the call: NAME=VALUE, or one JSON object
+        /// Arguments of the call, such as path=notes.txt, or one JSON object
+        #[arg(value_name = "NAME=VALUE")]
         arguments: Vec<String>,
         /// Print the answer as one JSON object
         #[arg(long)]

@@ -62,7 +62,7 @@ impl JournalCursor {
         }
         let malformed = || {
             Error::new(ErrorKind::BadRequest, format!("'{}' is not a cursor", shorten_for_error(text))).with_next_step(
-                "pass the cursor of the last outcome, an entry such as \"r12\", 0 for the start, or \"now\"",
+                "pass a cursor that an earlier call returned, an entry such as \"r12\", 0 for the start, or \"now\"",
             )
         };
         let mut parts = text.splitn(3, ':');

@@ -95,7 +95,13 @@ impl SessionArgs {
     fn plan_end(&self, context: &CallContext<'_>) -> Result<PlannedEffect, Error> {
         let id = self.id.as_deref().unwrap_or(&context.caller.session);
         let session = context.workspace().session(id)?.filter(|session| may_see_session(context, session));
-        let session = session.ok_or_else(|| unknown_session_error(id))?;
+        let session = session.ok_or_else(|| match &self.id {
+            Some(id) => unknown_session_error(id),
+            None => {
+                Error::new(ErrorKind::NotFound, "this call does not belong to a session that was started with begin")
+                    .with_next_step("pass the id that session with action begin returned")
+            }
+        })?;
         if session.ended_ms.is_some() {
             return Err(Error::new(ErrorKind::NothingToDo, format!("session {id} has already ended")));
         }

@@ -36,8 +36,9 @@ pub(super) fn find_or_make_watch(
         WatchRequest::End { id } => {
             let found = state.watches.iter().find(|watch| watch.id == *id && watch.owner == owner);
             found.cloned().ok_or_else(|| {
-                Error::new(ErrorKind::NotFound, "you have no watch with that id")
-                    .with_next_step("call watched to list your watches")
+                Error::new(ErrorKind::NotFound, format!("you have no watch '{id}'")).with_next_step(
+                    "continue if the watch has already ended; call watched: each event has the id of its watch",
+                )
             })
         }
     }

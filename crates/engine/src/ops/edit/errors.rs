@@ -169,7 +169,7 @@ impl EditErrorContext<'_> {
     }
 
     fn quote_not_found_error(&self, index: usize, missing: &QuoteNotFound) -> Error {
-        let mut what = format!("edit {index}: old is not in {}", self.target.path);
+        let mut what = format!("edit {index}: the text in old is not in {}", self.target.path);
         if let Some(other) = missing.produced_by_edit {
             what.push_str(&format!(
                 "; it is in the new text of edit {other}, but every edit applies to the text before the call"
