@@ -4,7 +4,7 @@
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use stead_text::edit::{
-    EditRules, NotFoundRecovery, OccurrenceSelector, QuotedEdit, apply_edits, apply_splices, apply_to_newer_text,
+    EditMatchingRules, QuoteNotFoundRecovery, OccurrenceSelector, FindReplaceEdit, apply_edits, apply_splices, apply_to_newer_text,
     inverse_splices,
 };
 
@@ -45,16 +45,16 @@ fn wanted_from_choice(choice: u8) -> OccurrenceSelector {
 
 fuzz_target!(|input: EditFuzzInput| {
     let rules = match input.policy_choice % 4 {
-        0 => EditRules::NATIVE,
-        1 => EditRules::LITERAL,
-        2 => EditRules::PLAIN,
-        _ => EditRules { recovery: NotFoundRecovery::AcceptSimilar, ..EditRules::PLAIN },
+        0 => EditMatchingRules::NATIVE,
+        1 => EditMatchingRules::LITERAL,
+        2 => EditMatchingRules::PLAIN,
+        _ => EditMatchingRules { recovery: QuoteNotFoundRecovery::AcceptSimilar, ..EditMatchingRules::PLAIN },
     };
     let owned: Vec<(String, &str, u8)> =
         input.edits.iter().map(|(old, new, choice)| (old.resolve_text(&input.text), new.as_str(), *choice)).collect();
-    let edits: Vec<QuotedEdit<'_>> = owned
+    let edits: Vec<FindReplaceEdit<'_>> = owned
         .iter()
-        .map(|(old, new, choice)| QuotedEdit { old, new, occurrence: wanted_from_choice(*choice) })
+        .map(|(old, new, choice)| FindReplaceEdit { old, new, occurrence: wanted_from_choice(*choice) })
         .collect();
     let outcome = match &input.base {
         Some(base) => apply_to_newer_text(base, &input.text, &edits, rules),

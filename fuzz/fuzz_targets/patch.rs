@@ -2,17 +2,17 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use stead_text::patch::{PatchGrammar, PatchRules, PatchSectionKind, apply_chunks, parse_patch};
+use stead_text::patch::{PatchParseOptions, PatchApplyRules, PatchSectionKind, apply_chunks, parse_patch};
 
 fuzz_target!(|input: (&str, &str)| {
     let (text, patch) = input;
     let wrapped = format!("*** Begin Patch\n*** Update File: f\n{patch}\n*** End Patch\n");
     for patch in [patch, &wrapped] {
-        for grammar in [PatchGrammar::TOLERANT, PatchGrammar::STRICT, PatchGrammar::EXACT] {
+        for grammar in [PatchParseOptions::TOLERANT, PatchParseOptions::STRICT, PatchParseOptions::EXACT] {
             let Ok(parsed) = parse_patch(patch, grammar) else { continue };
             for section in &parsed.sections {
                 if let PatchSectionKind::Update { chunks, .. } = &section.kind {
-                    for rules in [PatchRules::tolerant("f"), PatchRules::strict("f")] {
+                    for rules in [PatchApplyRules::tolerant("f"), PatchApplyRules::strict("f")] {
                         drop(apply_chunks(text, chunks, &rules));
                     }
                 }

@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use stead_disk::{DiskError, FinalSymlink, InodeId, PathResolution, RootDirectory, RootOptions};
+use stead_disk::{DiskError, FinalSymlink, InodeId, PathResolutionMethod, RootDirectory, RootDirectoryOptions};
 use stead_path::RelPath;
 
 /// The number of calls per measurement.
@@ -20,13 +20,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     std::os::unix::fs::symlink("a/b/c", keep.path().join("link"))?;
     let nowhere = InodeId { dev: 0, ino: 1 };
     for (title, resolver, hidden) in [
-        ("kernel", PathResolution::Kernel, Vec::new()),
-        ("kernel, with a hidden directory", PathResolution::Kernel, vec![nowhere]),
-        ("walker", PathResolution::Walker, Vec::new()),
+        ("kernel", PathResolutionMethod::Kernel, Vec::new()),
+        ("kernel, with a hidden directory", PathResolutionMethod::Kernel, vec![nowhere]),
+        ("walker", PathResolutionMethod::Walker, Vec::new()),
     ] {
         let root = RootDirectory::open(
             keep.path(),
-            RootOptions { resolver, hidden_inodes: hidden, allowed_mounts: Vec::new() },
+            RootDirectoryOptions { resolver, hidden_inodes: hidden, allowed_mounts: Vec::new() },
         )?;
         for spelling in ["a/b/c/d/e/file", "link/d/e/file"] {
             let path = RelPath::from_wire(spelling)?;

@@ -15,7 +15,7 @@ const USER_ATTRIBUTE_PREFIX: &[u8] = b"user.";
 
 /// Where a staged file gets its mode, owner and further attributes from.
 #[derive(Debug, Clone, Copy)]
-pub enum AttributeSource<'a> {
+pub enum FileAttributeSource<'a> {
     /// The file is new: the umask and a default access list of the directory apply.
     New {
         /// Permission bits; set-id bits are ignored.

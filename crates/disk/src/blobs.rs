@@ -1,6 +1,6 @@
 //! Content-addressed storage: the state directory holds each content as one file (a blob) named by its SHA-256, in 256
 //! subdirectories. Promises: a blob was complete when it got its name. A source file may change while it is copied, so
-//! the copy is hashed before it gets its name. After a power cut a blob stored with [`BlobSync::Later`] may be
+//! the copy is hashed before it gets its name. After a power cut a blob stored with [`BlobSyncTiming::Later`] may be
 //! incomplete, so readers compare the hash.
 
 use std::os::fd::AsFd;
@@ -8,8 +8,8 @@ use std::os::fd::AsFd;
 use stead_path::{FileName, RelPath};
 
 use crate::{
-    AttributeSource, ContentSource, DirectoryHandle, DiskError, DiskErrorKind, ExistingTarget, OpenFile,
-    PrivateDirectory, StagedFile, StateDirectory, StateError, errors::none_if_missing,
+    DirectoryHandle, DiskError, DiskErrorKind, ExistingTargetPolicy, FileAttributeSource, OpenFile, PrivateDirectory,
+    StagedContentSource, StagedFile, StateDirectory, StateDirectoryError, errors::none_if_missing,
     state_directory::invalid_name_error, sys, sys::file_io,
 };
 
@@ -21,7 +21,7 @@ const BLOB_MODE: u32 = 0o400;
 
 /// When a blob must be on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BlobSync {
+pub enum BlobSyncTiming {
     /// The blob is on disk before the call returns.
     Now,
     /// The blob is on disk when the file system is next synced.
@@ -58,15 +58,20 @@ impl BlobLocation {
 impl StateDirectory {
     /// Stores content under its SHA-256. An existing blob is kept. Fails with `ChangedConcurrently` if the source is a
     /// file whose content does not have that hash (any more).
-    pub fn put_blob(&self, digest_hex: &str, source: ContentSource<'_>, durable: BlobSync) -> Result<(), DiskError> {
+    pub fn put_blob(
+        &self,
+        digest_hex: &str,
+        source: StagedContentSource<'_>,
+        durable: BlobSyncTiming,
+    ) -> Result<(), DiskError> {
         let slot = BlobLocation::from_digest(digest_hex)?;
         let directory = slot.create_directory(self)?;
         if directory.stat(&slot.name)?.is_some() {
             return ensure_durable(self, &directory, &slot.name, durable);
         }
-        let staged = directory.stage_file(source, AttributeSource::New { mode: BLOB_MODE })?;
+        let staged = directory.stage_file(source, FileAttributeSource::New { mode: BLOB_MODE })?;
         let placed = verify_digest(&staged, source, digest_hex).and_then(|()| {
-            if durable == BlobSync::Now {
+            if durable == BlobSyncTiming::Now {
                 staged.sync()?;
             }
             directory.rename_staged_to_new(&staged, &slot.name)
@@ -93,7 +98,7 @@ impl StateDirectory {
         if opened.meta.stat.hard_links > 1 {
             return self.copy_then_unlink(digest_hex, from, name);
         }
-        match from.rename(name, &directory, &slot.name, ExistingTarget::Refuse) {
+        match from.rename(name, &directory, &slot.name, ExistingTargetPolicy::Refuse) {
             Ok(()) => {
                 // Best effort: the mode of another user's file cannot be set, but the blob directory is private.
                 sys::set_mode_by_path_handle(opened.handle.as_fd(), BLOB_MODE).unwrap_or_default();
@@ -108,19 +113,19 @@ impl StateDirectory {
     }
 
     fn copy_then_unlink(&self, digest_hex: &str, from: &DirectoryHandle, name: &FileName) -> Result<(), DiskError> {
-        self.put_blob(digest_hex, ContentSource::File(&from.open_file(name)?), BlobSync::Later)?;
+        self.put_blob(digest_hex, StagedContentSource::File(&from.open_file(name)?), BlobSyncTiming::Later)?;
         from.remove_file(name)
     }
 
     /// Opens a blob; `None` if it does not exist.
-    pub fn open_blob(&self, digest_hex: &str) -> Result<Option<OpenFile>, StateError> {
-        self.find_blob(digest_hex).map_err(StateError::new)
+    pub fn open_blob(&self, digest_hex: &str) -> Result<Option<OpenFile>, StateDirectoryError> {
+        self.find_blob(digest_hex).map_err(StateDirectoryError::new)
     }
 
     /// The content of a blob, at most `limit_bytes`; `None` if it does not exist.
-    pub fn read_blob(&self, digest_hex: &str, limit_bytes: u64) -> Result<Option<Vec<u8>>, StateError> {
+    pub fn read_blob(&self, digest_hex: &str, limit_bytes: u64) -> Result<Option<Vec<u8>>, StateDirectoryError> {
         let file = self.open_blob(digest_hex)?;
-        file.map(|file| file.read_all(limit_bytes)).transpose().map_err(StateError::new)
+        file.map(|file| file.read_all(limit_bytes)).transpose().map_err(StateDirectoryError::new)
     }
 
     fn find_blob(&self, digest_hex: &str) -> Result<Option<OpenFile>, DiskError> {
@@ -130,22 +135,22 @@ impl StateDirectory {
     }
 
     /// Removes a blob; `false` if it did not exist.
-    pub fn remove_blob(&self, digest_hex: &str) -> Result<bool, StateError> {
-        let slot = BlobLocation::from_digest(digest_hex).map_err(StateError::new)?;
-        let Some(directory) = slot.existing_directory(self).map_err(StateError::new)? else {
+    pub fn remove_blob(&self, digest_hex: &str) -> Result<bool, StateDirectoryError> {
+        let slot = BlobLocation::from_digest(digest_hex).map_err(StateDirectoryError::new)?;
+        let Some(directory) = slot.existing_directory(self).map_err(StateDirectoryError::new)? else {
             return Ok(false);
         };
-        let removed = none_if_missing(directory.remove_file(&slot.name)).map_err(StateError::new)?;
+        let removed = none_if_missing(directory.remove_file(&slot.name)).map_err(StateDirectoryError::new)?;
         Ok(removed.is_some())
     }
 }
 
 /// Compares the hash of a staged copy with the digest. Only a copied file is checked: it may have changed while it was
 /// read, but bytes in memory cannot.
-fn verify_digest(staged: &StagedFile, source: ContentSource<'_>, digest_hex: &str) -> Result<(), DiskError> {
+fn verify_digest(staged: &StagedFile, source: StagedContentSource<'_>, digest_hex: &str) -> Result<(), DiskError> {
     match source {
-        ContentSource::Bytes(_) => Ok(()),
-        ContentSource::File(_) => {
+        StagedContentSource::Bytes(_) => Ok(()),
+        StagedContentSource::File(_) => {
             let (digest, _) = staged.hash()?;
             let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
             if hex == digest_hex { Ok(()) } else { Err(DiskError::new(DiskErrorKind::ChangedConcurrently, "put blob")) }
@@ -153,22 +158,26 @@ fn verify_digest(staged: &StagedFile, source: ContentSource<'_>, digest_hex: &st
     }
 }
 
-/// Syncs an existing blob, which may have been stored with [`BlobSync::Later`].
+/// Syncs an existing blob, which may have been stored with [`BlobSyncTiming::Later`].
 fn ensure_durable(
     state: &StateDirectory,
     directory: &DirectoryHandle,
     name: &FileName,
-    durable: BlobSync,
+    durable: BlobSyncTiming,
 ) -> Result<(), DiskError> {
-    if durable == BlobSync::Now {
+    if durable == BlobSyncTiming::Now {
         file_io::sync_content(directory.open_file(name)?.handle())?;
     }
     sync_directories(state, directory, durable)
 }
 
-/// Syncs the directory of a blob and its parents, for [`BlobSync::Now`].
-fn sync_directories(state: &StateDirectory, directory: &DirectoryHandle, durable: BlobSync) -> Result<(), DiskError> {
-    if durable == BlobSync::Later {
+/// Syncs the directory of a blob and its parents, for [`BlobSyncTiming::Now`].
+fn sync_directories(
+    state: &StateDirectory,
+    directory: &DirectoryHandle,
+    durable: BlobSyncTiming,
+) -> Result<(), DiskError> {
+    if durable == BlobSyncTiming::Later {
         return Ok(());
     }
     directory.sync()?;

@@ -9,7 +9,7 @@ use stead_path::RelPath;
 
 use crate::{
     DiskError, DiskErrorKind, DiskStat, FileType, FinalSymlink,
-    confinement::{Confinement, PathHandle, PathResolution},
+    confinement::{Confinement, PathHandle, PathResolutionMethod},
     sys,
 };
 
@@ -31,8 +31,8 @@ pub(crate) fn resolve_canonical(
         FinalSymlink::Keep => sys::PATH_HANDLE_FLAGS,
     };
     match confines.resolver() {
-        PathResolution::Walker => {}
-        PathResolution::Kernel | PathResolution::Auto => match confines.open_in_kernel(path, flags) {
+        PathResolutionMethod::Walker => {}
+        PathResolutionMethod::Kernel | PathResolutionMethod::Auto => match confines.open_in_kernel(path, flags) {
             Err(error) if error.is_errno(Errno::LOOP) || error.kind == DiskErrorKind::ChangedConcurrently => {}
             Ok(handle) => {
                 let opened = confines.check_not_hidden(path, handle)?;
@@ -48,11 +48,11 @@ pub(crate) fn resolve_canonical(
             }
         },
     }
-    Ok((SymlinkExpansion::start(confines, roots, path)?.run(last)?, None))
+    Ok((SymlinkExpander::start(confines, roots, path)?.run(last)?, None))
 }
 
 /// The state of a walk along a path that expands the links in it.
-struct SymlinkExpansion<'a> {
+struct SymlinkExpander<'a> {
     confines: &'a Confinement,
     /// The absolute paths of the root.
     roots: &'a [Vec<u8>],
@@ -64,7 +64,7 @@ struct SymlinkExpansion<'a> {
     symlinks_followed: usize,
 }
 
-impl<'a> SymlinkExpansion<'a> {
+impl<'a> SymlinkExpander<'a> {
     fn start(confines: &'a Confinement, roots: &'a [Vec<u8>], path: &RelPath) -> Result<Self, DiskError> {
         let pending = path.components().rev().map(<[u8]>::to_vec).collect();
         let current = confines.root().try_clone()?;

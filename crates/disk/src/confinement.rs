@@ -15,7 +15,7 @@ use crate::{DiskError, DiskErrorKind, FileType, InodeId, stat::StatWithMount, sy
 
 /// How paths are resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum PathResolution {
+pub enum PathResolutionMethod {
     /// `Kernel` if the kernel has `openat2`, else `Walker`. A seccomp filter that denies the call causes an error;
     /// choose `Walker` under such a filter.
     #[default]
@@ -26,7 +26,7 @@ pub enum PathResolution {
     Walker,
 }
 
-impl PathResolution {
+impl PathResolutionMethod {
     /// The name in reports and settings.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -108,7 +108,7 @@ impl PathHandle {
 #[derive(Debug)]
 pub(crate) struct Confinement {
     root: PathHandle,
-    resolver: PathResolution,
+    resolver: PathResolutionMethod,
     /// Mount points that may be crossed, sorted by depth.
     allowed_mounts: Vec<RelPath>,
     hidden_inodes: Vec<InodeId>,
@@ -117,19 +117,19 @@ pub(crate) struct Confinement {
 impl Confinement {
     pub(crate) fn new(
         root: PathHandle,
-        resolver: PathResolution,
+        resolver: PathResolutionMethod,
         mut mounts: Vec<RelPath>,
         hidden: Vec<InodeId>,
     ) -> Result<Self, DiskError> {
         mounts.sort_by_key(RelPath::depth);
         let resolver = match resolver {
-            PathResolution::Walker => PathResolution::Walker,
+            PathResolutionMethod::Walker => PathResolutionMethod::Walker,
             // The kernel is tested once. Only `ENOSYS` means that it lacks the call.
-            PathResolution::Auto | PathResolution::Kernel => {
+            PathResolutionMethod::Auto | PathResolutionMethod::Kernel => {
                 match sys::open_beneath(root.handle.as_fd(), b".", sys::PATH_HANDLE_FLAGS, RESOLVE_BENEATH_ONE_MOUNT) {
-                    Ok(_) => PathResolution::Kernel,
-                    Err(error) if error.is_errno(Errno::NOSYS) && resolver == PathResolution::Auto => {
-                        PathResolution::Walker
+                    Ok(_) => PathResolutionMethod::Kernel,
+                    Err(error) if error.is_errno(Errno::NOSYS) && resolver == PathResolutionMethod::Auto => {
+                        PathResolutionMethod::Walker
                     }
                     Err(error) => return Err(error),
                 }
@@ -148,7 +148,7 @@ impl Confinement {
         &self.root
     }
 
-    pub(crate) fn resolver(&self) -> PathResolution {
+    pub(crate) fn resolver(&self) -> PathResolutionMethod {
         self.resolver
     }
 
@@ -176,8 +176,10 @@ impl Confinement {
     /// link before that means that the path is no longer canonical.
     pub(crate) fn open(&self, path: &RelPath) -> Result<PathHandle, DiskError> {
         let opened = match self.resolver {
-            PathResolution::Walker => return self.open_by_walking(path),
-            PathResolution::Kernel | PathResolution::Auto => self.open_in_kernel(path, sys::PATH_HANDLE_FLAGS),
+            PathResolutionMethod::Walker => return self.open_by_walking(path),
+            PathResolutionMethod::Kernel | PathResolutionMethod::Auto => {
+                self.open_in_kernel(path, sys::PATH_HANDLE_FLAGS)
+            }
         };
         match opened {
             Ok(handle) => self.check_not_hidden(path, handle),
@@ -257,8 +259,8 @@ impl Confinement {
         flags: OFlags,
     ) -> Result<PathHandle, DiskError> {
         let handle = match self.resolver {
-            PathResolution::Walker => sys::open_name(parent, name, flags, 0)?,
-            PathResolution::Kernel | PathResolution::Auto => open_on_one_mount(parent, name, flags)?,
+            PathResolutionMethod::Walker => sys::open_name(parent, name, flags, 0)?,
+            PathResolutionMethod::Kernel | PathResolutionMethod::Auto => open_on_one_mount(parent, name, flags)?,
         };
         let path_handle = PathHandle::from_handle(handle)?;
         if path_handle.meta.mount_id != mount {
@@ -271,8 +273,8 @@ impl Confinement {
     /// Opens a path handle for a child on any mount. The caller checks whether the mount is allowed.
     fn open_child_across_mounts(&self, parent: BorrowedFd<'_>, name: &[u8]) -> Result<PathHandle, DiskError> {
         let handle = match self.resolver {
-            PathResolution::Walker => sys::open_name(parent, name, sys::PATH_HANDLE_FLAGS, 0)?,
-            PathResolution::Kernel | PathResolution::Auto => {
+            PathResolutionMethod::Walker => sys::open_name(parent, name, sys::PATH_HANDLE_FLAGS, 0)?,
+            PathResolutionMethod::Kernel | PathResolutionMethod::Auto => {
                 sys::open_beneath(parent, name, sys::PATH_HANDLE_FLAGS, RESOLVE_BENEATH)?
             }
         };
@@ -306,8 +308,8 @@ impl Confinement {
             let start = anchor.as_ref().map_or(&self.root, |(path_handle, _)| path_handle);
             let between = parent.strip_prefix(&passed).unwrap_or_default();
             let parent = match self.resolver {
-                PathResolution::Walker => self.walk_from(start, &between)?,
-                PathResolution::Kernel | PathResolution::Auto => {
+                PathResolutionMethod::Walker => self.walk_from(start, &between)?,
+                PathResolutionMethod::Kernel | PathResolutionMethod::Auto => {
                     let (from, between) = (start.handle.as_fd(), between.as_bytes());
                     let flags = sys::PATH_HANDLE_FLAGS;
                     PathHandle::from_handle(sys::open_beneath(from, between, flags, RESOLVE_BENEATH_ONE_MOUNT)?)?

@@ -30,7 +30,7 @@ pub struct DiskDirectoryEntry {
 
 /// How a rename handles a target name that exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ExistingTarget {
+pub enum ExistingTargetPolicy {
     /// The rename fails with `Exists`.
     Refuse,
     /// The two names are exchanged.
@@ -39,7 +39,7 @@ pub enum ExistingTarget {
     Replace,
 }
 
-impl ExistingTarget {
+impl ExistingTargetPolicy {
     fn rename_flags(self) -> RenameFlags {
         match self {
             Self::Refuse => RenameFlags::NOREPLACE,
@@ -208,13 +208,13 @@ impl DirectoryHandle {
         name: &FileName,
         to: &Self,
         to_name: &FileName,
-        if_exists: ExistingTarget,
+        if_exists: ExistingTargetPolicy,
     ) -> Result<(), DiskError> {
         self.refuse_hidden(name)?;
         to.refuse_hidden(to_name)?;
         let (from, from_name) = (self.path_handle(), name.as_bytes());
         match sys::rename(from, from_name, to.path_handle(), to_name.as_bytes(), if_exists.rename_flags()) {
-            Err(error) if error.is_errno(Errno::INVAL) && if_exists != ExistingTarget::Replace => {
+            Err(error) if error.is_errno(Errno::INVAL) && if_exists != ExistingTargetPolicy::Replace => {
                 Err(error.with_kind(DiskErrorKind::Unsupported))
             }
             other => other,

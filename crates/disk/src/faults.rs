@@ -70,7 +70,9 @@ pub(crate) fn gate(_call: SystemCall) -> Result<(), crate::DiskError> {
 #[cfg(feature = "faults")]
 pub(crate) use armed::gate;
 #[cfg(feature = "faults")]
-pub use armed::{FaultAction, FaultFilter, FaultPlan, FaultReport, FaultScope, arm_fault, disarm_fault};
+pub use armed::{
+    FaultFilter, FaultInjectionReport, FaultPlan, FaultThreadScope, InjectedFaultEffect, arm_fault, disarm_fault,
+};
 
 #[cfg(feature = "faults")]
 mod armed {
@@ -89,7 +91,7 @@ mod armed {
 
     /// The effect on the chosen system call.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    pub enum FaultAction {
+    pub enum InjectedFaultEffect {
         /// The call is skipped and returns this error number.
         FailOnce(i32),
         /// This call and all later ones are skipped and return this error number, as on a dead disk.
@@ -100,7 +102,7 @@ mod armed {
 
     /// Which threads' system calls are counted.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    pub enum FaultScope {
+    pub enum FaultThreadScope {
         /// Only calls of the thread that armed the plan are counted.
         ThisThread,
         /// The calls of every thread are counted.
@@ -122,16 +124,16 @@ mod armed {
         /// The position of the call that fails among the counted ones, from 1; with 0 none fails.
         pub call_number: u64,
         /// The effect on that call.
-        pub action: FaultAction,
+        pub action: InjectedFaultEffect,
         /// Which threads' calls are counted.
-        pub scope: FaultScope,
+        pub scope: FaultThreadScope,
         /// Which system calls are counted.
         pub calls: FaultFilter,
     }
 
     /// The report of a fault plan: the calls that it counted and the first that failed.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-    pub struct FaultReport {
+    pub struct FaultInjectionReport {
         /// The number of counted calls.
         pub counted_calls: u64,
         /// The first call that failed, if any.
@@ -141,7 +143,7 @@ mod armed {
     struct ArmedFault {
         plan: FaultPlan,
         thread: ThreadId,
-        report: FaultReport,
+        report: FaultInjectionReport,
     }
 
     static IS_ARMED: AtomicBool = AtomicBool::new(false);
@@ -154,12 +156,12 @@ mod armed {
     /// Activates a fault plan; it replaces the previous one.
     pub fn arm_fault(plan: FaultPlan) {
         let thread = std::thread::current().id();
-        *armed_fault() = Some(ArmedFault { plan, thread, report: FaultReport::default() });
+        *armed_fault() = Some(ArmedFault { plan, thread, report: FaultInjectionReport::default() });
         IS_ARMED.store(true, Ordering::SeqCst);
     }
 
     /// Deactivates the fault plan and returns its report.
-    pub fn disarm_fault() -> FaultReport {
+    pub fn disarm_fault() -> FaultInjectionReport {
         IS_ARMED.store(false, Ordering::SeqCst);
         armed_fault().take().map(|armed| armed.report).unwrap_or_default()
     }
@@ -170,7 +172,7 @@ mod armed {
         }
         let mut slot = armed_fault();
         let Some(armed) = slot.as_mut() else { return Ok(()) };
-        if armed.plan.scope == FaultScope::ThisThread && armed.thread != std::thread::current().id() {
+        if armed.plan.scope == FaultThreadScope::ThisThread && armed.thread != std::thread::current().id() {
             return Ok(());
         }
         match armed.plan.calls {
@@ -180,20 +182,22 @@ mod armed {
         }
         armed.report.counted_calls += 1;
         let hit = match armed.plan.action {
-            FaultAction::FailFromNowOn(_) => {
+            InjectedFaultEffect::FailFromNowOn(_) => {
                 armed.plan.call_number > 0 && armed.report.counted_calls >= armed.plan.call_number
             }
-            FaultAction::FailOnce(_) | FaultAction::Abort => armed.report.counted_calls == armed.plan.call_number,
+            InjectedFaultEffect::FailOnce(_) | InjectedFaultEffect::Abort => {
+                armed.report.counted_calls == armed.plan.call_number
+            }
         };
         if !hit {
             return Ok(());
         }
         armed.report.hit_call.get_or_insert(call);
         match armed.plan.action {
-            FaultAction::FailOnce(number) | FaultAction::FailFromNowOn(number) => {
+            InjectedFaultEffect::FailOnce(number) | InjectedFaultEffect::FailFromNowOn(number) => {
                 Err(DiskError::from_errno(call.as_str(), Errno::from_raw_os_error(number)))
             }
-            FaultAction::Abort => std::process::abort(),
+            InjectedFaultEffect::Abort => std::process::abort(),
         }
     }
 }

@@ -65,7 +65,7 @@ pub enum FsEventKind {
 
 /// The type of file an event is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum FsEventSubject {
+pub enum FsEventFileType {
     /// A directory.
     Directory,
     /// Something other than a directory, or nothing specific.
@@ -80,7 +80,7 @@ pub struct FsEvent {
     /// The name in the watched directory; `None` if the event is about the directory.
     pub name: Option<FileName>,
     /// The type of file the event is about.
-    pub subject: FsEventSubject,
+    pub subject: FsEventFileType,
     /// The change that happened.
     pub kind: FsEventKind,
 }
@@ -120,11 +120,11 @@ impl FsEventQueue {
     }
 
     /// Appends the queued events to `events`, in order, without waiting. Returns whether the queue is empty.
-    pub fn drain(&self, events: &mut Vec<FsEvent>) -> Result<DrainResult, DiskError> {
+    pub fn drain(&self, events: &mut Vec<FsEvent>) -> Result<FsEventDrainResult, DiskError> {
         let is_empty = inotify_calls::read_events(self.queue.as_fd(), EVENTS_PER_DRAIN_MAX, &mut |raw| {
             events.extend(parse_event(raw))
         })?;
-        Ok(if is_empty { DrainResult::Complete } else { DrainResult::Partial })
+        Ok(if is_empty { FsEventDrainResult::Complete } else { FsEventDrainResult::Partial })
     }
 
     /// Waits until an event is queued, at most for `timeout`. Returns whether an event is queued.
@@ -167,7 +167,7 @@ impl AsFd for FsEventQueue {
 
 /// Whether a drain emptied the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DrainResult {
+pub enum FsEventDrainResult {
     /// All queued events were taken.
     Complete,
     /// The limit of one call was reached; more events may be queued.
@@ -183,7 +183,7 @@ pub fn watch_limit() -> usize {
 fn parse_event(raw: &inotify::Event<'_>) -> Option<FsEvent> {
     let flags = raw.events();
     let kind = event_kind(flags, raw.cookie())?;
-    let subject = if flags.contains(ReadFlags::ISDIR) { FsEventSubject::Directory } else { FsEventSubject::Other };
+    let subject = if flags.contains(ReadFlags::ISDIR) { FsEventFileType::Directory } else { FsEventFileType::Other };
     let watch = (kind != FsEventKind::Overflow).then_some(FsWatchId(raw.wd()));
     let name = raw.file_name().and_then(|name| FileName::new(name.to_bytes()).ok());
     Some(FsEvent { watch, name, subject, kind })

@@ -26,20 +26,20 @@ mod sys;
 pub mod terminal;
 mod walk;
 
-pub use attributes::{AttributeSource, LostAttribute};
-pub use blobs::BlobSync;
+pub use attributes::{FileAttributeSource, LostAttribute};
+pub use blobs::BlobSyncTiming;
 pub use canonical::{STEPS_MAX, SYMLINKS_MAX};
-pub use confinement::PathResolution;
-pub use directory::{DirectoryHandle, DiskDirectoryEntry, ExistingTarget};
+pub use confinement::PathResolutionMethod;
+pub use directory::{DirectoryHandle, DiskDirectoryEntry, ExistingTargetPolicy};
 pub use errors::{DiskError, DiskErrorKind};
 pub use host::{OpenFileLimit, SystemClock, lower_thread_priority, raise_open_file_limit, random_bytes, user_names};
 pub use mounts::resolve_with_mount_points;
 pub use open_file::OpenFile;
 pub use remove::RemovalCounts;
-pub use root::{RootDirectory, RootOptions};
-pub use stage::{ContentSource, StagedFile};
+pub use root::{RootDirectory, RootDirectoryOptions};
+pub use stage::{StagedContentSource, StagedFile};
 pub use stat::{DiskSpace, DiskStat, FileType, InodeFingerprint, InodeId};
-pub use state_directory::{LockFile, LockMode, PrivateDirectory, StateDirectory, StateError};
+pub use state_directory::{LockFile, LockMode, PrivateDirectory, StateDirectory, StateDirectoryError};
 pub use stead_path::{FinalSymlink, TEMPORARY_PREFIX};
 pub use walk::{
     DiskTreeSize, UnreadableDirectory, WalkControl, WalkEndReason, WalkEntry, WalkLimits, WalkReport, measure_tree,

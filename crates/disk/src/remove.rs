@@ -7,8 +7,8 @@ use std::os::fd::AsFd;
 use stead_path::FileName;
 
 use crate::{
-    DirectoryHandle, DiskDirectoryEntry, DiskError, DiskErrorKind, ExistingTarget, FileType, confinement::PathHandle,
-    stage::random_temp_name, sys,
+    DirectoryHandle, DiskDirectoryEntry, DiskError, DiskErrorKind, ExistingTargetPolicy, FileType,
+    confinement::PathHandle, stage::random_temp_name, sys,
 };
 
 /// The most directories that removal keeps open at once.
@@ -98,9 +98,9 @@ fn move_to_top(stack: &mut [RemovalFrame], name: &FileName) -> Result<(), DiskEr
     // Moving a directory requires write permission on it; a hidden one or a mount is refused here.
     grant_owner_access(&deep.directory.open_path_handle(name)?);
     let temp = random_temp_name()?;
-    match deep.directory.rename(name, &top.directory, &temp, ExistingTarget::Refuse) {
+    match deep.directory.rename(name, &top.directory, &temp, ExistingTargetPolicy::Refuse) {
         Err(error) if error.kind == DiskErrorKind::Unsupported => {
-            deep.directory.rename(name, &top.directory, &temp, ExistingTarget::Replace)?;
+            deep.directory.rename(name, &top.directory, &temp, ExistingTargetPolicy::Replace)?;
         }
         other => other?,
     }

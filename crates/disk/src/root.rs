@@ -12,7 +12,8 @@ use rustix::fs::OFlags;
 use stead_path::{FileName, RelPath};
 
 use crate::{
-    DirectoryHandle, DiskError, DiskErrorKind, DiskSpace, DiskStat, FinalSymlink, InodeId, OpenFile, PathResolution,
+    DirectoryHandle, DiskError, DiskErrorKind, DiskSpace, DiskStat, FinalSymlink, InodeId, OpenFile,
+    PathResolutionMethod,
     canonical::resolve_canonical,
     confinement::{Confinement, PathHandle},
     directory::link_target,
@@ -23,9 +24,9 @@ use crate::{
 
 /// Options for opening a root directory.
 #[derive(Debug, Clone, Default)]
-pub struct RootOptions {
+pub struct RootDirectoryOptions {
     /// How paths are resolved.
-    pub resolver: PathResolution,
+    pub resolver: PathResolutionMethod,
     /// Mount points inside the root that may be crossed. No other mount is crossed.
     pub allowed_mounts: Vec<RelPath>,
     /// Directories that no path may enter or name, such as the state directory.
@@ -44,7 +45,7 @@ pub struct RootDirectory {
 
 impl RootDirectory {
     /// Opens a root directory. Links in its path are followed, so the path must be trusted.
-    pub fn open(path: &Path, options: RootOptions) -> Result<Self, DiskError> {
+    pub fn open(path: &Path, options: RootDirectoryOptions) -> Result<Self, DiskError> {
         let handle = sys::open_trusted(path, OFlags::PATH | OFlags::DIRECTORY)?;
         let opened = PathHandle::from_handle(handle)?;
         let raw_spellings = find_equivalent_paths(path, opened.meta.id());
@@ -80,7 +81,7 @@ impl RootDirectory {
     }
 
     /// How paths are resolved: `Kernel` or `Walker`, never `Auto`.
-    pub fn resolver(&self) -> PathResolution {
+    pub fn resolver(&self) -> PathResolutionMethod {
         self.confinement.resolver()
     }
 

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use stead_path::FileName;
 
 use crate::{
-    AttributeSource, DirectoryHandle, DiskError, DiskErrorKind, ExistingTarget, InodeFingerprint, InodeId,
+    DirectoryHandle, DiskError, DiskErrorKind, ExistingTargetPolicy, FileAttributeSource, InodeFingerprint, InodeId,
     LostAttribute, OpenFile, TEMPORARY_PREFIX, attributes,
     errors::none_if_missing,
     open_file::{CHUNK_BYTES, hash_first_bytes},
@@ -30,7 +30,7 @@ const OWNER_ONLY_MODE: u32 = 0o600;
 
 /// Where the content of a staged file comes from.
 #[derive(Debug, Clone, Copy)]
-pub enum ContentSource<'a> {
+pub enum StagedContentSource<'a> {
     /// The content is in memory.
     Bytes(&'a [u8]),
     /// The content is that of an open file. Its blocks are shared if the file system supports it, else copied.
@@ -120,17 +120,17 @@ impl DirectoryHandle {
     /// Writes new content under a temporary name in this directory.
     pub fn stage_file(
         &self,
-        content: ContentSource<'_>,
-        attributes: AttributeSource<'_>,
+        content: StagedContentSource<'_>,
+        attributes: FileAttributeSource<'_>,
     ) -> Result<StagedFile, DiskError> {
         let mode = match attributes {
-            AttributeSource::New { mode } => mode & 0o777,
-            AttributeSource::CopyFrom(_) => OWNER_ONLY_MODE,
+            FileAttributeSource::New { mode } => mode & 0o777,
+            FileAttributeSource::CopyFrom(_) => OWNER_ONLY_MODE,
         };
         let (name, file) = self.create_temp_file(mode)?;
         let filled = write_content(file.as_fd(), content).and_then(|()| match attributes {
-            AttributeSource::New { .. } => Ok(Vec::new()),
-            AttributeSource::CopyFrom(model) => attributes::copy_attributes(file.as_fd(), model),
+            FileAttributeSource::New { .. } => Ok(Vec::new()),
+            FileAttributeSource::CopyFrom(model) => attributes::copy_attributes(file.as_fd(), model),
         });
         let staged = filled.and_then(|lost| StagedFile::from_file(name.clone(), file, lost));
         if staged.is_err() {
@@ -160,7 +160,7 @@ impl DirectoryHandle {
 
     /// Gives a staged file its final name; fails with `Exists` if the name is taken.
     pub fn rename_staged_to_new(&self, staged: &StagedFile, name: &FileName) -> Result<(), DiskError> {
-        match self.rename(staged.name(), self, name, ExistingTarget::Refuse) {
+        match self.rename(staged.name(), self, name, ExistingTargetPolicy::Refuse) {
             Err(error) if error.kind == DiskErrorKind::Unsupported => {
                 // On every file system, creating a hard link fails if the target exists.
                 let (directory, temp) = (self.path_handle(), staged.name().as_bytes());
@@ -174,12 +174,12 @@ impl DirectoryHandle {
     /// Exchanges a staged file with the file `name`: the old file then has the temporary name. Fails with `Unsupported`
     /// if the file system cannot exchange names; use [`Self::replace_with_staged`] then.
     pub fn exchange_staged(&self, staged: &StagedFile, name: &FileName) -> Result<(), DiskError> {
-        self.rename(staged.name(), self, name, ExistingTarget::Exchange)
+        self.rename(staged.name(), self, name, ExistingTargetPolicy::Exchange)
     }
 
     /// Replaces the file `name` by a staged file.
     pub fn replace_with_staged(&self, staged: &StagedFile, name: &FileName) -> Result<(), DiskError> {
-        self.rename(staged.name(), self, name, ExistingTarget::Replace)
+        self.rename(staged.name(), self, name, ExistingTargetPolicy::Replace)
     }
 
     /// Creates an empty file under an unused temporary name.
@@ -203,10 +203,10 @@ pub(crate) fn random_temp_name() -> Result<FileName, DiskError> {
     FileName::new(&name).map_err(|_| DiskError::new(DiskErrorKind::NameTooLong, "random"))
 }
 
-fn write_content(to: BorrowedFd<'_>, source: ContentSource<'_>) -> Result<(), DiskError> {
+fn write_content(to: BorrowedFd<'_>, source: StagedContentSource<'_>) -> Result<(), DiskError> {
     match source {
-        ContentSource::Bytes(bytes) => file_io::write_all_at(to, bytes, 0),
-        ContentSource::File(from) => copy_file(from, to),
+        StagedContentSource::Bytes(bytes) => file_io::write_all_at(to, bytes, 0),
+        StagedContentSource::File(from) => copy_file(from, to),
     }
 }
 

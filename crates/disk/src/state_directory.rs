@@ -1,6 +1,6 @@
 //! The state directory, where the server stores its data about a workspace, with its locks between processes and its
 //! error type. Promises: the directory belongs to the user of the server, other users have no access, it is not a
-//! symbolic link, and it is on a local file system. A [`StateError`] can only come from the state directory, its lock
+//! symbolic link, and it is on a local file system. A [`StateDirectoryError`] can only come from the state directory, its lock
 //! file or a [`PrivateDirectory`]. Other crates cannot create one from a [`DiskError`], so a failure in the workspace
 //! is never reported as a broken state directory.
 //!
@@ -18,13 +18,13 @@ use rustix::{fs::OFlags, io::Errno};
 use stead_path::{FileName, RelPath};
 
 use crate::{
-    AttributeSource, ContentSource, DirectoryHandle, DiskError, DiskErrorKind, DiskSpace, InodeId, RootDirectory,
-    RootOptions,
+    DirectoryHandle, DiskError, DiskErrorKind, DiskSpace, FileAttributeSource, InodeId, RootDirectory,
+    RootDirectoryOptions, StagedContentSource,
     confinement::PathHandle,
     errors::none_if_missing,
     mounts, sys,
     sys::{
-        file_io::{RangeLock, lock_range},
+        file_io::{RangeLockOperation, lock_range},
         inotify_calls,
     },
 };
@@ -39,9 +39,9 @@ const SECRET_BYTES_MAX: u64 = 1024 * 1024;
 /// A failed access to a file of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(transparent)]
-pub struct StateError(DiskError);
+pub struct StateDirectoryError(DiskError);
 
-impl StateError {
+impl StateDirectoryError {
     /// Wraps an error of a call that accesses nothing but the server's own files.
     pub(crate) fn new(error: DiskError) -> Self {
         Self(error)
@@ -54,8 +54,8 @@ impl StateError {
 }
 
 /// A call that accesses both the workspace and the server's files returns a [`DiskError`].
-impl From<StateError> for DiskError {
-    fn from(error: StateError) -> Self {
+impl From<StateDirectoryError> for DiskError {
+    fn from(error: StateDirectoryError) -> Self {
         error.0
     }
 }
@@ -77,12 +77,15 @@ impl PrivateDirectory {
     }
 
     /// Runs `work` on the directory. `work` must access nothing else.
-    pub fn with<T>(&self, work: impl FnOnce(&DirectoryHandle) -> Result<T, DiskError>) -> Result<T, StateError> {
-        work(&self.0).map_err(StateError)
+    pub fn with<T>(
+        &self,
+        work: impl FnOnce(&DirectoryHandle) -> Result<T, DiskError>,
+    ) -> Result<T, StateDirectoryError> {
+        work(&self.0).map_err(StateDirectoryError)
     }
 
     /// Opens a child directory.
-    pub fn open_directory(&self, name: &FileName) -> Result<Self, StateError> {
+    pub fn open_directory(&self, name: &FileName) -> Result<Self, StateDirectoryError> {
         self.with(|directory| directory.open_directory(name)).map(Self)
     }
 
@@ -122,7 +125,7 @@ impl StateDirectory {
         if stat.mode & 0o077 != 0 {
             sys::set_mode_by_path_handle(opened.handle.as_fd(), DIRECTORY_MODE)?;
         }
-        let root = RootDirectory::open(&path, RootOptions::default())?;
+        let root = RootDirectory::open(&path, RootDirectoryOptions::default())?;
         if root.id() != opened.meta.id() {
             return Err(DiskError::new(DiskErrorKind::ChangedConcurrently, "state directory"));
         }
@@ -140,27 +143,27 @@ impl StateDirectory {
     }
 
     /// The free and total space of its file system.
-    pub fn disk_space(&self) -> Result<DiskSpace, StateError> {
-        self.root.disk_space().map_err(StateError::new)
+    pub fn disk_space(&self) -> Result<DiskSpace, StateDirectoryError> {
+        self.root.disk_space().map_err(StateDirectoryError::new)
     }
 
     /// A subdirectory, created if missing. `sub` may have several components.
-    pub fn create_subdirectory(&self, sub: &str) -> Result<PrivateDirectory, StateError> {
+    pub fn create_subdirectory(&self, sub: &str) -> Result<PrivateDirectory, StateDirectoryError> {
         subdirectory_path(sub)
             .and_then(|path| self.root.create_directories(&path, DIRECTORY_MODE))
             .map(|(directory, _)| PrivateDirectory::new(directory))
-            .map_err(StateError::new)
+            .map_err(StateDirectoryError::new)
     }
 
     /// A subdirectory, if it exists.
-    pub fn existing_subdirectory(&self, sub: &str) -> Result<Option<PrivateDirectory>, StateError> {
+    pub fn existing_subdirectory(&self, sub: &str) -> Result<Option<PrivateDirectory>, StateDirectoryError> {
         let opened = subdirectory_path(sub).and_then(|path| self.root.open_directory(&path));
-        none_if_missing(opened.map(PrivateDirectory::new)).map_err(StateError::new)
+        none_if_missing(opened.map(PrivateDirectory::new)).map_err(StateDirectoryError::new)
     }
 
     /// Syncs the file system of the state directory.
-    pub fn sync_file_system(&self) -> Result<(), StateError> {
-        self.root.sync_file_system().map_err(StateError::new)
+    pub fn sync_file_system(&self) -> Result<(), StateDirectoryError> {
+        self.root.sync_file_system().map_err(StateDirectoryError::new)
     }
 
     pub(crate) fn root(&self) -> &RootDirectory {
@@ -173,8 +176,8 @@ impl StateDirectory {
     }
 
     /// Opens the lock file. Each returned [`LockFile`] holds its own locks.
-    pub fn open_lock_file(&self) -> Result<LockFile, StateError> {
-        self.try_open_lock_file().map_err(StateError::new)
+    pub fn open_lock_file(&self) -> Result<LockFile, StateDirectoryError> {
+        self.try_open_lock_file().map_err(StateDirectoryError::new)
     }
 
     fn try_open_lock_file(&self) -> Result<LockFile, DiskError> {
@@ -191,7 +194,8 @@ impl StateDirectory {
     pub fn write_secret(&self, name: &str, bytes: &[u8]) -> Result<(), DiskError> {
         let name = FileName::new(name.as_bytes()).map_err(|_| invalid_name_error())?;
         let root = self.root_directory()?;
-        let staged = root.stage_file(ContentSource::Bytes(bytes), AttributeSource::New { mode: FILE_MODE })?;
+        let staged =
+            root.stage_file(StagedContentSource::Bytes(bytes), FileAttributeSource::New { mode: FILE_MODE })?;
         let placed = staged.sync().and_then(|()| root.replace_with_staged(&staged, &name));
         if let Err(error) = placed {
             staged.discard(&root).unwrap_or_default();
@@ -230,17 +234,17 @@ impl LockFile {
 
     /// Locks a slot or changes the mode of its lock; `false` if the lock of another process is in the way. Never waits.
     /// The largest slot is `i64::MAX - 1`.
-    pub fn try_lock(&self, slot: u64, mode: LockMode) -> Result<bool, StateError> {
+    pub fn try_lock(&self, slot: u64, mode: LockMode) -> Result<bool, StateDirectoryError> {
         let lock = match mode {
-            LockMode::Shared => RangeLock::Shared,
-            LockMode::Exclusive => RangeLock::Exclusive,
+            LockMode::Shared => RangeLockOperation::Shared,
+            LockMode::Exclusive => RangeLockOperation::Exclusive,
         };
-        lock_range(self.file.as_fd(), slot, 1, lock).map_err(StateError::new)
+        lock_range(self.file.as_fd(), slot, 1, lock).map_err(StateDirectoryError::new)
     }
 
     /// Releases a slot, if it is locked.
-    pub fn unlock(&self, slot: u64) -> Result<(), StateError> {
-        lock_range(self.file.as_fd(), slot, 1, RangeLock::Unlock).map(|_| ()).map_err(StateError::new)
+    pub fn unlock(&self, slot: u64) -> Result<(), StateDirectoryError> {
+        lock_range(self.file.as_fd(), slot, 1, RangeLockOperation::Unlock).map(|_| ()).map_err(StateDirectoryError::new)
     }
 
     /// Wakes every process that watches this file. A process that misses the notification polls later.
@@ -256,7 +260,7 @@ impl LockFile {
 impl Drop for LockFile {
     fn drop(&mut self) {
         // Closing the file is not enough: a child process that is just being started may still share the handle.
-        lock_range(self.file.as_fd(), 0, 0, RangeLock::Unlock).unwrap_or_default();
+        lock_range(self.file.as_fd(), 0, 0, RangeLockOperation::Unlock).unwrap_or_default();
     }
 }
 

@@ -32,7 +32,7 @@ fn read_hidden_line(terminal: &File, question: &str) -> io::Result<String> {
     hidden.local_modes.remove(LocalModes::ECHO | LocalModes::ISIG);
     hidden.special_codes[SpecialCodeIndex::VEOL] = INTERRUPT_KEYS[0];
     hidden.special_codes[SpecialCodeIndex::VEOL2] = INTERRUPT_KEYS[1];
-    let restore = EchoGuard { terminal, original_settings };
+    let restore = TerminalEchoGuard { terminal, original_settings };
     tcsetattr(terminal.as_fd(), OptionalActions::Flush, &hidden).map_err(io::Error::from)?;
     let answer = read_line(terminal, question);
     drop(restore);
@@ -58,12 +58,12 @@ fn read_line(mut terminal: &File, question: &str) -> io::Result<String> {
 }
 
 /// Restores the terminal modes on drop.
-struct EchoGuard<'t> {
+struct TerminalEchoGuard<'t> {
     terminal: &'t File,
     original_settings: Termios,
 }
 
-impl Drop for EchoGuard<'_> {
+impl Drop for TerminalEchoGuard<'_> {
     fn drop(&mut self) {
         // An error means that the terminal is closed; then there are no modes to restore.
         match tcsetattr(self.terminal.as_fd(), OptionalActions::Flush, &self.original_settings) {

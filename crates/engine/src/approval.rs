@@ -10,8 +10,8 @@ mod preview;
 
 use stead_journal::Digest;
 
-pub(crate) use digest::{ApprovalBinding, digest_call, digest_plan, digest_targets};
-pub(crate) use gate::{ApprovalCheck, ApprovalWaitResult, MissingApproval, request_and_wait};
+pub(crate) use digest::{ApprovalBindingDigests, digest_call, digest_plan, digest_targets};
+pub(crate) use gate::{ApprovalCheckResult, ApprovalWaitResult, MissingApproval, request_and_wait};
 pub(crate) use preview::preview_plan;
 pub use preview::{render_plan_lines, summarize_plan};
 
@@ -29,7 +29,7 @@ pub struct Approval {
     /// Whether the request is answered, and whether the call has run.
     pub state: ApprovalState,
     /// The person's answer, if any.
-    pub resolution: Option<ApprovalResolution>,
+    pub resolution: Option<ApproverAndReason>,
     /// The number of the journal entry whose call used the approval.
     pub used_by_entry: Option<u64>,
 }
@@ -43,7 +43,7 @@ impl Approval {
 
 /// Who answered a request, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ApprovalResolution {
+pub struct ApproverAndReason {
     /// The principal who answered.
     pub resolved_by: String,
     /// The reason that the principal gave.

@@ -12,17 +12,17 @@ use crate::{
     caller::AccessMode,
     errors::{Error, ErrorKind},
     limits,
-    operation::{FileEffect, PathAccess, PathArgument, PathReach, RequestedPath, ResolvedTarget},
+    operation::{EntryOrWholeTree, OperationFileEffect, PathAccess, PathArgument, RequestedPath, ResolvedTarget},
     ops::outcome_builder::format_iso_utc,
     plan::{CommitExpectation, FileKind, Plan, PlannedChange},
-    policy::{AccessRight, PolicyAction, PolicyTier, PolicyVerdict, UncheckedSubtree, read_right_for},
+    policy::{AccessRight, PolicyTier, PolicyVerdict, RequiredAccess, UncheckedSubtreePresence, read_right_for},
     quota,
     workspace::{FileIdentity, FileNamePolicy},
 };
 
 /// The policy verdicts on the targets of a call before planning.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct TargetVerdicts {
+pub(crate) struct TargetPolicyVerdicts {
     /// The verdict on the paths that the call reads.
     pub(crate) reads: PolicyVerdict,
     /// The verdict on the paths that the call would change, as far as known before planning.
@@ -32,20 +32,20 @@ pub(crate) struct TargetVerdicts {
 /// Checks the resolved targets of a call.
 pub(crate) fn check_targets(
     context: &CallContext<'_>,
-    effect: FileEffect,
+    effect: OperationFileEffect,
     requests: &[RequestedPath],
     targets: &[ResolvedTarget],
-) -> Result<TargetVerdicts, Error> {
-    if effect != FileEffect::None && context.caller.grants.access == AccessMode::ReadOnly {
+) -> Result<TargetPolicyVerdicts, Error> {
+    if effect != OperationFileEffect::None && context.caller.grants.access == AccessMode::ReadOnly {
         return Err(Error::new(ErrorKind::ReadOnly, "you have read-only access to this workspace"));
     }
-    let mut verdicts = TargetVerdicts { reads: PolicyVerdict::UNRESTRICTED, writes: PolicyVerdict::UNRESTRICTED };
+    let mut verdicts = TargetPolicyVerdicts { reads: PolicyVerdict::UNRESTRICTED, writes: PolicyVerdict::UNRESTRICTED };
     for (request, target) in requests.iter().zip(targets) {
         let verdict =
             check_target(context, request, target).map_err(|error| with_requested_path(context, request, error))?;
         let combined = if is_read_only(request) { &mut verdicts.reads } else { &mut verdicts.writes };
         *combined = combined.stricter_of(verdict);
-        if let (PathReach::WholeTree, Some(stat)) = (request.reach, target.stat)
+        if let (EntryOrWholeTree::WholeTree, Some(stat)) = (request.reach, target.stat)
             && stat.kind == FileKind::Directory
         {
             context.walk_skipping_deep_entries(&target.path, stat, &mut |entry| {
@@ -53,7 +53,8 @@ pub(crate) fn check_targets(
                     check_writable(context, entry.path, Some(entry.stat.identity))?;
                     let right =
                         if request.access == PathAccess::Remove { AccessRight::Delete } else { AccessRight::Modify };
-                    *combined = combined.stricter_of(evaluate_policy(context, &PolicyAction::new(right, entry.path))?);
+                    *combined =
+                        combined.stricter_of(evaluate_policy(context, &RequiredAccess::new(right, entry.path))?);
                 }
                 Ok(())
             })?;
@@ -69,7 +70,7 @@ pub(crate) fn check_targets(
     check_leases(context, &changed)?;
     if requests.is_empty() {
         // A call without paths is checked as a read of the root.
-        let read_root = evaluate_policy(context, &PolicyAction::new(AccessRight::Read, &RelPath::root()))?;
+        let read_root = evaluate_policy(context, &RequiredAccess::new(AccessRight::Read, &RelPath::root()))?;
         verdicts.reads = verdicts.reads.stricter_of(read_root);
     }
     Ok(verdicts)
@@ -101,11 +102,11 @@ fn check_target(
         (PathAccess::Write, Some(FileKind::Directory)) => return Ok(PolicyVerdict::UNRESTRICTED),
         (PathAccess::Write, Some(FileKind::File | FileKind::Link | FileKind::Special)) => AccessRight::Modify,
     };
-    evaluate_policy(context, &PolicyAction::new(right, &target.path))
+    evaluate_policy(context, &RequiredAccess::new(right, &target.path))
 }
 
 /// The policy's verdict on one action. Fails if the policy blocks the action.
-pub(crate) fn evaluate_policy(context: &CallContext<'_>, action: &PolicyAction<'_>) -> Result<PolicyVerdict, Error> {
+pub(crate) fn evaluate_policy(context: &CallContext<'_>, action: &RequiredAccess<'_>) -> Result<PolicyVerdict, Error> {
     let verdict = context.policy.policy.evaluate(&context.policy_subject(), action);
     refuse_blocked(context, action.path, verdict)?;
     Ok(verdict)
@@ -215,25 +216,25 @@ fn identity_at(context: &CallContext<'_>, path: &RelPath) -> Result<Option<FileI
 }
 
 /// The actions of a change on the paths that it names. [`check_subtree`] checks the entries below them.
-fn policy_actions(change: &PlannedChange) -> [Option<PolicyAction<'_>>; 2] {
+fn policy_actions(change: &PlannedChange) -> [Option<RequiredAccess<'_>>; 2] {
     let new = |expectation: &CommitExpectation| {
         if *expectation == CommitExpectation::Absent { AccessRight::Create } else { AccessRight::Modify }
     };
     match change {
         PlannedChange::Put { path, expectation, size, .. } => {
-            [Some(PolicyAction::new(new(expectation), path).with_bytes(*size)), None]
+            [Some(RequiredAccess::new(new(expectation), path).with_bytes(*size)), None]
         }
         PlannedChange::MakeDirectory { path, .. } | PlannedChange::MakeLink { path, .. } => {
-            [Some(PolicyAction::new(AccessRight::Create, path)), None]
+            [Some(RequiredAccess::new(AccessRight::Create, path)), None]
         }
         PlannedChange::Move { from, to, replaced, .. } => {
-            [Some(PolicyAction::new(AccessRight::Delete, from)), Some(PolicyAction::new(new(replaced), to))]
+            [Some(RequiredAccess::new(AccessRight::Delete, from)), Some(RequiredAccess::new(new(replaced), to))]
         }
         PlannedChange::Remove { path, .. } | PlannedChange::RemoveDirectory { path } => {
-            [Some(PolicyAction::new(AccessRight::Delete, path)), None]
+            [Some(RequiredAccess::new(AccessRight::Delete, path)), None]
         }
         PlannedChange::Restore { path, tree, .. } => {
-            [Some(PolicyAction::new(AccessRight::Create, path).with_bytes(tree.bytes)), None]
+            [Some(RequiredAccess::new(AccessRight::Create, path).with_bytes(tree.bytes)), None]
         }
     }
 }
@@ -346,9 +347,10 @@ fn check_moved_tree(
     context.walk(from, stat, &mut |entry| {
         let rest = entry.path.strip_prefix(from).unwrap_or_default();
         let destination = to.append(&rest)?;
-        for action in
-            [PolicyAction::new(AccessRight::Delete, entry.path), PolicyAction::new(AccessRight::Create, &destination)]
-        {
+        for action in [
+            RequiredAccess::new(AccessRight::Delete, entry.path),
+            RequiredAccess::new(AccessRight::Create, &destination),
+        ] {
             verdict = verdict.stricter_of(evaluate_policy(context, &action)?);
         }
         Ok(())
@@ -363,7 +365,7 @@ fn check_removed_tree(context: &CallContext<'_>, path: &RelPath, kind: FileKind)
     let Some(stat) = context.workspace().stat(path)? else { return Ok(PolicyVerdict::UNRESTRICTED) };
     let mut verdict = PolicyVerdict::UNRESTRICTED;
     context.walk_skipping_deep_entries(path, stat, &mut |entry| {
-        verdict = verdict.stricter_of(evaluate_policy(context, &PolicyAction::new(AccessRight::Delete, entry.path))?);
+        verdict = verdict.stricter_of(evaluate_policy(context, &RequiredAccess::new(AccessRight::Delete, entry.path))?);
         Ok(())
     })?;
     Ok(verdict)
@@ -376,9 +378,12 @@ fn check_unlisted_tree(
     path: &RelPath,
     original: Option<RelPath>,
 ) -> Result<PolicyVerdict, Error> {
-    let unchecked_subtree =
-        if original.as_ref() == Some(path) { UncheckedSubtree::None } else { UncheckedSubtree::Present };
-    let action = PolicyAction { right: AccessRight::Create, path, bytes: None, unchecked_subtree };
+    let unchecked_subtree = if original.as_ref() == Some(path) {
+        UncheckedSubtreePresence::None
+    } else {
+        UncheckedSubtreePresence::Present
+    };
+    let action = RequiredAccess { right: AccessRight::Create, path, bytes: None, unchecked_subtree };
     let verdict = context.policy.policy.evaluate_unchecked_subtree(&context.policy_subject(), &action);
     refuse_blocked(context, path, verdict)?;
     Ok(verdict)

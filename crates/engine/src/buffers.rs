@@ -78,7 +78,7 @@ impl Buffer {
 
 /// A buffer with its texts, in the encoding of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BufferText {
+pub struct BufferWithText {
     /// The buffer at the moment when the texts were read.
     pub buffer: Buffer,
     /// The current text.
@@ -164,7 +164,7 @@ pub trait BufferStore {
     fn buffers(&self) -> Result<Vec<Buffer>, Error>;
 
     /// One buffer with its texts.
-    fn buffer_text(&self, id: &str) -> Result<Option<BufferText>, Error>;
+    fn buffer_text(&self, id: &str) -> Result<Option<BufferWithText>, Error>;
 
     /// Opens, changes or closes a buffer and records the call. The caller has locked the file.
     fn execute_buffer_request(

@@ -6,7 +6,7 @@ use std::sync::{PoisonError, RwLock};
 use stead_path::{FileName, RelPath};
 
 use crate::{
-    call_options::{BeforeAfterInclusion, CallOptions},
+    call_options::{BeforeAfterContentInclusion, CallOptions},
     caller::Caller,
     control::CallControl,
     engine::{BeforeAfterBytes, Call},
@@ -14,9 +14,9 @@ use crate::{
     limits,
     operation::ResolvedTarget,
     plan::{FileKind, ObservedVersion, TreeSummary},
-    policy::{AccessRight, ActivePolicy, PolicyAction, PolicySubject, PolicyTier},
+    policy::{AccessRight, ActivePolicy, PolicySubject, PolicyTier, RequiredAccess},
     seen_files::{LastSeenFile, SeenFileCache, ShownFile},
-    unsaved::CallBuffers,
+    unsaved::LazyBufferSnapshot,
     version::Version,
     workspace::{BytesToRead, DirectoryEntry, FileBytes, FileStat, StatResult, Workspace},
 };
@@ -33,7 +33,7 @@ pub(crate) struct CallContext<'a> {
     pub(crate) operation: &'a str,
     /// The authorized targets of the call. Empty unless the policy restricts reading.
     allowed_targets: RwLock<Vec<RelPath>>,
-    pub(crate) buffers: CallBuffers,
+    pub(crate) buffers: LazyBufferSnapshot,
     /// The file versions that sessions last saw, if the engine tracks them.
     pub(crate) seen_files: Option<&'a SeenFileCache>,
     /// The file content that the caller submitted, if the call merged other changes into it.
@@ -56,7 +56,7 @@ impl<'a> CallContext<'a> {
             policy,
             operation: call.operation,
             allowed_targets: RwLock::default(),
-            buffers: CallBuffers::default(),
+            buffers: LazyBufferSnapshot::default(),
             seen_files: None,
             submitted: RwLock::default(),
         }
@@ -100,7 +100,7 @@ impl<'a> CallContext<'a> {
             policy: self.policy,
             operation,
             allowed_targets: RwLock::default(),
-            buffers: CallBuffers::default(),
+            buffers: LazyBufferSnapshot::default(),
             seen_files: self.seen_files,
             submitted: RwLock::default(),
         }
@@ -126,7 +126,7 @@ impl<'a> CallContext<'a> {
     /// the call, so walks omit it.
     fn policy_allows_read(&self, path: &RelPath) -> bool {
         let subject = self.policy_subject();
-        let tier = |right| self.policy.policy.evaluate(&subject, &PolicyAction::new(right, path)).tier;
+        let tier = |right| self.policy.policy.evaluate(&subject, &RequiredAccess::new(right, path)).tier;
         tier(AccessRight::Read).max(tier(AccessRight::List)) < PolicyTier::ApprovalRequired
             || self.allowed_targets.read().unwrap_or_else(PoisonError::into_inner).contains(path)
     }
@@ -144,8 +144,8 @@ impl<'a> CallContext<'a> {
         after: Option<&[u8]>,
     ) -> Option<BeforeAfterBytes> {
         match self.options.before_after {
-            BeforeAfterInclusion::Omit => None,
-            BeforeAfterInclusion::Include => Some(BeforeAfterBytes {
+            BeforeAfterContentInclusion::Omit => None,
+            BeforeAfterContentInclusion::Include => Some(BeforeAfterBytes {
                 path: path.clone(),
                 before: before.map(<[u8]>::to_vec),
                 after: after.map(<[u8]>::to_vec),
@@ -258,7 +258,7 @@ impl<'a> CallContext<'a> {
         stat: FileStat,
         visit: &mut dyn FnMut(VisitedEntry<'_>) -> Result<(), Error>,
     ) -> Result<TreeSummary, Error> {
-        self.walk_with_policy(DeepEntryPolicy::Fail, top, stat, visit)
+        self.walk_with_policy(TooDeepEntryPolicy::Fail, top, stat, visit)
     }
 
     /// Like [`CallContext::walk`], but skips entries that are deeper than the limit for paths.
@@ -268,14 +268,14 @@ impl<'a> CallContext<'a> {
         stat: FileStat,
         visit: &mut dyn FnMut(VisitedEntry<'_>) -> Result<(), Error>,
     ) -> Result<TreeSummary, Error> {
-        self.walk_with_policy(DeepEntryPolicy::Skip, top, stat, visit)
+        self.walk_with_policy(TooDeepEntryPolicy::Skip, top, stat, visit)
     }
 
     /// The entries of a directory in reverse order, as the stack of a walk needs them.
-    fn children(&self, path: &RelPath, deep_entries: DeepEntryPolicy) -> Result<Vec<(RelPath, FileStat)>, Error> {
+    fn children(&self, path: &RelPath, deep_entries: TooDeepEntryPolicy) -> Result<Vec<(RelPath, FileStat)>, Error> {
         let mut names: Vec<FileName> = self.workspace.list(path)?.into_iter().map(|listed| listed.name).collect();
         names.reverse();
-        if deep_entries == DeepEntryPolicy::Skip {
+        if deep_entries == TooDeepEntryPolicy::Skip {
             names.retain(|name| path.join(name).is_ok());
         }
         let mut children = Vec::with_capacity(names.len());
@@ -290,7 +290,7 @@ impl<'a> CallContext<'a> {
 
     fn walk_with_policy(
         &self,
-        deep_entries: DeepEntryPolicy,
+        deep_entries: TooDeepEntryPolicy,
         top: &RelPath,
         stat: FileStat,
         visit: &mut dyn FnMut(VisitedEntry<'_>) -> Result<(), Error>,
@@ -328,7 +328,7 @@ impl<'a> CallContext<'a> {
 
 /// Whether a walk fails or skips an entry that is deeper than the limit for paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum DeepEntryPolicy {
+enum TooDeepEntryPolicy {
     Fail,
     Skip,
 }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use stead_path::PathSyntax;
-pub use stead_text::patch::PatchGrammar;
+pub use stead_text::patch::PatchParseOptions;
 
 use crate::{errors::Error, glob::Globs, plan::FileModeSource, policy::PolicyTier, watches::WatchLifetime};
 
@@ -30,13 +30,13 @@ pub struct CallOptions {
     /// Whether missing parent directories are created.
     pub missing_parents: MissingParentPolicy,
     /// The line endings and byte order mark of new text.
-    pub replacement_format: ReplacementFormat,
+    pub replacement_format: LineEndingAndBomPolicy,
     /// Whether directories can be removed.
     pub directory_removal: DirectoryRemovalPolicy,
     /// The kinds of entries that can be copied and moved.
-    pub copy_move_scope: CopyMoveScope,
+    pub copy_move_scope: CopyMoveEntryKinds,
     /// How long removed entries stay in the trash.
-    pub removal_retention: RemovalRetention,
+    pub removal_retention: TrashRetentionChoice,
     /// Where a move puts the file that it overwrites.
     pub overwritten_file: OverwrittenFilePolicy,
     /// Whether a restore may replace an existing file at its destination.
@@ -48,15 +48,15 @@ pub struct CallOptions {
     /// Glob patterns that restrict the files of `find` and `search`, in addition to the arguments.
     pub walk_filter: WalkFilter,
     /// The rules by which `edit` finds quoted text and replaces it.
-    pub edit_rules: stead_text::edit::EditRules,
+    pub edit_rules: stead_text::edit::EditMatchingRules,
     /// The rules by which `patch` parses and applies a patch.
     pub patch_options: PatchOptions,
     /// The permission bits of files that the call writes.
     pub written_file_mode: WrittenFileMode,
     /// The order of search hits, for dialects that render the hits as lines.
-    pub hit_ranking: HitRanking,
+    pub hit_ranking: SearchHitOrder,
     /// Whether the outcome contains the file content before and after the call.
-    pub before_after: BeforeAfterInclusion,
+    pub before_after: BeforeAfterContentInclusion,
     /// The file's text as the caller last saw it, if the protocol tracks that. A write merges later changes against it.
     /// `None` means that the engine's own record of seen files is used.
     pub known_text: Option<Arc<str>>,
@@ -116,7 +116,7 @@ pub enum MissingParentPolicy {
 
 /// The line endings and byte order mark of new text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ReplacementFormat {
+pub enum LineEndingAndBomPolicy {
     /// Write the text as given.
     #[default]
     AsGiven,
@@ -160,7 +160,7 @@ pub enum DirectoryRemovalPolicy {
 
 /// The kinds of entries that can be copied and moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum CopyMoveScope {
+pub enum CopyMoveEntryKinds {
     /// Files, symlinks and trees.
     #[default]
     FilesAndTrees,
@@ -170,7 +170,7 @@ pub enum CopyMoveScope {
 
 /// The order of search hits, for dialects that render the hits as lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum HitRanking {
+pub enum SearchHitOrder {
     /// By path in byte order, then by line number.
     #[default]
     ByPath,
@@ -180,7 +180,7 @@ pub enum HitRanking {
 
 /// How long removed entries stay in the trash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum RemovalRetention {
+pub enum TrashRetentionChoice {
     /// As long as the policy keeps the trash of the principal.
     #[default]
     PrincipalDefault,
@@ -220,7 +220,7 @@ pub enum ListingStyle {
 
 /// Whether the outcome contains the file content before and after the call, for dialects that render it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum BeforeAfterInclusion {
+pub enum BeforeAfterContentInclusion {
     /// The outcome does not contain file content.
     #[default]
     Omit,
@@ -232,9 +232,9 @@ pub enum BeforeAfterInclusion {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PatchOptions {
     /// The accepted patch syntax.
-    pub grammar: PatchGrammar,
+    pub grammar: PatchParseOptions,
     /// How the place of a chunk in its file is found.
-    pub chunk_placement: PatchChunkPlacement,
+    pub chunk_placement: PatchChunkMatching,
     /// How the paths of base versions are matched with the paths of the patch.
     pub base_matching: PatchBasePathMatching,
     /// Whether one patch may have several sections for the same file.
@@ -248,8 +248,8 @@ pub struct PatchOptions {
 impl Default for PatchOptions {
     fn default() -> Self {
         Self {
-            grammar: PatchGrammar::TOLERANT,
-            chunk_placement: PatchChunkPlacement::Tolerant,
+            grammar: PatchParseOptions::TOLERANT,
+            chunk_placement: PatchChunkMatching::Tolerant,
             base_matching: PatchBasePathMatching::ResolvedPath,
             repeated_files: PatchRepeatedFilePolicy::ApplyInOrder,
             binary_files: PatchBinaryFilePolicy::Refuse,
@@ -261,8 +261,8 @@ impl Default for PatchOptions {
 impl PatchOptions {
     /// Strict rules, for dialects of a client that expects them.
     pub const STRICT: Self = Self {
-        grammar: PatchGrammar::STRICT,
-        chunk_placement: PatchChunkPlacement::Strict,
+        grammar: PatchParseOptions::STRICT,
+        chunk_placement: PatchChunkMatching::Strict,
         base_matching: PatchBasePathMatching::ExactSpelling,
         repeated_files: PatchRepeatedFilePolicy::Refuse,
         binary_files: PatchBinaryFilePolicy::TreatAsText,
@@ -270,12 +270,12 @@ impl PatchOptions {
     };
 
     /// Strict rules that also accept only one spelling of each patch element.
-    pub const EXACT: Self = Self { grammar: PatchGrammar::EXACT, ..Self::STRICT };
+    pub const EXACT: Self = Self { grammar: PatchParseOptions::EXACT, ..Self::STRICT };
 }
 
 /// How the place of a patch chunk in its file is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PatchChunkPlacement {
+pub enum PatchChunkMatching {
     /// Accepts every unambiguous match. All chunks of a file are located together.
     Tolerant,
     /// Lines must match exactly, and each chunk must come after the previous one.

@@ -92,7 +92,7 @@ pub enum AccessMode {
 
 /// Whether a caller may answer approval requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ApproverProof {
+pub enum CallerApproverStatus {
     /// The caller may not answer requests. Every caller of a protocol has this value.
     #[default]
     None,
@@ -114,7 +114,7 @@ pub struct Grants {
     /// Paths that this caller may read but not change, even inside a granted subtree.
     pub read_only: Globs,
     /// Whether the caller may answer approval requests. Protocols always leave it at the default.
-    pub approver: ApproverProof,
+    pub approver: CallerApproverStatus,
 }
 
 impl Default for Grants {
@@ -125,7 +125,7 @@ impl Default for Grants {
             writable: vec![RelPath::root()],
             hidden: Globs::default(),
             read_only: Globs::default(),
-            approver: ApproverProof::None,
+            approver: CallerApproverStatus::None,
         }
     }
 }

@@ -10,7 +10,7 @@ use std::{borrow::Cow, sync::Arc};
 
 pub use required_trigrams::RequiredTrigrams;
 use stead_path::{FileName, RelPath};
-use stead_text::encoding::{DetectedContent, decode, detect_content, starts_like_binary};
+use stead_text::encoding::{DetectedContentKind, decode, detect_content, starts_like_binary};
 
 use crate::{
     ops::walk::{IgnoreRules, is_included},
@@ -26,8 +26,8 @@ pub const INDEX_FORMAT_VERSION: u32 = 1;
 #[must_use]
 pub fn decode_indexable_text(bytes: &[u8]) -> Option<Cow<'_, str>> {
     match detect_content(bytes) {
-        DetectedContent::Text { encoding } => decode(bytes, encoding).ok(),
-        DetectedContent::Binary => None,
+        DetectedContentKind::Text { encoding } => decode(bytes, encoding).ok(),
+        DetectedContentKind::Binary => None,
     }
 }
 
@@ -48,7 +48,7 @@ pub fn is_indexable(text: &str) -> bool {
 
 /// The index's verdict on a file that a search need not open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IndexVerdict {
+pub enum SearchIndexVerdict {
     /// A text file without a match.
     TextWithoutMatch {
         /// Size of the file in bytes.
@@ -70,7 +70,7 @@ pub trait DirectoryIndex: Send {
     fn may_know(&self, name: &FileName) -> bool;
 
     /// The verdict on the file with this name and identity; `None` if the search must read the file.
-    fn verdict(&self, name: &FileName, identity: &FileIdentity) -> Option<IndexVerdict>;
+    fn verdict(&self, name: &FileName, identity: &FileIdentity) -> Option<SearchIndexVerdict>;
 }
 
 /// The files below a directory as an index knows them that was informed of every change.

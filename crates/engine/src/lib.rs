@@ -33,43 +33,45 @@ mod workspace;
 
 pub use approval::{
     ALLOWED_BY_OPERATOR, Approval, ApprovalAnswer, ApprovalDecision, ApprovalFilter, ApprovalMode, ApprovalRequest,
-    ApprovalResolution, ApprovalState, render_plan_lines, summarize_plan,
+    ApprovalState, ApproverAndReason, render_plan_lines, summarize_plan,
 };
 pub use buffers::{
-    Buffer, BufferLineEndings, BufferOpenState, BufferStore, BufferStoreRequest, BufferText, PlannedBufferChange,
+    Buffer, BufferLineEndings, BufferOpenState, BufferStore, BufferStoreRequest, BufferWithText, PlannedBufferChange,
     PlannedBufferChangeKind,
 };
 pub use call_options::{
-    AppliedBy, BeforeAfterInclusion, CallOptions, CopyMoveScope, DirectoryRemovalPolicy, HitRanking, ListingStyle,
-    MissingBase, MissingParentPolicy, OfferedTool, OverwrittenFilePolicy, PatchBasePathMatching, PatchBinaryFilePolicy,
-    PatchChunkPlacement, PatchGrammar, PatchOptions, PatchRepeatedFilePolicy, ReappliedPatchPolicy, RemovalRetention,
-    ReplacementFormat, RestoreConflictPolicy, WalkFilter, WrittenFileMode,
+    AppliedBy, BeforeAfterContentInclusion, CallOptions, CopyMoveEntryKinds, DirectoryRemovalPolicy,
+    LineEndingAndBomPolicy, ListingStyle, MissingBase, MissingParentPolicy, OfferedTool, OverwrittenFilePolicy,
+    PatchBasePathMatching, PatchBinaryFilePolicy, PatchChunkMatching, PatchOptions, PatchParseOptions,
+    PatchRepeatedFilePolicy, ReappliedPatchPolicy, RestoreConflictPolicy, SearchHitOrder, TrashRetentionChoice,
+    WalkFilter, WrittenFileMode,
 };
 /// Rules that a dialect sets for `edit`: how quoted text is found and replaced.
 pub mod edit_rules {
     pub use stead_text::{
-        edit::{EditRules, EmptyQuoteRule, LineTerminatorRule, NotFoundRecovery},
-        locate::{MatchPass, OverlapRule},
+        edit::{EditMatchingRules, EmptyQuoteRule, LineTerminatorRule, QuoteNotFoundRecovery},
+        locate::{MatchOverlapRule, QuoteMatchPass},
     };
 }
-pub use caller::{AccessMode, ApproverProof, Caller, CallerLifetime, ClientConnection, Grants, Principal};
+pub use caller::{AccessMode, Caller, CallerApproverStatus, CallerLifetime, ClientConnection, Grants, Principal};
 pub use control::{CallControl, CallProgress, CancelToken};
 pub use engine::{BeforeAfterBytes, Call, CallOutcome, CostClass, Engine, SessionSwitch};
 pub use errors::{Error, ErrorClass, ErrorKind};
 pub use glob::Globs;
-pub use operation::FileEffect;
+pub use operation::OperationFileEffect;
 pub use ops::{
-    AttributedText, ChangesFollower, OPERATIONS, OperationRow, WatchFollower, WatchNotification, find_operation,
+    ChangesFollower, OPERATIONS, OperationDefinition, TextWithLineAuthors, WatchEventReader, WatchNotification,
+    find_operation,
 };
 pub use plan::{
     CommitExpectation, FileKind, FileModeSource, NEW_DIRECTORY_MODE, NEW_FILE_MODE, ObservedVersion, Plan,
     PlannedChange, PlannedContent, TreeSummary,
 };
 pub use policy::{
-    AccessRight, ActivePolicy, Policy, PolicyError, PolicyFileLocation, PolicyReason, PolicyTier, PolicyVerdict,
-    UnknownPolicyTier,
+    AccessRight, ActivePolicy, Policy, PolicyFileLocation, PolicyParseError, PolicyTier, PolicyVerdict,
+    PolicyVerdictReason, UnknownPolicyTier,
 };
-pub use quota::{PrincipalUsage, Quota, QuotaCharge, UsageFreshness, WorkspaceUsage, usage_not_counted};
+pub use quota::{PrincipalUsage, Quota, QuotaCharge, RequiredUsageFreshness, WorkspaceUsage, usage_not_counted};
 pub use session_store::{
     Alert, AlertResponse, AlertSeverity, ReviewBaseline, Session, SessionStore, SessionStoreReply, SessionStoreRequest,
     SessionTotals, SessionTotalsQuery, StorageUsage, UnknownAlertSeverity,
@@ -77,8 +79,8 @@ pub use session_store::{
 pub use version::{BaseVersion, Version};
 pub use watches::{Watch, WatchDepth, WatchEventKind, WatchLifetime, WatchRequest};
 pub use workspace::{
-    BytesToRead, CallLockGuard, CallRecord, CommitError, CommitReceipt, DirectoryEntry, DirectoryReader, FileBytes,
-    FileDetails, FileIdentity, FileNamePolicy, FileReader, FileStat, FinalSymlink, JournalEntryOrder,
-    JournalEntryQuery, JournalEntrySelection, JournalHead, Lease, LeaseRequest, OpenedDirectory, PathLockRequest,
-    StatResult, StoredJournalEntry, TrashItem, Workspace, WorkspaceProfile,
+    BytesToRead, CallLockGuard, CallRecord, CommitError, CommitReceipt, DirectoryEntry, DirectoryReader,
+    ExtraFileAttributes, FileBytes, FileIdentity, FileNamePolicy, FileReader, FileStat, FinalSymlink,
+    JournalEntriesToReturn, JournalEntryOrder, JournalEntryQuery, JournalHead, Lease, LeaseRequest, OpenedDirectory,
+    PathLockRequest, StatResult, StoredJournalEntry, TrashItem, Workspace, WorkspaceProperties,
 };

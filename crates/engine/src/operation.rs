@@ -20,7 +20,7 @@ use crate::{
 
 /// The effect of an operation on files. It decides about locks, durability, and the hints that protocols send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FileEffect {
+pub enum OperationFileEffect {
     /// The operation changes no file. It may write rows about sessions, alerts, watches or reviews.
     None,
     /// The operation creates or changes files; the previous content is retained.
@@ -52,7 +52,7 @@ pub(crate) enum PathAccess {
 
 /// Whether a call affects only a path or the whole tree below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PathReach {
+pub(crate) enum EntryOrWholeTree {
     EntryOnly,
     /// The call affects the entry and everything below it. Every descendant is authorized.
     WholeTree,
@@ -64,7 +64,7 @@ pub(crate) struct RequestedPath {
     pub(crate) argument: PathArgument,
     pub(crate) access: PathAccess,
     pub(crate) final_symlink: FinalSymlink,
-    pub(crate) reach: PathReach,
+    pub(crate) reach: EntryOrWholeTree,
     pub(crate) base: Option<BaseVersion>,
 }
 
@@ -86,7 +86,7 @@ impl RequestedPath {
 
     pub(crate) fn from_argument(spelling: &str, access: PathAccess, final_symlink: FinalSymlink) -> Self {
         let argument = PathArgument::FromCaller(spelling.to_owned());
-        Self { argument, access, final_symlink, reach: PathReach::EntryOnly, base: None }
+        Self { argument, access, final_symlink, reach: EntryOrWholeTree::EntryOnly, base: None }
     }
 
     pub(crate) fn from_recorded_path(path: RelPath, access: PathAccess) -> Self {
@@ -94,7 +94,7 @@ impl RequestedPath {
     }
 
     pub(crate) fn including_subtree(mut self) -> Self {
-        self.reach = PathReach::WholeTree;
+        self.reach = EntryOrWholeTree::WholeTree;
         self
     }
 
@@ -119,17 +119,17 @@ pub(crate) struct ResolvedTarget {
 }
 
 /// Builds the outcome of a change after its commit.
-pub(crate) type ChangeOutcomeFn = Box<dyn FnOnce(&CommitReceipt) -> CallOutcome>;
+pub(crate) type BuildChangeOutcomeFn = Box<dyn FnOnce(&CommitReceipt) -> CallOutcome>;
 
-pub(crate) type LeaseOutcomeFn = Box<dyn FnOnce(&Lease, &CommitReceipt) -> CallOutcome>;
+pub(crate) type BuildLeaseOutcomeFn = Box<dyn FnOnce(&Lease, &CommitReceipt) -> CallOutcome>;
 
-pub(crate) type ApprovalOutcomeFn = Box<dyn FnOnce(&Approval, &CommitReceipt) -> CallOutcome>;
+pub(crate) type BuildApprovalOutcomeFn = Box<dyn FnOnce(&Approval, &CommitReceipt) -> CallOutcome>;
 
-pub(crate) type SessionOutcomeFn = Box<dyn FnOnce(&SessionStoreReply, &CommitReceipt) -> CallOutcome>;
+pub(crate) type BuildSessionOutcomeFn = Box<dyn FnOnce(&SessionStoreReply, &CommitReceipt) -> CallOutcome>;
 
-pub(crate) type WatchOutcomeFn = Box<dyn FnOnce(&Watch, &CommitReceipt) -> CallOutcome>;
+pub(crate) type BuildWatchOutcomeFn = Box<dyn FnOnce(&Watch, &CommitReceipt) -> CallOutcome>;
 
-pub(crate) type BufferOutcomeFn = Box<dyn FnOnce(&Buffer, &CommitReceipt) -> CallOutcome>;
+pub(crate) type BuildBufferOutcomeFn = Box<dyn FnOnce(&Buffer, &CommitReceipt) -> CallOutcome>;
 
 /// The result of planning: an outcome, or the changes to commit before the outcome can be built.
 pub(crate) enum PlannedEffect {
@@ -138,17 +138,17 @@ pub(crate) enum PlannedEffect {
     /// The call is a dry run and changes nothing.
     Preview(CallOutcome),
     /// The call changes files.
-    Files { plan: Plan, build_outcome: ChangeOutcomeFn },
+    Files { plan: Plan, build_outcome: BuildChangeOutcomeFn },
     /// Acquires or releases a lease.
-    Lease { request: LeaseRequest, build_outcome: LeaseOutcomeFn },
+    Lease { request: LeaseRequest, build_outcome: BuildLeaseOutcomeFn },
     /// Answers an approval request.
-    Approval { answer: ApprovalAnswer, build_outcome: ApprovalOutcomeFn },
+    Approval { answer: ApprovalAnswer, build_outcome: BuildApprovalOutcomeFn },
     /// Writes to the session store.
-    Session { request: SessionStoreRequest, build_outcome: SessionOutcomeFn },
+    Session { request: SessionStoreRequest, build_outcome: BuildSessionOutcomeFn },
     /// Begins or ends a watch.
-    Watch { request: WatchRequest, build_outcome: WatchOutcomeFn },
+    Watch { request: WatchRequest, build_outcome: BuildWatchOutcomeFn },
     /// Opens, changes or closes a buffer.
-    Buffer { request: BufferStoreRequest, build_outcome: BufferOutcomeFn },
+    Buffer { request: BufferStoreRequest, build_outcome: BuildBufferOutcomeFn },
 }
 
 /// An operation with its decoded arguments.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::{
     engine::CostModel,
     errors::Error,
-    operation::{FileEffect, Operation, decode_arguments},
+    operation::{Operation, OperationFileEffect, decode_arguments},
 };
 
 mod alerts;
@@ -50,20 +50,20 @@ pub use changes::ChangesFollower;
 pub(crate) use diff::decode_diff_text;
 pub(crate) use encode_content::encode_like;
 pub(crate) use outcome_builder::outcome_from_entry;
-pub use review::AttributedText;
+pub use review::TextWithLineAuthors;
 pub(crate) use search::CaseSensitivity;
 pub(crate) use stale_reads::StaleReadTracker;
 pub(crate) use stat::file_kind_name;
-pub use watched::{WatchFollower, WatchNotification};
+pub use watched::{WatchEventReader, WatchNotification};
 
 type DecodeArgsFn = fn(&Map<String, Value>) -> Result<Box<dyn Operation>, Error>;
 
 /// One row of the operation table.
-pub struct OperationRow {
+pub struct OperationDefinition {
     /// Operation name, the same in every protocol.
     pub name: &'static str,
     /// What the operation does to files.
-    pub effect: FileEffect,
+    pub effect: OperationFileEffect,
     /// Arguments with file content. The journal records only their size.
     pub content_arguments: &'static [&'static str],
     pub(crate) cost_model: CostModel,
@@ -73,9 +73,9 @@ pub struct OperationRow {
 macro_rules! operations {
     ($($name:literal $effect:ident $cost_model:ident $args:path $([$($content:literal),+])?;)+) => {
         /// Every operation, in documentation order.
-        pub const OPERATIONS: &[OperationRow] = &[$(OperationRow {
+        pub const OPERATIONS: &[OperationDefinition] = &[$(OperationDefinition {
             name: $name,
-            effect: FileEffect::$effect,
+            effect: OperationFileEffect::$effect,
             content_arguments: &[$($($content),+)?],
             cost_model: CostModel::$cost_model,
             decode: |arguments| Ok(Box::new(decode_arguments::<$args>(arguments)?)),
@@ -111,7 +111,7 @@ operations! {
     "alerts" None AlwaysLong alerts::ListAlertsArgs;
     "respond" None AlwaysLong alerts::AnswerAlertArgs;
     "policy" None AlwaysLong policy::PolicyArgs;
-    "approvals" None AlwaysLong approvals::ApprovalsArgs;
+    "approvals" None AlwaysLong approvals::ListApprovalsArgs;
     "approve" Write AlwaysLong approvals::ApproveArgs;
     "deny" Write AlwaysLong approvals::DenyArgs;
     "watch" None AlwaysLong watch::WatchArgs;
@@ -122,7 +122,7 @@ operations! {
     "buffer.save" Write AlwaysLong buffer::BufferSaveArgs;
     "buffer.close" Write AlwaysLong buffer::BufferCloseArgs;
     "buffer.list" None AlwaysLong buffer::BufferListArgs;
-    "buffer.drop" Write AlwaysLong buffer::BufferDropArgs;
+    "buffer.drop" Write AlwaysLong buffer::BufferDraftDropArgs;
     "turn" None AlwaysLong review::TurnArgs;
     "review" None AlwaysLong review::ReviewArgs;
     "keep" None AlwaysLong review::KeepArgs;
@@ -130,6 +130,6 @@ operations! {
 }
 
 /// Finds an operation by name.
-pub fn find_operation(name: &str) -> Option<&'static OperationRow> {
+pub fn find_operation(name: &str) -> Option<&'static OperationDefinition> {
     OPERATIONS.iter().find(|row| row.name == name)
 }

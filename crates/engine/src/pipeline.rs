@@ -9,20 +9,20 @@ use stead_path::RelPath;
 
 use crate::{
     approval::{
-        self, ALLOWED_BY_OPERATOR, ApprovalAnswer, ApprovalBinding, ApprovalCheck, ApprovalDecision, ApprovalMode,
-        ApprovalWaitResult, MissingApproval,
+        self, ALLOWED_BY_OPERATOR, ApprovalAnswer, ApprovalBindingDigests, ApprovalCheckResult, ApprovalDecision,
+        ApprovalMode, ApprovalWaitResult, MissingApproval,
     },
-    authorization::{self, TargetVerdicts},
+    authorization::{self, TargetPolicyVerdicts},
     call_context::CallContext,
-    call_options::{AppliedBy, BeforeAfterInclusion},
+    call_options::{AppliedBy, BeforeAfterContentInclusion},
     caller::Caller,
     engine::{BeforeAfterBytes, Call, CallOutcome},
     errors::{Error, ErrorKind},
     limits,
-    operation::{FileEffect, Operation, PathAccess, PlannedEffect, RequestedPath, ResolvedTarget},
-    ops::{self, OperationRow},
+    operation::{Operation, OperationFileEffect, PathAccess, PlannedEffect, RequestedPath, ResolvedTarget},
+    ops::{self, OperationDefinition},
     plan::{CommitExpectation, FileModeSource, Plan, PlannedChange, PlannedContent},
-    policy::{self, AccessRight, PolicyAction, PolicyTier, PolicyVerdict},
+    policy::{self, AccessRight, PolicyTier, PolicyVerdict, RequiredAccess},
     quota, resolve,
     seen_files::SeenFileCache,
     unsaved,
@@ -111,7 +111,7 @@ fn run_rounds(
     context: &CallContext<'_>,
     approval_mode: ApprovalMode,
     call: &Call<'_>,
-    row: &OperationRow,
+    row: &OperationDefinition,
     record: &mut CallRecord<'_>,
 ) -> Result<CallCompletion, Error> {
     let workspace = context.workspace();
@@ -167,7 +167,7 @@ struct CallPipeline<'t> {
     context: &'t CallContext<'t>,
     approval_mode: ApprovalMode,
     call: &'t Call<'t>,
-    row: &'t OperationRow,
+    row: &'t OperationDefinition,
     operation: &'t dyn Operation,
     rate_verdict: PolicyVerdict,
 }
@@ -179,9 +179,10 @@ impl CallPipeline<'_> {
         let requests = self.operation.requested_paths(context)?;
         let mut targets = resolve::resolve_targets(workspace, &requests, &self.call.options.path_spelling)?;
         record.paths = targets.iter().map(|target| target.path.clone()).collect();
-        let TargetVerdicts { reads, writes } = authorization::check_targets(context, row.effect, &requests, &targets)?;
+        let TargetPolicyVerdicts { reads, writes } =
+            authorization::check_targets(context, row.effect, &requests, &targets)?;
         let reads = reads.stricter_of(self.rate_verdict);
-        if row.effect == FileEffect::None
+        if row.effect == OperationFileEffect::None
             && let Some(missing) = self.require_approval(reads, record, &targets, None)?
         {
             return Ok(PlanningRoundResult::NeedsApproval(missing));
@@ -197,12 +198,12 @@ impl CallPipeline<'_> {
             Vec::new()
         };
         let verdict = match &planned {
-            PlannedEffect::Read { .. } | PlannedEffect::Preview(_) if row.effect == FileEffect::None => {
+            PlannedEffect::Read { .. } | PlannedEffect::Preview(_) if row.effect == OperationFileEffect::None => {
                 PolicyVerdict::UNRESTRICTED
             }
             PlannedEffect::Lease { request, .. } => reads.stricter_of(authorization::evaluate_policy(
                 context,
-                &PolicyAction::new(AccessRight::Modify, request.path()),
+                &RequiredAccess::new(AccessRight::Modify, request.path()),
             )?),
             PlannedEffect::Read { .. }
             | PlannedEffect::Preview(_)
@@ -248,12 +249,12 @@ impl CallPipeline<'_> {
             Some(plan) => approval::digest_plan(context, &call_digest, plan)?,
             None => approval::digest_targets(context, &call_digest, targets),
         };
-        let binding = ApprovalBinding { call_digest, plan_digest };
+        let binding = ApprovalBindingDigests { call_digest, plan_digest };
         let preview = || plan.map_or_else(|| preview_reads(targets), |plan| approval::preview_plan(context, plan));
-        match ApprovalCheck::check_approval(context, self.approval_mode, binding, verdict, preview)? {
-            ApprovalCheck::Approved(approval) => record.approval = Some(approval),
-            ApprovalCheck::AllowedByOperator => record.approval = Some(ALLOWED_BY_OPERATOR.to_owned()),
-            ApprovalCheck::Missing(missing) => return Ok(Some(Box::new(missing))),
+        match ApprovalCheckResult::check_approval(context, self.approval_mode, binding, verdict, preview)? {
+            ApprovalCheckResult::Approved(approval) => record.approval = Some(approval),
+            ApprovalCheckResult::AllowedByOperator => record.approval = Some(ALLOWED_BY_OPERATOR.to_owned()),
+            ApprovalCheckResult::Missing(missing) => return Ok(Some(Box::new(missing))),
         }
         Ok(None)
     }
@@ -268,7 +269,7 @@ impl CallPipeline<'_> {
         let outcome = match planned {
             PlannedEffect::Read { outcome, bytes } => {
                 record.bytes = bytes;
-                if self.row.effect != FileEffect::None {
+                if self.row.effect != OperationFileEffect::None {
                     add_recorded_field(&mut record.arguments, UNCHANGED_FIELD, outcome.json.get("version").cloned());
                 }
                 return Ok(Some(CallCompletion::NotYetRecorded(outcome)));
@@ -346,12 +347,12 @@ fn preview_reads(targets: &[ResolvedTarget]) -> Value {
 /// Locks the paths that will change, in sorted order. Reads need no lock, because files are replaced atomically.
 fn lock_targets(
     workspace: &dyn Workspace,
-    effect: FileEffect,
+    effect: OperationFileEffect,
     requests: &[RequestedPath],
     targets: &[ResolvedTarget],
     call: &Call<'_>,
 ) -> Result<Option<Box<dyn CallLockGuard>>, Error> {
-    if effect == FileEffect::None {
+    if effect == OperationFileEffect::None {
         return Ok(None);
     }
     let mut locks: Vec<PathLockRequest> = requests
@@ -419,8 +420,10 @@ fn outcome_for_editor(context: &CallContext<'_>, plan: Plan) -> CallOutcome {
 fn proposed_before_after(context: &CallContext<'_>, planned: PlannedEffect) -> Option<BeforeAfterBytes> {
     let PlannedEffect::Files { plan, .. } = planned else { return None };
     match context.options.before_after {
-        BeforeAfterInclusion::Include => plan.changes.into_iter().find_map(|change| before_and_after(context, change)),
-        BeforeAfterInclusion::Omit => None,
+        BeforeAfterContentInclusion::Include => {
+            plan.changes.into_iter().find_map(|change| before_and_after(context, change))
+        }
+        BeforeAfterContentInclusion::Omit => None,
     }
 }
 
@@ -489,7 +492,7 @@ fn add_recorded_field(arguments: &mut String, name: &str, value: Option<Value>) 
 }
 
 /// The arguments as the journal records them. Content and long texts are replaced by their size.
-fn recorded_arguments(call: &Call<'_>, row: Option<&OperationRow>) -> String {
+fn recorded_arguments(call: &Call<'_>, row: Option<&OperationDefinition>) -> String {
     let contents = row.map_or(&[][..], |row| row.content_arguments);
     // Arguments that a dialect could not translate have unknown meanings, so each of them may be content.
     let may_be_content = |name: &str| call.options.argument_error.is_some() && !name.to_lowercase().contains("path");

@@ -1,7 +1,7 @@
 //! The planned changes of a call, computed before anything is written. Plain values: a plan can be previewed, hashed,
 //! refused or committed, and only a commit applies it.
 
-use stead_journal::EntryRelation;
+use stead_journal::JournalEntryRelation;
 use stead_path::RelPath;
 
 use crate::{buffers::PlannedBufferChange, version::Version, workspace::FileIdentity};
@@ -17,7 +17,7 @@ pub struct Plan {
     /// The changes, in the order in which they are applied.
     pub changes: Vec<PlannedChange>,
     /// The journal entry that this plan undoes, redoes or amends, or the trash item that it restores.
-    pub link: EntryRelation,
+    pub link: JournalEntryRelation,
     /// Changes of open buffers, applied together with the files.
     pub buffers: Vec<PlannedBufferChange>,
 }
@@ -30,11 +30,11 @@ impl Plan {
 
     /// A plan of these changes.
     pub fn new(changes: Vec<PlannedChange>) -> Self {
-        Self::with_link(changes, EntryRelation::None)
+        Self::with_link(changes, JournalEntryRelation::None)
     }
 
     /// A plan with a relation to a journal entry or a trash item.
-    pub fn with_link(changes: Vec<PlannedChange>, link: EntryRelation) -> Self {
+    pub fn with_link(changes: Vec<PlannedChange>, link: JournalEntryRelation) -> Self {
         Self { changes, link, buffers: Vec::new() }
     }
 

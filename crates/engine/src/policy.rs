@@ -15,11 +15,11 @@ use std::sync::Arc;
 
 use stead_path::RelPath;
 
-pub use parse::PolicyError;
+pub use parse::PolicyParseError;
 pub use rule::AccessRight;
-use rule::{NamePatterns, PolicyRule};
-pub(crate) use rule::{PolicyAction, PolicySubject};
-pub use verdict::{PolicyReason, PolicyTier, PolicyVerdict, UnknownPolicyTier};
+use rule::{PolicyNamePatterns, PolicyRule};
+pub(crate) use rule::{PolicySubject, RequiredAccess};
+pub use verdict::{PolicyTier, PolicyVerdict, PolicyVerdictReason, UnknownPolicyTier};
 
 use crate::{caller::Principal, plan::FileKind, quota::Quota, workspace::FileIdentity};
 
@@ -38,12 +38,12 @@ pub(crate) struct PolicyLayer {
     pub(crate) name: String,
     kind: PolicyLayerKind,
     /// The principals to whom the layer applies; `None` means everybody.
-    principals: Option<NamePatterns>,
+    principals: Option<PolicyNamePatterns>,
     default: Option<PolicyTier>,
     rules: Vec<PolicyRule>,
     rate_limits: Vec<PolicyRateLimit>,
     quota: Quota,
-    retention: PolicyRetention,
+    retention: PolicyTrashRetention,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,13 +59,13 @@ pub(crate) struct PolicyRateLimit {
     pub(crate) calls: u64,
     pub(crate) per_ms: i64,
     pub(crate) tier_beyond: PolicyTier,
-    pub(crate) operations: Option<NamePatterns>,
+    pub(crate) operations: Option<PolicyNamePatterns>,
     pub(crate) rights: Option<Vec<AccessRight>>,
 }
 
 /// How long a layer lets the trash keep removed files.
 #[derive(Debug, Clone, Copy, Default)]
-struct PolicyRetention {
+struct PolicyTrashRetention {
     agent_ms: Option<i64>,
     user_ms: Option<i64>,
 }
@@ -115,7 +115,7 @@ impl Policy {
     }
 
     /// Parses a policy file.
-    pub fn parse(text: &str) -> Result<Self, PolicyError> {
+    pub fn parse(text: &str) -> Result<Self, PolicyParseError> {
         parse::parse_policy(text)
     }
 
@@ -147,7 +147,7 @@ impl Policy {
     }
 
     /// The verdict on one action of one call.
-    pub(crate) fn evaluate(&self, subject: &PolicySubject<'_>, action: &PolicyAction<'_>) -> PolicyVerdict {
+    pub(crate) fn evaluate(&self, subject: &PolicySubject<'_>, action: &RequiredAccess<'_>) -> PolicyVerdict {
         let verdicts = self.layer_verdicts(subject, action);
         let verdict = verdicts.reduce(PolicyVerdict::stricter_of).unwrap_or_else(|| self.default_verdict(subject));
         verdict.for_operation(subject.operation)
@@ -157,7 +157,7 @@ impl Policy {
     pub(crate) fn layer_verdicts<'a>(
         &'a self,
         subject: &'a PolicySubject<'_>,
-        action: &'a PolicyAction<'_>,
+        action: &'a RequiredAccess<'_>,
     ) -> impl Iterator<Item = PolicyVerdict> + 'a {
         let protected = action.protected_path(subject);
         // Only a rule of the system layer that names the protected path lifts the protection.
@@ -168,7 +168,7 @@ impl Policy {
         });
         let built_in = protected.filter(|_| !lifted).map(|path| PolicyVerdict {
             tier: PolicyTier::ApprovalRequired,
-            reason: PolicyReason::ProtectedPath(path),
+            reason: PolicyVerdictReason::ProtectedPath(path),
         });
         let ruled = self.layers_for(subject).filter_map(|(at, layer)| {
             let (index, rule) = layer.first_matching_rule(subject, action)?;
@@ -180,9 +180,9 @@ impl Policy {
     /// The verdict if no rule matches: the declared tier of the tool, or the strictest default of the layers.
     fn default_verdict(&self, subject: &PolicySubject<'_>) -> PolicyVerdict {
         let declared =
-            PolicyVerdict { tier: subject.declared_tier.unwrap_or_default(), reason: PolicyReason::ToolDefault };
+            PolicyVerdict { tier: subject.declared_tier.unwrap_or_default(), reason: PolicyVerdictReason::ToolDefault };
         let defaults = self.layers_for(subject).filter_map(|(at, layer)| {
-            layer.default.map(|tier| PolicyVerdict { tier, reason: PolicyReason::LayerDefault { layer: at } })
+            layer.default.map(|tier| PolicyVerdict { tier, reason: PolicyVerdictReason::LayerDefault { layer: at } })
         });
         defaults.fold(declared, PolicyVerdict::stricter_of)
     }
@@ -196,7 +196,7 @@ impl Policy {
     pub(crate) fn evaluate_unchecked_subtree(
         &self,
         subject: &PolicySubject<'_>,
-        action: &PolicyAction<'_>,
+        action: &RequiredAccess<'_>,
     ) -> PolicyVerdict {
         let possible = self.layers_for(subject).flat_map(|(at, layer)| {
             let fitting = layer.rules.iter().enumerate().filter(|(_, rule)| rule.may_match_below(subject, action));
@@ -260,7 +260,7 @@ impl Policy {
 const BUILT_IN_VERSION: u64 = 1;
 
 fn rule_verdict(layer: usize, index: usize, rule: &PolicyRule) -> PolicyVerdict {
-    PolicyVerdict { tier: rule.tier, reason: PolicyReason::Rule { layer, rule: index } }
+    PolicyVerdict { tier: rule.tier, reason: PolicyVerdictReason::Rule { layer, rule: index } }
 }
 
 impl PolicyLayer {
@@ -271,7 +271,7 @@ impl PolicyLayer {
     fn first_matching_rule(
         &self,
         subject: &PolicySubject<'_>,
-        action: &PolicyAction<'_>,
+        action: &RequiredAccess<'_>,
     ) -> Option<(usize, &PolicyRule)> {
         self.rules.iter().enumerate().find(|(_, rule)| rule.matches(subject, action))
     }
@@ -284,7 +284,7 @@ impl PolicyLayer {
     }
 }
 
-impl PolicyAction<'_> {
+impl RequiredAccess<'_> {
     /// The protected path that this action would change, if an agent performs it.
     fn protected_path(&self, subject: &PolicySubject<'_>) -> Option<&'static [&'static str]> {
         let reads = matches!(self.right, AccessRight::List | AccessRight::Read);
@@ -292,8 +292,8 @@ impl PolicyAction<'_> {
             return None;
         }
         let below = || match self.unchecked_subtree {
-            UncheckedSubtree::None => None,
-            UncheckedSubtree::Present => rule::protected_descendant(self.path),
+            UncheckedSubtreePresence::None => None,
+            UncheckedSubtreePresence::Present => rule::protected_descendant(self.path),
         };
         rule::protected_ancestor(self.path).or_else(below)
     }
@@ -301,7 +301,7 @@ impl PolicyAction<'_> {
 
 /// Whether an action affects unknown entries below its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum UncheckedSubtree {
+pub(crate) enum UncheckedSubtreePresence {
     /// There are no entries below, or each of them is checked on its own.
     None,
     /// The action affects a tree whose entries cannot be listed.

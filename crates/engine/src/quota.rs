@@ -6,13 +6,13 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use stead_journal::EntryRelation;
+use stead_journal::JournalEntryRelation;
 
 use crate::{
     call_context::CallContext,
     caller::Principal,
     errors::{Error, ErrorKind},
-    operation::FileEffect,
+    operation::OperationFileEffect,
     plan::{CommitExpectation, Plan, PlannedChange, TreeSummary},
 };
 
@@ -81,7 +81,7 @@ pub struct PrincipalUsage {
 
 /// How current a reported usage must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UsageFreshness {
+pub enum RequiredUsageFreshness {
     /// Return the last known usage without counting.
     Cached,
     /// Count first if the usage is unknown or too old.
@@ -103,7 +103,7 @@ pub struct QuotaCharge {
 impl QuotaCharge {
     /// The charge of a plan under a quota.
     pub fn for_plan(plan: &Plan, quota: Quota) -> Self {
-        let undone_entry = if let EntryRelation::Undoes(number) = plan.link { Some(number) } else { None };
+        let undone_entry = if let JournalEntryRelation::Undoes(number) = plan.link { Some(number) } else { None };
         let (added, freed) = (WorkspaceUsage::default(), WorkspaceUsage::default());
         let mut charge = Self { quota, added, freed, trash_bytes: 0, undone_entry };
         for change in &plan.changes {
@@ -157,8 +157,8 @@ impl QuotaCharge {
         let (now, after) = (usage.workspace, self.usage_after(usage.workspace));
         let before = before.unwrap_or_default();
         let tree = [
-            (QuotaMeasure::Bytes, self.quota.bytes, now.bytes, after.bytes, before.bytes),
-            (QuotaMeasure::Files, self.quota.files, now.files, after.files, before.files),
+            (QuotaKind::Bytes, self.quota.bytes, now.bytes, after.bytes, before.bytes),
+            (QuotaKind::Files, self.quota.files, now.files, after.files, before.files),
         ];
         for (measure, limit, used, after, before) in tree {
             let Some(limit) = limit else { continue };
@@ -169,7 +169,7 @@ impl QuotaCharge {
         let (used, added) = (usage.trash_bytes, self.trash_bytes);
         match self.quota.trash_bytes {
             Some(limit) if added > 0 && used.saturating_add(added) > limit => {
-                Err(QuotaMeasure::Trash.exceeded_error(limit, used, added))
+                Err(QuotaKind::Trash.exceeded_error(limit, used, added))
             }
             Some(_) | None => Ok(()),
         }
@@ -177,35 +177,35 @@ impl QuotaCharge {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum QuotaMeasure {
+enum QuotaKind {
     Bytes,
     Files,
     Trash,
     History,
 }
 
-impl QuotaMeasure {
+impl QuotaKind {
     /// The key of the measure in policies and results.
     fn as_str(self) -> &'static str {
         match self {
-            QuotaMeasure::Bytes => "bytes",
-            QuotaMeasure::Files => "files",
-            QuotaMeasure::Trash => "trash_bytes",
-            QuotaMeasure::History => "history_bytes",
+            QuotaKind::Bytes => "bytes",
+            QuotaKind::Files => "files",
+            QuotaKind::Trash => "trash_bytes",
+            QuotaKind::History => "history_bytes",
         }
     }
 
     fn exceeded_error(self, limit: u64, used: u64, added: u64) -> Error {
         let (place, unit, hint) = match self {
-            QuotaMeasure::Bytes | QuotaMeasure::History => {
+            QuotaKind::Bytes | QuotaKind::History => {
                 ("workspace", "bytes", "remove or shrink files, then call again; call usage to see how much is free")
             }
-            QuotaMeasure::Files => (
+            QuotaKind::Files => (
                 "workspace",
                 "files and directories",
                 "remove files, then call again; call usage to see how much is free",
             ),
-            QuotaMeasure::Trash => (
+            QuotaKind::Trash => (
                 "trash",
                 "bytes",
                 "nothing was removed, because it could not be restored afterwards; shrink the file instead, or ask a person \
@@ -224,16 +224,16 @@ impl QuotaMeasure {
 }
 
 /// Counts usage if a quota applies to this call, before anything is locked.
-pub(crate) fn ensure_usage_counted(context: &CallContext<'_>, effect: FileEffect) -> Result<(), Error> {
-    if effect != FileEffect::None && context.policy.policy.has_quota() {
-        context.workspace().principal_usage(&context.caller.principal, UsageFreshness::RecountIfStale)?;
+pub(crate) fn ensure_usage_counted(context: &CallContext<'_>, effect: OperationFileEffect) -> Result<(), Error> {
+    if effect != OperationFileEffect::None && context.policy.policy.has_quota() {
+        context.workspace().principal_usage(&context.caller.principal, RequiredUsageFreshness::RecountIfStale)?;
     }
     Ok(())
 }
 
 /// Recounts usage before a call is refused, because other callers may have freed space.
 pub(crate) fn recount_usage(context: &CallContext<'_>) -> Result<(), Error> {
-    context.workspace().principal_usage(&context.caller.principal, UsageFreshness::Recount).map(|_| ())
+    context.workspace().principal_usage(&context.caller.principal, RequiredUsageFreshness::Recount).map(|_| ())
 }
 
 /// Fails if a plan would exceed the caller's quota. The commit checks this again under its lock.
@@ -242,7 +242,7 @@ pub(crate) fn check_plan(context: &CallContext<'_>, plan: &Plan) -> Result<(), E
     let charge = QuotaCharge::for_plan(plan, quota);
     let usage = context
         .workspace()
-        .principal_usage(&context.caller.principal, UsageFreshness::Cached)?
+        .principal_usage(&context.caller.principal, RequiredUsageFreshness::Cached)?
         .ok_or_else(usage_not_counted)?;
     let before = match charge.undone_entry() {
         Some(number) => context.workspace().usage_before_entry(number)?,
@@ -265,21 +265,21 @@ pub(crate) fn report_quota(context: &CallContext<'_>, principal: &Principal) -> 
     }
     let usage = context
         .workspace()
-        .principal_usage(principal, UsageFreshness::RecountIfStale)?
+        .principal_usage(principal, RequiredUsageFreshness::RecountIfStale)?
         .ok_or_else(usage_not_counted)?;
     let mut limits = Map::new();
-    let mut report = |measure: QuotaMeasure, limit: Option<u64>, used: u64| {
+    let mut report = |measure: QuotaKind, limit: Option<u64>, used: u64| {
         if let Some(limit) = limit {
             let left = limit.saturating_sub(used);
             let fields = json!({ "limit": limit, "used": used, "left": left });
             limits.insert(measure.as_str().to_owned(), fields);
         }
     };
-    report(QuotaMeasure::Bytes, quota.bytes, usage.workspace.bytes);
-    report(QuotaMeasure::Files, quota.files, usage.workspace.files);
-    report(QuotaMeasure::Trash, quota.trash_bytes, usage.trash_bytes);
+    report(QuotaKind::Bytes, quota.bytes, usage.workspace.bytes);
+    report(QuotaKind::Files, quota.files, usage.workspace.files);
+    report(QuotaKind::Trash, quota.trash_bytes, usage.trash_bytes);
     if quota.history_bytes.is_some() {
-        report(QuotaMeasure::History, quota.history_bytes, context.workspace().history_bytes(principal)?);
+        report(QuotaKind::History, quota.history_bytes, context.workspace().history_bytes(principal)?);
     }
     Ok(Some(Value::Object(limits)))
 }
@@ -330,7 +330,7 @@ mod tests {
 
     fn rejected_measure(
         changes: Vec<PlannedChange>,
-        link: EntryRelation,
+        link: JournalEntryRelation,
         used: (u64, u64),
         before: Option<WorkspaceUsage>,
     ) -> Option<String> {
@@ -384,7 +384,7 @@ mod tests {
             ),
             (vec![put_of_size(u64::MAX, CommitExpectation::Absent)], (1, 0), Some("bytes")),
         ] {
-            let got = rejected_measure(changes.clone(), EntryRelation::None, used, None);
+            let got = rejected_measure(changes.clone(), JournalEntryRelation::None, used, None);
             assert_eq!(got.as_deref(), expected, "{changes:?} with usage {used:?}");
         }
     }
@@ -393,7 +393,7 @@ mod tests {
     fn undo_may_exceed_the_quota_only_up_to_the_earlier_usage() {
         let back = || vec![put_of_size(50, CommitExpectation::Absent)];
         let before = |bytes, files| Some(WorkspaceUsage { bytes, files });
-        let undone = |used, before| rejected_measure(back(), EntryRelation::Undoes(1), used, before);
+        let undone = |used, before| rejected_measure(back(), JournalEntryRelation::Undoes(1), used, before);
         assert_eq!(undone((450, 20), before(500, 21)), None);
         assert_eq!(undone((451, 20), before(500, 21)).as_deref(), Some("bytes"));
         assert_eq!(undone((450, 21), before(500, 21)).as_deref(), Some("files"));

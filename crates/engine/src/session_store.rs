@@ -9,7 +9,7 @@ use stead_path::RelPath;
 use crate::{
     caller::Principal,
     errors::Error,
-    quota::{PrincipalUsage, UsageFreshness, WorkspaceUsage},
+    quota::{PrincipalUsage, RequiredUsageFreshness, WorkspaceUsage},
     workspace::{CallRecord, CommitReceipt},
 };
 
@@ -259,7 +259,7 @@ pub trait SessionStore {
     fn principal_usage(
         &self,
         principal: &Principal,
-        freshness: UsageFreshness,
+        freshness: RequiredUsageFreshness,
     ) -> Result<Option<PrincipalUsage>, Error>;
 
     /// The workspace usage before a journal entry, if it is still known.

@@ -66,10 +66,10 @@ impl UnsavedFile {
 
 /// A call's snapshot of the buffers, taken when the call first needs it.
 #[derive(Default)]
-pub(crate) struct CallBuffers(Mutex<Option<Arc<BufferSnapshot>>>);
+pub(crate) struct LazyBufferSnapshot(Mutex<Option<Arc<WorkspaceBufferSnapshot>>>);
 
 /// All buffers and drafts of the workspace at one moment.
-struct BufferSnapshot {
+struct WorkspaceBufferSnapshot {
     buffers: Vec<Buffer>,
     /// For each file with an open buffer, the index of that buffer.
     open_by_path: HashMap<RelPath, usize>,
@@ -77,7 +77,7 @@ struct BufferSnapshot {
     unsaved_by_path: Mutex<HashMap<RelPath, Option<Arc<UnsavedFile>>>>,
 }
 
-impl BufferSnapshot {
+impl WorkspaceBufferSnapshot {
     fn open_buffer(&self, path: &RelPath) -> Option<&Buffer> {
         self.buffers.get(*self.open_by_path.get(path)?)
     }
@@ -89,7 +89,7 @@ impl CallContext<'_> {
         *lock_ignoring_poison(&self.buffers.0) = None;
     }
 
-    fn buffer_snapshot(&self) -> Result<Arc<BufferSnapshot>, Error> {
+    fn buffer_snapshot(&self) -> Result<Arc<WorkspaceBufferSnapshot>, Error> {
         let mut cached = lock_ignoring_poison(&self.buffers.0);
         if let Some(snapshot) = &*cached {
             return Ok(Arc::clone(snapshot));
@@ -97,7 +97,7 @@ impl CallContext<'_> {
         let buffers = self.workspace().buffers()?;
         let open = buffers.iter().enumerate().filter(|(_, buffer)| buffer.is_open());
         let open_by_path = open.map(|(at, buffer)| (buffer.path.clone(), at)).collect();
-        let snapshot = Arc::new(BufferSnapshot { buffers, open_by_path, unsaved_by_path: Mutex::default() });
+        let snapshot = Arc::new(WorkspaceBufferSnapshot { buffers, open_by_path, unsaved_by_path: Mutex::default() });
         *cached = Some(Arc::clone(&snapshot));
         Ok(snapshot)
     }
@@ -197,25 +197,25 @@ const NOTICES_FIELD: &str = "notices";
 
 /// A file with unsaved text. The outcome of the call must name both of its versions.
 #[derive(Debug, Clone)]
-pub(crate) struct UnsavedNotice {
+pub(crate) struct UnsavedTextNotice {
     pub(crate) path: RelPath,
     pub(crate) owner: String,
     /// The version of the file on disk.
     pub(crate) saved: Version,
     /// The version of the text in the editor.
     pub(crate) unsaved: Version,
-    pub(crate) access: UnsavedAccess,
+    pub(crate) access: UnsavedTextAccess,
 }
 
 /// Whether a call read or wrote unsaved text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum UnsavedAccess {
+pub(crate) enum UnsavedTextAccess {
     Read,
     Written,
 }
 
-impl UnsavedNotice {
-    pub(crate) fn new(file: &UnsavedFile, access: UnsavedAccess) -> Self {
+impl UnsavedTextNotice {
+    pub(crate) fn new(file: &UnsavedFile, access: UnsavedTextAccess) -> Self {
         let (buffer, saved) = (&file.buffer, file.saved_version.version);
         Self { path: buffer.path.clone(), owner: buffer.owner.clone(), saved, unsaved: buffer.version, access }
     }
@@ -229,13 +229,13 @@ impl UnsavedNotice {
 pub(crate) fn add_unsaved_notices(
     context: &CallContext<'_>,
     targets: &[ResolvedTarget],
-    written: &[UnsavedNotice],
+    written: &[UnsavedTextNotice],
     outcome: &mut CallOutcome,
 ) {
     let files_read = context.unsaved_files_read();
     let only_read = files_read
         .iter()
-        .map(|file| UnsavedNotice::new(file, UnsavedAccess::Read))
+        .map(|file| UnsavedTextNotice::new(file, UnsavedTextAccess::Read))
         .filter(|read| !written.iter().any(|notice| notice.path == read.path));
     for notice in written.iter().cloned().chain(only_read) {
         if context.may_read(&notice.path) && mark_versions(&mut outcome.json, &notice) {
@@ -276,7 +276,7 @@ fn add_notice(fields: &mut Map<String, Value>, notice: String) {
 }
 
 /// Adds both versions wherever the outcome names the unsaved version. Returns whether it names it.
-fn mark_versions(fields: &mut Map<String, Value>, notice: &UnsavedNotice) -> bool {
+fn mark_versions(fields: &mut Map<String, Value>, notice: &UnsavedTextNotice) -> bool {
     let text = notice.unsaved.to_string();
     let mut marked = false;
     let names_it = fields.get("version").and_then(Value::as_str) == Some(text.as_str());
@@ -284,7 +284,7 @@ fn mark_versions(fields: &mut Map<String, Value>, notice: &UnsavedNotice) -> boo
     if (names_it && is_path != Some(false)) || (is_path == Some(true) && fields.contains_key("hits")) {
         fields.insert(UNSAVED_FIELD.to_owned(), notice.to_json());
         // The journal entry has the saved version, but the caller's next base must be the unsaved text.
-        if notice.access == UnsavedAccess::Written && fields.contains_key("rev") {
+        if notice.access == UnsavedTextAccess::Written && fields.contains_key("rev") {
             fields.insert("rev".to_owned(), notice.unsaved.short_form().into());
         }
         marked = true;

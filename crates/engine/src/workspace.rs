@@ -58,7 +58,7 @@ pub struct FileStat {
 
 /// Attributes beyond [`FileStat`] that few operations need.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FileDetails {
+pub struct ExtraFileAttributes {
     /// Creation time in unix milliseconds, if known.
     pub created_ms: Option<i64>,
     /// The name of the owner, or the user id if the owner has no name.
@@ -273,7 +273,7 @@ pub struct JournalEntryQuery {
     /// Selects only entries at or before this time, in unix milliseconds.
     pub until_ms: Option<i64>,
     /// Whether to include calls that changed nothing.
-    pub selection: JournalEntrySelection,
+    pub selection: JournalEntriesToReturn,
     /// The order of the selected entries.
     pub order: JournalEntryOrder,
     /// The largest number of entries to return.
@@ -282,7 +282,7 @@ pub struct JournalEntryQuery {
 
 /// Whether a journal query includes calls that changed nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum JournalEntrySelection {
+pub enum JournalEntriesToReturn {
     /// The query returns the entries of every call.
     #[default]
     All,
@@ -370,7 +370,7 @@ pub enum FileNamePolicy {
 
 /// Properties of a workspace that do not change while it is open.
 #[derive(Debug, Clone)]
-pub struct WorkspaceProfile {
+pub struct WorkspaceProperties {
     /// The workspace id.
     pub id: String,
     /// Absolute paths of the workspace root. A path argument may start with one of them.
@@ -384,7 +384,7 @@ pub struct WorkspaceProfile {
 /// A file tree with its journal.
 pub trait Workspace: SessionStore + BufferStore + Send + Sync {
     /// The properties that do not change while the workspace is open.
-    fn profile(&self) -> &WorkspaceProfile;
+    fn profile(&self) -> &WorkspaceProperties;
 
     /// The current time, in unix milliseconds.
     fn now_ms(&self) -> i64;
@@ -401,8 +401,8 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
     }
 
     /// Further attributes of a path. Does not follow a symlink.
-    fn file_details(&self, _path: &RelPath) -> Result<FileDetails, Error> {
-        Ok(FileDetails::default())
+    fn file_details(&self, _path: &RelPath) -> Result<ExtraFileAttributes, Error> {
+        Ok(ExtraFileAttributes::default())
     }
 
     /// The stat of each of these names in one directory, without following symlinks. An error for one name, such as a

@@ -8,9 +8,9 @@
 use std::time::{Duration, Instant};
 
 use stead_journal::{
-    ChangeKind, Checkpoint, Digest, EntryCaller, EntryDecision, EntryRelation, JournalEntry, JournalOrigin,
-    JournalVerifier, KeyRecord, KeyRing, MerkleFrontier, MerkleLeaf, PathState, RecordedChange, Signer, chain_hash,
-    encode_entry, genesis_hash,
+    ChangeKind, Checkpoint, Digest, EntryDecision, JournalEntry, JournalEntryCaller, JournalEntryRelation,
+    JournalKeyRecord, JournalVerifier, JournalWorkspaceId, KeyRing, MerkleFrontier, MerkleLeafHash, PathState,
+    RecordedChange, Signer, chain_hash, encode_entry, genesis_hash,
 };
 
 const DEFAULT_ENTRIES: u64 = 1_000_000;
@@ -21,7 +21,7 @@ fn entry(number: u64) -> JournalEntry {
     JournalEntry {
         number,
         time_ms: 1_790_000_000_000,
-        caller: EntryCaller {
+        caller: JournalEntryCaller {
             principal: "agent:writer".into(),
             on_behalf_of: Some("user:ann".into()),
             session: "s-0123456789abcdef".into(),
@@ -45,7 +45,7 @@ fn entry(number: u64) -> JournalEntry {
             before: PathState::File { version, size: 4_000, mode: 0o644 },
             after: PathState::File { version, size: 4_096, mode: 0o644 },
         }],
-        relation: EntryRelation::None,
+        relation: JournalEntryRelation::None,
         bytes: 4_096,
         duration_us: 950,
     }
@@ -53,9 +53,9 @@ fn entry(number: u64) -> JournalEntry {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let entries = std::env::args().nth(1).map_or(Ok(DEFAULT_ENTRIES), |text| text.parse())?;
-    let origin = JournalOrigin::new("measured")?;
+    let origin = JournalWorkspaceId::new("measured")?;
     let signer = Signer::from_seed(&[1; 32]);
-    let ring = KeyRing::new(origin.clone(), vec![KeyRecord::first_key(signer.verifying_key())])?;
+    let ring = KeyRing::new(origin.clone(), vec![JournalKeyRecord::first_key(signer.verifying_key())])?;
     let mut head = genesis_hash(&origin);
     let mut frontier = MerkleFrontier::new();
     let mut verifier = JournalVerifier::new(ring);
@@ -66,7 +66,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         while block.len() < CHECKPOINT_EVERY as usize && frontier.size() < entries {
             let canonical = encode_entry(&entry(frontier.size() + 1));
             head = chain_hash(&head, &canonical);
-            frontier.append(MerkleLeaf::from_entry_hash(&head));
+            frontier.append(MerkleLeafHash::from_entry_hash(&head));
             total_bytes += canonical.len() as u64;
             block.push((frontier.size(), canonical, head));
         }

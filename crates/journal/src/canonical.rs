@@ -9,10 +9,12 @@
 
 mod primitives;
 
-pub use primitives::EntryDecodeError;
+pub use primitives::JournalEntryDecodeError;
 use primitives::{CanonicalReader, CanonicalWriter};
 
-use crate::entry::{ChangeKind, EntryCaller, EntryDecision, EntryRelation, JournalEntry, PathState, RecordedChange};
+use crate::entry::{
+    ChangeKind, EntryDecision, JournalEntry, JournalEntryCaller, JournalEntryRelation, PathState, RecordedChange,
+};
 
 /// The format of an entry without tool, tier and approval. The format is the first byte of every record.
 pub const FORMAT: u8 = 1;
@@ -47,7 +49,7 @@ pub fn encode_entry(entry: &JournalEntry) -> Vec<u8> {
         bytes,
         duration_us,
     } = entry;
-    let EntryCaller { principal, on_behalf_of, session, protocol } = caller;
+    let JournalEntryCaller { principal, on_behalf_of, session, protocol } = caller;
     let mut out = CanonicalWriter(Vec::with_capacity(USUAL_ENTRY_BYTES));
     let format = match (tier.is_some() || approval.is_some(), tool) {
         (true, _) => FORMAT_WITH_POLICY,
@@ -87,17 +89,17 @@ pub fn encode_entry(entry: &JournalEntry) -> Vec<u8> {
 }
 
 /// Decodes an entry from its canonical bytes.
-pub fn decode_entry(bytes: &[u8]) -> Result<JournalEntry, EntryDecodeError> {
+pub fn decode_entry(bytes: &[u8]) -> Result<JournalEntry, JournalEntryDecodeError> {
     let mut from = CanonicalReader(bytes);
     let format = from.byte("format")?;
     if ![FORMAT, FORMAT_WITH_TOOL, FORMAT_WITH_POLICY].contains(&format) {
-        return Err(EntryDecodeError::UnknownFormat(format));
+        return Err(JournalEntryDecodeError::UnknownFormat(format));
     }
     // Rust evaluates the fields of a struct expression in the order written, so this is the order of decoding.
     let entry = JournalEntry {
         number: from.number("number")?,
         time_ms: from.signed_number("time_ms")?,
-        caller: EntryCaller {
+        caller: JournalEntryCaller {
             principal: from.text("principal")?,
             on_behalf_of: from.optional_text("on_behalf_of")?,
             session: from.text("session")?,
@@ -123,11 +125,11 @@ pub fn decode_entry(bytes: &[u8]) -> Result<JournalEntry, EntryDecodeError> {
     };
     // Each entry has only one encoding: without tier and approval it must be in an older format.
     if format == FORMAT_WITH_POLICY && entry.tier.is_none() && entry.approval.is_none() {
-        return Err(EntryDecodeError::UnknownFormat(format));
+        return Err(JournalEntryDecodeError::UnknownFormat(format));
     }
     match from.0.len() {
         0 => Ok(entry),
-        count => Err(EntryDecodeError::TrailingBytes(count)),
+        count => Err(JournalEntryDecodeError::TrailingBytes(count)),
     }
 }
 
@@ -139,12 +141,12 @@ fn decision_tag(decision: EntryDecision) -> u8 {
     }
 }
 
-fn read_decision(from: &mut CanonicalReader<'_>) -> Result<EntryDecision, EntryDecodeError> {
+fn read_decision(from: &mut CanonicalReader<'_>) -> Result<EntryDecision, JournalEntryDecodeError> {
     match from.byte("decision")? {
         1 => Ok(EntryDecision::Allowed),
         2 => Ok(EntryDecision::Refused),
         3 => Ok(EntryDecision::Failed),
-        tag => Err(EntryDecodeError::UnknownTag { field: "decision", tag }),
+        tag => Err(JournalEntryDecodeError::UnknownTag { field: "decision", tag }),
     }
 }
 
@@ -162,7 +164,7 @@ fn change_kind_tag(kind: ChangeKind) -> u8 {
     }
 }
 
-fn read_change_kind(from: &mut CanonicalReader<'_>) -> Result<ChangeKind, EntryDecodeError> {
+fn read_change_kind(from: &mut CanonicalReader<'_>) -> Result<ChangeKind, JournalEntryDecodeError> {
     match from.byte("kind")? {
         1 => Ok(ChangeKind::Create),
         2 => Ok(ChangeKind::Modify),
@@ -173,7 +175,7 @@ fn read_change_kind(from: &mut CanonicalReader<'_>) -> Result<ChangeKind, EntryD
         7 => Ok(ChangeKind::MakeLink),
         8 => Ok(ChangeKind::SetMode),
         9 => Ok(ChangeKind::Rescan),
-        tag => Err(EntryDecodeError::UnknownTag { field: "kind", tag }),
+        tag => Err(JournalEntryDecodeError::UnknownTag { field: "kind", tag }),
     }
 }
 
@@ -186,11 +188,11 @@ fn write_change(out: &mut CanonicalWriter, change: &RecordedChange) {
     write_path_state(out, after);
 }
 
-fn read_changes(from: &mut CanonicalReader<'_>) -> Result<Vec<RecordedChange>, EntryDecodeError> {
+fn read_changes(from: &mut CanonicalReader<'_>) -> Result<Vec<RecordedChange>, JournalEntryDecodeError> {
     let count = from.number("changes")?;
     // A count that the remaining bytes cannot hold is rejected before memory is allocated.
     if count > (from.0.len() / CHANGE_BYTES_MIN) as u64 {
-        return Err(EntryDecodeError::UnexpectedEnd("changes"));
+        return Err(JournalEntryDecodeError::UnexpectedEnd("changes"));
     }
     (0..count)
         .map(|_| {
@@ -240,7 +242,7 @@ fn write_path_state(out: &mut CanonicalWriter, state: &PathState) {
     }
 }
 
-fn read_path_state(from: &mut CanonicalReader<'_>, field: &'static str) -> Result<PathState, EntryDecodeError> {
+fn read_path_state(from: &mut CanonicalReader<'_>, field: &'static str) -> Result<PathState, JournalEntryDecodeError> {
     match from.byte(field)? {
         0 => Ok(PathState::Absent),
         1 => Ok(PathState::File {
@@ -258,33 +260,33 @@ fn read_path_state(from: &mut CanonicalReader<'_>, field: &'static str) -> Resul
         }),
         6 => Ok(PathState::Unknown { size: None }),
         7 => Ok(PathState::Unknown { size: Some(from.number(field)?) }),
-        tag => Err(EntryDecodeError::UnknownTag { field, tag }),
+        tag => Err(JournalEntryDecodeError::UnknownTag { field, tag }),
     }
 }
 
-fn write_relation(out: &mut CanonicalWriter, relation: &EntryRelation) {
+fn write_relation(out: &mut CanonicalWriter, relation: &JournalEntryRelation) {
     let (tag, number) = match relation {
-        EntryRelation::None => return out.byte(0),
-        EntryRelation::Restores(trash) => {
+        JournalEntryRelation::None => return out.byte(0),
+        JournalEntryRelation::Restores(trash) => {
             out.byte(3);
             return out.text(trash);
         }
-        EntryRelation::Undoes(number) => (1, number),
-        EntryRelation::Redoes(number) => (2, number),
-        EntryRelation::Amends(number) => (4, number),
+        JournalEntryRelation::Undoes(number) => (1, number),
+        JournalEntryRelation::Redoes(number) => (2, number),
+        JournalEntryRelation::Amends(number) => (4, number),
     };
     out.byte(tag);
     out.number(*number);
 }
 
-fn read_relation(from: &mut CanonicalReader<'_>) -> Result<EntryRelation, EntryDecodeError> {
+fn read_relation(from: &mut CanonicalReader<'_>) -> Result<JournalEntryRelation, JournalEntryDecodeError> {
     match from.byte("link")? {
-        0 => Ok(EntryRelation::None),
-        1 => from.number("link").map(EntryRelation::Undoes),
-        2 => from.number("link").map(EntryRelation::Redoes),
-        3 => from.text("link").map(EntryRelation::Restores),
-        4 => from.number("link").map(EntryRelation::Amends),
-        tag => Err(EntryDecodeError::UnknownTag { field: "link", tag }),
+        0 => Ok(JournalEntryRelation::None),
+        1 => from.number("link").map(JournalEntryRelation::Undoes),
+        2 => from.number("link").map(JournalEntryRelation::Redoes),
+        3 => from.text("link").map(JournalEntryRelation::Restores),
+        4 => from.number("link").map(JournalEntryRelation::Amends),
+        tag => Err(JournalEntryDecodeError::UnknownTag { field: "link", tag }),
     }
 }
 
@@ -296,7 +298,7 @@ mod tests {
         JournalEntry {
             number: 1,
             time_ms: -2,
-            caller: EntryCaller {
+            caller: JournalEntryCaller {
                 principal: "user:a".into(),
                 on_behalf_of: None,
                 session: "s".into(),
@@ -312,7 +314,7 @@ mod tests {
             tier: None,
             approval: None,
             changes: vec![],
-            relation: EntryRelation::Amends(7),
+            relation: JournalEntryRelation::Amends(7),
             bytes: 0,
             duration_us: 5,
         }
@@ -357,7 +359,7 @@ mod tests {
         assert_eq!(decode_entry(&expected), Ok(entry));
         // Format 3 without tier and approval would be a second encoding of the same entry.
         let without_policy = decode_entry(&[&expected[..after], &[0, 0], &expected[after + 12..]].concat());
-        assert_eq!(without_policy, Err(EntryDecodeError::UnknownFormat(3)));
+        assert_eq!(without_policy, Err(JournalEntryDecodeError::UnknownFormat(3)));
     }
 
     #[test]
@@ -367,14 +369,14 @@ mod tests {
             assert!(decode_entry(&bytes[..end]).is_err(), "{end}");
         }
         let longer = [&bytes[..], &[0]].concat();
-        assert_eq!(decode_entry(&longer), Err(EntryDecodeError::TrailingBytes(1)));
+        assert_eq!(decode_entry(&longer), Err(JournalEntryDecodeError::TrailingBytes(1)));
     }
 
     #[test]
     fn unknown_formats_are_reported() {
         let mut bytes = encode_entry(&minimal_entry());
         bytes[0] = 4;
-        assert_eq!(decode_entry(&bytes), Err(EntryDecodeError::UnknownFormat(4)));
+        assert_eq!(decode_entry(&bytes), Err(JournalEntryDecodeError::UnknownFormat(4)));
     }
 
     #[test]
@@ -383,6 +385,6 @@ mod tests {
         let count_at = bytes.len() - 5;
         assert_eq!(bytes[count_at], 0, "the count of changes");
         bytes.splice(count_at..=count_at, [0xff, 0xff, 0xff, 0xff, 0x7f]);
-        assert_eq!(decode_entry(&bytes), Err(EntryDecodeError::UnexpectedEnd("changes")));
+        assert_eq!(decode_entry(&bytes), Err(JournalEntryDecodeError::UnexpectedEnd("changes")));
     }
 }

@@ -25,7 +25,7 @@ const GENESIS_DOMAIN: &[u8; 16] = b"stead genesis 1\0";
 /// A checked workspace id, from which the origin line, the genesis hash and the key ids derive.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct JournalOrigin {
+pub struct JournalWorkspaceId {
     line: String,
 }
 
@@ -34,7 +34,7 @@ pub struct JournalOrigin {
 #[error("a workspace id is 1 to {MAX_WORKSPACE_ID_BYTES} printable ASCII characters without space and plus")]
 pub struct WorkspaceIdError;
 
-impl JournalOrigin {
+impl JournalWorkspaceId {
     /// Checks a workspace id.
     pub fn new(workspace_id: &str) -> Result<Self, WorkspaceIdError> {
         let fits = (1..=MAX_WORKSPACE_ID_BYTES).contains(&workspace_id.len());
@@ -58,13 +58,13 @@ impl JournalOrigin {
     }
 }
 
-impl fmt::Display for JournalOrigin {
+impl fmt::Display for JournalWorkspaceId {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.line)
     }
 }
 
-impl FromStr for JournalOrigin {
+impl FromStr for JournalWorkspaceId {
     type Err = WorkspaceIdError;
 
     fn from_str(workspace_id: &str) -> Result<Self, WorkspaceIdError> {
@@ -72,7 +72,7 @@ impl FromStr for JournalOrigin {
     }
 }
 
-impl TryFrom<String> for JournalOrigin {
+impl TryFrom<String> for JournalWorkspaceId {
     type Error = WorkspaceIdError;
 
     fn try_from(workspace_id: String) -> Result<Self, WorkspaceIdError> {
@@ -80,8 +80,8 @@ impl TryFrom<String> for JournalOrigin {
     }
 }
 
-impl From<JournalOrigin> for String {
-    fn from(origin: JournalOrigin) -> Self {
+impl From<JournalWorkspaceId> for String {
+    fn from(origin: JournalWorkspaceId) -> Self {
         origin.workspace_id().to_owned()
     }
 }
@@ -92,7 +92,7 @@ pub fn chain_hash(previous: &Digest, canonical: &[u8]) -> Digest {
 }
 
 /// The hash that takes the place of a previous hash for the first entry of a workspace.
-pub fn genesis_hash(origin: &JournalOrigin) -> Digest {
+pub fn genesis_hash(origin: &JournalWorkspaceId) -> Digest {
     Digest::sha256_of_parts(&[GENESIS_DOMAIN, origin.line().as_bytes()])
 }
 
@@ -102,24 +102,24 @@ mod tests {
 
     #[test]
     fn plain_ids_are_accepted_unchanged() {
-        let origin = JournalOrigin::new("a1b2-c3").unwrap();
+        let origin = JournalWorkspaceId::new("a1b2-c3").unwrap();
         assert_eq!(origin.line(), "stead/a1b2-c3");
         assert_eq!(origin.workspace_id(), "a1b2-c3");
-        assert_eq!(JournalOrigin::from_line(origin.line()), Ok(origin));
+        assert_eq!(JournalWorkspaceId::from_line(origin.line()), Ok(origin));
     }
 
     #[test]
     fn ids_that_would_break_a_note_are_rejected() {
         for id in ["", "a b", "a+b", "a\nb", "é", &"x".repeat(MAX_WORKSPACE_ID_BYTES + 1)] {
-            assert_eq!(JournalOrigin::new(id), Err(WorkspaceIdError), "{id:?}");
+            assert_eq!(JournalWorkspaceId::new(id), Err(WorkspaceIdError), "{id:?}");
         }
-        assert_eq!(JournalOrigin::from_line("other/a"), Err(WorkspaceIdError));
+        assert_eq!(JournalWorkspaceId::from_line("other/a"), Err(WorkspaceIdError));
     }
 
     #[test]
     fn hash_covers_bytes_position_and_workspace() {
-        let one = genesis_hash(&JournalOrigin::new("one").unwrap());
-        let two = genesis_hash(&JournalOrigin::new("two").unwrap());
+        let one = genesis_hash(&JournalWorkspaceId::new("one").unwrap());
+        let two = genesis_hash(&JournalWorkspaceId::new("two").unwrap());
         let hashes = [one, two, chain_hash(&one, b"a"), chain_hash(&one, b"b"), chain_hash(&two, b"a")];
         for (index, hash) in hashes.iter().enumerate() {
             assert!(!hashes[index + 1..].contains(hash));
@@ -129,7 +129,7 @@ mod tests {
     /// The expected values come from another implementation of SHA-256. A change here breaks every existing journal.
     #[test]
     fn hashes_match_known_answers() {
-        let one = genesis_hash(&JournalOrigin::new("one").unwrap());
+        let one = genesis_hash(&JournalWorkspaceId::new("one").unwrap());
         assert_eq!(one.to_string(), "3611b7bb87173e49cef636cbac45632036307a9e7320de1a8e68e9c6e2f80761");
         assert_eq!(
             chain_hash(&one, b"a").to_string(),

@@ -10,14 +10,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::key_ring::KeyValidity;
-use crate::signed_note::{self, NoteParseError, NoteSignature, SignedNote};
-use crate::{Digest, JournalOrigin, KeyRing, Signer};
+use crate::signed_note::{self, SignedNote, SignedNoteParseError, SignedNoteSignature};
+use crate::{Digest, JournalWorkspaceId, KeyRing, Signer};
 
 /// The content of a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
     /// The workspace that the journal belongs to.
-    pub origin: JournalOrigin,
+    pub origin: JournalWorkspaceId,
     /// The number of entries covered.
     pub size: u64,
     /// The Merkle root over the hashes of these entries.
@@ -64,8 +64,8 @@ impl CheckpointError {
     }
 }
 
-impl From<NoteParseError> for CheckpointError {
-    fn from(NoteParseError(detail): NoteParseError) -> Self {
+impl From<SignedNoteParseError> for CheckpointError {
+    fn from(SignedNoteParseError(detail): SignedNoteParseError) -> Self {
         Self::Malformed(detail)
     }
 }
@@ -121,7 +121,7 @@ impl Checkpoint {
         let bad = CheckpointError::Malformed;
         let mut lines = text.split('\n');
         let mut line = || lines.next().ok_or(bad("the text has too few lines"));
-        let origin = JournalOrigin::from_line(line()?).map_err(|_invalid| bad("the origin line is invalid"))?;
+        let origin = JournalWorkspaceId::from_line(line()?).map_err(|_invalid| bad("the origin line is invalid"))?;
         let size = line()?.parse().map_err(|_invalid| bad("the size line is invalid"))?;
         let root = STANDARD.decode(line()?).ok().and_then(|bytes| bytes.try_into().ok());
         let root = root.map(Digest).ok_or(bad("the root line is invalid"))?;
@@ -137,7 +137,7 @@ impl Checkpoint {
 
 /// The validity of the key that signed with this signature line; `None` if the ring has no key with that id.
 fn signing_key_validity(
-    line: &NoteSignature<'_>,
+    line: &SignedNoteSignature<'_>,
     text: &str,
     size: u64,
     ring: &KeyRing,
@@ -159,21 +159,21 @@ fn signing_key_validity(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::KeyRecord;
+    use crate::JournalKeyRecord;
 
     fn signer(seed: u8) -> Signer {
         Signer::from_seed(&[seed; 32])
     }
 
     fn checkpoint(size: u64) -> Checkpoint {
-        let origin = JournalOrigin::new("w1").unwrap();
+        let origin = JournalWorkspaceId::new("w1").unwrap();
         Checkpoint { origin, size, root: Digest([5; 32]), head: Digest([6; 32]), time_ms: 1_700_000_000_000 }
     }
 
     fn ring() -> KeyRing {
-        let origin = JournalOrigin::new("w1").unwrap();
-        let next = KeyRecord::next(&signer(1), &origin, signer(2).verifying_key(), 10);
-        KeyRing::new(origin, vec![KeyRecord::first_key(signer(1).verifying_key()), next]).unwrap()
+        let origin = JournalWorkspaceId::new("w1").unwrap();
+        let next = JournalKeyRecord::next(&signer(1), &origin, signer(2).verifying_key(), 10);
+        KeyRing::new(origin, vec![JournalKeyRecord::first_key(signer(1).verifying_key()), next]).unwrap()
     }
 
     #[test]

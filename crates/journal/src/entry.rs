@@ -17,7 +17,7 @@ pub struct JournalEntry {
     /// The time of the decision, in Unix milliseconds.
     pub time_ms: i64,
     /// The caller and its session.
-    pub caller: EntryCaller,
+    pub caller: JournalEntryCaller,
     /// The request id or idempotency key, if the caller sent one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "request")]
@@ -47,7 +47,7 @@ pub struct JournalEntry {
     pub changes: Vec<RecordedChange>,
     /// The relation to an earlier entry or trash item.
     #[serde(rename = "link")]
-    pub relation: EntryRelation,
+    pub relation: JournalEntryRelation,
     /// The number of content bytes that the call read or wrote.
     pub bytes: u64,
     /// The duration of the call, in microseconds.
@@ -57,7 +57,7 @@ pub struct JournalEntry {
 /// The caller, the user it acts for, and the protocol.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct EntryCaller {
+pub struct JournalEntryCaller {
     /// The principal, as `user:name` or `agent:name`.
     pub principal: String,
     /// The user that an agent acts for.
@@ -173,7 +173,7 @@ pub enum PathState {
 /// The relation of an entry to an earlier entry or trash item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum EntryRelation {
+pub enum JournalEntryRelation {
     /// The entry has no relation to another one.
     None,
     /// The call undid the entry with this number.

@@ -3,15 +3,15 @@
 //! An export has a header (workspace, keys), the entries with their hashes, the checkpoints among them in order of
 //! size, and an end line. Promises: a verified export equals the journal; a missing end line shows that an export is
 //! truncated; memory is bounded by one line. An export carries its own keys, so alone it proves only that it is
-//! consistent. To prove that it is *the* journal, the reader compares it with facts known before: [`TrustAnchors`].
+//! consistent. To prove that it is *the* journal, the reader compares it with facts known before: [`JournalTrustAnchors`].
 
 use std::io::{BufRead, Read as _};
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Digest, IntegrityError, IntegrityErrorKind, JournalEntry, JournalOrigin, JournalVerifier, KeyRecord, KeyRing,
-    KeyRingError, VerificationReport, VerifyingKey, encode_entry,
+    Digest, JournalEntry, JournalIntegrityError, JournalIntegrityErrorKind, JournalKeyRecord,
+    JournalVerificationReport, JournalVerifier, JournalWorkspaceId, KeyRing, KeyRingError, VerifyingKey, encode_entry,
 };
 
 /// The export format that this version writes and reads.
@@ -22,15 +22,15 @@ pub const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
 /// One line of an export.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum ExportLine {
+pub enum JournalExportLine {
     /// The first line of an export.
     Header {
         /// The format of the export, [`EXPORT_FORMAT`].
         format: u32,
         /// The workspace of the journal.
-        workspace: JournalOrigin,
+        workspace: JournalWorkspaceId,
         /// All keys of the workspace, oldest first.
-        keys: Vec<KeyRecord>,
+        keys: Vec<JournalKeyRecord>,
     },
     /// An entry and its hash in the chain.
     Entry {
@@ -55,9 +55,9 @@ pub enum ExportLine {
 
 /// Facts about the journal that the reader of an export already knows.
 #[derive(Debug, Clone, Default)]
-pub struct TrustAnchors {
+pub struct JournalTrustAnchors {
     /// The expected workspace.
-    pub origin: Option<JournalOrigin>,
+    pub origin: Option<JournalWorkspaceId>,
     /// The expected first key of the workspace.
     pub first_key: Option<VerifyingKey>,
     /// The signed notes of checkpoints saved earlier.
@@ -68,18 +68,18 @@ pub struct TrustAnchors {
 
 /// The result of a verified export.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExportReport {
+pub struct ExportVerificationReport {
     /// The workspace of the journal.
-    pub origin: JournalOrigin,
+    pub origin: JournalWorkspaceId,
     /// The first key, which the trust in all later keys depends on.
     pub first_key: VerifyingKey,
     /// The size of the journal and how far checkpoints cover it.
-    pub verification: VerificationReport,
+    pub verification: JournalVerificationReport,
 }
 
 /// Why an export is rejected or cannot be written.
 #[derive(Debug, thiserror::Error)]
-pub enum ExportError {
+pub enum JournalExportError {
     /// The export could not be read.
     #[error("the export could not be read: {0}")]
     Read(#[from] std::io::Error),
@@ -112,30 +112,36 @@ pub enum ExportError {
     OtherFirstKey,
     /// The journal fails verification.
     #[error(transparent)]
-    Integrity(#[from] IntegrityError),
+    Integrity(#[from] JournalIntegrityError),
 }
 
-impl ExportLine {
+impl JournalExportLine {
     /// The header line for an export.
     pub fn header(ring: &KeyRing) -> Self {
         Self::Header { format: EXPORT_FORMAT, workspace: ring.origin().clone(), keys: ring.records().to_vec() }
     }
 
     /// The line as JSON, without newline.
-    pub fn to_json(&self) -> Result<String, ExportError> {
-        let syntax = |error: serde_json::Error| ExportError::Syntax { line: 0, detail: error.to_string() };
+    pub fn to_json(&self) -> Result<String, JournalExportError> {
+        let syntax = |error: serde_json::Error| JournalExportError::Syntax { line: 0, detail: error.to_string() };
         let json = serde_json::to_string(self).map_err(syntax)?;
-        if json.len() < MAX_LINE_BYTES { Ok(json) } else { Err(ExportError::LineTooLong(0)) }
+        if json.len() < MAX_LINE_BYTES { Ok(json) } else { Err(JournalExportError::LineTooLong(0)) }
     }
 }
 
 /// Verifies an export from its first line to its end.
-pub fn verify_export(reader: impl BufRead, expected: &TrustAnchors) -> Result<ExportReport, ExportError> {
-    let mut lines = ExportLineReader { reader, number: 0, buffer: Vec::new() };
+pub fn verify_export(
+    reader: impl BufRead,
+    expected: &JournalTrustAnchors,
+) -> Result<ExportVerificationReport, JournalExportError> {
+    let mut lines = JournalExportLineReader { reader, number: 0, buffer: Vec::new() };
     let ring = match lines.next()? {
-        Some(ExportLine::Header { format, workspace, keys }) => read_header(format, workspace, keys, expected)?,
-        Some(ExportLine::Entry { .. } | ExportLine::Checkpoint { .. } | ExportLine::End { .. }) | None => {
-            return Err(ExportError::MisplacedLine(1));
+        Some(JournalExportLine::Header { format, workspace, keys }) => read_header(format, workspace, keys, expected)?,
+        Some(
+            JournalExportLine::Entry { .. } | JournalExportLine::Checkpoint { .. } | JournalExportLine::End { .. },
+        )
+        | None => {
+            return Err(JournalExportError::MisplacedLine(1));
         }
     };
     let (origin, first_key) = (ring.origin().clone(), ring.first_key());
@@ -148,89 +154,91 @@ pub fn verify_export(reader: impl BufRead, expected: &TrustAnchors) -> Result<Ex
     }
     loop {
         match lines.next()? {
-            Some(ExportLine::Entry { hash, record }) => {
+            Some(JournalExportLine::Entry { hash, record }) => {
                 if let Err(error) = verifier.push_entry(record.number, &encode_entry(&record), &hash) {
                     return Err(refine_gap_error(error, &mut lines)?.into());
                 }
             }
-            Some(ExportLine::Checkpoint { note }) => verifier.push_checkpoint(&note)?,
-            Some(ExportLine::End { size, head }) => {
+            Some(JournalExportLine::Checkpoint { note }) => verifier.push_checkpoint(&note)?,
+            Some(JournalExportLine::End { size, head }) => {
                 check_end_line(&mut verifier, size, head)?;
                 break;
             }
-            Some(ExportLine::Header { .. }) => return Err(ExportError::MisplacedLine(lines.number)),
+            Some(JournalExportLine::Header { .. }) => return Err(JournalExportError::MisplacedLine(lines.number)),
             None => {
-                return Err(IntegrityError::at_entry(IntegrityErrorKind::Truncated, verifier.size() + 1).into());
+                return Err(
+                    JournalIntegrityError::at_entry(JournalIntegrityErrorKind::Truncated, verifier.size() + 1).into()
+                );
             }
         }
     }
     if lines.next()?.is_some() {
-        return Err(ExportError::MisplacedLine(lines.number));
+        return Err(JournalExportError::MisplacedLine(lines.number));
     }
-    Ok(ExportReport { origin, first_key, verification: verifier.finish()? })
+    Ok(ExportVerificationReport { origin, first_key, verification: verifier.finish()? })
 }
 
 fn read_header(
     format: u32,
-    workspace: JournalOrigin,
-    keys: Vec<KeyRecord>,
-    expected: &TrustAnchors,
-) -> Result<KeyRing, ExportError> {
+    workspace: JournalWorkspaceId,
+    keys: Vec<JournalKeyRecord>,
+    expected: &JournalTrustAnchors,
+) -> Result<KeyRing, JournalExportError> {
     if format != EXPORT_FORMAT {
-        return Err(ExportError::UnsupportedFormat(format));
+        return Err(JournalExportError::UnsupportedFormat(format));
     }
     if expected.origin.as_ref().is_some_and(|origin| *origin != workspace) {
-        return Err(ExportError::OtherWorkspace);
+        return Err(JournalExportError::OtherWorkspace);
     }
     let ring = KeyRing::new(workspace, keys)?;
     if expected.first_key.is_some_and(|key| key != ring.first_key()) {
-        return Err(ExportError::OtherFirstKey);
+        return Err(JournalExportError::OtherFirstKey);
     }
     Ok(ring)
 }
 
-fn check_end_line(verifier: &mut JournalVerifier, size: u64, head: Digest) -> Result<(), IntegrityError> {
+fn check_end_line(verifier: &mut JournalVerifier, size: u64, head: Digest) -> Result<(), JournalIntegrityError> {
     if size < verifier.size() {
-        return Err(IntegrityError::at_entry(IntegrityErrorKind::HeadMismatch, size.saturating_add(1)));
+        return Err(JournalIntegrityError::at_entry(JournalIntegrityErrorKind::HeadMismatch, size.saturating_add(1)));
     }
     verifier.expect_head(size, head)
 }
 
 /// Reads the rest of the export to decide whether a missing entry is lost or was moved to a later position.
 fn refine_gap_error(
-    error: IntegrityError,
-    lines: &mut ExportLineReader<impl BufRead>,
-) -> Result<IntegrityError, ExportError> {
-    if error.kind != IntegrityErrorKind::Missing {
+    error: JournalIntegrityError,
+    lines: &mut JournalExportLineReader<impl BufRead>,
+) -> Result<JournalIntegrityError, JournalExportError> {
+    if error.kind != JournalIntegrityErrorKind::Missing {
         return Ok(error);
     }
     while let Some(line) = lines.next()? {
-        if matches!(line, ExportLine::Entry { record, .. } if record.number == error.number) {
-            return Ok(IntegrityError { kind: IntegrityErrorKind::OutOfOrder, ..error });
+        if matches!(line, JournalExportLine::Entry { record, .. } if record.number == error.number) {
+            return Ok(JournalIntegrityError { kind: JournalIntegrityErrorKind::OutOfOrder, ..error });
         }
     }
     Ok(error)
 }
 
 /// Reads the lines of an export, each up to [`MAX_LINE_BYTES`].
-struct ExportLineReader<R> {
+struct JournalExportLineReader<R> {
     reader: R,
     number: u64,
     buffer: Vec<u8>,
 }
 
-impl<R: BufRead> ExportLineReader<R> {
-    fn next(&mut self) -> Result<Option<ExportLine>, ExportError> {
+impl<R: BufRead> JournalExportLineReader<R> {
+    fn next(&mut self) -> Result<Option<JournalExportLine>, JournalExportError> {
         self.buffer.clear();
         self.number += 1;
         let line = self.number;
         let mut limited = self.reader.by_ref().take(MAX_LINE_BYTES as u64 + 1);
         match limited.read_until(b'\n', &mut self.buffer)? {
             0 => Ok(None),
-            length if length > MAX_LINE_BYTES => Err(ExportError::LineTooLong(line)),
+            length if length > MAX_LINE_BYTES => Err(JournalExportError::LineTooLong(line)),
             _length => serde_json::from_slice(&self.buffer)
                 .map(Some)
-                .map_err(|error| ExportError::Syntax { line, detail: error.to_string() }),
+                .map_err(|error| JournalExportError::Syntax { line, detail: error.to_string() }),
         }
     }
 }

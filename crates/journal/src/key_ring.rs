@@ -9,8 +9,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::to_hex;
-use crate::signed_note::{self, ED25519_KEY_TYPE, NoteKeyId};
-use crate::{JournalOrigin, Signature, Signer, VerifyingKey};
+use crate::signed_note::{self, ED25519_KEY_TYPE, SignedNoteKeyId};
+use crate::{JournalWorkspaceId, Signature, Signer, VerifyingKey};
 
 /// The domain prefix of an endorsement. It contains a NUL and the text of a note does not, so no signed note can be
 /// used as an endorsement.
@@ -19,7 +19,7 @@ const ENDORSEMENT_DOMAIN: &[u8; 16] = b"stead endorse 1\0";
 /// A key of a workspace, with the first tree size that it signs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct KeyRecord {
+pub struct JournalKeyRecord {
     /// The public key.
     pub public: VerifyingKey,
     /// The smallest tree size this key signs; 0 for the first key.
@@ -29,20 +29,20 @@ pub struct KeyRecord {
     pub endorsement: Option<Signature>,
 }
 
-impl KeyRecord {
+impl JournalKeyRecord {
     /// The record of a workspace's first key.
     pub fn first_key(public: VerifyingKey) -> Self {
         Self { public, from_entry: 0, endorsement: None }
     }
 
     /// The record of the next key, endorsed by the current one.
-    pub fn next(current: &Signer, origin: &JournalOrigin, public: VerifyingKey, from_entry: u64) -> Self {
+    pub fn next(current: &Signer, origin: &JournalWorkspaceId, public: VerifyingKey, from_entry: u64) -> Self {
         let endorsement = current.sign_bytes(&endorsement_message(origin, &public, from_entry));
         Self { public, from_entry, endorsement: Some(endorsement) }
     }
 }
 
-fn endorsement_message(origin: &JournalOrigin, public: &VerifyingKey, from_entry: u64) -> Vec<u8> {
+fn endorsement_message(origin: &JournalWorkspaceId, public: &VerifyingKey, from_entry: u64) -> Vec<u8> {
     // Everything but the origin has a fixed length, so the concatenation is unambiguous.
     [ENDORSEMENT_DOMAIN, &public.as_bytes()[..], &from_entry.to_be_bytes(), origin.line().as_bytes()].concat()
 }
@@ -77,14 +77,14 @@ pub(crate) enum KeyValidity {
 /// The verified keys of one workspace, oldest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyRing {
-    origin: JournalOrigin,
-    records: Vec<KeyRecord>,
+    origin: JournalWorkspaceId,
+    records: Vec<JournalKeyRecord>,
 }
 
 impl KeyRing {
     /// Verifies the endorsements from the first key on. The first key is trusted as given: compare
     /// [`KeyRing::first_key`] with a known value.
-    pub fn new(origin: JournalOrigin, records: Vec<KeyRecord>) -> Result<Self, KeyRingError> {
+    pub fn new(origin: JournalWorkspaceId, records: Vec<JournalKeyRecord>) -> Result<Self, KeyRingError> {
         let first = records.first().ok_or(KeyRingError::NoKeys)?;
         if first.from_entry != 0 || first.endorsement.is_some() {
             return Err(KeyRingError::InvalidFirstKey);
@@ -103,12 +103,12 @@ impl KeyRing {
     }
 
     /// The workspace of these keys.
-    pub fn origin(&self) -> &JournalOrigin {
+    pub fn origin(&self) -> &JournalWorkspaceId {
         &self.origin
     }
 
     /// All keys, oldest first.
-    pub fn records(&self) -> &[KeyRecord] {
+    pub fn records(&self) -> &[JournalKeyRecord] {
         &self.records
     }
 
@@ -136,7 +136,7 @@ impl KeyRing {
     /// The keys with this id, each with its validity at a tree size. Ids are short, so several keys may have the same.
     pub(crate) fn keys_with_id(
         &self,
-        id: NoteKeyId,
+        id: SignedNoteKeyId,
         size: u64,
     ) -> impl Iterator<Item = (VerifyingKey, KeyValidity)> + '_ {
         let has_id = move |key: &VerifyingKey| signed_note::key_id(self.origin.line(), key) == id;
@@ -162,15 +162,15 @@ mod tests {
         Signer::from_seed(&[seed; 32])
     }
 
-    fn origin() -> JournalOrigin {
-        JournalOrigin::new("w1").unwrap()
+    fn origin() -> JournalWorkspaceId {
+        JournalWorkspaceId::new("w1").unwrap()
     }
 
-    fn three_key_records() -> Vec<KeyRecord> {
+    fn three_key_records() -> Vec<JournalKeyRecord> {
         vec![
-            KeyRecord::first_key(signer(1).verifying_key()),
-            KeyRecord::next(&signer(1), &origin(), signer(2).verifying_key(), 10),
-            KeyRecord::next(&signer(2), &origin(), signer(3).verifying_key(), 20),
+            JournalKeyRecord::first_key(signer(1).verifying_key()),
+            JournalKeyRecord::next(&signer(1), &origin(), signer(2).verifying_key(), 10),
+            JournalKeyRecord::next(&signer(2), &origin(), signer(3).verifying_key(), 20),
         ]
     }
 
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn broken_endorsement_chains_are_rejected() {
-        let ring_with = |change: fn(&mut Vec<KeyRecord>)| {
+        let ring_with = |change: fn(&mut Vec<JournalKeyRecord>)| {
             let mut records = three_key_records();
             change(&mut records);
             KeyRing::new(origin(), records)
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn endorsements_are_bound_to_the_workspace() {
-        let other = JournalOrigin::new("w2").unwrap();
+        let other = JournalWorkspaceId::new("w2").unwrap();
         assert_eq!(KeyRing::new(other, three_key_records()), Err(KeyRingError::NotEndorsed(1)));
     }
 

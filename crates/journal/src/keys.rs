@@ -32,7 +32,7 @@ pub struct Signature([u8; SIGNATURE_BYTES]);
 /// The input is not a usable public key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a usable Ed25519 public key")]
-pub struct KeyParseError;
+pub struct PublicKeyParseError;
 
 /// The text is not a signature, or the signature is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -64,9 +64,9 @@ impl fmt::Debug for Signer {
 
 impl VerifyingKey {
     /// Parses the 32 bytes of a public key.
-    pub fn from_bytes(bytes: &[u8; 32]) -> Result<Self, KeyParseError> {
-        let key = ed25519_dalek::VerifyingKey::from_bytes(bytes).map_err(|_invalid| KeyParseError)?;
-        if key.is_weak() { Err(KeyParseError) } else { Ok(Self(key)) }
+    pub fn from_bytes(bytes: &[u8; 32]) -> Result<Self, PublicKeyParseError> {
+        let key = ed25519_dalek::VerifyingKey::from_bytes(bytes).map_err(|_invalid| PublicKeyParseError)?;
+        if key.is_weak() { Err(PublicKeyParseError) } else { Ok(Self(key)) }
     }
 
     /// The 32 bytes of the key.
@@ -88,14 +88,14 @@ impl fmt::Display for VerifyingKey {
 }
 
 impl FromStr for VerifyingKey {
-    type Err = KeyParseError;
+    type Err = PublicKeyParseError;
 
-    fn from_str(text: &str) -> Result<Self, KeyParseError> {
-        Self::from_bytes(&from_hex(text).ok_or(KeyParseError)?)
+    fn from_str(text: &str) -> Result<Self, PublicKeyParseError> {
+        Self::from_bytes(&from_hex(text).ok_or(PublicKeyParseError)?)
     }
 }
 
-text_conversions!(VerifyingKey, KeyParseError);
+text_conversions!(VerifyingKey, PublicKeyParseError);
 
 impl Signature {
     /// Wraps the 64 bytes of a signature.
@@ -153,8 +153,8 @@ mod tests {
     fn weak_keys_are_rejected() {
         let mut identity = [0; 32];
         identity[0] = 1;
-        assert_eq!(VerifyingKey::from_bytes(&identity), Err(KeyParseError));
-        assert_eq!("00".parse::<VerifyingKey>(), Err(KeyParseError));
+        assert_eq!(VerifyingKey::from_bytes(&identity), Err(PublicKeyParseError));
+        assert_eq!("00".parse::<VerifyingKey>(), Err(PublicKeyParseError));
     }
 
     #[test]

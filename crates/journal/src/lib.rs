@@ -22,19 +22,25 @@ mod merkle;
 mod signed_note;
 mod verify;
 
-pub use canonical::{EntryDecodeError, FORMAT, decode_entry, encode_entry};
-pub use chain::{JournalOrigin, MAX_WORKSPACE_ID_BYTES, WorkspaceIdError, chain_hash, genesis_hash};
+pub use canonical::{FORMAT, JournalEntryDecodeError, decode_entry, encode_entry};
+pub use chain::{JournalWorkspaceId, MAX_WORKSPACE_ID_BYTES, WorkspaceIdError, chain_hash, genesis_hash};
 pub use checkpoint::{Checkpoint, CheckpointError};
 pub use digest::{Digest, DigestParseError};
-pub use entry::{ChangeKind, EntryCaller, EntryDecision, EntryRelation, JournalEntry, PathState, RecordedChange};
-pub use export::{EXPORT_FORMAT, ExportError, ExportLine, ExportReport, MAX_LINE_BYTES, TrustAnchors, verify_export};
-pub use key_ring::{KeyRecord, KeyRing, KeyRingError};
-pub use keys::{KeyParseError, Signature, SignatureError, Signer, VerifyingKey};
-pub use merkle::proof::{
-    ConsistencyProof, InclusionProof, InvalidProof, ProofError, consistency_proof, inclusion_proof,
+pub use entry::{
+    ChangeKind, EntryDecision, JournalEntry, JournalEntryCaller, JournalEntryRelation, PathState, RecordedChange,
 };
-pub use merkle::{FrontierDecodeError, MerkleFrontier, MerkleLeaf};
+pub use export::{
+    EXPORT_FORMAT, ExportVerificationReport, JournalExportError, JournalExportLine, JournalTrustAnchors,
+    MAX_LINE_BYTES, verify_export,
+};
+pub use key_ring::{JournalKeyRecord, KeyRing, KeyRingError};
+pub use keys::{PublicKeyParseError, Signature, SignatureError, Signer, VerifyingKey};
+pub use merkle::proof::{
+    ConsistencyProof, InclusionProof, InvalidProof, MerkleProofCreationError, consistency_proof, inclusion_proof,
+};
+pub use merkle::{FrontierDecodeError, MerkleFrontier, MerkleLeafHash};
 pub use signed_note::{MAX_NOTE_BYTES, MAX_SIGNATURES};
 pub use verify::{
-    AWAITED_MAX, IntegrityError, IntegrityErrorKind, JournalVerifier, VerificationReport, VerifiedPrefix,
+    AWAITED_MAX, JournalIntegrityError, JournalIntegrityErrorKind, JournalVerificationReport, JournalVerifier,
+    VerifiedJournalPrefix,
 };

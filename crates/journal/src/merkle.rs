@@ -18,9 +18,9 @@ const DIGEST_BYTES: usize = 32;
 
 /// The hash of a leaf. It is a separate type, so that no entry hash can enter the tree without the leaf prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct MerkleLeaf(Digest);
+pub struct MerkleLeafHash(Digest);
 
-impl MerkleLeaf {
+impl MerkleLeafHash {
     /// Hashes the bytes of a leaf.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         Self(Digest::sha256_of_parts(&[&LEAF_PREFIX, bytes]))
@@ -67,7 +67,7 @@ impl MerkleFrontier {
     }
 
     /// Appends a leaf.
-    pub fn append(&mut self, leaf: MerkleLeaf) {
+    pub fn append(&mut self, leaf: MerkleLeafHash) {
         let mut peak = leaf.0;
         // Each trailing one bit of the old size is a full subtree of the same height as the new peak.
         for _height in 0..self.size.trailing_ones() {
@@ -111,14 +111,14 @@ mod tests {
     fn frontier_with_leaves(count: u8) -> MerkleFrontier {
         let mut frontier = MerkleFrontier::new();
         for index in 0..count {
-            frontier.append(MerkleLeaf::from_bytes(&[index]));
+            frontier.append(MerkleLeafHash::from_bytes(&[index]));
         }
         frontier
     }
 
     #[test]
     fn small_trees_match_hand_computed_roots() {
-        let leaf: Vec<Digest> = (0..5).map(|index| MerkleLeaf::from_bytes(&[index]).digest()).collect();
+        let leaf: Vec<Digest> = (0..5).map(|index| MerkleLeafHash::from_bytes(&[index]).digest()).collect();
         let two = node_hash(&leaf[0], &leaf[1]);
         let four = node_hash(&two, &node_hash(&leaf[2], &leaf[3]));
         let expected = [Digest::sha256(b""), leaf[0], two, node_hash(&two, &leaf[2]), four, node_hash(&four, &leaf[4])];
@@ -136,7 +136,7 @@ mod tests {
             assert_eq!(stored.len(), 8 + 32 * cut.count_ones() as usize);
             let mut again = MerkleFrontier::from_bytes(&stored).unwrap();
             for index in cut..40 {
-                again.append(MerkleLeaf::from_bytes(&[index]));
+                again.append(MerkleLeafHash::from_bytes(&[index]));
             }
             assert_eq!(again, frontier_with_leaves(40));
         }

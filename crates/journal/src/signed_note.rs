@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::keys::{SIGNATURE_BYTES, Signature, VerifyingKey};
-use crate::{Digest, JournalOrigin};
+use crate::{Digest, JournalWorkspaceId};
 
 /// The longest note that is parsed, in bytes.
 pub const MAX_NOTE_BYTES: usize = 64 * 1024;
@@ -20,63 +20,68 @@ const KEY_ID_BYTES: usize = 4;
 pub(crate) const ED25519_KEY_TYPE: u8 = 0x01;
 
 /// The four bytes that identify a key together with its name.
-pub(crate) type NoteKeyId = [u8; KEY_ID_BYTES];
+pub(crate) type SignedNoteKeyId = [u8; KEY_ID_BYTES];
 
 /// The text is not a signed note. Holds the rule that it violates, as a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct NoteParseError(pub(crate) &'static str);
+pub(crate) struct SignedNoteParseError(pub(crate) &'static str);
 
 /// A parsed note; nothing in it is verified.
 #[derive(Debug)]
 pub(crate) struct SignedNote<'a> {
     /// The signed text with its final newline.
     pub(crate) text: &'a str,
-    pub(crate) signatures: Vec<NoteSignature<'a>>,
+    pub(crate) signatures: Vec<SignedNoteSignature<'a>>,
 }
 
 /// One signature line.
 #[derive(Debug)]
-pub(crate) struct NoteSignature<'a> {
+pub(crate) struct SignedNoteSignature<'a> {
     pub(crate) name: &'a str,
-    pub(crate) key_id: NoteKeyId,
+    pub(crate) key_id: SignedNoteKeyId,
     /// `None` if the length is not that of an Ed25519 signature, because a witness uses another algorithm.
     pub(crate) signature: Option<Signature>,
 }
 
 /// The key id of a named Ed25519 key.
-pub(crate) fn key_id(name: &str, key: &VerifyingKey) -> NoteKeyId {
+pub(crate) fn key_id(name: &str, key: &VerifyingKey) -> SignedNoteKeyId {
     let Digest(hash) = Digest::sha256_of_parts(&[name.as_bytes(), b"\n", &[ED25519_KEY_TYPE], key.as_bytes()]);
     [hash[0], hash[1], hash[2], hash[3]]
 }
 
 /// Joins a text and the signature of the journal's key to a note.
-pub(crate) fn compose_note(text: &str, origin: &JournalOrigin, key: &VerifyingKey, signature: &Signature) -> String {
+pub(crate) fn compose_note(
+    text: &str,
+    origin: &JournalWorkspaceId,
+    key: &VerifyingKey,
+    signature: &Signature,
+) -> String {
     let name = origin.line();
     let bytes = [&key_id(name, key)[..], signature.as_bytes()].concat();
     format!("{text}\n{SIGNATURE_LINE_PREFIX}{name} {}\n", STANDARD.encode(bytes))
 }
 
-pub(crate) fn parse_note(note: &str) -> Result<SignedNote<'_>, NoteParseError> {
+pub(crate) fn parse_note(note: &str) -> Result<SignedNote<'_>, SignedNoteParseError> {
     if note.len() > MAX_NOTE_BYTES {
-        return Err(NoteParseError("the text is too long"));
+        return Err(SignedNoteParseError("the text is too long"));
     }
     if note.bytes().any(|byte| byte < 0x20 && byte != b'\n') {
-        return Err(NoteParseError("the text contains a control character"));
+        return Err(SignedNoteParseError("the text contains a control character"));
     }
-    let blank = note.rfind("\n\n").ok_or(NoteParseError("the text has no signature"))?;
+    let blank = note.rfind("\n\n").ok_or(SignedNoteParseError("the text has no signature"))?;
     let (text, rest) = note.split_at(blank + 1);
     let lines = rest.strip_prefix('\n').and_then(|lines| lines.strip_suffix('\n'));
-    let lines = lines.ok_or(NoteParseError("the text does not end with a newline"))?;
+    let lines = lines.ok_or(SignedNoteParseError("the text does not end with a newline"))?;
     let signatures = lines.split('\n').take(MAX_SIGNATURES + 1).map(parse_signature);
     let signatures = signatures.collect::<Result<Vec<_>, _>>()?;
     if signatures.len() > MAX_SIGNATURES {
-        return Err(NoteParseError("the text has too many signatures"));
+        return Err(SignedNoteParseError("the text has too many signatures"));
     }
     Ok(SignedNote { text, signatures })
 }
 
-fn parse_signature(line: &str) -> Result<NoteSignature<'_>, NoteParseError> {
-    let bad = NoteParseError("a signature line is invalid");
+fn parse_signature(line: &str) -> Result<SignedNoteSignature<'_>, SignedNoteParseError> {
+    let bad = SignedNoteParseError("a signature line is invalid");
     let (name, encoded) = line.strip_prefix(SIGNATURE_LINE_PREFIX).and_then(|rest| rest.split_once(' ')).ok_or(bad)?;
     if name.is_empty() || name.contains(|letter: char| letter.is_whitespace() || letter == '+') {
         return Err(bad);
@@ -84,7 +89,7 @@ fn parse_signature(line: &str) -> Result<NoteSignature<'_>, NoteParseError> {
     let bytes = STANDARD.decode(encoded).map_err(|_invalid| bad)?;
     let (key_id, signature) = bytes.split_first_chunk::<KEY_ID_BYTES>().ok_or(bad)?;
     let signature = <[u8; SIGNATURE_BYTES]>::try_from(signature).ok().map(Signature::from_bytes);
-    Ok(NoteSignature { name, key_id: *key_id, signature })
+    Ok(SignedNoteSignature { name, key_id: *key_id, signature })
 }
 
 #[cfg(test)]

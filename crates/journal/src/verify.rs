@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::{
-    Checkpoint, CheckpointError, Digest, KeyRing, MerkleFrontier, MerkleLeaf, chain_hash, decode_entry, genesis_hash,
-    merkle::FrontierDecodeError,
+    Checkpoint, CheckpointError, Digest, KeyRing, MerkleFrontier, MerkleLeafHash, chain_hash, decode_entry,
+    genesis_hash, merkle::FrontierDecodeError,
 };
 
 /// The most checkpoints and heads that may wait for later entries.
@@ -20,9 +20,9 @@ pub const AWAITED_MAX: usize = 65_536;
 /// The first error found in a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("entry {number}: {kind}")]
-pub struct IntegrityError {
+pub struct JournalIntegrityError {
     /// The kind of error.
-    pub kind: IntegrityErrorKind,
+    pub kind: JournalIntegrityErrorKind,
     /// The first entry that is not verified. A checkpoint that does not match only shows that some entry after the last
     /// matching checkpoint is wrong; then this is the first entry after that checkpoint.
     pub number: u64,
@@ -34,7 +34,7 @@ pub struct IntegrityError {
 /// The kind of an integrity error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
-pub enum IntegrityErrorKind {
+pub enum JournalIntegrityErrorKind {
     /// An entry is missing.
     #[error("missing")]
     Missing,
@@ -88,23 +88,23 @@ pub enum IntegrityErrorKind {
     TooManyAwaited,
 }
 
-impl IntegrityError {
-    pub(crate) fn at_entry(kind: IntegrityErrorKind, number: u64) -> Self {
+impl JournalIntegrityError {
+    pub(crate) fn at_entry(kind: JournalIntegrityErrorKind, number: u64) -> Self {
         Self { kind, number, checkpoint: None }
     }
 
-    fn at_checkpoint(kind: IntegrityErrorKind, number: u64, size: u64) -> Self {
+    fn at_checkpoint(kind: JournalIntegrityErrorKind, number: u64, size: u64) -> Self {
         Self { kind, number, checkpoint: Some(size) }
     }
 
     fn from_checkpoint_error(error: CheckpointError, number: u64) -> Self {
         let kind = match error {
-            CheckpointError::Malformed(_) => IntegrityErrorKind::BadCheckpoint,
-            CheckpointError::WrongOrigin => IntegrityErrorKind::WrongOrigin,
-            CheckpointError::BadSignature(_) => IntegrityErrorKind::BadSignature,
-            CheckpointError::UnknownKey(_) => IntegrityErrorKind::UnknownKey,
-            CheckpointError::RetiredKey(_) => IntegrityErrorKind::RetiredKey,
-            CheckpointError::KeyNotYetActive(_) => IntegrityErrorKind::PrematureKey,
+            CheckpointError::Malformed(_) => JournalIntegrityErrorKind::BadCheckpoint,
+            CheckpointError::WrongOrigin => JournalIntegrityErrorKind::WrongOrigin,
+            CheckpointError::BadSignature(_) => JournalIntegrityErrorKind::BadSignature,
+            CheckpointError::UnknownKey(_) => JournalIntegrityErrorKind::UnknownKey,
+            CheckpointError::RetiredKey(_) => JournalIntegrityErrorKind::RetiredKey,
+            CheckpointError::KeyNotYetActive(_) => JournalIntegrityErrorKind::PrematureKey,
         };
         Self { kind, number, checkpoint: error.size() }
     }
@@ -112,20 +112,20 @@ impl IntegrityError {
 
 /// A verified prefix of a journal, from which verification can resume.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VerifiedPrefix {
+pub struct VerifiedJournalPrefix {
     /// The hash of the last entry, or the genesis hash.
     pub head: Digest,
     /// The Merkle frontier over all entries of the prefix.
     pub frontier: MerkleFrontier,
 }
 
-impl VerifiedPrefix {
+impl VerifiedJournalPrefix {
     /// The stored form. It proves nothing if it is stored beside the journal: to resume, also pass the checkpoint.
     pub fn to_bytes(&self) -> Vec<u8> {
         [self.head.as_bytes(), &self.frontier.to_bytes()[..]].concat()
     }
 
-    /// Parses the output of [`VerifiedPrefix::to_bytes`].
+    /// Parses the output of [`VerifiedJournalPrefix::to_bytes`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, FrontierDecodeError> {
         let (head, frontier) = bytes.split_first_chunk().ok_or(FrontierDecodeError)?;
         Ok(Self { head: Digest(*head), frontier: MerkleFrontier::from_bytes(frontier)? })
@@ -134,16 +134,16 @@ impl VerifiedPrefix {
 
 /// The result of a verification.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VerificationReport {
+pub struct JournalVerificationReport {
     /// The verified prefix at the end of the journal.
-    pub prefix: VerifiedPrefix,
+    pub prefix: VerifiedJournalPrefix,
     /// The last entry that a signed checkpoint covers; later entries are covered by the hash chain alone.
     pub covered_by_checkpoint: u64,
     /// The number of verified checkpoints.
     pub checkpoint_count: u64,
 }
 
-impl VerificationReport {
+impl JournalVerificationReport {
     /// The number of the last entry.
     pub fn size(&self) -> u64 {
         self.prefix.frontier.size()
@@ -174,20 +174,20 @@ pub struct JournalVerifier {
     claims: BTreeMap<u64, CheckpointClaim>,
     /// Hashes of entries saved elsewhere that are not compared yet, by entry number.
     expected_heads: BTreeMap<u64, Digest>,
-    first_error: Option<IntegrityError>,
+    first_error: Option<JournalIntegrityError>,
 }
 
 impl JournalVerifier {
     /// Starts at the first entry of the workspace of `ring`.
     pub fn new(ring: KeyRing) -> Self {
         let head = genesis_hash(ring.origin());
-        Self::resume(ring, VerifiedPrefix { head, frontier: MerkleFrontier::new() })
+        Self::resume(ring, VerifiedJournalPrefix { head, frontier: MerkleFrontier::new() })
     }
 
     /// Resumes after a verified prefix. First pass the trusted checkpoint of the same size to
     /// [`JournalVerifier::push_checkpoint`]: it proves that the stored prefix was not changed.
-    pub fn resume(ring: KeyRing, trusted: VerifiedPrefix) -> Self {
-        let VerifiedPrefix { head, frontier } = trusted;
+    pub fn resume(ring: KeyRing, trusted: VerifiedJournalPrefix) -> Self {
+        let VerifiedJournalPrefix { head, frontier } = trusted;
         Self {
             ring,
             frontier,
@@ -201,34 +201,39 @@ impl JournalVerifier {
     }
 
     /// Verifies the next entry and its recorded hash.
-    pub fn push_entry(&mut self, number: u64, canonical: &[u8], recorded: &Digest) -> Result<(), IntegrityError> {
+    pub fn push_entry(
+        &mut self,
+        number: u64,
+        canonical: &[u8],
+        recorded: &Digest,
+    ) -> Result<(), JournalIntegrityError> {
         let outcome = self.ensure_not_failed().and_then(|()| self.try_push_entry(number, canonical, recorded));
         self.remember_error(outcome)
     }
 
     /// Adds a checkpoint of the journal or one saved elsewhere. Its size must not be less than the number of verified
     /// entries. It is compared when verification reaches its size.
-    pub fn push_checkpoint(&mut self, note: &str) -> Result<(), IntegrityError> {
+    pub fn push_checkpoint(&mut self, note: &str) -> Result<(), JournalIntegrityError> {
         let outcome = self.ensure_not_failed().and_then(|()| self.try_push_checkpoint(note));
         self.remember_error(outcome)
     }
 
     /// Adds the number and hash of an entry that were saved elsewhere. Verification fails if the journal differs.
-    pub fn expect_head(&mut self, number: u64, hash: Digest) -> Result<(), IntegrityError> {
+    pub fn expect_head(&mut self, number: u64, hash: Digest) -> Result<(), JournalIntegrityError> {
         let outcome = self.ensure_not_failed().and_then(|()| self.try_expect_head(number, hash));
         self.remember_error(outcome)
     }
 
     /// Ends the verification. It fails if an added checkpoint or head was not reached.
-    pub fn finish(mut self) -> Result<VerificationReport, IntegrityError> {
+    pub fn finish(mut self) -> Result<JournalVerificationReport, JournalIntegrityError> {
         self.ensure_not_failed()?;
         self.check_claims()?;
         let awaited = [self.claims.keys().next(), self.expected_heads.keys().next()].into_iter().flatten().min();
         if let Some(&size) = awaited {
-            return Err(IntegrityError::at_checkpoint(IntegrityErrorKind::Truncated, self.next(), size));
+            return Err(JournalIntegrityError::at_checkpoint(JournalIntegrityErrorKind::Truncated, self.next(), size));
         }
-        Ok(VerificationReport {
-            prefix: VerifiedPrefix { head: self.head, frontier: self.frontier },
+        Ok(JournalVerificationReport {
+            prefix: VerifiedJournalPrefix { head: self.head, frontier: self.frontier },
             covered_by_checkpoint: self.covered_by_checkpoint,
             checkpoint_count: self.checkpoint_count,
         })
@@ -243,91 +248,108 @@ impl JournalVerifier {
         self.size() + 1
     }
 
-    fn ensure_not_failed(&self) -> Result<(), IntegrityError> {
+    fn ensure_not_failed(&self) -> Result<(), JournalIntegrityError> {
         self.first_error.map_or(Ok(()), Err)
     }
 
-    fn remember_error(&mut self, outcome: Result<(), IntegrityError>) -> Result<(), IntegrityError> {
+    fn remember_error(&mut self, outcome: Result<(), JournalIntegrityError>) -> Result<(), JournalIntegrityError> {
         self.first_error = outcome.err();
         outcome
     }
 
-    fn try_push_entry(&mut self, number: u64, canonical: &[u8], recorded: &Digest) -> Result<(), IntegrityError> {
+    fn try_push_entry(
+        &mut self,
+        number: u64,
+        canonical: &[u8],
+        recorded: &Digest,
+    ) -> Result<(), JournalIntegrityError> {
         self.check_claims()?;
         let next = self.next();
         match number.cmp(&next) {
             // Every smaller number has already been verified.
-            Ordering::Less => return Err(IntegrityError::at_entry(IntegrityErrorKind::Duplicate, number)),
-            Ordering::Greater => return Err(IntegrityError::at_entry(IntegrityErrorKind::Missing, next)),
+            Ordering::Less => {
+                return Err(JournalIntegrityError::at_entry(JournalIntegrityErrorKind::Duplicate, number));
+            }
+            Ordering::Greater => return Err(JournalIntegrityError::at_entry(JournalIntegrityErrorKind::Missing, next)),
             Ordering::Equal => {}
         }
         let decoded = decode_entry(canonical);
         // A valid record with a different number was moved here, even if its recorded hash matches.
         if decoded.as_ref().is_ok_and(|entry| entry.number != number) {
-            return Err(IntegrityError::at_entry(IntegrityErrorKind::OutOfOrder, number));
+            return Err(JournalIntegrityError::at_entry(JournalIntegrityErrorKind::OutOfOrder, number));
         }
         let hash = chain_hash(&self.head, canonical);
         if hash != *recorded {
-            return Err(IntegrityError::at_entry(IntegrityErrorKind::HashMismatch, number));
+            return Err(JournalIntegrityError::at_entry(JournalIntegrityErrorKind::HashMismatch, number));
         }
-        decoded.map_err(|_malformed| IntegrityError::at_entry(IntegrityErrorKind::Malformed, number))?;
-        self.frontier.append(MerkleLeaf::from_entry_hash(&hash));
+        decoded.map_err(|_malformed| JournalIntegrityError::at_entry(JournalIntegrityErrorKind::Malformed, number))?;
+        self.frontier.append(MerkleLeafHash::from_entry_hash(&hash));
         self.head = hash;
         Ok(())
     }
 
-    fn try_push_checkpoint(&mut self, note: &str) -> Result<(), IntegrityError> {
+    fn try_push_checkpoint(&mut self, note: &str) -> Result<(), JournalIntegrityError> {
         let suspect = self.covered_by_checkpoint + 1;
         let Checkpoint { size, root, head, .. } = Checkpoint::verify(note, &self.ring)
-            .map_err(|error| IntegrityError::from_checkpoint_error(error, suspect))?;
+            .map_err(|error| JournalIntegrityError::from_checkpoint_error(error, suspect))?;
         if size < self.size() {
-            return Err(IntegrityError::at_checkpoint(IntegrityErrorKind::Late, suspect, size));
+            return Err(JournalIntegrityError::at_checkpoint(JournalIntegrityErrorKind::Late, suspect, size));
         }
         let claim = CheckpointClaim { root, head };
         match self.claims.insert(size, claim) {
             Some(other) if other != claim => {
-                Err(IntegrityError::at_checkpoint(IntegrityErrorKind::Fork, suspect, size))
+                Err(JournalIntegrityError::at_checkpoint(JournalIntegrityErrorKind::Fork, suspect, size))
             }
             Some(_same) => Ok(()),
             None => self.check_awaited_limit(size),
         }
     }
 
-    fn try_expect_head(&mut self, number: u64, hash: Digest) -> Result<(), IntegrityError> {
+    fn try_expect_head(&mut self, number: u64, hash: Digest) -> Result<(), JournalIntegrityError> {
         if number < self.size() {
-            return Err(IntegrityError::at_entry(IntegrityErrorKind::Late, number));
+            return Err(JournalIntegrityError::at_entry(JournalIntegrityErrorKind::Late, number));
         }
         match self.expected_heads.insert(number, hash) {
-            Some(other) if other != hash => Err(IntegrityError::at_entry(IntegrityErrorKind::HeadMismatch, number)),
+            Some(other) if other != hash => {
+                Err(JournalIntegrityError::at_entry(JournalIntegrityErrorKind::HeadMismatch, number))
+            }
             Some(_same) => Ok(()),
             None => self.check_awaited_limit(number),
         }
     }
 
-    fn check_awaited_limit(&self, size: u64) -> Result<(), IntegrityError> {
+    fn check_awaited_limit(&self, size: u64) -> Result<(), JournalIntegrityError> {
         if self.claims.len() + self.expected_heads.len() <= AWAITED_MAX {
             Ok(())
         } else {
-            Err(IntegrityError::at_checkpoint(IntegrityErrorKind::TooManyAwaited, self.next(), size))
+            Err(JournalIntegrityError::at_checkpoint(JournalIntegrityErrorKind::TooManyAwaited, self.next(), size))
         }
     }
 
     /// Compares the checkpoint and head that were added for the current size.
-    fn check_claims(&mut self) -> Result<(), IntegrityError> {
+    fn check_claims(&mut self) -> Result<(), JournalIntegrityError> {
         let size = self.size();
         let suspect = self.covered_by_checkpoint + 1;
         if let Some(claim) = self.claims.remove(&size) {
             if claim.root != self.frontier.root() {
-                return Err(IntegrityError::at_checkpoint(IntegrityErrorKind::RootMismatch, suspect, size));
+                return Err(JournalIntegrityError::at_checkpoint(
+                    JournalIntegrityErrorKind::RootMismatch,
+                    suspect,
+                    size,
+                ));
             }
             if claim.head != self.head {
-                return Err(IntegrityError::at_checkpoint(IntegrityErrorKind::HeadMismatch, suspect, size));
+                return Err(JournalIntegrityError::at_checkpoint(
+                    JournalIntegrityErrorKind::HeadMismatch,
+                    suspect,
+                    size,
+                ));
             }
             self.covered_by_checkpoint = size;
             self.checkpoint_count += 1;
         }
         if self.expected_heads.remove(&size).is_some_and(|expected| expected != self.head) {
-            return Err(IntegrityError::at_entry(IntegrityErrorKind::HeadMismatch, size));
+            return Err(JournalIntegrityError::at_entry(JournalIntegrityErrorKind::HeadMismatch, size));
         }
         Ok(())
     }

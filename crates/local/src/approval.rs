@@ -3,14 +3,14 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use stead_engine::{
-    ALLOWED_BY_OPERATOR, Approval, ApprovalAnswer, ApprovalDecision, ApprovalFilter, ApprovalRequest,
-    ApprovalResolution, ApprovalState, CallRecord, CommitReceipt, Error, ErrorKind, limits,
+    ALLOWED_BY_OPERATOR, Approval, ApprovalAnswer, ApprovalDecision, ApprovalFilter, ApprovalRequest, ApprovalState,
+    ApproverAndReason, CallRecord, CommitReceipt, Error, ErrorKind, limits,
 };
 
 use crate::{
     open::LocalWorkspace,
     options::ClockReading,
-    store::{self, SyncRequirement, to_sql_integer},
+    store::{self, TransactionSyncTiming, to_sql_integer},
     token::random_name,
 };
 
@@ -31,7 +31,7 @@ impl LocalWorkspace {
     pub(crate) fn insert_approval_request(&self, request: &ApprovalRequest) -> Result<Approval, Error> {
         let id = random_name("ap-")?;
         let now = self.clock.now();
-        self.store.run_transaction(SyncRequirement::Now, self.durability, |transaction| {
+        self.store.run_transaction(TransactionSyncTiming::Now, self.durability, |transaction| {
             insert_request(transaction, request, &id, &now)
         })?
     }
@@ -44,7 +44,7 @@ impl LocalWorkspace {
         let mut draft = self.pending_entry_without_changes(record);
         draft.entry.approval = Some(answer.id.clone());
         let (now, by, answer) = (self.clock.now(), record.caller.principal.to_string(), answer.clone());
-        self.append_with_result(draft, SyncRequirement::Now, move |transaction, append| {
+        self.append_with_result(draft, TransactionSyncTiming::Now, move |transaction, append| {
             let Some(approval) = load_approval(transaction, &answer.id, &now)? else {
                 return Ok(Err(Error::new(ErrorKind::NotFound, "no such approval")));
             };
@@ -64,20 +64,20 @@ impl LocalWorkspace {
         })
     }
 
-    pub(crate) fn approval_use(&self, record: &CallRecord<'_>) -> ApprovalUse {
+    pub(crate) fn approval_use(&self, record: &CallRecord<'_>) -> PendingApprovalUse {
         let id = record.approval.clone().filter(|id| record.error_kind.is_none() && id != ALLOWED_BY_OPERATOR);
-        ApprovalUse { id, principal: record.caller.principal.to_string(), now: self.clock.now() }
+        PendingApprovalUse { id, principal: record.caller.principal.to_string(), now: self.clock.now() }
     }
 }
 
 /// The approval that a call uses up, if it needs one.
-pub(crate) struct ApprovalUse {
+pub(crate) struct PendingApprovalUse {
     id: Option<String>,
     principal: String,
     now: ClockReading,
 }
 
-impl ApprovalUse {
+impl PendingApprovalUse {
     pub(crate) fn is_needed(&self) -> bool {
         self.id.is_some()
     }
@@ -252,7 +252,7 @@ fn approval_from_row(row: &Row<'_>, now: &ClockReading) -> rusqlite::Result<Appr
         created_ms,
         expires_ms,
         state,
-        resolution: by.map(|by| ApprovalResolution { resolved_by: by, reason }),
+        resolution: by.map(|by| ApproverAndReason { resolved_by: by, reason }),
         used_by_entry: row.get::<_, Option<i64>>("used")?.map(i64::unsigned_abs),
     })
 }

@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 use stead_engine::{Error, ErrorKind};
 
-use crate::{open::LocalWorkspace, store::SyncRequirement, token::random_bytes};
+use crate::{open::LocalWorkspace, store::TransactionSyncTiming, token::random_bytes};
 
 const SECRET_CHARS_MIN: usize = 8;
 const SECRET_BYTES_MAX: usize = 1024;
@@ -23,7 +23,7 @@ struct ApproverSecretHash {
 
 /// The wrong attempts since the last correct one.
 #[derive(Default, Serialize, Deserialize)]
-struct FailedAttempts {
+struct FailedApproverAttempts {
     #[serde(rename = "wrong")]
     failed_count: u32,
     #[serde(rename = "last_ms")]
@@ -48,7 +48,7 @@ impl LocalWorkspace {
         let stored = ApproverSecretHash { salt, hash: hash_secret(secret, &salt)? };
         self.record_secret_change(
             "approver_set",
-            &[("approver", text(&stored)?), ("approver_tries", text(&FailedAttempts::default())?)],
+            &[("approver", text(&stored)?), ("approver_tries", text(&FailedApproverAttempts::default())?)],
         )
     }
 
@@ -59,7 +59,7 @@ impl LocalWorkspace {
                 .with_next_step("ask a person to run `stead approvals setup`"));
         };
         let now_ms = self.clock.now().wall_ms;
-        let failed: FailedAttempts = self.load_meta_value("approver_tries")?.unwrap_or_default();
+        let failed: FailedApproverAttempts = self.load_meta_value("approver_tries")?.unwrap_or_default();
         let wait_ms = failed.last_failed_ms.saturating_add(retry_delay_ms(failed.failed_count)).saturating_sub(now_ms);
         if (1..=RETRY_DELAY_MS_MAX).contains(&wait_ms) {
             return Err(Error::new(ErrorKind::RateLimited, format!("{} wrong secrets in a row", failed.failed_count))
@@ -67,12 +67,13 @@ impl LocalWorkspace {
                 .with_detail("retry_after_ms", wait_ms));
         }
         // The attempt is counted before the comparison, so that it counts even if the process is killed in between.
-        let counted = FailedAttempts { failed_count: failed.failed_count.saturating_add(1), last_failed_ms: now_ms };
+        let counted =
+            FailedApproverAttempts { failed_count: failed.failed_count.saturating_add(1), last_failed_ms: now_ms };
         self.record_secret_change("approver_try", &[("approver_tries", text(&counted)?)])?;
         if secret.len() > SECRET_BYTES_MAX || !constant_time_eq(&hash_secret(secret, &stored.salt)?, &stored.hash) {
             return Err(Error::new(ErrorKind::PolicyDenied, "wrong approver secret"));
         }
-        self.record_secret_change("approver_shown", &[("approver_tries", text(&FailedAttempts::default())?)])
+        self.record_secret_change("approver_shown", &[("approver_tries", text(&FailedApproverAttempts::default())?)])
     }
 
     fn load_approver_secret(&self) -> Result<Option<ApproverSecretHash>, Error> {
@@ -94,7 +95,7 @@ impl LocalWorkspace {
     fn record_secret_change(&self, operation: &str, values: &[(&'static str, String)]) -> Result<(), Error> {
         let draft = self.pending_system_entry(operation, "{}".to_owned());
         let values = values.to_vec();
-        self.append_with_rows(draft, SyncRequirement::Now, move |transaction, _| {
+        self.append_with_rows(draft, TransactionSyncTiming::Now, move |transaction, _| {
             for (name, value) in &values {
                 transaction.execute("INSERT OR REPLACE INTO meta VALUES (?1, ?2)", params![name, value])?;
             }
@@ -143,7 +144,7 @@ mod tests {
         let stored = text(&ApproverSecretHash { salt: [1; 16], hash: [2; 32] }).unwrap();
         let expected = format!("{{\"salt\":[{}],\"hash\":[{}]}}", ["1"; 16].join(","), ["2"; 32].join(","));
         assert_eq!(stored, expected);
-        let tries = text(&FailedAttempts { failed_count: 3, last_failed_ms: 4 }).unwrap();
+        let tries = text(&FailedApproverAttempts { failed_count: 3, last_failed_ms: 4 }).unwrap();
         assert_eq!(tries, r#"{"wrong":3,"last_ms":4}"#);
     }
 

@@ -8,14 +8,14 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use stead_engine::{
-    Buffer, BufferLineEndings, BufferOpenState, BufferStore, BufferStoreRequest, BufferText, CallRecord, CommitReceipt,
-    Error, ErrorKind, PlannedBufferChange, PlannedBufferChangeKind, Version, limits,
+    Buffer, BufferLineEndings, BufferOpenState, BufferStore, BufferStoreRequest, BufferWithText, CallRecord,
+    CommitReceipt, Error, ErrorKind, PlannedBufferChange, PlannedBufferChangeKind, Version, limits,
 };
 use stead_path::RelPath;
 
 use crate::{
     open::LocalWorkspace,
-    store::{SyncRequirement, digest_from_bytes, to_sql_integer},
+    store::{TransactionSyncTiming, digest_from_bytes, to_sql_integer},
 };
 
 const BUFFER_COLUMNS: &str = "id, path, owner, session, process, revision, version, length(text), base, endings, held_revision, \
@@ -42,7 +42,7 @@ impl BufferStore for LocalWorkspace {
         Ok(buffers)
     }
 
-    fn buffer_text(&self, id: &str) -> Result<Option<BufferText>, Error> {
+    fn buffer_text(&self, id: &str) -> Result<Option<BufferWithText>, Error> {
         let found = self.store.run_query(|connection| {
             connection
                 .prepare_cached(&format!("SELECT {BUFFER_COLUMNS}, text, held FROM buffers WHERE id = ?1"))?
@@ -51,7 +51,7 @@ impl BufferStore for LocalWorkspace {
         })?;
         let Some(((mut buffer, process), text, editor_text)) = found else { return Ok(None) };
         buffer.open_state = self.liveness.liveness_of(&process)?;
-        Ok(Some(BufferText { buffer, text, editor_text }))
+        Ok(Some(BufferWithText { buffer, text, editor_text }))
     }
 
     fn execute_buffer_request(
@@ -70,7 +70,7 @@ impl BufferStore for LocalWorkspace {
         };
         let (draft, request) = (self.pending_entry_without_changes(record), request.clone());
         // The editor still has the text, so it need not survive a power cut here.
-        self.append_with_result(draft, SyncRequirement::Later, move |transaction, append| {
+        self.append_with_result(draft, TransactionSyncTiming::Later, move |transaction, append| {
             if let Err(error) = check_buffer_request(transaction, &request, &caller, &known)? {
                 return Ok(Err(error));
             }

@@ -3,13 +3,13 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 use stead_engine::{Error, ErrorKind};
-use stead_journal::{Checkpoint, JournalOrigin, KeyRecord, KeyRing, Signer};
+use stead_journal::{Checkpoint, JournalKeyRecord, JournalWorkspaceId, KeyRing, Signer};
 
 use crate::{
     errors,
     open::LocalWorkspace,
     options::Durability,
-    store::{self, SqliteStore, SyncRequirement, to_sql_integer},
+    store::{self, SqliteStore, TransactionSyncTiming, to_sql_integer},
     token::random_bytes,
 };
 
@@ -20,9 +20,9 @@ pub(crate) fn ensure_signing_key(store: &SqliteStore) -> Result<(), Error> {
         return Ok(());
     }
     let seed: [u8; 32] = random_bytes()?;
-    let record = serde_json::to_string(&KeyRecord::first_key(Signer::from_seed(&seed).verifying_key()))
+    let record = serde_json::to_string(&JournalKeyRecord::first_key(Signer::from_seed(&seed).verifying_key()))
         .map_err(|_| unreadable_key_error())?;
-    store.run_transaction(SyncRequirement::Later, Durability::Fast, |transaction| {
+    store.run_transaction(TransactionSyncTiming::Later, Durability::Fast, |transaction| {
         let inserted = transaction.execute("INSERT OR IGNORE INTO signers VALUES (0, ?1)", params![record])?;
         // If another process has stored a key first, that key is used.
         if inserted == 1 { insert_key_seed(transaction, &seed) } else { Ok(()) }
@@ -76,8 +76,8 @@ impl LocalWorkspace {
         let origin = self.store.origin.clone();
         let time_ms = self.clock.now().wall_ms;
         let draft = self.pending_system_entry("rotate_key", serde_json::json!({ "public": public }).to_string());
-        self.append_with_rows(draft, SyncRequirement::Now, move |transaction, number| {
-            let record = KeyRecord::next(&load_signer(transaction)?, &origin, public, number);
+        self.append_with_rows(draft, TransactionSyncTiming::Now, move |transaction, number| {
+            let record = JournalKeyRecord::next(&load_signer(transaction)?, &origin, public, number);
             let text = serde_json::to_string(&record).map_err(|_| rusqlite::Error::InvalidQuery)?;
             transaction.execute("INSERT INTO signers VALUES (?1, ?2)", params![to_sql_integer(number), text])?;
             insert_key_seed(transaction, &seed)
@@ -93,7 +93,7 @@ impl LocalWorkspace {
 /// Signs the end of the journal, unless it is already signed.
 pub(crate) fn insert_signed_checkpoint(
     transaction: &Connection,
-    origin: &JournalOrigin,
+    origin: &JournalWorkspaceId,
     time_ms: i64,
 ) -> rusqlite::Result<()> {
     let tip = store::load_tip(transaction, origin)?;

@@ -4,17 +4,17 @@
 
 use rusqlite::{Connection, params};
 use stead_engine::{CallRecord, CommitError, CommitReceipt, Error, ErrorClass, ErrorKind, Plan, PolicyTier, Principal};
-use stead_journal::{Digest, EntryCaller, EntryDecision, EntryRelation, JournalEntry, RecordedChange};
+use stead_journal::{Digest, EntryDecision, JournalEntry, JournalEntryCaller, JournalEntryRelation, RecordedChange};
 use stead_path::RelPath;
 
 use crate::{
     approval, buffers, entry_query, errors,
-    file_steps::FileStep,
-    group_commit::{TransactionBody, TransactionOutcome},
+    file_steps::FileCommitStep,
+    group_commit::{TransactionClosure, TransactionOutcome},
     open::LocalWorkspace,
     prepare::{self, PreparedPlan},
-    step_executor::{ApplyError, StepExecutor},
-    store::{self, PendingJournalEntry, SyncRequirement, to_sql_integer},
+    step_executor::{StepApplyError, StepExecutor},
+    store::{self, PendingJournalEntry, TransactionSyncTiming, to_sql_integer},
     trash::TrashRow,
     usage::{self, QuotaReservation},
 };
@@ -32,7 +32,7 @@ impl LocalWorkspace {
                 return Err(error.into());
             }
         };
-        let (number, hash) = match self.submit(SyncRequirement::Now, body) {
+        let (number, hash) = match self.submit(TransactionSyncTiming::Now, body) {
             Ok(TransactionOutcome::Recorded(number, hash)) => (number, hash),
             Ok(TransactionOutcome::Replayed(number)) => {
                 prepared.discard_staged();
@@ -106,8 +106,8 @@ impl LocalWorkspace {
         plan: &Plan,
         record: &CallRecord<'_>,
         prepared: &mut PreparedPlan,
-    ) -> Result<TransactionBody, Error> {
-        let intents = prepared.steps.iter().map(FileStep::to_json).collect::<Result<Vec<_>, _>>()?;
+    ) -> Result<TransactionClosure, Error> {
+        let intents = prepared.steps.iter().map(FileCommitStep::to_json).collect::<Result<Vec<_>, _>>()?;
         let retained = prepared.retained.clone();
         let trashed: Vec<_> = prepared.trashed.iter().map(TrashRow::from_pending).collect();
         let restored = prepared.restored.clone();
@@ -177,14 +177,14 @@ impl LocalWorkspace {
 
     /// Builds the entry of a call that changed no file.
     pub(crate) fn pending_entry_without_changes(&self, record: &CallRecord<'_>) -> PendingJournalEntry {
-        self.pending_entry(record, Vec::new(), EntryRelation::None, 0)
+        self.pending_entry(record, Vec::new(), JournalEntryRelation::None, 0)
     }
 
     fn pending_entry(
         &self,
         record: &CallRecord<'_>,
         changes: Vec<RecordedChange>,
-        relation: EntryRelation,
+        relation: JournalEntryRelation,
         bytes: u64,
     ) -> PendingJournalEntry {
         let mut touched: Vec<_> = changes.iter().flat_map(store::touched_paths).collect();
@@ -197,7 +197,7 @@ impl LocalWorkspace {
             Some(ErrorClass::Refused) => EntryDecision::Refused,
             Some(ErrorClass::StateMismatch | ErrorClass::SystemFailure) => EntryDecision::Failed,
         };
-        let caller = EntryCaller {
+        let caller = JournalEntryCaller {
             principal: record.caller.principal.to_string(),
             on_behalf_of: record.caller.on_behalf_of.as_ref().map(ToString::to_string),
             session: record.caller.session.clone(),
@@ -223,7 +223,7 @@ impl LocalWorkspace {
 
     /// Builds an entry for an action of the server itself.
     pub(crate) fn pending_system_entry(&self, operation: &str, arguments: String) -> PendingJournalEntry {
-        let caller = EntryCaller {
+        let caller = JournalEntryCaller {
             principal: Principal::System.to_string(),
             on_behalf_of: None,
             session: self.process_id.clone(),
@@ -236,7 +236,12 @@ impl LocalWorkspace {
 }
 
 /// An allowed entry without a number, changes or any optional value.
-pub(crate) fn blank_entry(time_ms: i64, caller: EntryCaller, operation: &str, arguments: String) -> JournalEntry {
+pub(crate) fn blank_entry(
+    time_ms: i64,
+    caller: JournalEntryCaller,
+    operation: &str,
+    arguments: String,
+) -> JournalEntry {
     JournalEntry {
         number: 0,
         time_ms,
@@ -251,7 +256,7 @@ pub(crate) fn blank_entry(time_ms: i64, caller: EntryCaller, operation: &str, ar
         tier: None,
         approval: None,
         changes: Vec::new(),
-        relation: EntryRelation::None,
+        relation: JournalEntryRelation::None,
         bytes: 0,
         duration_us: 0,
     }
@@ -264,35 +269,39 @@ fn unfinished_steps_error() -> Error {
 }
 
 /// The error of a recorded plan that was rolled back.
-pub(crate) fn error_after_rollback(cause: &ApplyError) -> Error {
+pub(crate) fn error_after_rollback(cause: &StepApplyError) -> Error {
     match cause {
-        ApplyError::ForeignChange => {
+        StepApplyError::ForeignChange => {
             Error::new(ErrorKind::Conflict, "the path changed during the commit; nothing was written")
                 .with_next_step("read it again, then repeat the call")
         }
-        ApplyError::Disk(error) => errors::error_at_path(&RelPath::root(), *error),
+        StepApplyError::Disk(error) => errors::error_at_path(&RelPath::root(), *error),
     }
 }
 
-fn mark_undone(transaction: &Connection, link: &EntryRelation, number: i64) -> rusqlite::Result<()> {
+fn mark_undone(transaction: &Connection, link: &JournalEntryRelation, number: i64) -> rusqlite::Result<()> {
     match link {
-        EntryRelation::Undoes(undone) => {
+        JournalEntryRelation::Undoes(undone) => {
             transaction
                 .execute("INSERT INTO undone VALUES (?1, ?2, NULL)", params![to_sql_integer(*undone), number])?;
         }
-        EntryRelation::Redoes(redone) => {
+        JournalEntryRelation::Redoes(redone) => {
             transaction.execute(
                 "UPDATE undone SET redone = ?2 WHERE number = ?1 AND redone IS NULL",
                 params![to_sql_integer(*redone), number],
             )?;
         }
-        EntryRelation::None | EntryRelation::Restores(_) | EntryRelation::Amends(_) => {}
+        JournalEntryRelation::None | JournalEntryRelation::Restores(_) | JournalEntryRelation::Amends(_) => {}
     }
     Ok(())
 }
 
 /// Reverts the rows that the transaction of a rolled-back entry wrote. The entry itself stays in the journal.
-pub(crate) fn delete_entry_effects(transaction: &Connection, number: u64, steps: &[FileStep]) -> rusqlite::Result<()> {
+pub(crate) fn delete_entry_effects(
+    transaction: &Connection,
+    number: u64,
+    steps: &[FileCommitStep],
+) -> rusqlite::Result<()> {
     let number = to_sql_integer(number);
     for statement in [
         "DELETE FROM pending WHERE number = ?1",
@@ -308,9 +317,9 @@ pub(crate) fn delete_entry_effects(transaction: &Connection, number: u64, steps:
     usage::subtract_rolled_back_usage(transaction, number)?;
     buffers::restore_buffers(transaction, number)?;
     for step in steps {
-        if let FileStep::Remove { trash, .. } = step {
+        if let FileCommitStep::Remove { trash, .. } = step {
             transaction.execute("DELETE FROM trash WHERE id = ?1", params![trash])?;
-        } else if let FileStep::Restore { trash, .. } = step {
+        } else if let FileCommitStep::Restore { trash, .. } = step {
             transaction.execute("UPDATE trash SET state = 0 WHERE id = ?1", params![trash])?;
         }
     }

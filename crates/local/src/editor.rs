@@ -22,8 +22,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use stead_engine::{
-    BeforeAfterInclusion, Call, CallOptions, CallOutcome, Caller, Engine, Error, ErrorKind, MissingBase, Principal,
-    ReplacementFormat, index::decode_indexable_text,
+    BeforeAfterContentInclusion, Call, CallOptions, CallOutcome, Caller, Engine, Error, ErrorKind,
+    LineEndingAndBomPolicy, MissingBase, Principal, index::decode_indexable_text,
 };
 
 use crate::{LocalWorkspace, LocalWorkspaceOptions};
@@ -40,7 +40,7 @@ pub struct EditorWorkspace {
 
 /// The state of a buffer after a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BufferStatus {
+pub struct EditorBufferStatus {
     /// The revision to send with the next change.
     pub revision: u64,
     /// The version that the file would have if the text were saved.
@@ -55,7 +55,7 @@ pub struct BufferStatus {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BufferChangeResult {
     /// The change was applied.
-    Accepted(BufferStatus),
+    Accepted(EditorBufferStatus),
     /// The same lines changed meanwhile, so nothing was applied. Merge both texts and send the result with this
     /// revision.
     Conflict {
@@ -92,19 +92,19 @@ impl EditorWorkspace {
     }
 
     /// The files as a session of an agent sees them.
-    pub fn agent(&self, principal: &str, session: &str) -> Result<AgentFiles, Error> {
+    pub fn agent(&self, principal: &str, session: &str) -> Result<AgentFileAccess, Error> {
         let mut caller = Caller::new(Principal::parse(principal)?, session, EDITOR_PROTOCOL);
         caller.on_behalf_of = Some(self.person_caller.principal.clone());
-        Ok(AgentFiles { engine: self.engine.clone(), caller: Arc::new(caller) })
+        Ok(AgentFileAccess { engine: self.engine.clone(), caller: Arc::new(caller) })
     }
 
     /// Opens a buffer with this text.
-    pub fn open_buffer(&self, path: &str, text: &str) -> Result<BufferStatus, Error> {
+    pub fn open_buffer(&self, path: &str, text: &str) -> Result<EditorBufferStatus, Error> {
         self.call_for_buffer_status("buffer.open", json!({ "path": path, "text": text }))
     }
 
     /// Opens the newest draft of a file as a buffer. The result contains its text.
-    pub fn resume_draft(&self, path: &str) -> Result<BufferStatus, Error> {
+    pub fn resume_draft(&self, path: &str) -> Result<EditorBufferStatus, Error> {
         self.call_for_buffer_status("buffer.open", json!({ "path": path }))
     }
 
@@ -125,7 +125,7 @@ impl EditorWorkspace {
     }
 
     /// Writes a buffer to disk. Merges it with changes that were made on disk since it was loaded.
-    pub fn save_buffer(&self, path: &str) -> Result<BufferStatus, Error> {
+    pub fn save_buffer(&self, path: &str) -> Result<EditorBufferStatus, Error> {
         self.call_for_buffer_status("buffer.save", json!({ "path": path }))
     }
 
@@ -135,7 +135,7 @@ impl EditorWorkspace {
     }
 
     /// The current state of a buffer, including changes by agents; `None` if no editor has it open.
-    pub fn buffer(&self, path: &str) -> Result<Option<BufferStatus>, Error> {
+    pub fn buffer(&self, path: &str) -> Result<Option<EditorBufferStatus>, Error> {
         let outcome = self.call("buffer.list", json!({ "path": path }))?;
         let open = array_field(&outcome, "buffers")
             .iter()
@@ -175,7 +175,7 @@ impl EditorWorkspace {
         self.workspace.close();
     }
 
-    fn call_for_buffer_status(&self, operation: &str, arguments: Value) -> Result<BufferStatus, Error> {
+    fn call_for_buffer_status(&self, operation: &str, arguments: Value) -> Result<EditorBufferStatus, Error> {
         self.call(operation, arguments).map(|outcome| buffer_status_from_json(&Value::Object(outcome.json)))
     }
 
@@ -184,8 +184,8 @@ impl EditorWorkspace {
     }
 }
 
-fn buffer_status_from_json(buffer: &Value) -> BufferStatus {
-    BufferStatus {
+fn buffer_status_from_json(buffer: &Value) -> EditorBufferStatus {
+    EditorBufferStatus {
         revision: buffer["revision"].as_u64().unwrap_or_default(),
         version: string_field(buffer, "version"),
         unsaved: buffer["state"] == "unsaved",
@@ -212,12 +212,12 @@ fn string_field(value: &Value, name: &str) -> String {
 /// unsaved text. Writes are merged with changes that the person made since the session last read the file. Clones share
 /// the session.
 #[derive(Clone)]
-pub struct AgentFiles {
+pub struct AgentFileAccess {
     engine: Engine,
     caller: Arc<Caller>,
 }
 
-impl AgentFiles {
+impl AgentFileAccess {
     /// Marks the start of a turn. The changes of a turn can be rejected together.
     pub fn begin_turn(&self) -> Result<(), Error> {
         self.call("turn", json!({}), CallOptions::default()).map(|_| ())
@@ -226,7 +226,7 @@ impl AgentFiles {
     /// `fs/read_text_file`: reads the whole text, or `limit` lines from `line` on. Lines are counted from 1; 0 means 1.
     /// Lines keep their terminators, so that parts can be joined. A `line` after the end of the text is an error.
     pub fn read_text_file(&self, path: &str, line: Option<u32>, limit: Option<u32>) -> Result<String, Error> {
-        let options = CallOptions { before_after: BeforeAfterInclusion::Include, ..CallOptions::default() };
+        let options = CallOptions { before_after: BeforeAfterContentInclusion::Include, ..CallOptions::default() };
         let outcome = self.call("read", json!({ "path": path }), options)?;
         let bytes = outcome.before_after.into_iter().find_map(|content| content.before).unwrap_or_default();
         let text = decode_indexable_text(&bytes)
@@ -242,7 +242,7 @@ impl AgentFiles {
     pub fn write_text_file(&self, path: &str, content: &str) -> Result<bool, Error> {
         let options = CallOptions {
             missing_base: MissingBase::Overwrite,
-            replacement_format: ReplacementFormat::MatchReplaced,
+            replacement_format: LineEndingAndBomPolicy::MatchReplaced,
             ..CallOptions::default()
         };
         let arguments = json!({ "path": path, "content": content, "mode": "merge" });

@@ -2,7 +2,7 @@
 //! workspace.
 
 use rusqlite::ErrorCode;
-use stead_disk::{DiskError, DiskErrorKind, StateError};
+use stead_disk::{DiskError, DiskErrorKind, StateDirectoryError};
 use stead_engine::{Error, ErrorKind};
 use stead_path::RelPath;
 
@@ -59,9 +59,9 @@ pub(crate) fn error_at_path(path: &RelPath, error: DiskError) -> Error {
     }
 }
 
-/// Converts an error of the state directory. `StateError` is a type of its own, so that an error about a file of the
+/// Converts an error of the state directory. `StateDirectoryError` is a type of its own, so that an error about a file of the
 /// workspace cannot be reported as one of the state directory.
-pub(crate) fn state_directory_error(error: StateError) -> Error {
+pub(crate) fn state_directory_error(error: StateDirectoryError) -> Error {
     Error::new(ErrorKind::AuditUnavailable, format!("state directory error at {error}"))
 }
 

@@ -33,8 +33,8 @@ use watch_rows::{WatchRequester, WatchStage};
 
 use crate::{
     open::LocalWorkspace,
-    options::WatchStart,
-    store::{SyncRequirement, lock_ignoring_poison},
+    options::WatchStartPolicy,
+    store::{TransactionSyncTiming, lock_ignoring_poison},
     token::random_name,
 };
 
@@ -50,13 +50,13 @@ const POLL_RECORD_INTERVAL_MS: i64 = 60 * 60 * 1000;
 pub(crate) struct ExternalChangeListener {
     /// The reference is weak so that the thread does not keep the workspace open.
     workspace: OnceLock<Weak<LocalWorkspace>>,
-    thread: Mutex<Option<ListenerThread>>,
+    thread: Mutex<Option<ChangeListenerThread>>,
     /// Whether the thread runs and is signalled when another process writes to the store.
     is_listening: AtomicBool,
     rounds: AtomicU64,
 }
 
-struct ListenerThread {
+struct ChangeListenerThread {
     waker: FsQueueWaker,
     stop: Arc<AtomicBool>,
     thread: JoinHandle<()>,
@@ -91,7 +91,7 @@ impl LocalWorkspace {
 
     /// Starts the thread if there is a watch and the options allow it.
     pub(crate) fn listen_if_watched(&self) -> Result<(), Error> {
-        if self.watch_start == WatchStart::AtOpen && self.store.run_query(watch_rows::has_watches)? {
+        if self.watch_start == WatchStartPolicy::AtOpen && self.store.run_query(watch_rows::has_watches)? {
             self.start_listening()?;
         }
         Ok(())
@@ -116,7 +116,7 @@ impl LocalWorkspace {
                 let message = format!("cannot start the thread that watches the workspace: {error}");
                 Error::new(ErrorKind::Busy, message).with_next_step("call again")
             })?;
-        *running = Some(ListenerThread { waker, stop, thread });
+        *running = Some(ChangeListenerThread { waker, stop, thread });
         Ok(())
     }
 
@@ -213,7 +213,7 @@ impl LocalWorkspace {
 
     fn record_watch_created(&self, id: &str, record: &CallRecord<'_>) -> Result<CommitReceipt, Error> {
         let (draft, id) = (self.pending_entry_without_changes(record), id.to_owned());
-        let recorded = self.append_with_result(draft, SyncRequirement::Now, move |transaction, append| {
+        let recorded = self.append_with_result(draft, TransactionSyncTiming::Now, move |transaction, append| {
             let number = append()?;
             watch_rows::set_first_entry(transaction, &id, number).map(|()| Ok(Some(())))
         });
@@ -223,7 +223,7 @@ impl LocalWorkspace {
     fn end_watch(&self, id: &str, record: &CallRecord<'_>) -> Result<(Watch, CommitReceipt), Error> {
         let draft = self.pending_entry_without_changes(record);
         let (owner, id) = (record.caller.principal.to_string(), id.to_owned());
-        let ended = self.append_with_result(draft, SyncRequirement::Now, move |transaction, append| {
+        let ended = self.append_with_result(draft, TransactionSyncTiming::Now, move |transaction, append| {
             let row = watch_rows::load_watch(transaction, &id)?.filter(|row| row.watch.owner == owner);
             let Some(row) = row else {
                 return Ok(Err(Error::new(ErrorKind::NotFound, format!("you have no watch '{id}'")).with_next_step(

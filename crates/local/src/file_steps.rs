@@ -76,12 +76,12 @@ pub(crate) struct ReplacedFile {
     pub(crate) modified_ns: i64,
     pub(crate) mode: u32,
     #[serde(rename = "kept")]
-    pub(crate) retained_in: RetainedIn,
+    pub(crate) retained_in: RetainedVersionLocation,
 }
 
 /// Where a retained version is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum RetainedIn {
+pub(crate) enum RetainedVersionLocation {
     #[serde(rename = "Row")]
     Database,
     File,
@@ -89,14 +89,14 @@ pub(crate) enum RetainedIn {
 
 /// One step of applying a plan.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) enum FileStep {
+pub(crate) enum FileCommitStep {
     Put {
         path: StoredPath,
         staged: StagedFileRef,
         over: Option<ReplacedFile>,
         version: Digest,
         mode: u32,
-        after: RetainedIn,
+        after: RetainedVersionLocation,
     },
     MakeDirectory {
         path: StoredPath,
@@ -129,16 +129,16 @@ pub(crate) enum FileStep {
     },
 }
 
-impl FileStep {
+impl FileCommitStep {
     pub(crate) fn paths(&self) -> Vec<&RelPath> {
         match self {
-            FileStep::Put { path, .. }
-            | FileStep::MakeDirectory { path, .. }
-            | FileStep::MakeLink { path, .. }
-            | FileStep::Remove { path, .. }
-            | FileStep::RemoveDirectory { path, .. }
-            | FileStep::Restore { path, .. } => vec![&path.0],
-            FileStep::Move { from, to, .. } => vec![&from.0, &to.0],
+            FileCommitStep::Put { path, .. }
+            | FileCommitStep::MakeDirectory { path, .. }
+            | FileCommitStep::MakeLink { path, .. }
+            | FileCommitStep::Remove { path, .. }
+            | FileCommitStep::RemoveDirectory { path, .. }
+            | FileCommitStep::Restore { path, .. } => vec![&path.0],
+            FileCommitStep::Move { from, to, .. } => vec![&from.0, &to.0],
         }
     }
 
@@ -146,8 +146,13 @@ impl FileStep {
     /// could not be undone.
     pub(crate) fn may_be_half_done(&self) -> bool {
         match self {
-            FileStep::Put { .. } | FileStep::Move { .. } | FileStep::Remove { .. } | FileStep::Restore { .. } => true,
-            FileStep::MakeDirectory { .. } | FileStep::MakeLink { .. } | FileStep::RemoveDirectory { .. } => false,
+            FileCommitStep::Put { .. }
+            | FileCommitStep::Move { .. }
+            | FileCommitStep::Remove { .. }
+            | FileCommitStep::Restore { .. } => true,
+            FileCommitStep::MakeDirectory { .. }
+            | FileCommitStep::MakeLink { .. }
+            | FileCommitStep::RemoveDirectory { .. } => false,
         }
     }
 
@@ -175,14 +180,14 @@ mod tests {
         StoredPath(RelPath::from_wire(wire).unwrap())
     }
 
-    fn steps() -> Vec<FileStep> {
+    fn steps() -> Vec<FileCommitStep> {
         let id = StoredInodeId { dev: 1, ino: 2, created_ns: Some(3) };
         let without_time = StoredInodeId { created_ns: None, ..id };
         let staged = StagedFileRef { directory: stored_path("d"), name: stored_path(".stead~x"), id, modified_ns: 4 };
         let version = Digest([5; 32]);
         let over =
             |retained_in| ReplacedFile { version, id: without_time, size: 6, modified_ns: 7, mode: 0o644, retained_in };
-        let put = |over, after| FileStep::Put {
+        let put = |over, after| FileCommitStep::Put {
             path: stored_path("d/f"),
             staged: staged.clone(),
             over,
@@ -191,14 +196,19 @@ mod tests {
             after,
         };
         vec![
-            put(None, RetainedIn::Database),
-            put(Some(over(RetainedIn::File)), RetainedIn::File),
-            FileStep::MakeDirectory { path: stored_path("d"), mode: 0o755 },
-            FileStep::MakeLink { path: stored_path("l"), target: b"to".to_vec() },
-            FileStep::Move { from: stored_path("a"), to: stored_path("b"), id, over: Some(over(RetainedIn::Database)) },
-            FileStep::Remove { path: stored_path("a"), id, trash: "t-1".to_owned() },
-            FileStep::RemoveDirectory { path: stored_path("a"), id, mode: 0o755 },
-            FileStep::Restore { path: stored_path("a"), id, trash: "t-1".to_owned() },
+            put(None, RetainedVersionLocation::Database),
+            put(Some(over(RetainedVersionLocation::File)), RetainedVersionLocation::File),
+            FileCommitStep::MakeDirectory { path: stored_path("d"), mode: 0o755 },
+            FileCommitStep::MakeLink { path: stored_path("l"), target: b"to".to_vec() },
+            FileCommitStep::Move {
+                from: stored_path("a"),
+                to: stored_path("b"),
+                id,
+                over: Some(over(RetainedVersionLocation::Database)),
+            },
+            FileCommitStep::Remove { path: stored_path("a"), id, trash: "t-1".to_owned() },
+            FileCommitStep::RemoveDirectory { path: stored_path("a"), id, mode: 0o755 },
+            FileCommitStep::Restore { path: stored_path("a"), id, trash: "t-1".to_owned() },
         ]
     }
 
@@ -211,7 +221,7 @@ mod tests {
     #[test]
     fn steps_stored_by_0_1_0_can_be_read() {
         for line in STEPS.lines() {
-            assert_eq!(FileStep::from_json(line).unwrap().to_json().unwrap(), line);
+            assert_eq!(FileCommitStep::from_json(line).unwrap().to_json().unwrap(), line);
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     checkpoint,
     open::LocalWorkspace,
     options::Durability,
-    store::{self, ChainTip, PendingJournalEntry, SqliteStore, SyncRequirement, lock_ignoring_poison},
+    store::{self, ChainTip, PendingJournalEntry, SqliteStore, TransactionSyncTiming, lock_ignoring_poison},
 };
 
 /// The most requests that share one transaction.
@@ -28,13 +28,13 @@ const ENTRIES_PER_CHECKPOINT: u64 = 512;
 /// Entries of calls without changes, which are written with the next transaction. If the store cannot be written for a
 /// long time, the oldest entries are dropped, and one entry records how many.
 #[derive(Default)]
-struct DeferredEntries {
+struct DeferredJournalEntries {
     entries: VecDeque<PendingJournalEntry>,
     /// The number of dropped entries, and the entry that records it.
     dropped: Option<(u64, PendingJournalEntry)>,
 }
 
-impl DeferredEntries {
+impl DeferredJournalEntries {
     /// Adds an entry and keeps at most `most`; `lost` builds the entry that records the number of dropped ones. Returns
     /// how many entries were added since the last write.
     fn push_bounded(
@@ -69,7 +69,7 @@ impl DeferredEntries {
 
 /// The part of a request that runs inside the transaction. It makes all its checks before its first write, so that a
 /// refused request has nothing to roll back.
-pub(crate) type TransactionBody =
+pub(crate) type TransactionClosure =
     Box<dyn FnOnce(&Transaction<'_>, &mut ChainTip) -> rusqlite::Result<TransactionOutcome> + Send>;
 
 #[derive(Debug, Clone)]
@@ -97,28 +97,28 @@ fn not_recorded_error() -> Error {
 }
 
 struct QueuedTransaction {
-    sync: SyncRequirement,
-    body: TransactionBody,
+    sync: TransactionSyncTiming,
+    body: TransactionClosure,
     result: Arc<Mutex<Option<Result<TransactionOutcome, Error>>>>,
 }
 
 /// The queue in front of the writing connection.
 #[derive(Default)]
-pub(crate) struct GroupCommit {
+pub(crate) struct GroupCommitQueue {
     queue: Mutex<Vec<QueuedTransaction>>,
-    deferred: Mutex<DeferredEntries>,
+    deferred: Mutex<DeferredJournalEntries>,
     /// Held by the thread that writes. The other threads wait for it and then usually find their result.
     leader_lock: Mutex<()>,
 }
 
-impl GroupCommit {
+impl GroupCommitQueue {
     /// Runs one request together with all queued requests.
     fn submit(
         &self,
         store: &SqliteStore,
         durability: Durability,
-        sync: SyncRequirement,
-        body: TransactionBody,
+        sync: TransactionSyncTiming,
+        body: TransactionClosure,
     ) -> Result<TransactionOutcome, Error> {
         let result = Arc::new(Mutex::new(None));
         lock_ignoring_poison(&self.queue).push(QueuedTransaction { sync, body, result: Arc::clone(&result) });
@@ -148,7 +148,7 @@ impl GroupCommit {
         if deferred.entries.is_empty() {
             return Ok(());
         }
-        let written = store.run_transaction(SyncRequirement::Later, durability, |transaction| {
+        let written = store.run_transaction(TransactionSyncTiming::Later, durability, |transaction| {
             append_batch(transaction, store, &mut deferred, Vec::new())
         });
         if written.is_err() {
@@ -164,9 +164,9 @@ impl GroupCommit {
             let end = queue.len().min(BATCH_MAX);
             queue.drain(..end).collect()
         };
-        let sync = batch.iter().map(|request| request.sync).max().unwrap_or(SyncRequirement::Later);
+        let sync = batch.iter().map(|request| request.sync).max().unwrap_or(TransactionSyncTiming::Later);
         let mut deferred = std::mem::take(&mut *lock_ignoring_poison(&self.deferred));
-        let (bodies, results): (Vec<TransactionBody>, Vec<_>) =
+        let (bodies, results): (Vec<TransactionClosure>, Vec<_>) =
             batch.into_iter().map(|request| (request.body, request.result)).unzip();
         let outcomes = store
             .run_transaction(sync, durability, |transaction| append_batch(transaction, store, &mut deferred, bodies));
@@ -188,23 +188,27 @@ impl GroupCommit {
 
 impl LocalWorkspace {
     /// Runs one request together with all queued requests.
-    pub(crate) fn submit(&self, sync: SyncRequirement, body: TransactionBody) -> Result<TransactionOutcome, Error> {
+    pub(crate) fn submit(
+        &self,
+        sync: TransactionSyncTiming,
+        body: TransactionClosure,
+    ) -> Result<TransactionOutcome, Error> {
         self.group_commit.submit(&self.store, self.durability, sync, body)
     }
 
     /// Writes rows without a journal entry. They are synced with the next change.
     pub(crate) fn write_rows<T>(&self, write: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
-        self.store.run_transaction(SyncRequirement::Later, self.durability, |transaction| write(transaction))
+        self.store.run_transaction(TransactionSyncTiming::Later, self.durability, |transaction| write(transaction))
     }
 
     /// Appends an entry and writes rows in one transaction. `write` receives the number of the entry.
     pub(crate) fn append_with_rows(
         &self,
         mut draft: PendingJournalEntry,
-        sync: SyncRequirement,
+        sync: TransactionSyncTiming,
         write: impl FnOnce(&Transaction<'_>, u64) -> rusqlite::Result<()> + Send + 'static,
     ) -> Result<(), Error> {
-        let body: TransactionBody = Box::new(move |transaction, tip| {
+        let body: TransactionClosure = Box::new(move |transaction, tip| {
             store::append_entry(transaction, tip, &mut draft)?;
             write(transaction, tip.number)?;
             Ok(TransactionOutcome::Recorded(tip.number, tip.hash))
@@ -218,7 +222,7 @@ impl LocalWorkspace {
     pub(crate) fn append_with_result<T: Send + 'static>(
         &self,
         mut draft: PendingJournalEntry,
-        sync: SyncRequirement,
+        sync: TransactionSyncTiming,
         body: impl FnOnce(
             &Transaction<'_>,
             &mut dyn FnMut() -> rusqlite::Result<u64>,
@@ -228,7 +232,7 @@ impl LocalWorkspace {
     ) -> Result<(T, CommitReceipt), Error> {
         let result = Arc::new(Mutex::new(None));
         let slot = Arc::clone(&result);
-        let body: TransactionBody = Box::new(move |transaction, tip| {
+        let body: TransactionClosure = Box::new(move |transaction, tip| {
             let mut append = || store::append_entry(transaction, tip, &mut draft).map(|()| draft.entry.number);
             match body(transaction, &mut append)? {
                 Ok(value) => *lock_ignoring_poison(&slot) = value,
@@ -247,8 +251,8 @@ impl LocalWorkspace {
 fn append_batch(
     transaction: &Transaction<'_>,
     store: &SqliteStore,
-    deferred: &mut DeferredEntries,
-    bodies: Vec<TransactionBody>,
+    deferred: &mut DeferredJournalEntries,
+    bodies: Vec<TransactionClosure>,
 ) -> rusqlite::Result<Vec<TransactionOutcome>> {
     let mut tip = store::load_tip(transaction, &store.origin)?;
     let start = tip.number;
@@ -265,13 +269,13 @@ fn append_batch(
 
 #[cfg(test)]
 mod tests {
-    use stead_journal::EntryCaller;
+    use stead_journal::JournalEntryCaller;
 
     use super::*;
     use crate::commit::blank_entry;
 
     fn test_entry(operation: &str) -> PendingJournalEntry {
-        let caller = EntryCaller {
+        let caller = JournalEntryCaller {
             principal: "agent:a".to_owned(),
             on_behalf_of: None,
             session: "s".to_owned(),
@@ -281,14 +285,14 @@ mod tests {
         PendingJournalEntry { entry, touched: Vec::new() }
     }
 
-    fn deferred_operations(deferred: &mut DeferredEntries) -> Vec<String> {
+    fn deferred_operations(deferred: &mut DeferredJournalEntries) -> Vec<String> {
         deferred.entries_mut().map(|draft| draft.entry.operation.clone()).collect()
     }
 
     #[test]
     fn dropped_entries_are_counted_in_an_entry() {
-        let mut deferred = DeferredEntries::default();
-        let add = |deferred: &mut DeferredEntries, name: &str| {
+        let mut deferred = DeferredJournalEntries::default();
+        let add = |deferred: &mut DeferredJournalEntries, name: &str| {
             deferred.push_bounded(test_entry(name), 2, |count| test_entry(&format!("lost {count}")))
         };
         let counts: Vec<u64> = ["a", "b", "c", "d"].iter().map(|name| add(&mut deferred, name)).collect();

@@ -22,11 +22,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use blocks::IndexKey;
+use blocks::IndexIntegrityKey;
 use snapshot::{IndexSnapshot, SnapshotIndexFilter, manifest_fingerprint};
 use stead_disk::{
     DirectoryHandle, DiskError, DiskStat, FileType, InodeFingerprint, LockFile, LockMode, RootDirectory,
-    StateDirectory, StateError, fs_events::watch_limit,
+    StateDirectory, StateDirectoryError, fs_events::watch_limit,
 };
 use stead_engine::{
     DirectoryEntry, Error, ErrorKind,
@@ -34,7 +34,7 @@ use stead_engine::{
     limits,
 };
 use stead_path::{FileName, RelPath, TEMPORARY_PREFIX};
-use tree_model::{IndexTreeModel, ModelFreshness};
+use tree_model::{IndexTreeModel, TreeModelFreshness};
 
 use crate::{
     errors,
@@ -190,7 +190,7 @@ impl LocalWorkspace {
         if let Some(shared) = self.index.state.get() {
             return Some(shared);
         }
-        let key = IndexKey::load_or_create(&self.store, &self.root, &self.syntax_profile.id).ok()?;
+        let key = IndexIntegrityKey::load_or_create(&self.store, &self.root, &self.syntax_profile.id).ok()?;
         let context = IndexContext {
             root: self.root.clone(),
             state: self.state.clone(),
@@ -332,8 +332,8 @@ impl IndexState {
         let mut model_guard = lock_ignoring_poison(&self.model);
         let model = model_guard.as_mut()?;
         let walked = match model.refresh(&self.context, RELISTED_BY_SEARCH_MAX, &|| false) {
-            Ok(ModelFreshness::Current) => model.indexed_walk(start, required),
-            Ok(ModelFreshness::Behind) => Ok(None),
+            Ok(TreeModelFreshness::Current) => model.indexed_walk(start, required),
+            Ok(TreeModelFreshness::Behind) => Ok(None),
             Err(error) => Err(error),
         };
         match walked {
@@ -345,7 +345,7 @@ impl IndexState {
             Ok(None) => None,
             Err(error) => {
                 *model_guard = None;
-                if error == tree_model::IndexModelError::IndexCorrupt {
+                if error == tree_model::IndexTreeModelError::IndexCorrupt {
                     self.discard_loaded();
                 }
                 self.wake_thread();
@@ -395,10 +395,11 @@ impl IndexState {
     }
 
     /// Lets the thread sleep for `pause`, or until it is woken. Returns whether the thread continues.
-    fn sleep(&self, pause: Duration, wake: background_thread::WakeCondition) -> bool {
+    fn sleep(&self, pause: Duration, wake: background_thread::IndexThreadWakeCondition) -> bool {
         let status = lock_ignoring_poison(&self.thread_status);
-        let is_woken =
-            |status: &IndexThreadStatus| status.wake_requested && wake == background_thread::WakeCondition::BySearch;
+        let is_woken = |status: &IndexThreadStatus| {
+            status.wake_requested && wake == background_thread::IndexThreadWakeCondition::BySearch
+        };
         let sleeps = |status: &mut IndexThreadStatus| !self.is_stopped() && !is_woken(status);
         let (mut status, _) =
             self.wake_signal.wait_timeout_while(status, pause, sleeps).unwrap_or_else(PoisonError::into_inner);
@@ -416,7 +417,7 @@ const BUILDER_SLOT: u64 = (1 << 62) + 1;
 struct IndexContext {
     root: RootDirectory,
     state: StateDirectory,
-    key: IndexKey,
+    key: IndexIntegrityKey,
     /// How long a file must be unmodified before its timestamps are reliable.
     min_file_age: Duration,
     /// The most directories to watch.
@@ -436,12 +437,12 @@ impl IndexContext {
         Some(self.state.existing_subdirectory(INDEX_DIRECTORY).ok()??.into_directory())
     }
 
-    fn create_directory(&self) -> Result<DirectoryHandle, StateError> {
+    fn create_directory(&self) -> Result<DirectoryHandle, StateDirectoryError> {
         Ok(self.state.create_subdirectory(INDEX_DIRECTORY)?.into_directory())
     }
 
     /// Locks the index for building; `None` if another process holds the lock.
-    fn try_lock_for_build(&self) -> Result<Option<IndexBuildLock>, StateError> {
+    fn try_lock_for_build(&self) -> Result<Option<IndexBuildLock>, StateDirectoryError> {
         let lock = self.state.open_lock_file()?;
         Ok(lock.try_lock(BUILDER_SLOT, LockMode::Exclusive)?.then_some(IndexBuildLock { _lock: lock }))
     }

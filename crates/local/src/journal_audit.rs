@@ -6,8 +6,8 @@ use std::io::Write;
 use rusqlite::params;
 use stead_engine::{Error, ErrorKind};
 use stead_journal::{
-    Checkpoint, Digest, ExportLine, InclusionProof, IntegrityError, JournalVerifier, MerkleFrontier, MerkleLeaf,
-    VerificationReport, VerifiedPrefix,
+    Checkpoint, Digest, InclusionProof, JournalExportLine, JournalIntegrityError, JournalVerificationReport,
+    JournalVerifier, MerkleFrontier, MerkleLeafHash, VerifiedJournalPrefix,
 };
 
 use crate::{
@@ -25,9 +25,9 @@ pub struct JournalVerifyReport {
     /// The number of checkpoints that were checked.
     pub checkpoint_count: u64,
     /// The verified part of the journal, from whose end the next verification can continue.
-    pub verified_prefix: VerifiedPrefix,
+    pub verified_prefix: VerifiedJournalPrefix,
     /// The first integrity error, if there is one.
-    pub integrity_error: Option<IntegrityError>,
+    pub integrity_error: Option<JournalIntegrityError>,
 }
 
 /// A proof that an entry is in the signed journal.
@@ -48,7 +48,7 @@ impl LocalWorkspace {
     /// checkpoints that were kept outside the workspace.
     pub fn verify_journal(
         &self,
-        from: Option<VerifiedPrefix>,
+        from: Option<VerifiedJournalPrefix>,
         against: &[String],
     ) -> Result<JournalVerifyReport, Error> {
         // No checkpoint is signed here, because it would cover unverified entries.
@@ -67,7 +67,7 @@ impl LocalWorkspace {
             Err(error) => Err(error),
         };
         Ok(match outcome.and_then(|()| verifier.finish()) {
-            Ok(VerificationReport { prefix: verified_prefix, covered_by_checkpoint, checkpoint_count }) => {
+            Ok(JournalVerificationReport { prefix: verified_prefix, covered_by_checkpoint, checkpoint_count }) => {
                 let integrity_error = None;
                 JournalVerifyReport {
                     entries,
@@ -81,7 +81,7 @@ impl LocalWorkspace {
                 entries,
                 covered_by_checkpoint: 0,
                 checkpoint_count: 0,
-                verified_prefix: VerifiedPrefix {
+                verified_prefix: VerifiedJournalPrefix {
                     head: stead_journal::genesis_hash(&self.store.origin),
                     frontier: MerkleFrontier::new(),
                 },
@@ -97,7 +97,7 @@ impl LocalWorkspace {
         start: u64,
         against: &[String],
         entries: &mut u64,
-    ) -> Result<Result<(), IntegrityError>, Error> {
+    ) -> Result<Result<(), JournalIntegrityError>, Error> {
         let mut checkpoints = self.checkpoints_from(start)?;
         for note in against {
             let malformed = |error| Error::new(ErrorKind::BadRequest, format!("malformed checkpoint: {error}"));
@@ -153,7 +153,7 @@ impl LocalWorkspace {
         })?;
         let leaves = hashes
             .iter()
-            .map(|bytes| store::digest_from_bytes(bytes).map(|hash| MerkleLeaf::from_entry_hash(&hash)).ok_or(()));
+            .map(|bytes| store::digest_from_bytes(bytes).map(|hash| MerkleLeafHash::from_entry_hash(&hash)).ok_or(()));
         let index = number.checked_sub(1).ok_or_else(unknown)?;
         let proof = stead_journal::inclusion_proof(index, size, leaves).map_err(|_| unknown())?;
         let hash = usize::try_from(index).ok().and_then(|index| store::digest_from_bytes(hashes.get(index)?));
@@ -173,13 +173,13 @@ impl LocalWorkspace {
         self.sign_checkpoint()?;
         let ring = self.load_key_ring()?;
         let mut lines = 0;
-        let mut write = |line: &ExportLine| -> Result<(), Error> {
+        let mut write = |line: &JournalExportLine| -> Result<(), Error> {
             let text = line.to_json().map_err(|error| Error::new(ErrorKind::Io, error.to_string()))?;
             lines += 1;
             writeln!(out, "{text}")
                 .map_err(|error| Error::new(ErrorKind::Io, format!("cannot write the export: {}", error.kind())))
         };
-        write(&ExportLine::header(&ring))?;
+        write(&JournalExportLine::header(&ring))?;
         let mut checkpoints = self.checkpoints_from(0)?.into_iter().peekable();
         let (mut after, mut head) = (0, stead_journal::genesis_hash(&self.store.origin));
         loop {
@@ -200,13 +200,13 @@ impl LocalWorkspace {
                 let entry = stead_journal::decode_entry(&bytes).map_err(|_| unreadable())?;
                 let hash = store::digest_from_bytes(&hash).ok_or_else(unreadable)?;
                 head = hash;
-                write(&ExportLine::Entry { record: Box::new(entry), hash })?;
+                write(&JournalExportLine::Entry { record: Box::new(entry), hash })?;
                 while let Some((_, note)) = checkpoints.next_if(|(size, _)| *size <= after) {
-                    write(&ExportLine::Checkpoint { note })?;
+                    write(&JournalExportLine::Checkpoint { note })?;
                 }
             }
         }
-        write(&ExportLine::End { size: after, head })?;
+        write(&JournalExportLine::End { size: after, head })?;
         Ok(lines)
     }
 }

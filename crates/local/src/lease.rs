@@ -9,7 +9,7 @@ use crate::{
     open::LocalWorkspace,
     options::ClockReading,
     recovery::overlaps,
-    store::{SyncRequirement, to_sql_integer},
+    store::{TransactionSyncTiming, to_sql_integer},
 };
 
 impl LocalWorkspace {
@@ -22,7 +22,7 @@ impl LocalWorkspace {
         let now = self.clock.now();
         let (draft, request) = (self.pending_entry_without_changes(record), request.clone());
         let approval = self.approval_use(record);
-        self.append_with_result(draft, SyncRequirement::Now, move |transaction, append| {
+        self.append_with_result(draft, TransactionSyncTiming::Now, move |transaction, append| {
             if let Some(error) = approval.check_usable(transaction)? {
                 return Ok(Err(error));
             }

@@ -38,16 +38,16 @@ mod workspace;
 mod workspace_registry;
 
 pub use editor::{
-    AgentFiles, BufferChangeResult, BufferStatus, EditorDraft, EditorReview, EditorReviewHunk, EditorReviewedFile,
-    EditorWorkspace,
+    AgentFileAccess, BufferChangeResult, EditorBufferStatus, EditorDraft, EditorReview, EditorReviewHunk,
+    EditorReviewedFile, EditorWorkspace,
 };
 pub use index::IndexStatus;
 pub use journal_audit::{EntryProof, JournalVerifyReport};
 pub use open::LocalWorkspace;
-pub use options::{Clock, ClockReading, Durability, IndexMode, LandlockMode, LocalWorkspaceOptions, WatchStart};
+pub use options::{Clock, ClockReading, Durability, IndexMode, LandlockMode, LocalWorkspaceOptions, WatchStartPolicy};
 pub use recovery::RecoveryReport;
 pub use token::{AccessTokenRecord, CreateTokenRequest, SessionTicketRecord, TOKEN_PREFIX};
 pub use workspace_registry::{
-    CopyCounts, CreateWorkspaceRequest, ScopedToken, TokenScope, WorkspaceDescription, WorkspaceLasting,
+    CreateWorkspaceRequest, ScopedToken, TokenScope, WorkspaceCopyCounts, WorkspaceDescription, WorkspaceLasting,
     WorkspaceListFilter, WorkspaceName, WorkspacePageRequest, WorkspaceRegistry, WorkspaceRegistryOptions,
 };

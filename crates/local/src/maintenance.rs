@@ -34,12 +34,12 @@ const LEFTOVER_AGE_MIN: Duration = Duration::from_secs(600);
 /// Wakes the maintenance thread.
 #[derive(Default)]
 pub(crate) struct MaintenanceSignal {
-    state: Mutex<MaintenanceState>,
+    state: Mutex<MaintenanceThreadState>,
     woken: Condvar,
 }
 
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
-enum MaintenanceState {
+enum MaintenanceThreadState {
     /// Nothing to do; the thread sleeps.
     #[default]
     Idle,
@@ -51,14 +51,14 @@ enum MaintenanceState {
 impl MaintenanceSignal {
     pub(crate) fn wake(&self) {
         let mut state = lock_ignoring_poison(&self.state);
-        if *state == MaintenanceState::Idle {
-            *state = MaintenanceState::Gathering;
+        if *state == MaintenanceThreadState::Idle {
+            *state = MaintenanceThreadState::Gathering;
             self.woken.notify_one();
         }
     }
 
     fn stop(&self) {
-        *lock_ignoring_poison(&self.state) = MaintenanceState::Stopping;
+        *lock_ignoring_poison(&self.state) = MaintenanceThreadState::Stopping;
         self.woken.notify_one();
     }
 
@@ -66,16 +66,16 @@ impl MaintenanceSignal {
     /// whether to continue.
     fn wait(&self) -> bool {
         let state = lock_ignoring_poison(&self.state);
-        let idle = |state: &mut MaintenanceState| *state == MaintenanceState::Idle;
+        let idle = |state: &mut MaintenanceThreadState| *state == MaintenanceThreadState::Idle;
         let (state, _) =
             self.woken.wait_timeout_while(state, SWEEP_INTERVAL, idle).unwrap_or_else(PoisonError::into_inner);
-        let gathering = |state: &mut MaintenanceState| *state == MaintenanceState::Gathering;
+        let gathering = |state: &mut MaintenanceThreadState| *state == MaintenanceThreadState::Gathering;
         let (mut state, _) =
             self.woken.wait_timeout_while(state, FLUSH_INTERVAL, gathering).unwrap_or_else(PoisonError::into_inner);
-        if *state == MaintenanceState::Stopping {
+        if *state == MaintenanceThreadState::Stopping {
             return false;
         }
-        *state = MaintenanceState::Idle;
+        *state = MaintenanceThreadState::Idle;
         true
     }
 }

@@ -11,19 +11,19 @@ use std::{
 };
 
 use stead_disk::{
-    DiskErrorKind, PrivateDirectory, RootDirectory, RootOptions, StateDirectory,
+    DiskErrorKind, PrivateDirectory, RootDirectory, RootDirectoryOptions, StateDirectory,
     landlock::{LandlockOutcome, LandlockReport},
 };
-use stead_engine::{ActivePolicy, Error, ErrorKind, WorkspaceProfile};
+use stead_engine::{ActivePolicy, Error, ErrorKind, WorkspaceProperties};
 use stead_path::{FileName, RelPath};
 
 use crate::{
     checkpoint, entry_query, errors,
     external_changes::ExternalChangeListener,
-    group_commit::GroupCommit,
+    group_commit::GroupCommitQueue,
     index::SearchIndex,
     maintenance::{MaintenanceSignal, MaintenanceThread},
-    options::{Clock, Durability, LandlockMode, LocalWorkspaceOptions, WatchStart},
+    options::{Clock, Durability, LandlockMode, LocalWorkspaceOptions, WatchStartPolicy},
     path_locks::{LivenessRegistry, PathLocks},
     policy_file::PolicyFile,
     recovery::RecoveryReport,
@@ -51,11 +51,11 @@ pub struct LocalWorkspace {
     pub(crate) state: StateDirectory,
     pub(crate) trash_directory: PrivateDirectory,
     pub(crate) store: SqliteStore,
-    pub(crate) group_commit: GroupCommit,
+    pub(crate) group_commit: GroupCommitQueue,
     pub(crate) locks: Arc<PathLocks>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) durability: Durability,
-    pub(crate) syntax_profile: WorkspaceProfile,
+    pub(crate) syntax_profile: WorkspaceProperties,
     pub(crate) policy: PolicyFile,
     pub(crate) retained_bytes_max: u64,
     /// The bytes that were retained since the history quota was last checked.
@@ -81,7 +81,7 @@ pub struct LocalWorkspace {
     /// When the last change in the journal was looked up, and the number of its entry.
     last_change_seen: Mutex<(Option<Instant>, u64)>,
     pub(crate) external_changes: ExternalChangeListener,
-    pub(crate) watch_start: WatchStart,
+    pub(crate) watch_start: WatchStartPolicy,
     maintenance_signal: Arc<MaintenanceSignal>,
     maintenance: Mutex<Option<MaintenanceThread>>,
     background_failures: AtomicU64,
@@ -107,7 +107,7 @@ impl LocalWorkspace {
             workspace.landlock_report =
                 Some(stead_disk::landlock::restrict_process_to(&[&options.root_path, &options.state_path], &readable));
         }
-        if options.watch_start == WatchStart::AtOpen {
+        if options.watch_start == WatchStartPolicy::AtOpen {
             workspace.mark_count_in_doubt();
         }
         let workspace = Arc::new(workspace);
@@ -137,7 +137,7 @@ impl LocalWorkspace {
             PolicyFile::open(options.policy_path.as_deref(), &options.state_path, root.absolute_path(), now_ns)?;
         let process_id = random_name("p-")?;
         let liveness = LivenessRegistry::new(&process_id, &locks);
-        let syntax_profile = WorkspaceProfile {
+        let syntax_profile = WorkspaceProperties {
             id: store.origin.workspace_id().to_owned(),
             root_spellings: root.equivalent_paths().to_vec(),
             name_policy: options.name_profile,
@@ -148,7 +148,7 @@ impl LocalWorkspace {
             state,
             trash_directory,
             store,
-            group_commit: GroupCommit::default(),
+            group_commit: GroupCommitQueue::default(),
             locks,
             clock: Arc::clone(&options.clock),
             durability: options.durability,
@@ -326,7 +326,7 @@ fn open_root(
     state: &StateDirectory,
 ) -> Result<(RootDirectory, PrivateDirectory), Error> {
     let open = |hidden| {
-        let root_options = RootOptions {
+        let root_options = RootDirectoryOptions {
             resolver: options.resolver,
             allowed_mounts: options.allowed_mounts.clone(),
             hidden_inodes: hidden,

@@ -3,7 +3,7 @@
 
 use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
 
-use stead_disk::{PathResolution, SystemClock};
+use stead_disk::{PathResolutionMethod, SystemClock};
 use stead_engine::FileNamePolicy;
 use stead_path::RelPath;
 
@@ -47,7 +47,7 @@ pub enum IndexMode {
 
 /// When a workspace starts to record changes by other programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WatchStart {
+pub enum WatchStartPolicy {
     /// When it is opened, if any watch exists. This is for a long-running process.
     AtOpen,
     /// When this process begins its first watch. This is for a short-lived process.
@@ -73,7 +73,7 @@ pub struct LocalWorkspaceOptions {
     /// Which new file names are accepted.
     pub name_profile: FileNamePolicy,
     /// How paths are resolved.
-    pub resolver: PathResolution,
+    pub resolver: PathResolutionMethod,
     /// Mount points below the root that belong to the workspace.
     pub allowed_mounts: Vec<RelPath>,
     /// The directory to which relative paths refer. The trash is on its file system. It differs from the root only if
@@ -97,7 +97,7 @@ pub struct LocalWorkspaceOptions {
     /// of the file system's timestamps.
     pub index_min_file_age: Duration,
     /// When to start recording changes by other programs.
-    pub watch_start: WatchStart,
+    pub watch_start: WatchStartPolicy,
     /// The source of time.
     pub clock: Arc<dyn Clock>,
     /// User names by uid, given if the sandbox already prevents reading them.
@@ -112,7 +112,7 @@ impl LocalWorkspaceOptions {
             state_path,
             durability: Durability::Full,
             name_profile: FileNamePolicy::Portable,
-            resolver: PathResolution::Auto,
+            resolver: PathResolutionMethod::Auto,
             allowed_mounts: Vec::new(),
             default_directory: RelPath::root(),
             reserved_paths: Vec::new(),
@@ -123,7 +123,7 @@ impl LocalWorkspaceOptions {
             index_mode: IndexMode::Maintain,
             index_files_min: INDEX_FILES_MIN,
             index_min_file_age: INDEX_MIN_FILE_AGE,
-            watch_start: WatchStart::OnFirstWatch,
+            watch_start: WatchStartPolicy::OnFirstWatch,
             clock: Arc::new(MachineClock::default()),
             user_names: None,
         }

@@ -29,14 +29,14 @@ const RETRY_PAUSE_FIRST: Duration = Duration::from_micros(100);
 const RETRY_PAUSE_MAX: Duration = Duration::from_millis(5);
 
 #[derive(Default)]
-struct LockHolders {
+struct PathLockState {
     shared_count: usize,
     is_exclusive: bool,
 }
 
 /// All locks of this process.
 pub(crate) struct PathLocks {
-    table: Mutex<HashMap<u64, LockHolders>>,
+    table: Mutex<HashMap<u64, PathLockState>>,
     released: Condvar,
     file: LockFile,
 }
@@ -211,7 +211,7 @@ pub(crate) struct LivenessRegistry {
 }
 
 /// The liveness lock of a connection. Dropping it releases the lock.
-struct ConnectionLiveness {
+struct ConnectionLivenessLock {
     registry: Weak<LivenessRegistry>,
     name: String,
 }
@@ -232,7 +232,7 @@ impl LivenessRegistry {
                 let name = format!("{}{CONNECTION_SEPARATOR}{}", self.process_id, connection.number());
                 connection.attach_resource(&name, || {
                     self.hold_lock(&name)?;
-                    Ok(Box::new(ConnectionLiveness { registry: Arc::downgrade(self), name: name.clone() }))
+                    Ok(Box::new(ConnectionLivenessLock { registry: Arc::downgrade(self), name: name.clone() }))
                 })?;
                 Ok(name)
             }
@@ -261,7 +261,7 @@ impl LivenessRegistry {
     }
 }
 
-impl Drop for ConnectionLiveness {
+impl Drop for ConnectionLivenessLock {
     fn drop(&mut self) {
         // If the registry is gone, the workspace was closed and has released its locks.
         let Some(registry) = self.registry.upgrade() else { return };

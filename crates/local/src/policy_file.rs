@@ -7,8 +7,8 @@ use std::{
 };
 
 use stead_disk::{
-    AttributeSource, ContentSource, DirectoryHandle, DiskError, DiskErrorKind, InodeFingerprint, RootDirectory,
-    RootOptions,
+    DirectoryHandle, DiskError, DiskErrorKind, FileAttributeSource, InodeFingerprint, RootDirectory,
+    RootDirectoryOptions, StagedContentSource,
 };
 use stead_engine::{ActivePolicy, Error, ErrorKind, Policy, PolicyFileLocation};
 use stead_path::{FileName, RelPath};
@@ -29,7 +29,7 @@ pub(crate) struct PolicyFile {
     name: FileName,
     /// The path as written by the operator.
     display_path: PathBuf,
-    presence: PolicyFilePresence,
+    presence: PolicyFileRequirement,
     /// The path below the root, if the file is in the workspace.
     path_in_workspace: Option<RelPath>,
     cached: Mutex<CachedPolicy>,
@@ -37,7 +37,7 @@ pub(crate) struct PolicyFile {
 
 /// Whether the file must exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PolicyFilePresence {
+enum PolicyFileRequirement {
     /// It must, because the operator named it.
     Required,
     Optional,
@@ -60,15 +60,15 @@ impl PolicyFile {
     /// Finds and loads the policy file. A malformed file is reported here, before the server answers any call.
     pub(crate) fn open(named: Option<&Path>, state: &Path, workspace: &str, now_ns: i128) -> Result<Self, Error> {
         let (file, presence) = match named {
-            Some(file) => (file.to_owned(), PolicyFilePresence::Required),
-            None => (state.join(POLICY_FILE), PolicyFilePresence::Optional),
+            Some(file) => (file.to_owned(), PolicyFileRequirement::Required),
+            None => (state.join(POLICY_FILE), PolicyFileRequirement::Optional),
         };
         let unusable = |reason: &str| {
             Error::new(ErrorKind::PolicyDenied, format!("cannot load the policy {}: {reason}", file.display()))
         };
         let file_name = file.file_name().and_then(|name| FileName::new(name.as_encoded_bytes()).ok());
         let name = file_name.ok_or_else(|| unusable("not a file name"))?;
-        let opened = RootDirectory::open(&parent_or_current(&file), RootOptions::default())
+        let opened = RootDirectory::open(&parent_or_current(&file), RootDirectoryOptions::default())
             .and_then(|root| Ok((root.open_directory(&RelPath::root())?, root)));
         let (directory, root) = opened.map_err(|error| unusable(&error.to_string()))?;
         let path_in_workspace = path_inside_workspace(workspace, root.absolute_path(), &name);
@@ -98,8 +98,8 @@ impl PolicyFile {
     fn read_policy(&self, fingerprint: Option<InodeFingerprint>) -> Result<ActivePolicy, Error> {
         let Some(fingerprint) = fingerprint else {
             return match self.presence {
-                PolicyFilePresence::Required => Err(self.unusable_policy_error("there is no such file")),
-                PolicyFilePresence::Optional => Ok(ActivePolicy::built_in()),
+                PolicyFileRequirement::Required => Err(self.unusable_policy_error("there is no such file")),
+                PolicyFileRequirement::Optional => Ok(ActivePolicy::built_in()),
             };
         };
         let file =
@@ -154,8 +154,8 @@ impl PolicyFile {
     /// Replaces the text atomically. Rejects a malformed text.
     pub(crate) fn write_policy(&self, text: &str) -> Result<(), Error> {
         Policy::parse(text).map_err(|error| self.unusable_policy_error(error))?;
-        let attributes = AttributeSource::New { mode: POLICY_MODE };
-        let staged = self.directory.stage_file(ContentSource::Bytes(text.as_bytes()), attributes);
+        let attributes = FileAttributeSource::New { mode: POLICY_MODE };
+        let staged = self.directory.stage_file(StagedContentSource::Bytes(text.as_bytes()), attributes);
         let staged = staged.map_err(|error| self.unwritable(error))?;
         let placed = staged.sync().and_then(|()| self.directory.replace_with_staged(&staged, &self.name));
         if let Err(error) = placed {

@@ -5,7 +5,8 @@
 use std::collections::HashSet;
 
 use stead_disk::{
-    AttributeSource, ContentSource, DirectoryHandle, DiskError, DiskErrorKind, DiskStat, FileType, OpenFile, StagedFile,
+    DirectoryHandle, DiskError, DiskErrorKind, DiskStat, FileAttributeSource, FileType, OpenFile, StagedContentSource,
+    StagedFile,
 };
 use stead_engine::{
     CommitError, CommitExpectation, Error, ErrorKind, FileKind, FileModeSource, NEW_FILE_MODE, ObservedVersion, Plan,
@@ -16,7 +17,9 @@ use stead_path::{FileName, RelPath};
 
 use crate::{
     errors,
-    file_steps::{FileStep, ReplacedFile, RetainedIn, StagedFileRef, StoredInodeId, StoredPath, to_stored_ns},
+    file_steps::{
+        FileCommitStep, ReplacedFile, RetainedVersionLocation, StagedFileRef, StoredInodeId, StoredPath, to_stored_ns,
+    },
     open::LocalWorkspace,
     trash,
     workspace::{to_engine_file_type, to_engine_fingerprint},
@@ -28,7 +31,7 @@ pub(crate) const INLINE_BYTES_MAX: u64 = 64 << 10;
 
 #[derive(Default)]
 pub(crate) struct PreparedPlan {
-    pub(crate) steps: Vec<FileStep>,
+    pub(crate) steps: Vec<FileCommitStep>,
     pub(crate) changes: Vec<RecordedChange>,
     /// The versions to retain, each with its size, and with its content unless that is stored in a file.
     pub(crate) retained: Vec<(Version, u64, Option<Vec<u8>>)>,
@@ -98,7 +101,7 @@ impl LocalWorkspace {
             PlannedChange::MakeDirectory { path, mode } => {
                 self.check_expectation(path, &CommitExpectation::Absent, prepared)?;
                 prepared.overlay.created_paths.insert(path.clone());
-                prepared.steps.push(FileStep::MakeDirectory { path: StoredPath(path.clone()), mode: *mode });
+                prepared.steps.push(FileCommitStep::MakeDirectory { path: StoredPath(path.clone()), mode: *mode });
                 let after = PathState::Directory { mode: *mode };
                 push_change(prepared, path, ChangeKind::MakeDir, PathState::Absent, after);
                 Ok(())
@@ -107,7 +110,9 @@ impl LocalWorkspace {
                 self.check_expectation(path, &CommitExpectation::Absent, prepared)?;
                 prepared.overlay.created_paths.insert(path.clone());
                 let state = PathState::Link { target: String::from_utf8_lossy(target).into_owned() };
-                prepared.steps.push(FileStep::MakeLink { path: StoredPath(path.clone()), target: target.clone() });
+                prepared
+                    .steps
+                    .push(FileCommitStep::MakeLink { path: StoredPath(path.clone()), target: target.clone() });
                 push_change(prepared, path, ChangeKind::MakeLink, PathState::Absent, state);
                 Ok(())
             }
@@ -119,7 +124,7 @@ impl LocalWorkspace {
                 self.refuse_other_mount_than_trash(path)?;
                 self.sync_before_move(path)?;
                 let id = trash::new_trash_id()?;
-                prepared.steps.push(FileStep::Remove {
+                prepared.steps.push(FileCommitStep::Remove {
                     path: StoredPath(path.clone()),
                     id: StoredInodeId::from_stat(&stat),
                     trash: id.clone(),
@@ -143,7 +148,7 @@ impl LocalWorkspace {
             PlannedChange::RemoveDirectory { path } => {
                 let stat = self.stat_for_plan(path)?.ok_or_else(|| changed(path))?;
                 let (mode, id) = (stat.mode, StoredInodeId::from_stat(&stat));
-                prepared.steps.push(FileStep::RemoveDirectory { path: StoredPath(path.clone()), id, mode });
+                prepared.steps.push(FileCommitStep::RemoveDirectory { path: StoredPath(path.clone()), id, mode });
                 push_change(prepared, path, ChangeKind::Remove, PathState::Directory { mode }, PathState::Absent);
                 prepared.overlay.freed_paths.insert(path.clone());
                 Ok(())
@@ -164,20 +169,20 @@ impl LocalWorkspace {
         let mode = match (put.mode, &model, &old, &source) {
             (FileModeSource::Set(mode), ..) => mode & 0o777,
             (FileModeSource::CopyFrom(..), Some(file), ..) | (_, _, Some((file, _)), _) => file.stat().mode & 0o777,
-            (FileModeSource::KeepExisting | FileModeSource::CopyFrom(..), _, None, NewContent::InFile(file)) => {
+            (FileModeSource::KeepExisting | FileModeSource::CopyFrom(..), _, None, LoadedNewContent::InFile(file)) => {
                 file.stat().mode & 0o777
             }
-            (FileModeSource::KeepExisting | FileModeSource::CopyFrom(..), _, None, NewContent::InMemory(_)) => {
+            (FileModeSource::KeepExisting | FileModeSource::CopyFrom(..), _, None, LoadedNewContent::InMemory(_)) => {
                 NEW_FILE_MODE
             }
         };
         let like = model.as_ref().or(old.as_ref().map(|(file, _)| file));
-        let attributes = like.map_or(AttributeSource::New { mode }, AttributeSource::CopyFrom);
+        let attributes = like.map_or(FileAttributeSource::New { mode }, FileAttributeSource::CopyFrom);
         let at = errors::at_path(put.path);
         let handle = directory.try_clone().map_err(at)?;
         let staged = match &source {
-            NewContent::InMemory(bytes) => directory.stage_file(ContentSource::Bytes(bytes), attributes),
-            NewContent::InFile(file) => directory.stage_file(ContentSource::File(file), attributes),
+            LoadedNewContent::InMemory(bytes) => directory.stage_file(StagedContentSource::Bytes(bytes), attributes),
+            LoadedNewContent::InFile(file) => directory.stage_file(StagedContentSource::File(file), attributes),
         }
         .map_err(at)?;
         prepared.staged.push((handle, staged.name().clone()));
@@ -194,7 +199,7 @@ impl LocalWorkspace {
         let before = over.as_ref().map_or(PathState::Absent, |(_, state)| state.clone());
         let kind = if over.is_some() { ChangeKind::Modify } else { ChangeKind::Create };
         push_change(prepared, put.path, kind, before, PathState::File { version: put.version.0, size: put.size, mode });
-        prepared.steps.push(FileStep::Put {
+        prepared.steps.push(FileCommitStep::Put {
             path: StoredPath(put.path.clone()),
             staged: StagedFileRef {
                 directory: StoredPath(directory_path),
@@ -229,23 +234,23 @@ impl LocalWorkspace {
     fn make_content_durable(
         &self,
         put: &FilePut<'_>,
-        source: NewContent,
+        source: LoadedNewContent,
         directory: &DirectoryHandle,
         staged: &StagedFile,
         prepared: &mut PreparedPlan,
-    ) -> Result<RetainedIn, CommitError> {
+    ) -> Result<RetainedVersionLocation, CommitError> {
         if put.size <= INLINE_BYTES_MAX {
             let bytes = match source {
-                NewContent::InMemory(bytes) => bytes,
-                NewContent::InFile(file) => file.read_all(INLINE_BYTES_MAX).map_err(errors::at_path(put.path))?,
+                LoadedNewContent::InMemory(bytes) => bytes,
+                LoadedNewContent::InFile(file) => file.read_all(INLINE_BYTES_MAX).map_err(errors::at_path(put.path))?,
             };
             if Version::hash_bytes(&bytes) != *put.version {
                 return Err(changed(put.path));
             }
             prepared.retained.push((*put.version, put.size, Some(bytes)));
-            return Ok(RetainedIn::Database);
+            return Ok(RetainedVersionLocation::Database);
         }
-        if let NewContent::InFile(_) = source {
+        if let LoadedNewContent::InFile(_) = source {
             // Another program may have changed the source during the copy, so the hash of the copy is checked.
             let copy = directory.open_file(staged.name()).map_err(errors::at_path(put.path))?;
             let (hash, _) = copy.hash().map_err(errors::at_path(put.path))?;
@@ -260,21 +265,21 @@ impl LocalWorkspace {
                 return Err(errors::error_at_path(put.path, error).into());
             }
         }
-        Ok(RetainedIn::File)
+        Ok(RetainedVersionLocation::File)
     }
 
-    fn load_new_content(&self, put: &FilePut<'_>) -> Result<NewContent, CommitError> {
+    fn load_new_content(&self, put: &FilePut<'_>) -> Result<LoadedNewContent, CommitError> {
         match put.content {
-            PlannedContent::Bytes(bytes) => Ok(NewContent::InMemory(bytes.clone())),
+            PlannedContent::Bytes(bytes) => Ok(LoadedNewContent::InMemory(bytes.clone())),
             PlannedContent::Retained(version) => match self.load_retained_bytes(version)? {
-                Some(bytes) => Ok(NewContent::InMemory(bytes)),
+                Some(bytes) => Ok(LoadedNewContent::InMemory(bytes)),
                 None => Err(Error::new(
                     ErrorKind::Expired,
                     format!("the requested version of {} is no longer retained", put.path),
                 )
                 .into()),
             },
-            PlannedContent::CopyOf(from, seen) => self.open_expected(from, seen).map(NewContent::InFile),
+            PlannedContent::CopyOf(from, seen) => self.open_expected(from, seen).map(LoadedNewContent::InFile),
         }
     }
 
@@ -293,10 +298,10 @@ impl LocalWorkspace {
                 return Err(changed(path));
             }
             prepared.retained.push((seen.version, stat.size, Some(bytes)));
-            RetainedIn::Database
+            RetainedVersionLocation::Database
         } else {
             prepared.retained.push((seen.version, stat.size, None));
-            RetainedIn::File
+            RetainedVersionLocation::File
         };
         if stat.hard_links > 1 {
             let notice = format!("{path} had {} hard links; the other links keep the old content", stat.hard_links);
@@ -335,7 +340,7 @@ impl LocalWorkspace {
             push_change(prepared, to, ChangeKind::Remove, state, PathState::Absent);
             step_over = Some(replaced);
         }
-        prepared.steps.push(FileStep::Move {
+        prepared.steps.push(FileCommitStep::Move {
             from: StoredPath(from.clone()),
             to: StoredPath(to.clone()),
             id: StoredInodeId::from_stat(&stat),
@@ -378,7 +383,7 @@ impl LocalWorkspace {
         let name = FileName::new(id.as_bytes()).map_err(|_| gone())?;
         let found = self.trash_directory.with(|trash| trash::find_item(trash, &name, id, tree));
         let (stat, after) = found.map_err(|error| trash::moved_or_failed(path, error))?.ok_or_else(gone)?;
-        prepared.steps.push(FileStep::Restore {
+        prepared.steps.push(FileCommitStep::Restore {
             path: StoredPath(path.clone()),
             id: StoredInodeId::from_stat(&stat),
             trash: id.to_owned(),
@@ -516,7 +521,7 @@ struct FilePut<'a> {
     mode: &'a FileModeSource,
 }
 
-enum NewContent {
+enum LoadedNewContent {
     InMemory(Vec<u8>),
     InFile(OpenFile),
 }

@@ -4,25 +4,25 @@
 //! again.
 //!
 //! A power cut can lose some writes and keep later ones. Then later entries show whether a step was done
-//! ([`LaterEvidence`]). Only a later step that survived the power cut counts, and only for its own paths.
+//! ([`LaterStepEvidence`]). Only a later step that survived the power cut counts, and only for its own paths.
 
 use std::time::Instant;
 
 use rusqlite::params;
 use stead_disk::DiskError;
 use stead_engine::{Error, Version};
-use stead_journal::{Digest, EntryDecision, EntryRelation};
+use stead_journal::{Digest, EntryDecision, JournalEntryRelation};
 use stead_path::RelPath;
 
 use crate::{
     commit::{delete_entry_effects, error_after_rollback},
     errors,
-    file_steps::{FileStep, ReplacedFile, StoredInodeId},
+    file_steps::{FileCommitStep, ReplacedFile, StoredInodeId},
     open::LocalWorkspace,
     path_locks,
     redo_steps::BootComparison,
-    step_executor::{ApplyError, StepExecutor},
-    store::{SyncRequirement, lock_ignoring_poison, to_sql_integer},
+    step_executor::{StepApplyError, StepExecutor},
+    store::{TransactionSyncTiming, lock_ignoring_poison, to_sql_integer},
 };
 
 /// The work that a recovery did.
@@ -37,20 +37,20 @@ pub struct RecoveryReport {
     pub conflicts: u64,
 }
 
-pub(crate) struct UnfinishedEntry {
+pub(crate) struct UnfinishedJournalEntry {
     number: u64,
     boot_id: String,
-    steps: Vec<FileStep>,
+    steps: Vec<FileCommitStep>,
 }
 
-impl UnfinishedEntry {
+impl UnfinishedJournalEntry {
     fn paths(&self) -> Vec<RelPath> {
-        self.steps.iter().flat_map(FileStep::paths).cloned().collect()
+        self.steps.iter().flat_map(FileCommitStep::paths).cloned().collect()
     }
 
     /// Converts the error of a step. It names the first path of the entry, which is always a path of the workspace.
     fn step_error(&self, error: DiskError) -> Error {
-        let path = self.steps.iter().flat_map(FileStep::paths).next().cloned();
+        let path = self.steps.iter().flat_map(FileCommitStep::paths).next().cloned();
         errors::error_at_path(&path.unwrap_or_default(), error)
     }
 
@@ -58,17 +58,18 @@ impl UnfinishedEntry {
     /// shared: concurrent calls may need the same directory, and the first call creates it. If an entry only creates
     /// directories, all its paths count as its own.
     fn exclusive_and_shared_paths(&self) -> (Vec<RelPath>, Vec<RelPath>) {
-        let (created, own): (Vec<&FileStep>, Vec<&FileStep>) =
-            self.steps.iter().partition(|step| matches!(step, FileStep::MakeDirectory { .. }));
-        let paths_of =
-            |steps: Vec<&FileStep>| -> Vec<RelPath> { steps.into_iter().flat_map(FileStep::paths).cloned().collect() };
+        let (created, own): (Vec<&FileCommitStep>, Vec<&FileCommitStep>) =
+            self.steps.iter().partition(|step| matches!(step, FileCommitStep::MakeDirectory { .. }));
+        let paths_of = |steps: Vec<&FileCommitStep>| -> Vec<RelPath> {
+            steps.into_iter().flat_map(FileCommitStep::paths).cloned().collect()
+        };
         if own.is_empty() { (paths_of(created), Vec::new()) } else { (paths_of(own), paths_of(created)) }
     }
 
     /// Whether the entry concerns one of these paths, a directory above it, or a path below it.
     fn overlaps_any(&self, paths: &[RelPath]) -> bool {
         let near = |own_path: &RelPath| paths.iter().any(|path| overlaps(own_path, path));
-        self.steps.iter().flat_map(FileStep::paths).any(near)
+        self.steps.iter().flat_map(FileCommitStep::paths).any(near)
     }
 }
 
@@ -92,14 +93,14 @@ impl LocalWorkspace {
     }
 
     /// The pending entries of dead processes that concern these paths. The caller has locked the paths.
-    pub(crate) fn unfinished_near(&self, paths: &[RelPath]) -> Result<Vec<UnfinishedEntry>, Error> {
+    pub(crate) fn unfinished_near(&self, paths: &[RelPath]) -> Result<Vec<UnfinishedJournalEntry>, Error> {
         let mut unfinished = self.load_unfinished()?;
         unfinished.retain(|pending| pending.overlaps_any(paths));
         Ok(unfinished)
     }
 
     /// Finishes these entries. Waits for their locks until the deadline.
-    pub(crate) fn finish_entries(&self, unfinished: &[UnfinishedEntry], deadline: Instant) -> Result<(), Error> {
+    pub(crate) fn finish_entries(&self, unfinished: &[UnfinishedJournalEntry], deadline: Instant) -> Result<(), Error> {
         for (at, pending) in unfinished.iter().enumerate() {
             let _guard = self.locks.lock(path_locks::path_slots(&pending.paths()), deadline)?;
             self.finish_entry(pending, &unfinished[at + 1..], &mut RecoveryReport::default())?;
@@ -109,8 +110,8 @@ impl LocalWorkspace {
 
     fn finish_entry(
         &self,
-        pending: &UnfinishedEntry,
-        later: &[UnfinishedEntry],
+        pending: &UnfinishedJournalEntry,
+        later: &[UnfinishedJournalEntry],
         report: &mut RecoveryReport,
     ) -> Result<(), Error> {
         // Another process may have finished the entry before this one got the locks.
@@ -143,23 +144,23 @@ impl LocalWorkspace {
     /// finished.
     fn later_evidence<'a>(
         &self,
-        pending: &UnfinishedEntry,
-        later: &'a [UnfinishedEntry],
+        pending: &UnfinishedJournalEntry,
+        later: &'a [UnfinishedJournalEntry],
         executor: &StepExecutor<'_>,
         boot: BootComparison,
-    ) -> Result<Option<Vec<LaterEvidence<'a>>>, Error> {
+    ) -> Result<Option<Vec<LaterStepEvidence<'a>>>, Error> {
         if boot == BootComparison::Same {
             let (own, shared) = pending.exclusive_and_shared_paths();
             let is_done =
                 self.changed_after(pending.number, &own)? || self.directory_removed_after(pending.number, &shared)?;
-            return Ok((!is_done).then(|| vec![LaterEvidence::Unknown; pending.steps.len()]));
+            return Ok((!is_done).then(|| vec![LaterStepEvidence::Unknown; pending.steps.len()]));
         }
-        let later: Vec<&FileStep> = later.iter().flat_map(|other| &other.steps).collect();
-        let survived = |step: &FileStep| executor.has_survived(step).map_err(|error| pending.step_error(error));
+        let later: Vec<&FileCommitStep> = later.iter().flat_map(|other| &other.steps).collect();
+        let survived = |step: &FileCommitStep| executor.has_survived(step).map_err(|error| pending.step_error(error));
         pending
             .steps
             .iter()
-            .map(|step| LaterEvidence::from_later_steps(step, &later, survived))
+            .map(|step| LaterStepEvidence::from_later_steps(step, &later, survived))
             .collect::<Result<_, _>>()
             .map(Some)
     }
@@ -169,13 +170,13 @@ impl LocalWorkspace {
     /// succeeded.
     fn roll_back_for_foreign_change(
         &self,
-        pending: &UnfinishedEntry,
+        pending: &UnfinishedJournalEntry,
         at: usize,
         executor: &StepExecutor<'_>,
     ) -> Result<(), Error> {
         let (done, rest) = pending.steps.split_at(at);
         executor.roll_back(done, rest.first()).map_err(|error| pending.step_error(error))?;
-        self.record_amendment(pending.number, &pending.steps, "recover", &ApplyError::ForeignChange)?;
+        self.record_amendment(pending.number, &pending.steps, "recover", &StepApplyError::ForeignChange)?;
         executor.retain_staged(&pending.steps);
         executor.remove_staged(&pending.steps);
         lock_ignoring_poison(&self.unfinished_entries).remove(&pending.number);
@@ -186,23 +187,23 @@ impl LocalWorkspace {
     pub(crate) fn record_amendment(
         &self,
         number: u64,
-        steps: &[FileStep],
+        steps: &[FileCommitStep],
         operation: &str,
-        error: &ApplyError,
+        error: &StepApplyError,
     ) -> Result<(), Error> {
         let steps = steps.to_vec();
         let mut draft = self.pending_system_entry(operation, format!("{{\"entry\":{number}}}"));
-        draft.entry.relation = EntryRelation::Amends(number);
+        draft.entry.relation = JournalEntryRelation::Amends(number);
         draft.entry.decision = EntryDecision::Failed;
         draft.entry.reason = Some(error_after_rollback(error).kind.code().to_owned());
-        self.append_with_rows(draft, SyncRequirement::Now, move |transaction, _| {
+        self.append_with_rows(draft, TransactionSyncTiming::Now, move |transaction, _| {
             delete_entry_effects(transaction, number, &steps)
         })
     }
 
     /// Loads the pending entries of other processes, and those of this process that could be neither finished nor
     /// rolled back. The oldest is first. Entries whose steps are known to be done are left out.
-    fn load_unfinished(&self) -> Result<Vec<UnfinishedEntry>, Error> {
+    fn load_unfinished(&self) -> Result<Vec<UnfinishedJournalEntry>, Error> {
         let mut numbers: Vec<u64> = self.store.run_query(|connection| {
             connection
                 // Two ranges instead of `<>`, so that the index suffices and the rows of this process are not read.
@@ -222,7 +223,7 @@ impl LocalWorkspace {
     }
 
     /// Loads the pending steps of one entry; `None` if it has none.
-    fn load_pending(&self, number: u64) -> Result<Option<UnfinishedEntry>, Error> {
+    fn load_pending(&self, number: u64) -> Result<Option<UnfinishedJournalEntry>, Error> {
         let rows: Vec<(String, String)> = self.store.run_query(|connection| {
             connection
                 .prepare_cached("SELECT boot, intent FROM pending WHERE number = ?1 ORDER BY step")?
@@ -230,8 +231,8 @@ impl LocalWorkspace {
                 .collect()
         })?;
         let Some(boot) = rows.first().map(|(boot, _)| boot.clone()) else { return Ok(None) };
-        let steps = rows.iter().map(|(_, intent)| FileStep::from_json(intent)).collect::<Result<_, _>>()?;
-        Ok(Some(UnfinishedEntry { number, boot_id: boot, steps }))
+        let steps = rows.iter().map(|(_, intent)| FileCommitStep::from_json(intent)).collect::<Result<_, _>>()?;
+        Ok(Some(UnfinishedJournalEntry { number, boot_id: boot, steps }))
     }
 
     fn is_pending(&self, number: u64) -> Result<bool, Error> {
@@ -245,7 +246,7 @@ impl LocalWorkspace {
 
 /// The outcome of a step, as far as later steps prove it. Determining it never changes a file.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum LaterEvidence<'a> {
+pub(crate) enum LaterStepEvidence<'a> {
     /// Later steps prove nothing.
     Unknown,
     /// A later step used the same path, so this step was done.
@@ -256,12 +257,12 @@ pub(crate) enum LaterEvidence<'a> {
     Replaced(&'a ReplacedFile),
 }
 
-impl<'a> LaterEvidence<'a> {
+impl<'a> LaterStepEvidence<'a> {
     /// Determines what the later steps prove about `step`.
     pub(crate) fn from_later_steps<E>(
-        step: &FileStep,
-        later: &[&'a FileStep],
-        has_survived: impl Fn(&FileStep) -> Result<bool, E>,
+        step: &FileCommitStep,
+        later: &[&'a FileCommitStep],
+        has_survived: impl Fn(&FileCommitStep) -> Result<bool, E>,
     ) -> Result<Self, E> {
         let mut is_superseded = false;
         for other in later.iter().filter(|other| proves_outcome_of(other, step)) {
@@ -283,25 +284,30 @@ impl<'a> LaterEvidence<'a> {
 }
 
 /// Whether a later step, if it survived, proves the outcome of this one.
-fn proves_outcome_of(later: &FileStep, step: &FileStep) -> bool {
+fn proves_outcome_of(later: &FileCommitStep, step: &FileCommitStep) -> bool {
     match later {
-        FileStep::Put { .. } | FileStep::Move { .. } | FileStep::Remove { .. } | FileStep::Restore { .. } => {}
+        FileCommitStep::Put { .. }
+        | FileCommitStep::Move { .. }
+        | FileCommitStep::Remove { .. }
+        | FileCommitStep::Restore { .. } => {}
         // A missing directory proves only that the directories below it were created and removed.
-        FileStep::RemoveDirectory { path: gone, .. } => {
-            return matches!(step, FileStep::MakeDirectory { path, .. } if path.0.is_within(&gone.0));
+        FileCommitStep::RemoveDirectory { path: gone, .. } => {
+            return matches!(step, FileCommitStep::MakeDirectory { path, .. } if path.0.is_within(&gone.0));
         }
-        FileStep::MakeDirectory { .. } | FileStep::MakeLink { .. } => return false,
+        FileCommitStep::MakeDirectory { .. } | FileCommitStep::MakeLink { .. } => return false,
     }
     match step {
         // A file that was moved out of or into a directory does not prove that the directory's own name survived.
-        FileStep::MakeDirectory { path, .. } => removed_file(later).is_some_and(|(gone, _)| path.0.is_within(gone)),
-        FileStep::Put { path, .. } | FileStep::MakeLink { path, .. } => {
+        FileCommitStep::MakeDirectory { path, .. } => {
+            removed_file(later).is_some_and(|(gone, _)| path.0.is_within(gone))
+        }
+        FileCommitStep::Put { path, .. } | FileCommitStep::MakeLink { path, .. } => {
             later.paths().iter().any(|later_path| path.0.is_within(later_path))
         }
-        FileStep::Move { .. }
-        | FileStep::Remove { .. }
-        | FileStep::RemoveDirectory { .. }
-        | FileStep::Restore { .. } => {
+        FileCommitStep::Move { .. }
+        | FileCommitStep::Remove { .. }
+        | FileCommitStep::RemoveDirectory { .. }
+        | FileCommitStep::Restore { .. } => {
             let places = later.paths();
             step.paths().iter().any(|later_path| places.iter().any(|other| overlaps(later_path, other)))
         }
@@ -310,32 +316,38 @@ fn proves_outcome_of(later: &FileStep, step: &FileStep) -> bool {
 
 /// Whether a later step that survived proves that the file at the old path must stay. A file in a directory that never
 /// moved proves nothing, because it may have been there before.
-fn reuses_old_path(later: &FileStep, step: &FileStep) -> bool {
+fn reuses_old_path(later: &FileCommitStep, step: &FileCommitStep) -> bool {
     let Some((old, id)) = removed_file(step) else { return false };
     match later {
-        FileStep::Put { path, .. } => path.0.is_within(old),
-        FileStep::Move { .. } | FileStep::Restore { .. } => placed_file(later) == Some((old, id)),
-        FileStep::MakeDirectory { .. }
-        | FileStep::MakeLink { .. }
-        | FileStep::Remove { .. }
-        | FileStep::RemoveDirectory { .. } => false,
+        FileCommitStep::Put { path, .. } => path.0.is_within(old),
+        FileCommitStep::Move { .. } | FileCommitStep::Restore { .. } => placed_file(later) == Some((old, id)),
+        FileCommitStep::MakeDirectory { .. }
+        | FileCommitStep::MakeLink { .. }
+        | FileCommitStep::Remove { .. }
+        | FileCommitStep::RemoveDirectory { .. } => false,
     }
 }
 
 /// The path from which a step takes an existing file, and the file.
-fn removed_file(step: &FileStep) -> Option<(&RelPath, StoredInodeId)> {
-    let (FileStep::Move { from: path, id, .. } | FileStep::Remove { path, id, .. }) = step else { return None };
+fn removed_file(step: &FileCommitStep) -> Option<(&RelPath, StoredInodeId)> {
+    let (FileCommitStep::Move { from: path, id, .. } | FileCommitStep::Remove { path, id, .. }) = step else {
+        return None;
+    };
     Some((&path.0, *id))
 }
 
 /// The path to which a step moves an existing file, and the file.
-fn placed_file(step: &FileStep) -> Option<(&RelPath, StoredInodeId)> {
-    let (FileStep::Move { to: path, id, .. } | FileStep::Restore { path, id, .. }) = step else { return None };
+fn placed_file(step: &FileCommitStep) -> Option<(&RelPath, StoredInodeId)> {
+    let (FileCommitStep::Move { to: path, id, .. } | FileCommitStep::Restore { path, id, .. }) = step else {
+        return None;
+    };
     Some((&path.0, *id))
 }
 
 /// The file that a later step replaced, if `step` had moved it there.
-fn file_replaced_by<'a>(later: &'a FileStep, step: &FileStep) -> Option<&'a ReplacedFile> {
-    let (FileStep::Put { path, over, .. } | FileStep::Move { to: path, over, .. }) = later else { return None };
+fn file_replaced_by<'a>(later: &'a FileCommitStep, step: &FileCommitStep) -> Option<&'a ReplacedFile> {
+    let (FileCommitStep::Put { path, over, .. } | FileCommitStep::Move { to: path, over, .. }) = later else {
+        return None;
+    };
     over.as_ref().filter(|over| placed_file(step) == Some((&path.0, over.id)))
 }

@@ -10,7 +10,7 @@ use stead_engine::{CallRecord, Error, ErrorKind, Principal, Version};
 use crate::{
     errors,
     open::LocalWorkspace,
-    store::{self, SyncRequirement, query_number, to_sql_integer},
+    store::{self, TransactionSyncTiming, query_number, to_sql_integer},
 };
 
 /// The largest blob file that is read into memory.
@@ -175,7 +175,7 @@ impl LocalWorkspace {
         let draft = self.pending_system_entry("prune", format!("{{\"versions\":{count},\"bytes\":{bytes}}}"));
         let files: Vec<Vec<u8>> =
             dropped.iter().filter(|(_, in_file)| *in_file).map(|(version, _)| version.clone()).collect();
-        self.append_with_rows(draft, SyncRequirement::Later, move |transaction, _| {
+        self.append_with_rows(draft, TransactionSyncTiming::Later, move |transaction, _| {
             for (version, _) in &dropped {
                 transaction.execute("DELETE FROM kept WHERE version = ?1", params![version])?;
             }

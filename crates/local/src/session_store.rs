@@ -6,15 +6,15 @@ use std::collections::{HashMap, VecDeque};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use stead_engine::{
     Alert, AlertResponse, AlertSeverity, CallRecord, CommitReceipt, Error, ErrorKind, Principal, PrincipalUsage,
-    ReviewBaseline, Session, SessionStore, SessionStoreReply, SessionStoreRequest, SessionTotals, SessionTotalsQuery,
-    StorageUsage, UsageFreshness, WorkspaceUsage, limits,
+    RequiredUsageFreshness, ReviewBaseline, Session, SessionStore, SessionStoreReply, SessionStoreRequest,
+    SessionTotals, SessionTotalsQuery, StorageUsage, WorkspaceUsage, limits,
 };
 use stead_path::RelPath;
 
 use crate::{
     errors,
     open::LocalWorkspace,
-    store::{SyncRequirement, lock_ignoring_poison, to_sql_integer},
+    store::{TransactionSyncTiming, lock_ignoring_poison, to_sql_integer},
 };
 
 const SESSION_COLUMNS: &str = "SELECT id, principal, face, created_ms, ended_ms, first FROM sessions";
@@ -35,7 +35,7 @@ impl SessionStore for LocalWorkspace {
             now_ms,
         };
         let (draft, request) = (self.pending_entry_without_changes(record), request.clone());
-        self.append_with_result(draft, SyncRequirement::Now, move |transaction, append| {
+        self.append_with_result(draft, TransactionSyncTiming::Now, move |transaction, append| {
             delete_expired(transaction, now_ms)?;
             if let Err(error) = check_session_request(transaction, &request, &caller)? {
                 return Ok(Err(error));
@@ -111,7 +111,7 @@ impl SessionStore for LocalWorkspace {
     fn principal_usage(
         &self,
         principal: &Principal,
-        freshness: UsageFreshness,
+        freshness: RequiredUsageFreshness,
     ) -> Result<Option<PrincipalUsage>, Error> {
         self.usage_of(principal, freshness)
     }

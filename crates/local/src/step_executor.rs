@@ -6,12 +6,14 @@
 //! an incomplete rollback can still be finished by applying the steps again.
 
 use stead_disk::{
-    AttributeSource, BlobSync, ContentSource, DirectoryHandle, DiskError, DiskErrorKind, ExistingTarget, FileType,
-    RootDirectory, StagedFile, StateDirectory, StateError,
+    BlobSyncTiming, DirectoryHandle, DiskError, DiskErrorKind, ExistingTargetPolicy, FileAttributeSource, FileType,
+    RootDirectory, StagedContentSource, StagedFile, StateDirectory, StateDirectoryError,
 };
 use stead_path::{FileName, RelPath, TEMPORARY_PREFIX};
 
-use crate::file_steps::{FileStep, ReplacedFile, RetainedIn, StagedFileRef, StoredInodeId, to_stored_ns};
+use crate::file_steps::{
+    FileCommitStep, ReplacedFile, RetainedVersionLocation, StagedFileRef, StoredInodeId, to_stored_ns,
+};
 
 pub(crate) struct StepExecutor<'a> {
     pub(crate) root: &'a RootDirectory,
@@ -23,13 +25,13 @@ pub(crate) struct StepExecutor<'a> {
 
 /// Why a step was not applied.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum ApplyError {
+pub(crate) enum StepApplyError {
     /// Another program has changed the path. Its change was left alone.
     ForeignChange,
     Disk(DiskError),
 }
 
-impl From<DiskError> for ApplyError {
+impl From<DiskError> for StepApplyError {
     fn from(error: DiskError) -> Self {
         match error.kind {
             DiskErrorKind::NotFound
@@ -42,7 +44,7 @@ impl From<DiskError> for ApplyError {
             | DiskErrorKind::OutsideRoot
             | DiskErrorKind::CrossesMount
             | DiskErrorKind::Hidden
-            | DiskErrorKind::NotEmpty => ApplyError::ForeignChange,
+            | DiskErrorKind::NotEmpty => StepApplyError::ForeignChange,
             DiskErrorKind::SymlinkLoop
             | DiskErrorKind::Busy
             | DiskErrorKind::NoSpace
@@ -53,41 +55,41 @@ impl From<DiskError> for ApplyError {
             | DiskErrorKind::TooManyOpenFiles
             | DiskErrorKind::TooLarge
             | DiskErrorKind::Unsupported
-            | DiskErrorKind::Io => ApplyError::Disk(error),
+            | DiskErrorKind::Io => StepApplyError::Disk(error),
         }
     }
 }
 
-impl From<StateError> for ApplyError {
-    fn from(error: StateError) -> Self {
+impl From<StateDirectoryError> for StepApplyError {
+    fn from(error: StateDirectoryError) -> Self {
         DiskError::from(error).into()
     }
 }
 
 impl StepExecutor<'_> {
     /// Applies one step. If it fails, it changes nothing.
-    pub(crate) fn apply(&self, step: &FileStep) -> Result<(), ApplyError> {
+    pub(crate) fn apply(&self, step: &FileCommitStep) -> Result<(), StepApplyError> {
         match step {
-            FileStep::Put { path, staged, over, .. } => {
+            FileCommitStep::Put { path, staged, over, .. } => {
                 let (source, temporary) = self.open_staged_parent(staged)?;
                 self.place_staged_file(&path.0, &source, &temporary, over.as_ref())
             }
-            FileStep::MakeDirectory { path, mode } => self.make_directory(&path.0, *mode),
-            FileStep::MakeLink { path, target } => {
+            FileCommitStep::MakeDirectory { path, mode } => self.make_directory(&path.0, *mode),
+            FileCommitStep::MakeLink { path, target } => {
                 let (parent, name) = self.open_parent(&path.0)?;
                 Ok(parent.create_symlink(&name, target)?)
             }
-            FileStep::Move { from, to, id, over } => self.move_path(&from.0, &to.0, *id, over.as_ref()),
-            FileStep::Remove { path, id, trash } => {
+            FileCommitStep::Move { from, to, id, over } => self.move_path(&from.0, &to.0, *id, over.as_ref()),
+            FileCommitStep::Remove { path, id, trash } => {
                 let (parent, name) = self.open_parent(&path.0)?;
                 let item = trash_name(trash)?;
                 ensure_same_file(&parent, &name, *id)?;
-                parent.rename(&name, self.trash, &item, ExistingTarget::Refuse)?;
+                parent.rename(&name, self.trash, &item, ExistingTargetPolicy::Refuse)?;
                 let checked = ensure_same_file(self.trash, &item, *id);
-                let back = || self.trash.rename(&item, &parent, &name, ExistingTarget::Refuse);
+                let back = || self.trash.rename(&item, &parent, &name, ExistingTargetPolicy::Refuse);
                 self.verify_or_undo_rename(&path.0, &parent, checked, back)
             }
-            FileStep::RemoveDirectory { path, id, .. } => {
+            FileCommitStep::RemoveDirectory { path, id, .. } => {
                 let (parent, name) = self.open_parent(&path.0)?;
                 ensure_same_file(&parent, &name, *id)?;
                 match parent.remove_directory(&name) {
@@ -98,12 +100,12 @@ impl StepExecutor<'_> {
                     removed => Ok(removed?),
                 }
             }
-            FileStep::Restore { path, id, trash } => {
+            FileCommitStep::Restore { path, id, trash } => {
                 let (parent, name) = self.open_parent(&path.0)?;
                 let item = trash_name(trash)?;
-                self.trash.rename(&item, &parent, &name, ExistingTarget::Refuse)?;
+                self.trash.rename(&item, &parent, &name, ExistingTargetPolicy::Refuse)?;
                 let checked = ensure_same_file(&parent, &name, *id);
-                let back = || parent.rename(&name, self.trash, &item, ExistingTarget::Refuse);
+                let back = || parent.rename(&name, self.trash, &item, ExistingTargetPolicy::Refuse);
                 self.verify_or_undo_rename(&path.0, &parent, checked, back)
             }
         }
@@ -111,14 +113,14 @@ impl StepExecutor<'_> {
 
     /// Retains the replaced file as a blob, or deletes it if the database has its content. Afterwards a rollback can
     /// restore the content but not the inode.
-    pub(crate) fn release_replaced(&self, step: &FileStep) -> Result<(), ApplyError> {
-        if let FileStep::Put { staged, over: Some(replaced), .. } = step {
+    pub(crate) fn release_replaced(&self, step: &FileCommitStep) -> Result<(), StepApplyError> {
+        if let FileCommitStep::Put { staged, over: Some(replaced), .. } = step {
             let (source, temporary) = self.open_staged_parent(staged)?;
             let released = self.release_replaced_file(&source, &temporary, replaced);
             // If the database has the content, the file under its temporary name is hidden and is deleted later.
-            return if replaced.retained_in == RetainedIn::Database { Ok(()) } else { released };
+            return if replaced.retained_in == RetainedVersionLocation::Database { Ok(()) } else { released };
         }
-        if let FileStep::Move { from, over: Some(replaced), .. } = step {
+        if let FileCommitStep::Move { from, over: Some(replaced), .. } = step {
             let (source, old_name) = self.open_parent(&from.0)?;
             return self.release_replaced_file(&source, &old_name, replaced);
         }
@@ -131,24 +133,24 @@ impl StepExecutor<'_> {
         source: &DirectoryHandle,
         name: &FileName,
         replaced: &ReplacedFile,
-    ) -> Result<(), ApplyError> {
+    ) -> Result<(), StepApplyError> {
         if !is_same_file(source, name, replaced.id)? {
             return Ok(());
         }
         let gone = match replaced.retained_in {
-            RetainedIn::Database => source.remove_file(name),
-            RetainedIn::File => self.state.adopt_blob(&replaced.version.to_string(), source, name),
+            RetainedVersionLocation::Database => source.remove_file(name),
+            RetainedVersionLocation::File => self.state.adopt_blob(&replaced.version.to_string(), source, name),
         };
         Ok(gone?)
     }
 
     /// Creates a directory, or accepts it if a concurrent call created it first.
-    fn make_directory(&self, path: &RelPath, mode: u32) -> Result<(), ApplyError> {
+    fn make_directory(&self, path: &RelPath, mode: u32) -> Result<(), StepApplyError> {
         let (parent, name) = self.open_parent(path)?;
         match parent.create_directory(&name, mode) {
             Err(error) if error.kind == DiskErrorKind::Exists => match parent.stat(&name)? {
                 Some(stat) if stat.file_type == FileType::Directory => Ok(()),
-                Some(_) | None => Err(ApplyError::ForeignChange),
+                Some(_) | None => Err(StepApplyError::ForeignChange),
             },
             created => Ok(created?),
         }
@@ -161,14 +163,14 @@ impl StepExecutor<'_> {
         source: &DirectoryHandle,
         temporary: &FileName,
         over: Option<&ReplacedFile>,
-    ) -> Result<(), ApplyError> {
+    ) -> Result<(), StepApplyError> {
         let (parent, name) = self.open_parent(path)?;
         let Some(replaced) = over else {
-            source.rename(temporary, &parent, &name, ExistingTarget::Refuse)?;
-            let back = || parent.rename(&name, source, temporary, ExistingTarget::Refuse);
+            source.rename(temporary, &parent, &name, ExistingTargetPolicy::Refuse)?;
+            let back = || parent.rename(&name, source, temporary, ExistingTargetPolicy::Refuse);
             return self.verify_or_undo_rename(path, &parent, Ok(()), back);
         };
-        match source.rename(temporary, &parent, &name, ExistingTarget::Exchange) {
+        match source.rename(temporary, &parent, &name, ExistingTargetPolicy::Exchange) {
             Err(error) if error.kind == DiskErrorKind::Unsupported => {
                 return self.replace_without_exchange((source, temporary), (&parent, &name), replaced);
             }
@@ -177,7 +179,7 @@ impl StepExecutor<'_> {
         // Another program may have replaced or written the file before the exchange.
         let checked = ensure_is_replaced_file(source, temporary, replaced);
         self.verify_or_undo_rename(path, &parent, checked, || {
-            source.rename(temporary, &parent, &name, ExistingTarget::Exchange)
+            source.rename(temporary, &parent, &name, ExistingTargetPolicy::Exchange)
         })
     }
 
@@ -187,17 +189,17 @@ impl StepExecutor<'_> {
         to: &RelPath,
         id: StoredInodeId,
         over: Option<&ReplacedFile>,
-    ) -> Result<(), ApplyError> {
+    ) -> Result<(), StepApplyError> {
         let (source, old_name) = self.open_parent(from)?;
         let (target, new_name) = self.open_parent(to)?;
         ensure_same_file(&source, &old_name, id)?;
         let Some(replaced) = over else {
-            source.rename(&old_name, &target, &new_name, ExistingTarget::Refuse)?;
+            source.rename(&old_name, &target, &new_name, ExistingTargetPolicy::Refuse)?;
             let checked = ensure_same_file(&target, &new_name, id);
-            let back = || target.rename(&new_name, &source, &old_name, ExistingTarget::Refuse);
+            let back = || target.rename(&new_name, &source, &old_name, ExistingTargetPolicy::Refuse);
             return self.verify_or_undo_rename(to, &target, checked, back);
         };
-        match source.rename(&old_name, &target, &new_name, ExistingTarget::Exchange) {
+        match source.rename(&old_name, &target, &new_name, ExistingTargetPolicy::Exchange) {
             Err(error) if error.kind == DiskErrorKind::Unsupported => {
                 return self.replace_without_exchange((&source, &old_name), (&target, &new_name), replaced);
             }
@@ -206,7 +208,7 @@ impl StepExecutor<'_> {
         let checked = ensure_same_file(&target, &new_name, id)
             .and_then(|()| ensure_is_replaced_file(&source, &old_name, replaced));
         self.verify_or_undo_rename(to, &target, checked, || {
-            source.rename(&old_name, &target, &new_name, ExistingTarget::Exchange)
+            source.rename(&old_name, &target, &new_name, ExistingTargetPolicy::Exchange)
         })
     }
 
@@ -216,24 +218,27 @@ impl StepExecutor<'_> {
         (source, old_name): (&DirectoryHandle, &FileName),
         (parent, name): (&DirectoryHandle, &FileName),
         replaced: &ReplacedFile,
-    ) -> Result<(), ApplyError> {
+    ) -> Result<(), StepApplyError> {
         ensure_is_replaced_file(parent, name, replaced)?;
-        if replaced.retained_in == RetainedIn::File {
+        if replaced.retained_in == RetainedVersionLocation::File {
             let old = parent.open_file(name)?;
-            self.state.put_blob(&replaced.version.to_string(), ContentSource::File(&old), BlobSync::Now)?;
+            self.state.put_blob(&replaced.version.to_string(), StagedContentSource::File(&old), BlobSyncTiming::Now)?;
         }
-        Ok(source.rename(old_name, parent, name, ExistingTarget::Replace)?)
+        Ok(source.rename(old_name, parent, name, ExistingTargetPolicy::Replace)?)
     }
 
     /// Opens the parent directory of a path. Returns it with the last name of the path.
-    pub(crate) fn open_parent(&self, path: &RelPath) -> Result<(DirectoryHandle, FileName), ApplyError> {
-        let (parent, name) = path.split().ok_or(ApplyError::ForeignChange)?;
+    pub(crate) fn open_parent(&self, path: &RelPath) -> Result<(DirectoryHandle, FileName), StepApplyError> {
+        let (parent, name) = path.split().ok_or(StepApplyError::ForeignChange)?;
         Ok((self.root.open_directory(&parent)?, name))
     }
 
     /// Opens the directory of a staged file. Returns it with the temporary name.
-    pub(crate) fn open_staged_parent(&self, staged: &StagedFileRef) -> Result<(DirectoryHandle, FileName), ApplyError> {
-        let (_, name) = staged.name.0.split().ok_or(ApplyError::ForeignChange)?;
+    pub(crate) fn open_staged_parent(
+        &self,
+        staged: &StagedFileRef,
+    ) -> Result<(DirectoryHandle, FileName), StepApplyError> {
+        let (_, name) = staged.name.0.split().ok_or(StepApplyError::ForeignChange)?;
         Ok((self.root.open_directory(&staged.directory.0)?, name))
     }
 
@@ -243,12 +248,12 @@ impl StepExecutor<'_> {
         &self,
         path: &RelPath,
         parent: &DirectoryHandle,
-        checked: Result<(), ApplyError>,
+        checked: Result<(), StepApplyError>,
         back: impl FnOnce() -> Result<(), DiskError>,
-    ) -> Result<(), ApplyError> {
+    ) -> Result<(), StepApplyError> {
         let error = match checked.and_then(|()| self.open_parent(path)) {
             Ok((again, _)) if again.id() == parent.id() => return Ok(()),
-            Ok(_) => ApplyError::ForeignChange,
+            Ok(_) => StepApplyError::ForeignChange,
             Err(error) => error,
         };
         back()?;
@@ -269,12 +274,16 @@ fn remove_leftover_staged_files(directory: &DirectoryHandle) -> Result<(), DiskE
     Ok(())
 }
 
-pub(crate) fn is_same_file(parent: &DirectoryHandle, name: &FileName, id: StoredInodeId) -> Result<bool, ApplyError> {
+pub(crate) fn is_same_file(
+    parent: &DirectoryHandle,
+    name: &FileName,
+    id: StoredInodeId,
+) -> Result<bool, StepApplyError> {
     Ok(parent.stat(name)?.is_some_and(|stat| StoredInodeId::from_stat(&stat) == id))
 }
 
-fn ensure_same_file(parent: &DirectoryHandle, name: &FileName, id: StoredInodeId) -> Result<(), ApplyError> {
-    if is_same_file(parent, name, id)? { Ok(()) } else { Err(ApplyError::ForeignChange) }
+fn ensure_same_file(parent: &DirectoryHandle, name: &FileName, id: StoredInodeId) -> Result<(), StepApplyError> {
+    if is_same_file(parent, name, id)? { Ok(()) } else { Err(StepApplyError::ForeignChange) }
 }
 
 /// Fails unless the file with this name is the one to be replaced and is unchanged.
@@ -282,32 +291,32 @@ pub(crate) fn ensure_is_replaced_file(
     source: &DirectoryHandle,
     name: &FileName,
     replaced: &ReplacedFile,
-) -> Result<(), ApplyError> {
+) -> Result<(), StepApplyError> {
     let is_unchanged = source.stat(name)?.is_some_and(|stat| {
         StoredInodeId::from_stat(&stat) == replaced.id
             && stat.size == replaced.size
             && to_stored_ns(stat.modified_ns) == replaced.modified_ns
     });
-    if is_unchanged { Ok(()) } else { Err(ApplyError::ForeignChange) }
+    if is_unchanged { Ok(()) } else { Err(StepApplyError::ForeignChange) }
 }
 
-pub(crate) fn trash_name(id: &str) -> Result<FileName, ApplyError> {
-    FileName::new(id.as_bytes()).map_err(|_| ApplyError::ForeignChange)
+pub(crate) fn trash_name(id: &str) -> Result<FileName, StepApplyError> {
+    FileName::new(id.as_bytes()).map_err(|_| StepApplyError::ForeignChange)
 }
 
 impl StepExecutor<'_> {
     /// Undoes the failed step, which may be half done, then the applied steps in reverse order. A path that another
     /// program has changed meanwhile is skipped.
-    pub(crate) fn roll_back(&self, done: &[FileStep], failed: Option<&FileStep>) -> Result<(), DiskError> {
+    pub(crate) fn roll_back(&self, done: &[FileCommitStep], failed: Option<&FileCommitStep>) -> Result<(), DiskError> {
         let half_done = failed.filter(|step| step.may_be_half_done());
         half_done.into_iter().chain(done.iter().rev()).try_for_each(|step| ignore_foreign_change(self.undo_step(step)))
     }
 
     /// Deletes staged files that still have their temporary names. A file that cannot be deleted is hidden and is
     /// deleted later.
-    pub(crate) fn remove_staged(&self, steps: &[FileStep]) {
+    pub(crate) fn remove_staged(&self, steps: &[FileCommitStep]) {
         for step in steps {
-            let FileStep::Put { staged, .. } = step else { continue };
+            let FileCommitStep::Put { staged, .. } = step else { continue };
             let Ok((directory, name)) = self.open_staged_parent(staged) else { continue };
             // After an exchange the temporary name belongs to the replaced file.
             if matches!(is_same_file(&directory, &name, staged.id), Ok(true)) {
@@ -316,16 +325,16 @@ impl StepExecutor<'_> {
         }
     }
 
-    fn undo_step(&self, step: &FileStep) -> Result<(), ApplyError> {
+    fn undo_step(&self, step: &FileCommitStep) -> Result<(), StepApplyError> {
         match step {
-            FileStep::Put { path, staged, over, .. } => {
+            FileCommitStep::Put { path, staged, over, .. } => {
                 let (parent, name) = self.open_parent(&path.0)?;
                 if is_same_file(&parent, &name, staged.id)? {
                     self.undo_put(&parent, &name, staged, over.as_ref())?;
                 }
                 Ok(())
             }
-            FileStep::MakeDirectory { path, .. } => {
+            FileCommitStep::MakeDirectory { path, .. } => {
                 let (parent, name) = self.open_parent(&path.0)?;
                 match parent.remove_directory(&name) {
                     // Another program uses the directory or has removed it.
@@ -333,13 +342,13 @@ impl StepExecutor<'_> {
                     removed => Ok(removed?),
                 }
             }
-            FileStep::MakeLink { path, target } => {
+            FileCommitStep::MakeLink { path, target } => {
                 let (parent, name) = self.open_parent(&path.0)?;
                 let is_ours = parent.stat(&name)?.is_some_and(|stat| stat.file_type == FileType::Symlink)
                     && parent.read_link(&name)? == *target;
                 if is_ours { Ok(parent.remove_file(&name)?) } else { Ok(()) }
             }
-            FileStep::Move { from, to, id, over } => {
+            FileCommitStep::Move { from, to, id, over } => {
                 let (parent, name) = self.open_parent(&to.0)?;
                 let (back, old_name) = self.open_parent(&from.0)?;
                 if is_same_file(&parent, &name, *id)? {
@@ -347,23 +356,23 @@ impl StepExecutor<'_> {
                 }
                 Ok(())
             }
-            FileStep::Remove { path, id, trash } => {
+            FileCommitStep::Remove { path, id, trash } => {
                 let (parent, name) = self.open_parent(&path.0)?;
                 let item = trash_name(trash)?;
                 if is_same_file(self.trash, &item, *id)? {
-                    self.trash.rename(&item, &parent, &name, ExistingTarget::Refuse)?;
+                    self.trash.rename(&item, &parent, &name, ExistingTargetPolicy::Refuse)?;
                 }
                 Ok(())
             }
-            FileStep::RemoveDirectory { path, mode, .. } => {
+            FileCommitStep::RemoveDirectory { path, mode, .. } => {
                 let (parent, name) = self.open_parent(&path.0)?;
                 parent.create_directory(&name, *mode)?;
                 Ok(parent.set_mode(&name, *mode)?)
             }
-            FileStep::Restore { path, id, trash } => {
+            FileCommitStep::Restore { path, id, trash } => {
                 let (parent, name) = self.open_parent(&path.0)?;
                 if is_same_file(&parent, &name, *id)? {
-                    parent.rename(&name, self.trash, &trash_name(trash)?, ExistingTarget::Refuse)?;
+                    parent.rename(&name, self.trash, &trash_name(trash)?, ExistingTargetPolicy::Refuse)?;
                 }
                 Ok(())
             }
@@ -376,22 +385,22 @@ impl StepExecutor<'_> {
         name: &FileName,
         staged: &StagedFileRef,
         over: Option<&ReplacedFile>,
-    ) -> Result<(), ApplyError> {
+    ) -> Result<(), StepApplyError> {
         let (source, temporary) = self.open_staged_parent(staged)?;
         let Some(replaced) = over else {
-            return Ok(parent.rename(name, &source, &temporary, ExistingTarget::Refuse)?);
+            return Ok(parent.rename(name, &source, &temporary, ExistingTargetPolicy::Refuse)?);
         };
         if is_same_file(&source, &temporary, replaced.id)? {
-            return Ok(source.rename(&temporary, parent, name, ExistingTarget::Exchange)?);
+            return Ok(source.rename(&temporary, parent, name, ExistingTargetPolicy::Exchange)?);
         }
         // The replaced file was already released, so its content is restored in a new file.
         let ours = parent.open_file(name)?;
-        let old = self.restage_replaced(parent, replaced, AttributeSource::CopyFrom(&ours))?;
-        match parent.rename(old.name(), parent, name, ExistingTarget::Exchange) {
-            Ok(()) => Ok(parent.rename(old.name(), &source, &temporary, ExistingTarget::Refuse)?),
+        let old = self.restage_replaced(parent, replaced, FileAttributeSource::CopyFrom(&ours))?;
+        match parent.rename(old.name(), parent, name, ExistingTargetPolicy::Exchange) {
+            Ok(()) => Ok(parent.rename(old.name(), &source, &temporary, ExistingTargetPolicy::Refuse)?),
             Err(error) if error.kind == DiskErrorKind::Unsupported => {
-                parent.rename(name, &source, &temporary, ExistingTarget::Refuse)?;
-                Ok(parent.rename(old.name(), parent, name, ExistingTarget::Refuse)?)
+                parent.rename(name, &source, &temporary, ExistingTargetPolicy::Refuse)?;
+                Ok(parent.rename(old.name(), parent, name, ExistingTargetPolicy::Refuse)?)
             }
             Err(error) => {
                 old.discard(parent).unwrap_or_default();
@@ -405,16 +414,16 @@ impl StepExecutor<'_> {
         (parent, name): (&DirectoryHandle, &FileName),
         (back, old_name): (&DirectoryHandle, &FileName),
         over: Option<&ReplacedFile>,
-    ) -> Result<(), ApplyError> {
+    ) -> Result<(), StepApplyError> {
         let Some(replaced) = over else {
-            return Ok(parent.rename(name, back, old_name, ExistingTarget::Refuse)?);
+            return Ok(parent.rename(name, back, old_name, ExistingTargetPolicy::Refuse)?);
         };
         if is_same_file(back, old_name, replaced.id)? {
-            return Ok(back.rename(old_name, parent, name, ExistingTarget::Exchange)?);
+            return Ok(back.rename(old_name, parent, name, ExistingTargetPolicy::Exchange)?);
         }
-        let old = self.restage_replaced(parent, replaced, AttributeSource::New { mode: replaced.mode })?;
-        parent.rename(name, back, old_name, ExistingTarget::Refuse)?;
-        Ok(parent.rename(old.name(), parent, name, ExistingTarget::Refuse)?)
+        let old = self.restage_replaced(parent, replaced, FileAttributeSource::New { mode: replaced.mode })?;
+        parent.rename(name, back, old_name, ExistingTargetPolicy::Refuse)?;
+        Ok(parent.rename(old.name(), parent, name, ExistingTargetPolicy::Refuse)?)
     }
 
     /// Stages the content of a replaced file from its retained version.
@@ -422,33 +431,33 @@ impl StepExecutor<'_> {
         &self,
         parent: &DirectoryHandle,
         replaced: &ReplacedFile,
-        attributes: AttributeSource<'_>,
-    ) -> Result<StagedFile, ApplyError> {
+        attributes: FileAttributeSource<'_>,
+    ) -> Result<StagedFile, StepApplyError> {
         let lost = DiskError { kind: DiskErrorKind::Io, step: "retained version", errno: None };
         match replaced.retained_in {
-            RetainedIn::File => {
-                let old = self.state.open_blob(&replaced.version.to_string())?.ok_or(ApplyError::Disk(lost))?;
-                Ok(parent.stage_file(ContentSource::File(&old), attributes)?)
+            RetainedVersionLocation::File => {
+                let old = self.state.open_blob(&replaced.version.to_string())?.ok_or(StepApplyError::Disk(lost))?;
+                Ok(parent.stage_file(StagedContentSource::File(&old), attributes)?)
             }
-            RetainedIn::Database => {
-                let bytes = (self.read_retained)(&replaced.version).ok_or(ApplyError::Disk(lost))?;
-                Ok(parent.stage_file(ContentSource::Bytes(&bytes), attributes)?)
+            RetainedVersionLocation::Database => {
+                let bytes = (self.read_retained)(&replaced.version).ok_or(StepApplyError::Disk(lost))?;
+                Ok(parent.stage_file(StagedContentSource::Bytes(&bytes), attributes)?)
             }
         }
     }
 
     /// The inode at a path; `None` if the path does not exist or goes through a symlink.
     pub(crate) fn id_at(&self, path: &RelPath) -> Result<Option<StoredInodeId>, DiskError> {
-        let stat = self.root.stat(path).map_err(ApplyError::from);
+        let stat = self.root.stat(path).map_err(StepApplyError::from);
         ignore_foreign_change(stat.map(|stat| stat.map(|stat| StoredInodeId::from_stat(&stat))))
     }
 }
 
 /// Treats another program's change as a step that did nothing.
-pub(crate) fn ignore_foreign_change<T: Default>(result: Result<T, ApplyError>) -> Result<T, DiskError> {
+pub(crate) fn ignore_foreign_change<T: Default>(result: Result<T, StepApplyError>) -> Result<T, DiskError> {
     match result {
         Ok(value) => Ok(value),
-        Err(ApplyError::ForeignChange) => Ok(T::default()),
-        Err(ApplyError::Disk(error)) => Err(error),
+        Err(StepApplyError::ForeignChange) => Ok(T::default()),
+        Err(StepApplyError::Disk(error)) => Err(error),
     }
 }

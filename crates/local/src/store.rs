@@ -16,7 +16,9 @@ use std::{
 use rusqlite::{Connection, OptionalExtension, Params, Transaction, config::DbConfig, params};
 use stead_disk::LockFile;
 use stead_engine::{Error, ErrorKind};
-use stead_journal::{Digest, JournalEntry, JournalOrigin, MerkleFrontier, MerkleLeaf, PathState, RecordedChange};
+use stead_journal::{
+    Digest, JournalEntry, JournalWorkspaceId, MerkleFrontier, MerkleLeafHash, PathState, RecordedChange,
+};
 
 use crate::{errors, options::Durability};
 
@@ -40,12 +42,12 @@ pub(crate) struct SqliteStore {
     /// Written after every commit, to wake waiters in other processes. The database files cannot serve as that signal,
     /// because they change before the commit.
     lock_file: LockFile,
-    pub(crate) origin: JournalOrigin,
+    pub(crate) origin: JournalWorkspaceId,
 }
 
 /// Whether a transaction must be on disk before it is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum SyncRequirement {
+pub(crate) enum TransactionSyncTiming {
     /// No: for reads and refusals, which are synced with the next change.
     Later,
     Now,
@@ -66,7 +68,7 @@ impl SqliteStore {
             .and_then(|writer| writer.execute_batch(FILE_PRAGMAS).map(|()| writer))
             .map_err(errors::store_error)?;
         let id = prepare_schema(&writer, fresh_id)?;
-        let origin = JournalOrigin::new(&id)
+        let origin = JournalWorkspaceId::new(&id)
             .map_err(|_| Error::new(ErrorKind::AuditUnavailable, "malformed workspace id in the database"))?;
         Ok(Self {
             file,
@@ -96,15 +98,15 @@ impl SqliteStore {
     /// Runs one transaction on the writing connection. An error from `body` rolls it back.
     pub(crate) fn run_transaction<T>(
         &self,
-        sync: SyncRequirement,
+        sync: TransactionSyncTiming,
         durability: Durability,
         body: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, Error> {
         let mut writer = lock_ignoring_poison(&self.writer);
         self.ensure_writable()?;
         let level = match (sync, durability) {
-            (SyncRequirement::Now, Durability::Full) => "PRAGMA synchronous = FULL",
-            (SyncRequirement::Later, _) | (_, Durability::Fast) => "PRAGMA synchronous = NORMAL",
+            (TransactionSyncTiming::Now, Durability::Full) => "PRAGMA synchronous = FULL",
+            (TransactionSyncTiming::Later, _) | (_, Durability::Fast) => "PRAGMA synchronous = NORMAL",
         };
         let mut current_level = lock_ignoring_poison(&self.synchronous_level);
         if *current_level != level {
@@ -194,7 +196,7 @@ fn stored_format(connection: &Connection) -> Option<i64> {
 }
 
 /// Loads the end of the hash chain.
-pub(crate) fn load_tip(transaction: &Connection, origin: &JournalOrigin) -> rusqlite::Result<ChainTip> {
+pub(crate) fn load_tip(transaction: &Connection, origin: &JournalWorkspaceId) -> rusqlite::Result<ChainTip> {
     let stored: Option<(u64, Vec<u8>, Vec<u8>)> = transaction
         .prepare_cached("SELECT value, (SELECT value FROM meta WHERE name = 'head_hash'), (SELECT value FROM meta WHERE name = 'frontier') FROM meta WHERE name = 'head'")?
         .query_row([], |row| Ok((row.get::<_, i64>(0)?.unsigned_abs(), row.get(1)?, row.get(2)?)))
@@ -251,7 +253,7 @@ pub(crate) fn append_entry(
             version.map(|version| version.as_bytes().to_vec())
         ])?;
     }
-    tip.frontier.append(MerkleLeaf::from_entry_hash(&hash));
+    tip.frontier.append(MerkleLeafHash::from_entry_hash(&hash));
     tip.number = entry.number;
     tip.hash = hash;
     tip.time_ms = entry.time_ms;

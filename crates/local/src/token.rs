@@ -16,9 +16,9 @@ use stead_path::RelPath;
 
 use crate::{
     approver::constant_time_eq,
-    group_commit::{TransactionBody, TransactionOutcome},
+    group_commit::{TransactionClosure, TransactionOutcome},
     open::LocalWorkspace,
-    store::{self, SyncRequirement},
+    store::{self, TransactionSyncTiming},
 };
 
 /// The first characters of every token, by which scanners find leaked tokens.
@@ -191,7 +191,7 @@ impl LocalWorkspace {
         let reach = token.grants_json()?;
         let mut draft = self.pending_system_entry(operation, arguments);
         let (token, now_ms) = (token.clone(), self.clock.now().wall_ms);
-        let body: TransactionBody = Box::new(move |transaction, tip| {
+        let body: TransactionClosure = Box::new(move |transaction, tip| {
             let open: i64 = transaction.query_row(
                 "SELECT count(*) FROM tokens WHERE ends_ms IS NULL OR ends_ms > ?1",
                 params![now_ms],
@@ -214,7 +214,7 @@ impl LocalWorkspace {
             }
             Ok(TransactionOutcome::Recorded(tip.number, tip.hash))
         });
-        self.submit(SyncRequirement::Now, body)?.into_recorded().map(drop)
+        self.submit(TransactionSyncTiming::Now, body)?.into_recorded().map(drop)
     }
 }
 

@@ -5,7 +5,7 @@
 //! cross one is refused before anything is recorded.
 
 use rusqlite::{Connection, OptionalExtension, Row as SqlRow, params};
-use stead_disk::{DirectoryHandle, DiskError, DiskErrorKind, DiskStat, FileType, StateError};
+use stead_disk::{DirectoryHandle, DiskError, DiskErrorKind, DiskStat, FileType, StateDirectoryError};
 use stead_engine::{CommitError, Error, ErrorKind, FileKind, Principal, TrashItem, TreeSummary};
 use stead_journal::{Digest, JournalEntry, PathState};
 use stead_path::{FileName, RelPath};
@@ -15,7 +15,7 @@ use crate::{
     open::LocalWorkspace,
     options::ClockReading,
     prepare::PendingTrashItem,
-    store::{SyncRequirement, to_sql_integer},
+    store::{TransactionSyncTiming, to_sql_integer},
     token::random_bytes,
     workspace::to_engine_file_type,
 };
@@ -110,7 +110,7 @@ impl LocalWorkspace {
         }
         let draft = self.pending_system_entry("empty_trash", format!("{{\"items\":{}}}", ids.len()));
         let deleted_ids = ids.to_vec();
-        self.append_with_rows(draft, SyncRequirement::Now, move |transaction, _| {
+        self.append_with_rows(draft, TransactionSyncTiming::Now, move |transaction, _| {
             for id in &deleted_ids {
                 transaction.execute("UPDATE trash SET state = 2 WHERE id = ?1 AND state = 0", params![id])?;
             }
@@ -240,7 +240,7 @@ pub(crate) fn find_item(
 }
 
 /// Converts an error of [`find_item`]. An item that vanished meanwhile was restored or deleted by another call.
-pub(crate) fn moved_or_failed(path: &RelPath, error: StateError) -> CommitError {
+pub(crate) fn moved_or_failed(path: &RelPath, error: StateDirectoryError) -> CommitError {
     let vanished = [
         DiskErrorKind::NotFound,
         DiskErrorKind::ChangedConcurrently,

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, OptionalExtension, params};
 use stead_engine::{
     CallLockGuard, Error, ErrorKind, FileKind, PathLockRequest, Plan, PlannedChange, Principal, PrincipalUsage, Quota,
-    QuotaCharge, UsageFreshness, Workspace, WorkspaceUsage, usage_not_counted,
+    QuotaCharge, RequiredUsageFreshness, Workspace, WorkspaceUsage, usage_not_counted,
 };
 use stead_path::{FileName, RelPath};
 
@@ -35,18 +35,18 @@ const REMEMBERED_CHANGES: u64 = 10_000;
 
 /// The usage up to a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct UsageCount {
+struct CountedWorkspaceUsage {
     usage: WorkspaceUsage,
     /// The number of the last entry that is included.
     last_change: u64,
     counted_ms: i64,
     took_ms: i64,
-    trust: CountTrust,
+    trust: UsageCountAccuracy,
 }
 
 /// Whether a count includes every change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CountTrust {
+enum UsageCountAccuracy {
     Exact,
     InDoubt,
 }
@@ -56,12 +56,12 @@ impl LocalWorkspace {
     pub(crate) fn usage_of(
         &self,
         principal: &Principal,
-        freshness: UsageFreshness,
+        freshness: RequiredUsageFreshness,
     ) -> Result<Option<PrincipalUsage>, Error> {
         match freshness {
-            UsageFreshness::Cached => {}
-            UsageFreshness::RecountIfStale => self.recount_if(|count| self.is_recount_due(count))?,
-            UsageFreshness::Recount => {
+            RequiredUsageFreshness::Cached => {}
+            RequiredUsageFreshness::RecountIfStale => self.recount_if(|count| self.is_recount_due(count))?,
+            RequiredUsageFreshness::Recount => {
                 self.recount_if(|count| self.is_count_older(count, REFUSAL_COUNT_AGE_MAX_MS))?;
                 self.empty_all_expired()?;
             }
@@ -83,22 +83,22 @@ impl LocalWorkspace {
         *lock_ignoring_poison(&self.recount) = RecountState::Needed;
     }
 
-    fn is_recount_due(&self, count: &UsageCount) -> bool {
+    fn is_recount_due(&self, count: &CountedWorkspaceUsage) -> bool {
         let most = match count.trust {
-            CountTrust::Exact => COUNT_AGE_MAX_MS,
-            CountTrust::InDoubt => DOUBTED_COUNT_AGE_MAX_MS,
+            UsageCountAccuracy::Exact => COUNT_AGE_MAX_MS,
+            UsageCountAccuracy::InDoubt => DOUBTED_COUNT_AGE_MAX_MS,
         };
         *lock_ignoring_poison(&self.recount) == RecountState::Needed || self.is_count_older(count, most)
     }
 
-    fn is_count_older(&self, count: &UsageCount, most_ms: i64) -> bool {
+    fn is_count_older(&self, count: &CountedWorkspaceUsage, most_ms: i64) -> bool {
         let age_ms = self.clock.now().wall_ms.saturating_sub(count.counted_ms);
         // A negative age means that the wall clock was set back, so the age is unknown.
         age_ms < 0 || age_ms >= most_ms.max(count.took_ms.saturating_mul(COUNTING_TIME_DIVISOR))
     }
 
     /// Counts again if there is no count or if `is_outdated` says so.
-    fn recount_if(&self, is_outdated: impl Fn(&UsageCount) -> bool) -> Result<(), Error> {
+    fn recount_if(&self, is_outdated: impl Fn(&CountedWorkspaceUsage) -> bool) -> Result<(), Error> {
         let known = self.store.run_query(current_count)?;
         if known.as_ref().is_some_and(|count| !is_outdated(count)) {
             return Ok(());
@@ -121,7 +121,13 @@ impl LocalWorkspace {
         self.write_rows(|connection| {
             // No call has changed files since the lock was taken, but external changes may have been recorded.
             let number = entry_query::last_change_number(connection)?;
-            let count = UsageCount { usage, last_change: number, counted_ms, took_ms, trust: CountTrust::Exact };
+            let count = CountedWorkspaceUsage {
+                usage,
+                last_change: number,
+                counted_ms,
+                took_ms,
+                trust: UsageCountAccuracy::Exact,
+            };
             store_count(connection, &count)
         })?;
         *lock_ignoring_poison(&self.recount) = RecountState::Done;
@@ -214,7 +220,7 @@ impl QuotaReservation {
     pub(crate) fn advance_count(&self, connection: &Connection, last: u64, number: u64) -> rusqlite::Result<()> {
         let Some(mut count) = stored_count(connection)? else { return Ok(()) };
         if count.last_change != last {
-            count.trust = CountTrust::InDoubt;
+            count.trust = UsageCountAccuracy::InDoubt;
         }
         let (before, mut after) = (count.usage, self.charge.usage_after(count.usage));
         after.files = after.files.saturating_sub(self.created_before(connection, number)?);
@@ -229,7 +235,7 @@ impl QuotaReservation {
         connection
             .prepare_cached("DELETE FROM held WHERE number < ?1")?
             .execute(params![to_sql_integer(number.saturating_sub(REMEMBERED_CHANGES))])?;
-        store_count(connection, &UsageCount { usage: after, last_change: number, ..count })
+        store_count(connection, &CountedWorkspaceUsage { usage: after, last_change: number, ..count })
     }
 }
 
@@ -245,10 +251,10 @@ pub(crate) fn subtract_rolled_back_usage(connection: &Connection, number: i64) -
     Ok(())
 }
 
-fn store_count(connection: &Connection, count: &UsageCount) -> rusqlite::Result<()> {
+fn store_count(connection: &Connection, count: &CountedWorkspaceUsage) -> rusqlite::Result<()> {
     let doubted = match count.trust {
-        CountTrust::Exact => 0,
-        CountTrust::InDoubt => 1,
+        UsageCountAccuracy::Exact => 0,
+        UsageCountAccuracy::InDoubt => 1,
     };
     connection.prepare_cached("INSERT OR REPLACE INTO holding VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6)")?.execute(
         params![
@@ -264,21 +270,22 @@ fn store_count(connection: &Connection, count: &UsageCount) -> rusqlite::Result<
 }
 
 /// The current count. It is in doubt after a change that did not update it, and after a rollback.
-fn current_count(connection: &Connection) -> rusqlite::Result<Option<UsageCount>> {
+fn current_count(connection: &Connection) -> rusqlite::Result<Option<CountedWorkspaceUsage>> {
     let Some(mut count) = stored_count(connection)? else { return Ok(None) };
     if entry_query::last_change_number(connection)? != count.last_change {
-        count.trust = CountTrust::InDoubt;
+        count.trust = UsageCountAccuracy::InDoubt;
     }
     Ok(Some(count))
 }
 
-fn stored_count(connection: &Connection) -> rusqlite::Result<Option<UsageCount>> {
+fn stored_count(connection: &Connection) -> rusqlite::Result<Option<CountedWorkspaceUsage>> {
     connection
         .prepare_cached("SELECT bytes, files, number, counted_ms, took_ms, doubted FROM holding")?
         .query_row([], |row| {
             let unsigned = |at: usize| row.get::<_, i64>(at).map(i64::unsigned_abs);
-            let trust = if row.get::<_, i64>(5)? == 0 { CountTrust::Exact } else { CountTrust::InDoubt };
-            Ok(UsageCount {
+            let trust =
+                if row.get::<_, i64>(5)? == 0 { UsageCountAccuracy::Exact } else { UsageCountAccuracy::InDoubt };
+            Ok(CountedWorkspaceUsage {
                 usage: WorkspaceUsage { bytes: unsigned(0)?, files: unsigned(1)? },
                 last_change: unsigned(2)?,
                 counted_ms: row.get(3)?,
@@ -317,7 +324,7 @@ mod tests {
         QuotaReservation::new(&Plan::new(changes), Quota::default(), &Principal::System)
     }
 
-    fn files(connection: &Connection) -> (u64, CountTrust) {
+    fn files(connection: &Connection) -> (u64, UsageCountAccuracy) {
         let count = current_count(connection).expect("readable").expect("counted");
         (count.usage.files, count.trust)
     }
@@ -336,23 +343,29 @@ mod tests {
         let uncounted = reservation(Vec::new()).check_quota(&connection).expect("readable");
         assert_eq!(uncounted.map(|error| error.kind), Some(ErrorKind::QuotaExceeded), "no count yet");
         let usage = WorkspaceUsage { bytes: 0, files: 7 };
-        let counted = UsageCount { usage, last_change: 0, counted_ms: 0, took_ms: 0, trust: CountTrust::Exact };
+        let counted = CountedWorkspaceUsage {
+            usage,
+            last_change: 0,
+            counted_ms: 0,
+            took_ms: 0,
+            trust: UsageCountAccuracy::Exact,
+        };
         store_count(&connection, &counted).expect("written");
         for (number, name) in [(1, "a"), (2, "b")] {
             let last = entry_query::last_change_number(&connection).expect("readable");
             insert_entry(&connection, number);
             reservation(vec![directory_change(name)]).advance_count(&connection, last, number).expect("updated");
         }
-        assert_eq!(files(&connection), (9, CountTrust::Exact));
+        assert_eq!(files(&connection), (9, UsageCountAccuracy::Exact));
         assert_eq!(stored_usage_before(&connection, 2).expect("readable"), Some(WorkspaceUsage { bytes: 0, files: 8 }));
         subtract_rolled_back_usage(&connection, 1).expect("subtracted");
-        assert_eq!(files(&connection), (8, CountTrust::InDoubt));
-        store_count(&connection, &UsageCount { last_change: 2, ..counted }).expect("counted again");
-        assert_eq!(files(&connection), (7, CountTrust::Exact));
+        assert_eq!(files(&connection), (8, UsageCountAccuracy::InDoubt));
+        store_count(&connection, &CountedWorkspaceUsage { last_change: 2, ..counted }).expect("counted again");
+        assert_eq!(files(&connection), (7, UsageCountAccuracy::Exact));
         insert_entry(&connection, 3);
-        assert_eq!(files(&connection), (7, CountTrust::InDoubt), "a change did not update the count");
+        assert_eq!(files(&connection), (7, UsageCountAccuracy::InDoubt), "a change did not update the count");
         insert_entry(&connection, 4);
         reservation(vec![directory_change("c")]).advance_count(&connection, 3, 4).expect("updated");
-        assert_eq!(files(&connection), (8, CountTrust::InDoubt), "the count is still in doubt");
+        assert_eq!(files(&connection), (8, UsageCountAccuracy::InDoubt), "the count is still in doubt");
     }
 }

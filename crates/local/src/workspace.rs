@@ -7,10 +7,10 @@ use serde_json::Value;
 use stead_disk::{DirectoryHandle, DiskDirectoryEntry, DiskErrorKind, DiskStat, FileType, InodeFingerprint, OpenFile};
 use stead_engine::{
     ActivePolicy, Approval, ApprovalAnswer, ApprovalFilter, ApprovalRequest, BytesToRead, CallLockGuard, CallRecord,
-    CommitError, CommitReceipt, DirectoryEntry, DirectoryReader, Error, ErrorKind, FileBytes, FileDetails,
+    CommitError, CommitReceipt, DirectoryEntry, DirectoryReader, Error, ErrorKind, ExtraFileAttributes, FileBytes,
     FileIdentity, FileKind, FileReader, FileStat, FinalSymlink, JournalEntryQuery, JournalHead, Lease, LeaseRequest,
     OpenedDirectory, PathLockRequest, Plan, Principal, StatResult, StoredJournalEntry, TrashItem, Version, Watch,
-    WatchRequest, Workspace, WorkspaceProfile,
+    WatchRequest, Workspace, WorkspaceProperties,
     index::{IndexFilter, IndexedWalk, RequiredTrigrams},
 };
 use stead_journal::Digest;
@@ -18,18 +18,18 @@ use stead_path::{FileName, RelPath, TEMPORARY_PREFIX};
 
 use crate::{
     errors,
-    group_commit::{TransactionBody, TransactionOutcome},
+    group_commit::{TransactionClosure, TransactionOutcome},
     maintenance,
     open::LocalWorkspace,
     path_locks,
-    store::{self, SyncRequirement},
+    store::{self, TransactionSyncTiming},
 };
 
 /// The most retries of a lookup when a directory of the path is replaced by a symlink during it.
 const LOOKUP_RETRIES_MAX: usize = 16;
 
 impl Workspace for LocalWorkspace {
-    fn profile(&self) -> &WorkspaceProfile {
+    fn profile(&self) -> &WorkspaceProperties {
         &self.syntax_profile
     }
 
@@ -59,9 +59,9 @@ impl Workspace for LocalWorkspace {
         Ok(stat.map(|stat| to_engine_stat(&stat)))
     }
 
-    fn file_details(&self, path: &RelPath) -> Result<FileDetails, Error> {
+    fn file_details(&self, path: &RelPath) -> Result<ExtraFileAttributes, Error> {
         let stat = self.root.stat(path).map_err(errors::at_path(path))?;
-        Ok(stat.map_or_else(FileDetails::default, |stat| FileDetails {
+        Ok(stat.map_or_else(ExtraFileAttributes::default, |stat| ExtraFileAttributes {
             created_ms: stat.created_ns.and_then(|created_ns| i64::try_from(created_ns / 1_000_000).ok()),
             owner: Some(self.user_names.get(&stat.uid).cloned().unwrap_or_else(|| stat.uid.to_string())),
         }))
@@ -163,8 +163,8 @@ impl Workspace for LocalWorkspace {
             self.wake_maintenance();
             return Ok(());
         }
-        let sync = if approval.is_needed() { SyncRequirement::Now } else { SyncRequirement::Later };
-        let body: TransactionBody = Box::new(move |transaction, tip| {
+        let sync = if approval.is_needed() { TransactionSyncTiming::Now } else { TransactionSyncTiming::Later };
+        let body: TransactionClosure = Box::new(move |transaction, tip| {
             if let Some(error) = approval.check_usable(transaction)? {
                 return Ok(TransactionOutcome::Refused(error));
             }

@@ -18,14 +18,14 @@ use rusqlite::{Connection, Transaction};
 use serde_json::Value;
 use stead_disk::{LockFile, LockMode, PrivateDirectory, StateDirectory, landlock::LandlockReport};
 use stead_engine::{ApprovalMode, Caller, Error, ErrorKind, FileNamePolicy};
-use stead_journal::EntryCaller;
+use stead_journal::JournalEntryCaller;
 
 use crate::{
     errors,
-    group_commit::{TransactionBody, TransactionOutcome},
+    group_commit::{TransactionClosure, TransactionOutcome},
     open::LocalWorkspace,
-    options::{Clock, Durability, IndexMode, LandlockMode, LocalWorkspaceOptions, MachineClock, WatchStart},
-    store::{self, SyncRequirement},
+    options::{Clock, Durability, IndexMode, LandlockMode, LocalWorkspaceOptions, MachineClock, WatchStartPolicy},
+    store::{self, TransactionSyncTiming},
 };
 
 mod archive;
@@ -40,12 +40,12 @@ mod tokens;
 
 pub use create::CreateWorkspaceRequest;
 pub use describe::{WorkspaceDescription, WorkspaceListFilter, WorkspacePageRequest};
-pub use fork::CopyCounts;
+pub use fork::WorkspaceCopyCounts;
 pub use rows::{WorkspaceDestroyPolicy as WorkspaceLasting, WorkspaceName};
 pub use tokens::{ScopedToken, TokenScope};
 
 use open_workspaces::OpenWorkspaces;
-use rows::{DiskReconciliation, WorkspaceLifecycle, WorkspaceRow};
+use rows::{DiskReconciliationState, WorkspaceLifecycle, WorkspaceRow};
 
 /// The most workspaces, including those in the trash.
 const WORKSPACES_MAX: usize = 100_000;
@@ -76,7 +76,7 @@ pub struct WorkspaceRegistryOptions {
     /// Which new file names are accepted.
     pub name_profile: FileNamePolicy,
     /// How paths are resolved.
-    pub resolver: stead_disk::PathResolution,
+    pub resolver: stead_disk::PathResolutionMethod,
     /// How search indexes are used.
     pub index_mode: IndexMode,
     /// How calls that need approval are handled.
@@ -102,7 +102,7 @@ impl WorkspaceRegistryOptions {
             directory,
             durability: Durability::Full,
             name_profile: FileNamePolicy::Portable,
-            resolver: stead_disk::PathResolution::Auto,
+            resolver: stead_disk::PathResolutionMethod::Auto,
             index_mode: IndexMode::Maintain,
             approval_mode: ApprovalMode::AskPerson,
             landlock: LandlockMode::Off,
@@ -266,7 +266,7 @@ impl WorkspaceRegistry {
         change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<Result<(), Error>> + Send + 'static,
     ) -> Result<(), Error> {
         let mut draft = self.registry_workspace.pending_system_entry(operation, arguments.to_string());
-        draft.entry.caller = EntryCaller {
+        draft.entry.caller = JournalEntryCaller {
             principal: by.principal.to_string(),
             on_behalf_of: by.on_behalf_of.as_ref().map(ToString::to_string),
             session: by.session.clone(),
@@ -298,8 +298,8 @@ impl WorkspaceRegistry {
         }))
     }
 
-    fn submit_change(&self, body: TransactionBody) -> Result<(), Error> {
-        self.registry_workspace.submit(SyncRequirement::Now, body)?.into_recorded().map(drop)
+    fn submit_change(&self, body: TransactionClosure) -> Result<(), Error> {
+        self.registry_workspace.submit(TransactionSyncTiming::Now, body)?.into_recorded().map(drop)
     }
 
     /// The options for opening a workspace of this registry.
@@ -310,7 +310,7 @@ impl WorkspaceRegistry {
         options.name_profile = self.options.name_profile;
         options.resolver = self.options.resolver;
         options.index_mode = self.options.index_mode;
-        options.watch_start = WatchStart::AtOpen;
+        options.watch_start = WatchStartPolicy::AtOpen;
         options.clock = Arc::clone(&self.options.clock);
         options.user_names = Some(self.users.clone());
         options

@@ -4,7 +4,7 @@
 //!
 //! The agent's `fs/*` requests are confined to the roots of their session. They are calls of the engine like every other
 //! call, and never reach the editor unchecked. Ids of the proxy's own requests never collide with those of a peer. The
-//! proxy opens no file itself: its caller provides a [`RootOpener`].
+//! proxy opens no file itself: its caller provides a [`SessionRootOpener`].
 
 use std::{io, sync::Arc};
 
@@ -34,14 +34,14 @@ pub(crate) use errors::AcpError;
 pub(crate) use files::select_lines;
 pub use proxy::{BoxedReader, BoxedWriter};
 pub use session::{OpenedRoot, SingleFileRoot};
-pub use setup::{AcpCapabilityOffered, AcpFileCapabilities, McpServerCommand, SessionTicketVariable};
+pub use setup::{AcpCapabilityOffered, AcpFileCapabilities, McpServerCommand, SessionTicketEnvVar};
 pub use text_format::{WriteEncodingPolicy, WriteFormatPolicy, WriteLineEndingPolicy};
 
-use conductor::{AcpPeerWriter, SuccessorEnvelope};
+use conductor::{AcpPeerWriter, SuccessorEnvelopeCodec};
 use router::AcpRouter;
 
 /// Opens the roots of sessions. Implemented by the crate that accesses files.
-pub trait RootOpener: Send + Sync {
+pub trait SessionRootOpener: Send + Sync {
     /// Opens a directory or a single file by its absolute path. Nothing outside of it becomes accessible.
     fn open_root(&self, root: &str) -> Result<OpenedRoot, Error>;
 
@@ -49,12 +49,8 @@ pub trait RootOpener: Send + Sync {
     fn mcp_server_command(&self, directory: &str) -> Option<McpServerCommand>;
 
     /// Assigns the calls of the MCP server that has this ticket to the session with this name.
-    fn bind_server_to_session(
-        &self,
-        directory: &str,
-        ticket: &SessionTicketVariable,
-        session: &str,
-    ) -> Result<(), Error>;
+    fn bind_server_to_session(&self, directory: &str, ticket: &SessionTicketEnvVar, session: &str)
+    -> Result<(), Error>;
 
     /// Adds a policy rule that always allows the change for which the approval was requested.
     fn add_allow_rule(&self, engine: &Engine, approval: &str) -> Result<(), Error>;
@@ -62,7 +58,7 @@ pub trait RootOpener: Send + Sync {
 
 /// Options of the proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AcpOptions {
+pub struct AcpProxyOptions {
     /// The file methods advertised to agents.
     pub file_capabilities: AcpFileCapabilities,
     /// The format of written files, unless a call overrides it.
@@ -80,7 +76,7 @@ pub enum ConversationClosedBy {
 
 /// The callers of the engine in the sessions of one connection.
 #[derive(Debug, Clone)]
-pub struct AcpCallers {
+pub struct AgentAndPersonCallers {
     /// The agent, as the caller of its file methods. Its session is replaced by the ACP session id.
     pub agent: Caller,
     /// The person at the editor, as the caller of review requests.
@@ -89,8 +85,8 @@ pub struct AcpCallers {
 
 struct AcpProxy {
     router: AcpRouter,
-    options: AcpOptions,
-    root_opener: Arc<dyn RootOpener>,
+    options: AcpProxyOptions,
+    root_opener: Arc<dyn SessionRootOpener>,
     editor: AcpPeerWriter,
     agent: AcpPeerWriter,
     /// One permit per concurrent file call.
@@ -99,9 +95,9 @@ struct AcpProxy {
 
 impl AcpProxy {
     fn new(
-        callers: AcpCallers,
-        options: AcpOptions,
-        root_opener: Arc<dyn RootOpener>,
+        callers: AgentAndPersonCallers,
+        options: AcpProxyOptions,
+        root_opener: Arc<dyn SessionRootOpener>,
         editor: AcpPeerWriter,
         agent: AcpPeerWriter,
     ) -> Arc<Self> {
@@ -112,7 +108,7 @@ impl AcpProxy {
 }
 
 /// The streams of one peer.
-pub struct AcpPeer {
+pub struct AcpPeerStreams {
     /// Messages from the peer.
     pub input: BoxedReader,
     /// Messages to the peer.
@@ -124,11 +120,11 @@ pub struct AcpPeer {
 ///
 /// Must run inside a tokio runtime; calls occupy its blocking threads.
 pub async fn proxy_editor_and_agent(
-    editor: AcpPeer,
-    agent: AcpPeer,
-    callers: AcpCallers,
-    options: AcpOptions,
-    root_opener: Arc<dyn RootOpener>,
+    editor: AcpPeerStreams,
+    agent: AcpPeerStreams,
+    callers: AgentAndPersonCallers,
+    options: AcpProxyOptions,
+    root_opener: Arc<dyn SessionRootOpener>,
 ) -> io::Result<ConversationClosedBy> {
     let (to_editor, to_agent) = (AcpPeerWriter::new(editor.output), AcpPeerWriter::new(agent.output));
     let proxy = AcpProxy::new(callers, options, root_opener, to_editor, to_agent);
@@ -139,12 +135,12 @@ pub async fn proxy_editor_and_agent(
 ///
 /// Must run inside a tokio runtime; calls occupy its blocking threads.
 pub async fn proxy_in_chain(
-    conductor: AcpPeer,
-    callers: AcpCallers,
-    options: AcpOptions,
-    root_opener: Arc<dyn RootOpener>,
+    conductor: AcpPeerStreams,
+    callers: AgentAndPersonCallers,
+    options: AcpProxyOptions,
+    root_opener: Arc<dyn SessionRootOpener>,
 ) -> io::Result<ConversationClosedBy> {
-    let envelope = Arc::new(SuccessorEnvelope::default());
+    let envelope = Arc::new(SuccessorEnvelopeCodec::default());
     let editor = AcpPeerWriter::new(conductor.output);
     let agent = editor.for_successor(envelope.clone());
     let proxy = AcpProxy::new(callers, options, root_opener, editor, agent);

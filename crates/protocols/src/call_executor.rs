@@ -32,7 +32,7 @@ fn call_deadline(cost_class: CostClass) -> Duration {
 }
 
 /// The outcome or error of a call, or the reason why the call ended without either.
-pub(crate) type ExecutionResult = Result<CallResult, CallAbortError>;
+pub(crate) type CallExecutionResult = Result<CallResult, CallAbortError>;
 
 /// A call to run.
 pub(crate) struct CallRequest {
@@ -82,7 +82,7 @@ impl ConversationSession {
 
 /// Whether the client has other unanswered requests while a call runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OtherRequests {
+pub(crate) enum OtherRequestsPending {
     None,
     Waiting,
 }
@@ -248,10 +248,10 @@ impl CallExecutor {
     pub(crate) async fn run<F: Future<Output = ()>>(
         &self,
         request: CallRequest,
-        other_requests: OtherRequests,
-        progress: Option<ProgressSender>,
+        other_requests: OtherRequestsPending,
+        progress: Option<CallProgressSender>,
         until_cancelled: impl FnOnce(CostClass) -> F,
-    ) -> ExecutionResult {
+    ) -> CallExecutionResult {
         let operation = call_recorder::operation_name(&request.operation);
         let cost_class = self.cost_class(&request);
         let cancel = CancelToken::default();
@@ -261,7 +261,7 @@ impl CallExecutor {
         // Short calls run inline, because a thread switch costs more than the call. If other requests are pending, calls
         // run on threads, so that the workspace can commit several of them in one transaction.
         let runs_inline = cost_class == CostClass::Inline
-            || (cost_class == CostClass::Short && other_requests == OtherRequests::None);
+            || (cost_class == CostClass::Short && other_requests == OtherRequestsPending::None);
         let outcome = if runs_inline {
             std::panic::catch_unwind(AssertUnwindSafe(|| job.run())).map_err(|_| CallAbortError::Panicked)
         } else {
@@ -276,7 +276,7 @@ impl CallExecutor {
         job: BlockingCall,
         cancel: &CancelToken,
         cancelled: impl Future<Output = ()>,
-    ) -> ExecutionResult {
+    ) -> CallExecutionResult {
         let request = &job.request;
         let memory_bytes = || job.engine.estimate_bytes(&request.operation, &request.arguments, &request.options);
         let permits = self
@@ -322,7 +322,7 @@ struct BlockingCall {
     request: CallRequest,
     cancel: CancelToken,
     cost_class: CostClass,
-    progress: Option<ProgressSender>,
+    progress: Option<CallProgressSender>,
 }
 
 impl BlockingCall {
@@ -347,20 +347,20 @@ impl BlockingCall {
 }
 
 /// The end of the progress channel to which a running call reports.
-pub(crate) type ProgressSender = watch::Sender<CallProgress>;
+pub(crate) type CallProgressSender = watch::Sender<CallProgress>;
 
 /// The end of the progress channel from which a protocol sends notifications. Each protocol renders its own.
-pub(crate) struct ProgressReceiver(watch::Receiver<CallProgress>);
+pub(crate) struct CallProgressReceiver(watch::Receiver<CallProgress>);
 
 /// The client receives no more notifications.
 pub(crate) struct ClientDisconnected;
 
-pub(crate) fn progress_channel() -> (ProgressSender, ProgressReceiver) {
+pub(crate) fn progress_channel() -> (CallProgressSender, CallProgressReceiver) {
     let (sender, receiver) = watch::channel(CallProgress::default());
-    (sender, ProgressReceiver(receiver))
+    (sender, CallProgressReceiver(receiver))
 }
 
-impl ProgressReceiver {
+impl CallProgressReceiver {
     /// Calls `notify` with the progress until the call ends: at most once per interval, and only when it has increased.
     /// A notification is sent completely before this returns, so that it cannot follow the result of the call.
     pub(crate) async fn report_until_done<F: Future<Output = Result<(), ClientDisconnected>>>(

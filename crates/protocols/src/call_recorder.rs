@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
-use crate::call_executor::{CallAbortError, ExecutionResult};
+use crate::call_executor::{CallAbortError, CallExecutionResult};
 
 /// Number of calls of one request that are logged individually; further calls are only counted.
 const RECORDED_CALLS_MAX: usize = 16;
@@ -13,7 +13,7 @@ const RECORDED_CALLS_MAX: usize = 16;
 const UNKNOWN_OPERATION: &str = "unknown";
 
 tokio::task_local! {
-    static CURRENT_RECORDER: Arc<CallRecorder>;
+    static CURRENT_RECORDER: Arc<RequestCallRecorder>;
 }
 
 /// One call in the request log.
@@ -29,33 +29,33 @@ pub struct LoggedCall {
 
 /// The calls that one request has made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LoggedCalls {
+pub struct RequestCallLog {
     /// The first calls, up to a limit.
     pub first_calls: Vec<LoggedCall>,
     /// The number of all calls.
     pub count: usize,
 }
 
-type RecorderCallback = Box<dyn FnOnce(LoggedCalls) + Send>;
+type RecorderCallback = Box<dyn FnOnce(RequestCallLog) + Send>;
 
 #[derive(Default)]
-pub(crate) struct CallRecorder {
-    calls: Mutex<LoggedCalls>,
+pub(crate) struct RequestCallRecorder {
+    calls: Mutex<RequestCallLog>,
     on_end: Mutex<Option<RecorderCallback>>,
 }
 
-impl CallRecorder {
+impl RequestCallRecorder {
     /// A recorder that passes its calls to `on_end` when its last owner drops it.
-    pub(crate) fn with_callback(on_end: impl FnOnce(LoggedCalls) + Send + 'static) -> Arc<Self> {
+    pub(crate) fn with_callback(on_end: impl FnOnce(RequestCallLog) + Send + 'static) -> Arc<Self> {
         Arc::new(Self { calls: Mutex::default(), on_end: Mutex::new(Some(Box::new(on_end))) })
     }
 
-    pub(crate) fn calls(&self) -> LoggedCalls {
+    pub(crate) fn calls(&self) -> RequestCallLog {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-impl Drop for CallRecorder {
+impl Drop for RequestCallRecorder {
     fn drop(&mut self) {
         let on_end = self.on_end.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(on_end) = on_end {
@@ -65,12 +65,12 @@ impl Drop for CallRecorder {
 }
 
 /// The recorder of the request that the current task handles.
-pub(crate) fn current_recorder() -> Option<Arc<CallRecorder>> {
+pub(crate) fn current_recorder() -> Option<Arc<RequestCallRecorder>> {
     CURRENT_RECORDER.try_with(Arc::clone).ok()
 }
 
 /// Runs `work` with this recorder as the current one.
-pub(crate) async fn record_during<T>(recorder: Option<Arc<CallRecorder>>, work: impl Future<Output = T>) -> T {
+pub(crate) async fn record_during<T>(recorder: Option<Arc<RequestCallRecorder>>, work: impl Future<Output = T>) -> T {
     match recorder {
         Some(recorder) => CURRENT_RECORDER.scope(recorder, work).await,
         None => work.await,
@@ -82,7 +82,7 @@ pub(crate) fn operation_name(operation: &str) -> &'static str {
 }
 
 /// Records a call, if the current task has a recorder.
-pub(crate) fn record_call(operation: &'static str, result: &ExecutionResult) {
+pub(crate) fn record_call(operation: &'static str, result: &CallExecutionResult) {
     let Some(recorder) = current_recorder() else { return };
     let (error_kind, entry) = match result {
         Ok(Ok(outcome)) => (None, outcome.json.get("entry").and_then(Value::as_u64)),

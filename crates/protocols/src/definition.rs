@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use stead_engine::{FileEffect, PolicyTier};
+use stead_engine::{OperationFileEffect, PolicyTier};
 
 const NATIVE_DEFINITION_JSON: &str = include_str!("generated/stead.json");
 
@@ -13,7 +13,7 @@ const DOT_REPLACEMENT: &str = "__";
 /// A definition compiled into this program cannot be parsed, so the build is broken.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot parse a definition compiled into this program: {0}")]
-pub struct DefinitionError(#[from] serde_json::Error);
+pub struct DialectDefinitionParseError(#[from] serde_json::Error);
 
 /// The definition of one dialect.
 #[derive(Debug, Deserialize)]
@@ -24,10 +24,10 @@ pub struct DialectDefinition {
     pub instructions: String,
     /// The settings that `--dialect-option` accepts.
     #[serde(default)]
-    pub options: Vec<DialectOption>,
+    pub options: Vec<DialectOptionDefinition>,
     /// Fields that the result of any tool may have.
     #[serde(default)]
-    pub common_outputs: Vec<ToolOutput>,
+    pub common_outputs: Vec<ToolResultFieldDefinition>,
     /// Errors that any tool may return.
     #[serde(default)]
     pub errors: Vec<ToolErrorDefinition>,
@@ -37,7 +37,7 @@ pub struct DialectDefinition {
 
 /// One documented setting of a dialect.
 #[derive(Debug, Deserialize)]
-pub struct DialectOption {
+pub struct DialectOptionDefinition {
     /// Name of the setting.
     pub name: String,
     /// The accepted values. If the list is empty, every value is accepted.
@@ -62,7 +62,7 @@ pub struct ToolDefinition {
     #[serde(rename = "use")]
     pub when_to_use: String,
     /// The effect of the tool on files.
-    pub effect: ToolEffect,
+    pub effect: ToolFileEffect,
     /// The engine operation that the tool calls; `None` if it has the same name as the tool.
     #[serde(default, rename = "becomes")]
     pub operation: Option<String>,
@@ -75,9 +75,9 @@ pub struct ToolDefinition {
     /// The MCP annotations of the tool.
     pub hints: ToolHints,
     /// The arguments of the tool.
-    pub inputs: Vec<ToolInput>,
+    pub inputs: Vec<ToolArgumentDefinition>,
     /// The fields of the result.
-    pub outputs: Vec<ToolOutput>,
+    pub outputs: Vec<ToolResultFieldDefinition>,
     /// Errors that callers should handle.
     pub errors: Vec<ToolErrorDefinition>,
     /// The version of the tool's interface.
@@ -132,7 +132,7 @@ impl From<bool> for ToolVisibility {
 /// The declared effect of a tool on files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ToolEffect {
+pub enum ToolFileEffect {
     /// The tool changes no file.
     Read,
     /// The tool creates or changes files.
@@ -141,12 +141,12 @@ pub enum ToolEffect {
     Destroy,
 }
 
-impl From<ToolEffect> for FileEffect {
-    fn from(declared: ToolEffect) -> Self {
+impl From<ToolFileEffect> for OperationFileEffect {
+    fn from(declared: ToolFileEffect) -> Self {
         match declared {
-            ToolEffect::Read => FileEffect::None,
-            ToolEffect::Write => FileEffect::Write,
-            ToolEffect::Destroy => FileEffect::Destroy,
+            ToolFileEffect::Read => OperationFileEffect::None,
+            ToolFileEffect::Write => OperationFileEffect::Write,
+            ToolFileEffect::Destroy => OperationFileEffect::Destroy,
         }
     }
 }
@@ -167,12 +167,12 @@ pub struct ToolHints {
 
 /// One argument of a tool.
 #[derive(Debug, Deserialize)]
-pub struct ToolInput {
+pub struct ToolArgumentDefinition {
     /// Name of the argument.
     pub name: String,
     /// Type of the value.
     #[serde(rename = "type")]
-    pub kind: ToolInputType,
+    pub kind: ToolArgumentType,
     /// The accepted values of an enum argument.
     #[serde(default)]
     pub values: Vec<String>,
@@ -201,7 +201,7 @@ pub struct ToolInput {
 /// The type of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ToolInputType {
+pub enum ToolArgumentType {
     /// A string.
     String,
     /// A string or a list of strings.
@@ -219,7 +219,7 @@ pub enum ToolInputType {
 
 /// One field of a result.
 #[derive(Debug, Deserialize)]
-pub struct ToolOutput {
+pub struct ToolResultFieldDefinition {
     /// Name of the field.
     pub name: String,
     /// JSON type of the field.
@@ -242,12 +242,12 @@ pub struct ToolErrorDefinition {
     pub recovery: String,
     /// Actions that recover from the error, each with the call to make.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub recoveries: Vec<RecoveryAction>,
+    pub recoveries: Vec<ErrorRecoveryAction>,
 }
 
 /// One recovery action for an error.
 #[derive(Debug, Deserialize, Serialize)]
-pub struct RecoveryAction {
+pub struct ErrorRecoveryAction {
     /// Name of the action.
     pub action: String,
     /// Description of the action.
@@ -262,11 +262,11 @@ pub struct RecoveryAction {
 
 impl DialectDefinition {
     /// Parses the definition of the native dialect.
-    pub fn native() -> Result<Self, DefinitionError> {
+    pub fn native() -> Result<Self, DialectDefinitionParseError> {
         Self::from_json(NATIVE_DEFINITION_JSON)
     }
 
-    pub(crate) fn from_json(generated: &str) -> Result<Self, DefinitionError> {
+    pub(crate) fn from_json(generated: &str) -> Result<Self, DialectDefinitionParseError> {
         Ok(serde_json::from_str(generated)?)
     }
 
@@ -306,8 +306,8 @@ impl ToolDefinition {
     }
 
     /// The JSON Schema of the result, with every possible field. `common` are the fields that any result may have.
-    pub fn output_schema(&self, common: &[ToolOutput]) -> Map<String, Value> {
-        let property = |output: &ToolOutput| {
+    pub fn output_schema(&self, common: &[ToolResultFieldDefinition]) -> Map<String, Value> {
+        let property = |output: &ToolResultFieldDefinition| {
             let kind = json!({ "type": output.kind });
             // The shorter form, a list of two types, is not understood by some clients.
             let schema = if output.nullable { json!({ "anyOf": [kind, { "type": "null" }] }) } else { kind };
@@ -321,16 +321,16 @@ fn object_schema(properties: Map<String, Value>) -> Map<String, Value> {
     Map::from_iter([("type".to_owned(), "object".into()), ("properties".to_owned(), properties.into())])
 }
 
-impl ToolInput {
+impl ToolArgumentDefinition {
     fn schema(&self) -> Map<String, Value> {
         let mut schema = self.schema.clone().unwrap_or_default();
         let text = json!({ "type": "string" });
         let constraint = match self.kind {
-            ToolInputType::String | ToolInputType::Enum => Some(("type", json!("string"))),
-            ToolInputType::Integer => Some(("type", json!("integer"))),
-            ToolInputType::Boolean => Some(("type", json!("boolean"))),
-            ToolInputType::StringOrList => Some(("anyOf", json!([text, { "type": "array", "items": text }]))),
-            ToolInputType::Json => None,
+            ToolArgumentType::String | ToolArgumentType::Enum => Some(("type", json!("string"))),
+            ToolArgumentType::Integer => Some(("type", json!("integer"))),
+            ToolArgumentType::Boolean => Some(("type", json!("boolean"))),
+            ToolArgumentType::StringOrList => Some(("anyOf", json!([text, { "type": "array", "items": text }]))),
+            ToolArgumentType::Json => None,
         };
         schema.extend(constraint.map(|(keyword, value)| (keyword.to_owned(), value)));
         if !self.values.is_empty() {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use stead_engine::{CallOptions, CallOutcome, Caller, Engine, Error, ErrorKind};
 
-use crate::definition::{DefinitionError, DialectDefinition, ToolDefinition as Tool};
+use crate::definition::{DialectDefinition, DialectDefinitionParseError, ToolDefinition as Tool};
 
 pub(crate) mod acp;
 mod comma;
@@ -170,7 +170,7 @@ pub struct WorkspaceLocation {
     pub root: String,
 }
 
-type DialectBuildResult = Result<Box<dyn Dialect>, DialectError>;
+type DialectBuildResult = Result<Box<dyn Dialect>, DialectSetupError>;
 type DialectConstructor = fn(&DialectSettings, &WorkspaceLocation) -> DialectBuildResult;
 
 /// The constructor of every dialect, in documentation order.
@@ -184,10 +184,10 @@ const DIALECT_CONSTRUCTORS: &[(&str, DialectConstructor)] = &[
 
 /// Why a set of dialects cannot be served.
 #[derive(Debug, thiserror::Error)]
-pub enum DialectError {
+pub enum DialectSetupError {
     /// A definition compiled into this program cannot be parsed.
     #[error(transparent)]
-    InvalidDefinition(#[from] DefinitionError),
+    InvalidDefinition(#[from] DialectDefinitionParseError),
     /// There is no dialect of this name.
     #[error("unknown dialect '{0}'; available: {list}", list = dialect_names().join(", "))]
     UnknownDialect(String),
@@ -294,25 +294,27 @@ impl DialectSet {
         names: &[String],
         settings: &[String],
         location: &WorkspaceLocation,
-    ) -> Result<Self, DialectError> {
+    ) -> Result<Self, DialectSetupError> {
         let settings = DialectSettings::parse(settings)?;
         let mut chosen: Vec<Box<dyn Dialect>> = Vec::new();
         for name in names {
             let found = DIALECT_CONSTRUCTORS.iter().find(|(known, _)| known == name);
-            let (_, build) = found.ok_or_else(|| DialectError::UnknownDialect(name.clone()))?;
+            let (_, build) = found.ok_or_else(|| DialectSetupError::UnknownDialect(name.clone()))?;
             chosen.push(build(&settings, location)?);
         }
         settings.check_against_definitions(chosen.iter().map(|dialect| dialect.definition()))?;
         check_duplicate_tools(&chosen)?;
         // All dialects share one root, so a dialect with a wider root must be served alone.
         match chosen.iter().find(|dialect| dialect.filesystem_reach() == FilesystemReach::WholeMachine) {
-            Some(wide) if chosen.len() > 1 => Err(DialectError::MustBeServedAlone(wide.definition().dialect.clone())),
+            Some(wide) if chosen.len() > 1 => {
+                Err(DialectSetupError::MustBeServedAlone(wide.definition().dialect.clone()))
+            }
             Some(_) | None => Ok(Self(chosen)),
         }
     }
 
     /// A set that contains only the native dialect.
-    pub fn native() -> Result<Self, DefinitionError> {
+    pub fn native() -> Result<Self, DialectDefinitionParseError> {
         Ok(Self(vec![Box::new(NativeDialect(DialectDefinition::native()?))]))
     }
 
@@ -347,13 +349,13 @@ impl DialectSet {
     }
 }
 
-fn check_duplicate_tools(chosen: &[Box<dyn Dialect>]) -> Result<(), DialectError> {
+fn check_duplicate_tools(chosen: &[Box<dyn Dialect>]) -> Result<(), DialectSetupError> {
     for (index, dialect) in chosen.iter().enumerate() {
         for other in &chosen[..index] {
             let (first, second) = (other.definition(), dialect.definition());
             let duplicate = second.operations.iter().find(|tool| first.find_tool(&tool.name).is_some());
             if let Some(tool) = duplicate {
-                return Err(DialectError::DuplicateTool {
+                return Err(DialectSetupError::DuplicateTool {
                     tool: tool.name.clone(),
                     first: first.dialect.clone(),
                     second: second.dialect.clone(),

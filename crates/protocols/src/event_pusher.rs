@@ -10,7 +10,7 @@ use std::{
 };
 
 use serde_json::{Map, Value};
-use stead_engine::{CallOutcome, Caller, CancelToken, Engine, WatchFollower, WatchNotification};
+use stead_engine::{CallOutcome, Caller, CancelToken, Engine, WatchEventReader, WatchNotification};
 use tokio::sync::mpsc::Sender;
 
 use crate::dialect::DialectSet;
@@ -24,18 +24,18 @@ const FOLLOW_TIMEOUT: Duration = Duration::from_secs(60);
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Whether a call starts or ends a watch.
-pub(crate) enum WatchEffect {
+pub(crate) enum WatchStartOrEnd {
     Starts,
     Ends,
     None,
 }
 
-impl WatchEffect {
+impl WatchStartOrEnd {
     pub(crate) fn for_operation(operation: &str) -> Self {
         match operation {
-            "watch" => WatchEffect::Starts,
-            "unwatch" => WatchEffect::Ends,
-            _ => WatchEffect::None,
+            "watch" => WatchStartOrEnd::Starts,
+            "unwatch" => WatchStartOrEnd::Ends,
+            _ => WatchStartOrEnd::None,
         }
     }
 }
@@ -72,16 +72,16 @@ impl EventPusher {
     /// Starts or stops pushing the events of a watch that a successful call started or ended.
     pub(crate) fn apply_call(
         &self,
-        effect: &WatchEffect,
+        effect: &WatchStartOrEnd,
         outcome: &CallOutcome,
         engine: &Engine,
         caller: &Caller,
         dialect: &str,
     ) {
         match (effect, outcome.json.get("watch").and_then(Value::as_str)) {
-            (WatchEffect::Starts, Some(id)) => self.add_watch(engine, caller, id, dialect),
-            (WatchEffect::Ends, Some(id)) => self.remove_watch(id),
-            (WatchEffect::Starts | WatchEffect::Ends | WatchEffect::None, _) => {}
+            (WatchStartOrEnd::Starts, Some(id)) => self.add_watch(engine, caller, id, dialect),
+            (WatchStartOrEnd::Ends, Some(id)) => self.remove_watch(id),
+            (WatchStartOrEnd::Starts | WatchStartOrEnd::Ends | WatchStartOrEnd::None, _) => {}
         }
     }
 
@@ -91,7 +91,7 @@ impl EventPusher {
         if self.is_running.swap(true, Ordering::AcqRel) {
             return;
         }
-        let (follower, pusher) = (WatchFollower::new(engine.clone(), caller.clone()), self.clone());
+        let (follower, pusher) = (WatchEventReader::new(engine.clone(), caller.clone()), self.clone());
         let thread = std::thread::Builder::new().name("push".to_owned()).spawn(move || pusher.follow_events(follower));
         if thread.is_err() {
             // Without a thread no events are pushed, but the client can still poll for them.
@@ -113,7 +113,7 @@ impl EventPusher {
         self.watches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn follow_events(&self, mut follower: WatchFollower) {
+    fn follow_events(&self, mut follower: WatchEventReader) {
         loop {
             let watches = self.lock_watches();
             if watches.is_empty() || self.sender.is_closed() {

@@ -40,10 +40,10 @@ pub use client_limits::RateLimit;
 pub use host_check::AllowedHosts;
 pub use listener::{HttpListener, serve};
 pub use oauth_metadata::{AuthorizationServers, UrlScheme};
-pub use request_log::{LoggedCall, LoggedCalls, RequestLogEntry, RequestLogger};
+pub use request_log::{LoggedCall, RequestCallLog, RequestLogEntry, RequestLogger};
 pub use state::{HttpServerConfig, HttpServerOptions, ServerState};
-pub use tls::{ReloadableTlsConfig, TlsError};
-pub use unauthenticated::PerAddressLimit;
+pub use tls::{ReloadableTlsConfig, TlsCertificateError};
+pub use unauthenticated::UnauthenticatedPerAddressLimit;
 pub use workspace_admin::{AdminRequest, WorkspaceAdmin, WorkspaceExportSummary};
 
 /// The credential of a request.
@@ -117,7 +117,7 @@ pub trait Authenticator: Send + Sync + 'static {
 
 /// Where a connection comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PeerOrigin {
+pub(crate) enum SocketPeerOrigin {
     Network,
     /// A process of the server's own user, as reported by the kernel.
     SameUser,

@@ -15,7 +15,7 @@ use rmcp::{
 use stead_engine::{Caller, Engine};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::{call_executor::CallExecutor, definition::DefinitionError, dialect::DialectSet};
+use crate::{call_executor::CallExecutor, definition::DialectDefinitionParseError, dialect::DialectSet};
 
 mod elicitation;
 mod extension;
@@ -29,7 +29,7 @@ mod tool_call;
 mod transport;
 
 pub use extension::{
-    InvalidExtensionError, LoadedMcpExtension, McpClientHandle, McpExtension, McpExtensionError, McpExtensionFuture,
+    InvalidMcpExtensionError, LoadedMcpExtension, McpClientHandle, McpExtension, McpExtensionError, McpExtensionFuture,
     McpExtensionRequest, McpListKind,
 };
 pub(crate) use message_check::check_line;
@@ -37,14 +37,14 @@ pub(crate) use server::McpServer;
 pub(crate) use shared_state::McpSharedState;
 
 /// The context that the protocol library passes with a request.
-type McpContext = RequestContext<RoleServer>;
+type McpRequestContext = RequestContext<RoleServer>;
 
 /// Why serving a client failed.
 #[derive(Debug, thiserror::Error)]
-pub enum McpError {
+pub enum McpServeError {
     /// A tool definition in this program cannot be parsed, which is an error of the build.
     #[error(transparent)]
-    InvalidDefinition(#[from] DefinitionError),
+    InvalidDefinition(#[from] DialectDefinitionParseError),
     /// The connection or the protocol failed.
     #[error("cannot serve the MCP client: {0}")]
     Protocol(String),
@@ -67,7 +67,7 @@ pub async fn serve<R, W>(
     dialects: DialectSet,
     input: R,
     output: W,
-) -> Result<(), McpError>
+) -> Result<(), McpServeError>
 where
     R: AsyncRead + Unpin + Send + 'static,
     W: AsyncWrite + Unpin + Send + 'static,
@@ -79,15 +79,15 @@ where
         Ok(running) => running,
         // A client may close the connection without sending anything.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => return Ok(()),
-        Err(error) => return Err(McpError::Protocol(error.to_string())),
+        Err(error) => return Err(McpServeError::Protocol(error.to_string())),
     };
     let server = running.service().clone();
     let ended = running.waiting().await;
     server.end_subscriptions().await;
-    ended.map(drop).map_err(|error| McpError::Protocol(error.to_string()))
+    ended.map(drop).map_err(|error| McpServeError::Protocol(error.to_string()))
 }
 
 /// Whether the client uses a protocol version that names the version in every request, instead of `initialize`.
-fn uses_later_protocol(context: &McpContext) -> bool {
+fn uses_later_protocol(context: &McpRequestContext) -> bool {
     context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }

@@ -23,7 +23,7 @@ mod message;
 mod methods;
 mod transport;
 
-pub use connection::{RpcConnection, RpcPendingMessage};
+pub use connection::{RpcConnection, RpcUnansweredMessage};
 pub use message::errors;
 pub(crate) use message::parse_strict;
 pub(crate) use transport::FramedRpcConnection;
@@ -44,7 +44,7 @@ pub struct RpcServer {
 /// The generated OpenRPC document in this program cannot be parsed, which is an error of the build.
 #[derive(Debug, thiserror::Error)]
 #[error("the embedded OpenRPC document cannot be parsed: {0}")]
-pub struct OpenRpcError(#[from] serde_json::Error);
+pub struct OpenRpcParseError(#[from] serde_json::Error);
 
 impl RpcServer {
     /// A server for these dialects that runs every call as `caller`.
@@ -84,7 +84,7 @@ impl RpcServer {
 
     /// Answers one message, which is a request, a notification or a batch. Returns `None` if it contains only
     /// notifications.
-    pub async fn answer_message(&self, message: &[u8], pending: &RpcPendingMessage) -> Option<Value> {
+    pub async fn answer_message(&self, message: &[u8], pending: &RpcUnansweredMessage) -> Option<Value> {
         match message::parse_strict(message) {
             Ok(Value::Array(requests)) => self.answer_batch(requests, pending).await,
             Ok(request) => self.answer_request(request, pending).await,
@@ -93,7 +93,7 @@ impl RpcServer {
     }
 
     /// Answers the requests of a batch in order, so that a later one sees the effects of an earlier one.
-    async fn answer_batch(&self, requests: Vec<Value>, pending: &RpcPendingMessage) -> Option<Value> {
+    async fn answer_batch(&self, requests: Vec<Value>, pending: &RpcUnansweredMessage) -> Option<Value> {
         let reject = |reason| Some(RpcMessageError::invalid_request(None, reason).into_response());
         if requests.is_empty() {
             return reject("a batch must contain at least one request");
@@ -112,7 +112,7 @@ impl RpcServer {
     }
 
     /// Runs a request and returns its response, or runs a notification.
-    async fn answer_request(&self, value: Value, pending: &RpcPendingMessage) -> Option<Value> {
+    async fn answer_request(&self, value: Value, pending: &RpcUnansweredMessage) -> Option<Value> {
         let request = match message::parse_request(value) {
             Ok(request) => request,
             Err(error) => return Some(error.into_response()),
@@ -124,7 +124,9 @@ impl RpcServer {
 }
 
 /// Builds the OpenRPC document of these dialects, which is the result of `rpc.discover`.
-pub fn openrpc_document<'a>(definitions: impl Iterator<Item = &'a DialectDefinition>) -> Result<Value, OpenRpcError> {
+pub fn openrpc_document<'a>(
+    definitions: impl Iterator<Item = &'a DialectDefinition>,
+) -> Result<Value, OpenRpcParseError> {
     let mut generated: Value = serde_json::from_str(OPENRPC_JSON)?;
     let mut methods = take_array(&mut generated["face"]);
     for definition in definitions {

@@ -15,8 +15,8 @@ use std::{
 use stead_engine::{ApprovalMode, Caller};
 use stead_protocols::{
     acp::{
-        self, AcpCallers, AcpCapabilityOffered, AcpFileCapabilities, AcpOptions, AcpPeer, WriteEncodingPolicy,
-        WriteFormatPolicy, WriteLineEndingPolicy,
+        self, AcpCapabilityOffered, AcpFileCapabilities, AcpPeerStreams, AcpProxyOptions, AgentAndPersonCallers,
+        WriteEncodingPolicy, WriteFormatPolicy, WriteLineEndingPolicy,
     },
     limits::{CALL_THREADS_MAX, SHUTDOWN_TIMEOUT},
 };
@@ -25,10 +25,10 @@ use tokio::process::{Child, Command};
 
 mod root_opener;
 
-use root_opener::LocalRootOpener;
+use root_opener::LocalSessionRootOpener;
 
 use crate::{
-    cli::{AcpFlags, ApprovalModeArg, CallerFlags, FlagSource, LineEndingsArg, WorkspaceFlags, WriteEncodingArg},
+    cli::{AcpFlags, ApprovalModeArg, CallerFlags, FlagSource, WorkspaceFlags, WriteEncodingArg, WriteLineEndingsArg},
     open_workspace::{self, CallerKind},
     output::{self, CommandError, CommandExit, CommandResult},
     stdio_server,
@@ -50,14 +50,19 @@ pub(crate) fn run(flags: &WorkspaceFlags, workspace: FlagSource, acp: &AcpFlags)
         protocol: agent.protocol,
         ..open_workspace::caller_from_flags(&CallerFlags::default(), CallerKind::Person)?
     };
-    let callers = AcpCallers { agent, person };
-    let root_opener =
-        LocalRootOpener::new(flags, workspace, acp, callers.agent.principal.clone(), approval_mode(acp.approve))?;
+    let callers = AgentAndPersonCallers { agent, person };
+    let root_opener = LocalSessionRootOpener::new(
+        flags,
+        workspace,
+        acp,
+        callers.agent.principal.clone(),
+        approval_mode(acp.approve),
+    )?;
     let root_opener = Arc::new(root_opener);
-    let options = AcpOptions { file_capabilities: file_capabilities(acp), text_format: text_format_policy(acp) };
+    let options = AcpProxyOptions { file_capabilities: file_capabilities(acp), text_format: text_format_policy(acp) };
     let runtime = stdio_server::build_runtime(CALL_THREADS_MAX + STREAM_AND_AGENT_THREADS)?;
     let served = runtime.block_on(async {
-        let editor = AcpPeer { input: stdio_server::open_stdin(), output: stdio_server::open_stdout() };
+        let editor = AcpPeerStreams { input: stdio_server::open_stdin(), output: stdio_server::open_stdout() };
         let Some((program, arguments)) = acp.agent.split_first() else {
             let ended = acp::proxy_in_chain(editor, callers, options, root_opener.clone()).await;
             return ended.map(|_| CommandExit::Success).map_err(CommandError::from);
@@ -94,8 +99,8 @@ fn file_capabilities(acp: &AcpFlags) -> AcpFileCapabilities {
 
 fn text_format_policy(acp: &AcpFlags) -> WriteFormatPolicy {
     let line_endings = match acp.line_endings {
-        LineEndingsArg::Kept => WriteLineEndingPolicy::Keep,
-        LineEndingsArg::Given => WriteLineEndingPolicy::AsGiven,
+        WriteLineEndingsArg::Kept => WriteLineEndingPolicy::Keep,
+        WriteLineEndingsArg::Given => WriteLineEndingPolicy::AsGiven,
     };
     let encoding = match acp.encoding {
         WriteEncodingArg::Kept => WriteEncodingPolicy::Keep,
@@ -109,7 +114,7 @@ struct AgentProcess(Child);
 
 impl AgentProcess {
     /// Starts the agent. Must be called inside a runtime.
-    fn start(program: &OsString, arguments: &[OsString]) -> Result<(Self, AcpPeer), CommandError> {
+    fn start(program: &OsString, arguments: &[OsString]) -> Result<(Self, AcpPeerStreams), CommandError> {
         let failed =
             |error: io::Error| CommandError::System(format!("cannot start the agent {}: {error}", program.display()));
         let mut child = Command::new(program)
@@ -122,7 +127,7 @@ impl AgentProcess {
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(CommandError::System(format!("the agent {} was started without pipes", program.display())));
         };
-        Ok((Self(child), AcpPeer { input: Box::new(stdout), output: Box::new(stdin) }))
+        Ok((Self(child), AcpPeerStreams { input: Box::new(stdout), output: Box::new(stdin) }))
     }
 
     /// Waits for the agent to exit, and kills it after a timeout.

@@ -10,17 +10,17 @@ use std::{
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
-use stead_engine::{ApprovalState, ApproverProof, CallOutcome, Caller, Error, ErrorKind, Principal};
+use stead_engine::{ApprovalState, CallOutcome, Caller, CallerApproverStatus, Error, ErrorKind, Principal};
 use stead_local::LandlockMode;
 
 mod allow_rule;
 
-use allow_rule::RuleConfirmation;
+use allow_rule::PolicyRuleConfirmation;
 
 use crate::{
     cli::{CallerFlags, WorkspaceFlags},
     host_files,
-    open_workspace::{self, CallerKind, CommandWorkspace},
+    open_workspace::{self, CallerKind, CommandLineWorkspace},
     operation::{call_operation, print_answer},
     output::{self, CommandError, CommandExit, CommandResult, OutputFormat, usage_error},
 };
@@ -185,7 +185,8 @@ pub(crate) fn run_approvals(flags: &WorkspaceFlags, arguments: &ApprovalsCliArgs
             let is_pending =
                 approval.json.get("state").and_then(Value::as_str) == Some(ApprovalState::Pending.as_str());
             if *always && is_pending {
-                let confirmation = if *yes { RuleConfirmation::Given } else { RuleConfirmation::AskAtTerminal };
+                let confirmation =
+                    if *yes { PolicyRuleConfirmation::Given } else { PolicyRuleConfirmation::AskAtTerminal };
                 allow_rule::write_rule(&opened, &caller, &approval.json, paths, confirmation)?;
             }
             let exit = answer_approval(&opened, &caller, "approve", answer)?;
@@ -200,10 +201,10 @@ pub(crate) fn run_approvals(flags: &WorkspaceFlags, arguments: &ApprovalsCliArgs
 }
 
 /// Writes a rule that allows such calls from now on, after the person confirmed it in an editor.
-pub(crate) fn write_allow_rule(opened: &CommandWorkspace, id: &str) -> Result<(), CommandError> {
+pub(crate) fn write_allow_rule(opened: &CommandLineWorkspace, id: &str) -> Result<(), CommandError> {
     let caller = local_person(&CallerFlags::default())?;
     let approval = load_approval(opened, &caller, id)?;
-    allow_rule::write_rule(opened, &caller, &approval.json, &[], RuleConfirmation::Given)
+    allow_rule::write_rule(opened, &caller, &approval.json, &[], PolicyRuleConfirmation::Given)
 }
 
 fn local_person(flags: &CallerFlags) -> Result<Caller, CommandError> {
@@ -211,7 +212,7 @@ fn local_person(flags: &CallerFlags) -> Result<Caller, CommandError> {
 }
 
 /// The person at the command line, after checking the approver's secret.
-fn authenticated_approver(opened: &CommandWorkspace, answer: &ApprovalAnswerFlags) -> Result<Caller, CommandError> {
+fn authenticated_approver(opened: &CommandLineWorkspace, answer: &ApprovalAnswerFlags) -> Result<Caller, CommandError> {
     let mut caller = local_person(&answer.caller)?;
     if !matches!(caller.principal, Principal::User(_)) {
         return Err(Error::new(ErrorKind::PolicyDenied, "only a person can answer an approval").into());
@@ -222,12 +223,12 @@ fn authenticated_approver(opened: &CommandWorkspace, answer: &ApprovalAnswerFlag
             .into());
     }
     opened.local.check_approver_secret(&read_secret(answer.secret_file.as_deref())?)?;
-    caller.grants.approver = ApproverProof::SecretVerified;
+    caller.grants.approver = CallerApproverStatus::SecretVerified;
     Ok(caller)
 }
 
 fn answer_approval(
-    opened: &CommandWorkspace,
+    opened: &CommandLineWorkspace,
     caller: &Caller,
     operation: &str,
     answer: &ApprovalAnswerFlags,
@@ -236,7 +237,7 @@ fn answer_approval(
     print_answer(call_operation(opened, caller, operation, arguments)?, OutputFormat::from(answer.json))
 }
 
-fn load_approval(opened: &CommandWorkspace, caller: &Caller, id: &str) -> Result<CallOutcome, CommandError> {
+fn load_approval(opened: &CommandLineWorkspace, caller: &Caller, id: &str) -> Result<CallOutcome, CommandError> {
     Ok(call_operation(opened, caller, "approvals", json!({ "id": id }))?)
 }
 

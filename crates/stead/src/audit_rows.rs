@@ -2,7 +2,7 @@
 //! names are stable, because other programs read them.
 
 use serde_json::{Map, Value, json};
-use stead_engine::{FileEffect, StoredJournalEntry};
+use stead_engine::{OperationFileEffect, StoredJournalEntry};
 use stead_journal::{ChangeKind, EntryDecision, JournalEntry, PathState, RecordedChange};
 
 use crate::time;
@@ -28,7 +28,8 @@ pub(crate) fn audit_rows(stored: &StoredJournalEntry) -> Vec<AuditRow> {
         fields: change_fields(entry, change),
         requested_path: requested_path.clone(),
     };
-    let is_read_only = stead_engine::find_operation(&entry.operation).is_some_and(|row| row.effect == FileEffect::None);
+    let is_read_only =
+        stead_engine::find_operation(&entry.operation).is_some_and(|row| row.effect == OperationFileEffect::None);
     if !entry.changes.is_empty() || (is_read_only && entry.decision == EntryDecision::Allowed) {
         return merge_moves(entry, arguments.get("moved")).iter().map(row).collect();
     }

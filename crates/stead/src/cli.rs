@@ -48,7 +48,7 @@ pub(crate) struct WorkspaceFlags {
     pub(crate) durability: DurabilityArg,
     /// Names allowed for new files: portable = valid on all common file systems, posix = any
     #[arg(long, global = true, value_enum, default_value = "portable")]
-    pub(crate) names: NameProfileArg,
+    pub(crate) names: FileNameProfileArg,
     /// Mount point inside the workspace that callers may access (repeatable)
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) mount: Vec<String>,
@@ -87,7 +87,7 @@ pub(crate) enum DurabilityArg {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum NameProfileArg {
+pub(crate) enum FileNameProfileArg {
     Portable,
     Posix,
 }
@@ -151,7 +151,7 @@ pub(crate) struct AcpFlags {
     pub(crate) approve: ApprovalModeArg,
     /// Line endings of an existing file after an agent writes text with LF only
     #[arg(long, value_enum, default_value = "kept")]
-    pub(crate) line_endings: LineEndingsArg,
+    pub(crate) line_endings: WriteLineEndingsArg,
     /// Encoding of an existing file after an agent writes it
     #[arg(long, value_enum, default_value = "kept")]
     pub(crate) encoding: WriteEncodingArg,
@@ -164,7 +164,7 @@ pub(crate) struct AcpFlags {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LineEndingsArg {
+pub(crate) enum WriteLineEndingsArg {
     /// Keep the line endings of the file
     Kept,
     /// Use the line endings that the agent sent
@@ -243,7 +243,7 @@ pub(crate) const OPERATIONS_WITHOUT_COMMAND: &[&str] = &[
 ];
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum BuiltinCommand {
+pub(crate) enum BuiltinCliCommand {
     /// Run as an ACP proxy between an editor and an agent
     Acp(AcpFlags),
     /// Serve MCP, JSON-RPC, REST and events over HTTP
@@ -302,16 +302,18 @@ pub(crate) fn build_command_line(definition: &DialectDefinition) -> Command {
         .filter(|operation| is_operation_command(&operation.name))
         .map(operation::operation_command);
     // `augment_…` sets a description from doc comments, so the program's is set afterwards.
-    BuiltinCommand::augment_subcommands(WorkspaceFlags::augment_args(base.arg(config_flag())).subcommands(operations))
-        .mut_subcommand(settings::SERVE_COMMAND, settings::with_negatable_switches)
-        .mut_subcommand("config", |config| {
-            ["show", "check"]
-                .into_iter()
-                .fold(config, |config, below| config.mut_subcommand(below, settings::with_negatable_switches))
-        })
-        .about(ABOUT)
-        .long_about(ABOUT)
-        .after_help(AFTER_HELP)
+    BuiltinCliCommand::augment_subcommands(
+        WorkspaceFlags::augment_args(base.arg(config_flag())).subcommands(operations),
+    )
+    .mut_subcommand(settings::SERVE_COMMAND, settings::with_negatable_switches)
+    .mut_subcommand("config", |config| {
+        ["show", "check"]
+            .into_iter()
+            .fold(config, |config, below| config.mut_subcommand(below, settings::with_negatable_switches))
+    })
+    .about(ABOUT)
+    .long_about(ABOUT)
+    .after_help(AFTER_HELP)
 }
 
 fn config_flag() -> Arg {

@@ -7,7 +7,7 @@ use crate::{
     cli::{self, WorkspaceFlags},
     output::{self, CommandExit, CommandResult},
     serve::{self, ServeFlags},
-    settings::{self, ConfigSetting, LayeredCommandLine, SettingOrigin},
+    settings::{self, ConfigSettingDefinition, LayeredCommandLine, SettingOrigin},
 };
 
 #[derive(Debug, Args)]
@@ -39,7 +39,7 @@ enum ConfigSubcommand {
 pub(crate) fn run(
     flags: &WorkspaceFlags,
     arguments: &ConfigCliArgs,
-    settings: &[ConfigSetting],
+    settings: &[ConfigSettingDefinition],
     layered: &LayeredCommandLine,
     matches: &ArgMatches,
 ) -> CommandResult {
@@ -72,7 +72,11 @@ pub(crate) fn run(
     Ok(CommandExit::Success)
 }
 
-fn settings_as_toml(settings: &[ConfigSetting], layered: &LayeredCommandLine, matches: &ArgMatches) -> String {
+fn settings_as_toml(
+    settings: &[ConfigSettingDefinition],
+    layered: &LayeredCommandLine,
+    matches: &ArgMatches,
+) -> String {
     let mut text = String::new();
     for setting in settings {
         let (values, origin) = setting_value(setting, layered, matches);
@@ -88,7 +92,7 @@ fn settings_as_toml(settings: &[ConfigSetting], layered: &LayeredCommandLine, ma
 }
 
 fn setting_value(
-    setting: &ConfigSetting,
+    setting: &ConfigSettingDefinition,
     layered: &LayeredCommandLine,
     matches: &ArgMatches,
 ) -> (Vec<String>, SettingOrigin) {
@@ -103,12 +107,12 @@ fn setting_value(
 }
 
 /// The value in the form that the configuration file uses.
-fn toml_value(setting: &ConfigSetting, values: &[String]) -> Value {
+fn toml_value(setting: &ConfigSettingDefinition, values: &[String]) -> Value {
     match (setting.form, values) {
-        (settings::SettingForm::List, values) => json!(values),
-        (settings::SettingForm::Switch, [word, ..]) => json!(word == "true"),
-        (settings::SettingForm::Single, [value, ..]) => json!(value),
-        (settings::SettingForm::Single | settings::SettingForm::Switch, []) => Value::Null,
+        (settings::SettingValueForm::List, values) => json!(values),
+        (settings::SettingValueForm::Switch, [word, ..]) => json!(word == "true"),
+        (settings::SettingValueForm::Single, [value, ..]) => json!(value),
+        (settings::SettingValueForm::Single | settings::SettingValueForm::Switch, []) => Value::Null,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Command-line help of the operations, written for people at a terminal. The definitions describe the same operations to
 //! models; neither text is derived from the other.
 
-use stead_protocols::definition::{ToolDefinition, ToolInput};
+use stead_protocols::definition::{ToolArgumentDefinition, ToolDefinition};
 
 /// Help of one operation command: the line in the list of commands, details for `--help`, and a line for each argument.
 struct OperationHelp {
@@ -26,7 +26,7 @@ pub(crate) fn long_about(operation: &ToolDefinition) -> String {
 }
 
 /// The description of one argument.
-pub(crate) fn argument_help(operation: &ToolDefinition, input: &ToolInput) -> &'static str {
+pub(crate) fn argument_help(operation: &ToolDefinition, input: &ToolArgumentDefinition) -> &'static str {
     find_help(&operation.name)
         .and_then(|help| help.arguments.iter().find(|(name, _)| *name == input.name))
         .map_or("", |(_, text)| text)

@@ -8,7 +8,7 @@ use std::{
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use stead_engine::{
-    Error, ErrorKind, JournalEntryOrder, JournalEntryQuery, JournalEntrySelection, StoredJournalEntry, Workspace,
+    Error, ErrorKind, JournalEntriesToReturn, JournalEntryOrder, JournalEntryQuery, StoredJournalEntry, Workspace,
 };
 use stead_journal::EntryDecision;
 use stead_local::LandlockMode;
@@ -18,7 +18,7 @@ use crate::{
     audit_rows,
     cli::WorkspaceFlags,
     host_files,
-    open_workspace::{self, CommandWorkspace},
+    open_workspace::{self, CommandLineWorkspace},
     output::{self, CommandError, CommandExit, CommandResult, OutputFormat},
     time,
 };
@@ -36,14 +36,14 @@ pub(crate) struct LogCliArgs {
     #[command(subcommand)]
     action: Option<LogSubcommand>,
     #[command(flatten)]
-    filter: LogFilterFlags,
+    filter: JournalFilterFlags,
     /// Print one JSON object per line
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, Args)]
-struct LogFilterFlags {
+struct JournalFilterFlags {
     /// Only entries about this path and everything below it
     #[arg(long, value_name = "PATH")]
     path: Option<String>,
@@ -103,7 +103,7 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &LogCliArgs) -> CommandResu
     }
 }
 
-fn show_entries(opened: &CommandWorkspace, filter: &LogFilterFlags, format: OutputFormat) -> CommandResult {
+fn show_entries(opened: &CommandLineWorkspace, filter: &JournalFilterFlags, format: OutputFormat) -> CommandResult {
     let now_ms = opened.local.now_ms();
     let mut query = entry_filter(filter, now_ms)?;
     let mut remaining = if filter.limit == 0 { usize::MAX } else { filter.limit };
@@ -126,7 +126,7 @@ fn entry_to_json(stored: &StoredJournalEntry) -> Value {
     json!({ "entry": stored.entry, "hash": stored.hash.to_string(), "audit": audit })
 }
 
-fn entry_filter(filter: &LogFilterFlags, now_ms: i64) -> Result<JournalEntryQuery, CommandError> {
+fn entry_filter(filter: &JournalFilterFlags, now_ms: i64) -> Result<JournalEntryQuery, CommandError> {
     let parse_time = |text: &String| {
         time::parse_time(text, now_ms).ok_or_else(|| {
             output::usage_error(format!("'{text}' is not a time; use a form such as 2026-05-09T07:29 or 2h"))
@@ -139,7 +139,7 @@ fn entry_filter(filter: &LogFilterFlags, now_ms: i64) -> Result<JournalEntryQuer
         operation: filter.operation.clone(),
         since_ms: filter.since.as_ref().map(parse_time).transpose()?,
         until_ms: filter.until.as_ref().map(parse_time).transpose()?,
-        selection: if filter.changes { JournalEntrySelection::WithChanges } else { JournalEntrySelection::All },
+        selection: if filter.changes { JournalEntriesToReturn::WithChanges } else { JournalEntriesToReturn::All },
         order: JournalEntryOrder::NewestFirst,
         ..JournalEntryQuery::default()
     })
@@ -167,7 +167,7 @@ fn entry_line(stored: &StoredJournalEntry) -> String {
     format!("r{number}  {time}  {who}  {}{subject}{outcome}{tool}{approval}", entry.operation)
 }
 
-fn export_journal(opened: &CommandWorkspace, file: Option<&Path>) -> CommandResult {
+fn export_journal(opened: &CommandLineWorkspace, file: Option<&Path>) -> CommandResult {
     let lines = match file {
         Some(path) => {
             let mut out = host_files::create_new(path)?;
@@ -177,7 +177,7 @@ fn export_journal(opened: &CommandWorkspace, file: Option<&Path>) -> CommandResu
         }
         None => {
             let mut out =
-                ExportPipe { output: BufWriter::new(io::stdout().lock()), reader: PipeReaderState::Connected };
+                ExportPipeWriter { output: BufWriter::new(io::stdout().lock()), reader: PipeReaderState::Connected };
             let exported = opened.local.export_journal(&mut out);
             // The journal reports only a write error; a closed pipe is detected here.
             let lines = match (exported, out.reader) {
@@ -199,12 +199,12 @@ enum PipeReaderState {
 }
 
 /// A writer that remembers whether the reader closed the pipe.
-struct ExportPipe<W> {
+struct ExportPipeWriter<W> {
     output: W,
     reader: PipeReaderState,
 }
 
-impl<W> ExportPipe<W> {
+impl<W> ExportPipeWriter<W> {
     fn note_closed_pipe<T>(&mut self, outcome: io::Result<T>) -> io::Result<T> {
         if outcome.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
             self.reader = PipeReaderState::Disconnected;
@@ -213,7 +213,7 @@ impl<W> ExportPipe<W> {
     }
 }
 
-impl<W: Write> Write for ExportPipe<W> {
+impl<W: Write> Write for ExportPipeWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let outcome = self.output.write(bytes);
         self.note_closed_pipe(outcome)

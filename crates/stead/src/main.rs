@@ -39,7 +39,7 @@ mod spans {
     pub(crate) fn start_export() {}
 }
 
-use cli::{BuiltinCommand, WorkspaceFlags};
+use cli::{BuiltinCliCommand, WorkspaceFlags};
 use output::{CommandExit, CommandResult};
 use settings::LayeredCommandLine;
 
@@ -81,26 +81,26 @@ fn dispatch(definition: &DialectDefinition, matches: &clap::ArgMatches, layered:
     if let Some(operation) = definition.find_tool(name).filter(|operation| cli::is_operation_command(&operation.name)) {
         return operation::run(operation, &flags, below);
     }
-    match BuiltinCommand::from_arg_matches(matches).map_err(output::usage_error)? {
-        BuiltinCommand::Acp(below) => acp::run(&flags, cli::flag_source(matches, "workspace"), &below),
-        BuiltinCommand::Mcp(flags_below) => stdio_server::run_mcp(&flags, &flags_below),
-        BuiltinCommand::Rpc(flags_below) => stdio_server::run_rpc(&flags, &flags_below),
-        BuiltinCommand::Serve(flags_below) => serve::run(&flags, &flags_below),
-        BuiltinCommand::Config(below) => {
+    match BuiltinCliCommand::from_arg_matches(matches).map_err(output::usage_error)? {
+        BuiltinCliCommand::Acp(below) => acp::run(&flags, cli::flag_source(matches, "workspace"), &below),
+        BuiltinCliCommand::Mcp(flags_below) => stdio_server::run_mcp(&flags, &flags_below),
+        BuiltinCliCommand::Rpc(flags_below) => stdio_server::run_rpc(&flags, &flags_below),
+        BuiltinCliCommand::Serve(flags_below) => serve::run(&flags, &flags_below),
+        BuiltinCliCommand::Config(below) => {
             config::run(&flags, &below, &settings::all_settings(&cli::build_command_line(definition)), layered, matches)
         }
-        BuiltinCommand::Token(below) => token::run(&flags, &below),
-        BuiltinCommand::Workspace(below) => workspaces::run(&flags, &below),
-        BuiltinCommand::Approvals(below) => approvals::run_approvals(&flags, &below),
-        BuiltinCommand::Watch(below) => watch::run(&flags, &below),
-        BuiltinCommand::Policy(below) => policy::run(&flags, &below),
-        BuiltinCommand::Log(below) => log::run(&flags, &below),
-        BuiltinCommand::Alerts(below) => approvals::run_alerts(&flags, &below),
-        BuiltinCommand::Trash(below) => trash::run(&flags, &below),
-        BuiltinCommand::Index(below) => status::run_index(&flags, &below),
-        BuiltinCommand::Status(below) => status::run_status(&flags, &below),
-        BuiltinCommand::Replay(below) => replay::run(&below),
-        BuiltinCommand::Completions { shell } => cli::print_completions(definition, shell),
-        BuiltinCommand::Man { directory } => cli::print_or_write_man_pages(definition, directory.as_deref()),
+        BuiltinCliCommand::Token(below) => token::run(&flags, &below),
+        BuiltinCliCommand::Workspace(below) => workspaces::run(&flags, &below),
+        BuiltinCliCommand::Approvals(below) => approvals::run_approvals(&flags, &below),
+        BuiltinCliCommand::Watch(below) => watch::run(&flags, &below),
+        BuiltinCliCommand::Policy(below) => policy::run(&flags, &below),
+        BuiltinCliCommand::Log(below) => log::run(&flags, &below),
+        BuiltinCliCommand::Alerts(below) => approvals::run_alerts(&flags, &below),
+        BuiltinCliCommand::Trash(below) => trash::run(&flags, &below),
+        BuiltinCliCommand::Index(below) => status::run_index(&flags, &below),
+        BuiltinCliCommand::Status(below) => status::run_status(&flags, &below),
+        BuiltinCliCommand::Replay(below) => replay::run(&below),
+        BuiltinCliCommand::Completions { shell } => cli::print_completions(definition, shell),
+        BuiltinCliCommand::Man { directory } => cli::print_or_write_man_pages(definition, directory.as_deref()),
     }
 }

@@ -6,18 +6,18 @@ use std::{
     sync::Arc,
 };
 
-use stead_disk::{RootDirectory, RootOptions};
+use stead_disk::{RootDirectory, RootDirectoryOptions};
 use stead_engine::{
     AccessMode, ApprovalMode, Caller, Engine, Error, ErrorKind, FileNamePolicy, Grants, Principal, Version,
 };
-use stead_local::{LandlockMode, LocalWorkspace, LocalWorkspaceOptions, WatchStart};
+use stead_local::{LandlockMode, LocalWorkspace, LocalWorkspaceOptions, WatchStartPolicy};
 use stead_path::RelPath;
 use stead_protocols::dialect::{DialectSet, FilesystemReach, WorkspaceLocation};
 
 use crate::{
     cli::{
-        self, ApprovalFlags, ApprovalModeArg, CallerFlags, DialectFlags, DurabilityArg, IndexModeArg, NameProfileArg,
-        PathResolverArg, WorkspaceFlags,
+        self, ApprovalFlags, ApprovalModeArg, CallerFlags, DialectFlags, DurabilityArg, FileNameProfileArg,
+        IndexModeArg, PathResolverArg, WorkspaceFlags,
     },
     host_files,
     output::{self, CommandError},
@@ -31,14 +31,14 @@ const SLUG_CHARS_MAX: usize = 40;
 const PATH_HASH_DIGITS: usize = 16;
 const ROOT_USER: u32 = 0;
 
-pub(crate) struct CommandWorkspace {
+pub(crate) struct CommandLineWorkspace {
     /// The directory below the root that relative paths start at.
     pub(crate) home: RelPath,
     pub(crate) local: Arc<LocalWorkspace>,
     pub(crate) engine: Engine,
 }
 
-impl Drop for CommandWorkspace {
+impl Drop for CommandLineWorkspace {
     /// Closes the workspace explicitly: other `Arc`s may outlive this value, and buffered entries would be lost at process exit.
     fn drop(&mut self) {
         self.local.close();
@@ -51,7 +51,10 @@ impl Drop for CommandWorkspace {
     }
 }
 
-pub(crate) fn open_workspace(flags: &WorkspaceFlags, landlock: LandlockMode) -> Result<CommandWorkspace, CommandError> {
+pub(crate) fn open_workspace(
+    flags: &WorkspaceFlags,
+    landlock: LandlockMode,
+) -> Result<CommandLineWorkspace, CommandError> {
     let reach = match flags.reach {
         cli::FilesystemReachArg::Workspace => FilesystemReach::Workspace,
         cli::FilesystemReachArg::Machine => FilesystemReach::WholeMachine,
@@ -64,7 +67,7 @@ pub(crate) fn open_with_reach(
     flags: &WorkspaceFlags,
     landlock: LandlockMode,
     reach: &FilesystemReach,
-) -> Result<CommandWorkspace, CommandError> {
+) -> Result<CommandLineWorkspace, CommandError> {
     open_with_options(open_options(flags, landlock, reach)?)
 }
 
@@ -100,8 +103,8 @@ pub(crate) fn open_options(
     };
     options.watch_start = match landlock {
         // Only servers use the sandbox.
-        LandlockMode::Restrict => WatchStart::AtOpen,
-        LandlockMode::Off => WatchStart::OnFirstWatch,
+        LandlockMode::Restrict => WatchStartPolicy::AtOpen,
+        LandlockMode::Off => WatchStartPolicy::OnFirstWatch,
     };
     options.landlock = match reach {
         FilesystemReach::Workspace => landlock,
@@ -119,16 +122,16 @@ impl From<DurabilityArg> for stead_local::Durability {
     }
 }
 
-impl From<NameProfileArg> for FileNamePolicy {
-    fn from(flag: NameProfileArg) -> Self {
+impl From<FileNameProfileArg> for FileNamePolicy {
+    fn from(flag: FileNameProfileArg) -> Self {
         match flag {
-            NameProfileArg::Portable => Self::Portable,
-            NameProfileArg::Posix => Self::Posix,
+            FileNameProfileArg::Portable => Self::Portable,
+            FileNameProfileArg::Posix => Self::Posix,
         }
     }
 }
 
-impl From<PathResolverArg> for stead_disk::PathResolution {
+impl From<PathResolverArg> for stead_disk::PathResolutionMethod {
     fn from(flag: PathResolverArg) -> Self {
         match flag {
             PathResolverArg::Auto => Self::Auto,
@@ -149,7 +152,7 @@ pub(crate) fn state_directory(
     }
 }
 
-pub(crate) fn open_with_options(options: LocalWorkspaceOptions) -> Result<CommandWorkspace, CommandError> {
+pub(crate) fn open_with_options(options: LocalWorkspaceOptions) -> Result<CommandLineWorkspace, CommandError> {
     let home = options.default_directory.clone();
     let state = options.state_path.display().to_string();
     let local = LocalWorkspace::open(options).map_err(|error| {
@@ -159,7 +162,7 @@ pub(crate) fn open_with_options(options: LocalWorkspaceOptions) -> Result<Comman
         error
     })?;
     let engine = Engine::new(local.clone());
-    Ok(CommandWorkspace { home, local, engine })
+    Ok(CommandLineWorkspace { home, local, engine })
 }
 
 /// Prints warnings and opens the workspace in the Landlock sandbox. `readable_paths` stay readable inside the sandbox.
@@ -167,7 +170,7 @@ pub(crate) fn open_sandboxed(
     flags: &WorkspaceFlags,
     approval: &ApprovalFlags,
     readable_paths: Vec<PathBuf>,
-) -> Result<CommandWorkspace, CommandError> {
+) -> Result<CommandLineWorkspace, CommandError> {
     print_warnings(flags);
     let mut options = open_options(flags, LandlockMode::Restrict, &FilesystemReach::Workspace)?;
     options.readable_paths = readable_paths;
@@ -236,7 +239,7 @@ pub(crate) fn build_dialects(flags: &WorkspaceFlags, chosen: &DialectFlags) -> R
 }
 
 fn open_root(directory: &Path) -> Result<RootDirectory, CommandError> {
-    RootDirectory::open(directory, RootOptions::default()).map_err(|error| {
+    RootDirectory::open(directory, RootDirectoryOptions::default()).map_err(|error| {
         Error::new(ErrorKind::NotFound, format!("cannot open the workspace directory {}: {error}", directory.display()))
             .with_next_step("pass an existing directory with --workspace")
             .into()

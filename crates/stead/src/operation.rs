@@ -10,12 +10,12 @@ use stead_engine::{
     Call, CallControl, CallOutcome, CallProgress, Caller, CancelToken, Error, ErrorKind, limits::WRITE_BYTES_MAX,
 };
 use stead_local::LandlockMode;
-use stead_protocols::definition::{ToolDefinition, ToolInput, ToolInputType};
+use stead_protocols::definition::{ToolArgumentDefinition, ToolArgumentType, ToolDefinition};
 
 use crate::{
     cli::{CALLER_HEADING, CallerFlags, WorkspaceFlags},
     command_hints, help_texts,
-    open_workspace::{self, CallerKind, CommandWorkspace},
+    open_workspace::{self, CallerKind, CommandLineWorkspace},
     output::{self, CommandError, CommandExit, CommandResult, OutputFormat},
     progress_line::ProgressLine,
 };
@@ -42,10 +42,10 @@ pub(crate) fn operation_command(operation: &ToolDefinition) -> Command {
     CallFlags::augment_args(base).about(help_texts::about(operation)).long_about(help_texts::long_about(operation))
 }
 
-fn input_argument(operation: &ToolDefinition, input: &ToolInput) -> Arg {
+fn input_argument(operation: &ToolDefinition, input: &ToolArgumentDefinition) -> Arg {
     let help = help_texts::argument_help(operation, input);
     let arg = Arg::new(input.name.clone()).help(help);
-    if input.kind == ToolInputType::Boolean {
+    if input.kind == ToolArgumentType::Boolean {
         return arg.long(flag_name(input)).action(ArgAction::SetTrue);
     }
     let arg = match input.positional {
@@ -55,15 +55,16 @@ fn input_argument(operation: &ToolDefinition, input: &ToolInput) -> Arg {
     };
     let arg = arg.value_name(input.name.to_uppercase());
     match input.kind {
-        ToolInputType::Integer => arg.value_parser(value_parser!(u64)),
-        ToolInputType::Enum => arg.value_parser(PossibleValuesParser::new(input.values.clone())),
-        ToolInputType::String | ToolInputType::StringOrList | ToolInputType::Boolean | ToolInputType::Json => {
-            arg.allow_hyphen_values(input.stdin)
-        }
+        ToolArgumentType::Integer => arg.value_parser(value_parser!(u64)),
+        ToolArgumentType::Enum => arg.value_parser(PossibleValuesParser::new(input.values.clone())),
+        ToolArgumentType::String
+        | ToolArgumentType::StringOrList
+        | ToolArgumentType::Boolean
+        | ToolArgumentType::Json => arg.allow_hyphen_values(input.stdin),
     }
 }
 
-fn flag_name(input: &ToolInput) -> String {
+fn flag_name(input: &ToolArgumentDefinition) -> String {
     input.name.replace('_', "-")
 }
 
@@ -98,7 +99,7 @@ pub(crate) fn run(operation: &ToolDefinition, flags: &WorkspaceFlags, matches: &
 
 /// Calls an operation for a command that is not named after it. Null arguments are left out.
 pub(crate) fn call_operation(
-    opened: &CommandWorkspace,
+    opened: &CommandLineWorkspace,
     caller: &Caller,
     operation: &str,
     arguments: Value,
@@ -109,7 +110,7 @@ pub(crate) fn call_operation(
 }
 
 /// Runs a call. An error names the next step as a command.
-pub(crate) fn run_call(opened: &CommandWorkspace, call: &Call<'_>) -> Result<CallOutcome, Error> {
+pub(crate) fn run_call(opened: &CommandLineWorkspace, call: &Call<'_>) -> Result<CallOutcome, Error> {
     opened.engine.call(call).map_err(|error| command_hints::with_command_hint(call, error))
 }
 
@@ -123,12 +124,12 @@ fn operation_arguments(operation: &ToolDefinition, matches: &ArgMatches) -> Resu
     for input in &operation.inputs {
         let name = input.name.as_str();
         let value = match input.kind {
-            ToolInputType::Boolean => matches.get_flag(name).then(|| Value::Bool(true)),
-            ToolInputType::Integer => matches.get_one::<u64>(name).map(|number| (*number).into()),
-            ToolInputType::String | ToolInputType::StringOrList | ToolInputType::Enum => {
+            ToolArgumentType::Boolean => matches.get_flag(name).then(|| Value::Bool(true)),
+            ToolArgumentType::Integer => matches.get_one::<u64>(name).map(|number| (*number).into()),
+            ToolArgumentType::String | ToolArgumentType::StringOrList | ToolArgumentType::Enum => {
                 matches.get_one::<String>(name).map(|text| text.clone().into())
             }
-            ToolInputType::Json => {
+            ToolArgumentType::Json => {
                 let given = matches.get_one::<String>(name).filter(|text| *text != STANDARD_INPUT);
                 given.map(|text| parse_json_argument(operation, name, text)).transpose()?
             }
@@ -156,7 +157,7 @@ fn parse_json_argument(operation: &ToolDefinition, name: &str, text: &str) -> Re
 /// Reads an input from standard input. Bytes that are not UTF-8 are passed as base64 if the operation has an encoding.
 fn read_standard_input(
     operation: &ToolDefinition,
-    input: &ToolInput,
+    input: &ToolArgumentDefinition,
     arguments: &mut Map<String, Value>,
 ) -> Result<(), CommandError> {
     let mut stdin = std::io::stdin().lock();

@@ -37,7 +37,7 @@ pub(crate) struct ReplayCliArgs {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ExpectedDeviation {
+struct ExpectedReplayDeviation {
     line: usize,
     reason: String,
 }
@@ -104,7 +104,7 @@ const STEP_CHARS_SHOWN: usize = 160;
 
 fn load_deviations(arguments: &ReplayCliArgs) -> Result<BTreeMap<usize, String>, CommandError> {
     let Some(file) = &arguments.deviations else { return Ok(BTreeMap::new()) };
-    let listed: Vec<ExpectedDeviation> = serde_json::from_str(&host_files::read_text(file)?)
+    let listed: Vec<ExpectedReplayDeviation> = serde_json::from_str(&host_files::read_text(file)?)
         .map_err(|error| output::usage_error(format!("{}: {error}", file.display())))?;
     Ok(listed.into_iter().map(|deviation| (deviation.line, deviation.reason)).collect())
 }

@@ -15,8 +15,8 @@ use stead_path::RelPath;
 use stead_protocols::{
     dialect::{FilesystemReach, WorkspaceLocation},
     http::{
-        Authenticator, HttpListener, HttpServerConfig, HttpServerOptions, PerAddressLimit, RateLimit, RequestLogger,
-        ServerState,
+        Authenticator, HttpListener, HttpServerConfig, HttpServerOptions, RateLimit, RequestLogger, ServerState,
+        UnauthenticatedPerAddressLimit,
         limits::{CALLS_WAITING_TOTAL_MAX, CONNECTIONS_MAX, UNAUTHENTICATED_PER_ADDRESS_MAX},
         serve,
     },
@@ -37,9 +37,9 @@ mod banner;
 mod listener;
 mod request_log;
 
-use authentication::{RegistryAuthenticator, WorkspaceAuthenticator, authorization_servers};
+use authentication::{WorkspaceAuthenticator, WorkspaceRegistryAuthenticator, authorization_servers};
 use listener::{BoundListener, TlsFiles, address_meaning, allowed_hosts, bind_listener, load_tls};
-use request_log::LogFlags;
+use request_log::RequestLogFlags;
 
 /// Threads for calls of all clients; waiting calls cannot use up the threads of working ones.
 const CALL_THREADS: usize = CALLS_WAITING_TOTAL_MAX + CALLS_WORKING_MAX * 8;
@@ -94,9 +94,9 @@ pub(crate) struct ServeFlags {
     #[arg(long, value_name = "COUNT", default_value_t = 512)]
     open_max: usize,
     #[command(flatten)]
-    limits: LimitFlags,
+    limits: ServerLimitFlags,
     #[command(flatten)]
-    log: LogFlags,
+    log: RequestLogFlags,
     #[command(flatten)]
     caller: CallerFlags,
     #[command(flatten)]
@@ -153,7 +153,7 @@ fn serve_hosted(
     options.open_workspaces_max = serve_flags.open_max.max(1);
     options.approval_mode = open_workspace::approval_mode(serve_flags.approval.approve);
     let registry = WorkspaceRegistry::open(options)?;
-    let authenticator = Arc::new(RegistryAuthenticator::new(&registry, serve_flags)?);
+    let authenticator = Arc::new(WorkspaceRegistryAuthenticator::new(&registry, serve_flags)?);
     let path = registry.path().to_string_lossy().into_owned();
     let settings = http_config(serve_flags, path.clone(), CALLS_PER_WORKSPACE_MAX)?;
     let token = authenticator.run_token().to_owned();
@@ -303,7 +303,7 @@ impl ServerSignals {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct LimitFlags {
+pub(crate) struct ServerLimitFlags {
     /// Maximum sustained calls per second and principal (0 = unlimited)
     #[arg(long, value_name = "CALLS", default_value_t = 0)]
     rate: u32,
@@ -326,17 +326,19 @@ pub(crate) enum PeerAddressMeaning {
     Shared,
 }
 
-impl LimitFlags {
+impl ServerLimitFlags {
     pub(crate) fn rate(&self) -> Option<RateLimit> {
         let burst = if self.rate_burst == 0 { self.rate.saturating_mul(2) } else { self.rate_burst };
         (self.rate > 0).then_some(RateLimit { per_second: self.rate, burst })
     }
 
     /// The limit on unauthenticated connections per address.
-    pub(crate) fn per_address_limit(&self, addresses: PeerAddressMeaning) -> PerAddressLimit {
+    pub(crate) fn per_address_limit(&self, addresses: PeerAddressMeaning) -> UnauthenticatedPerAddressLimit {
         match (addresses, self.strangers_per_address) {
-            (PeerAddressMeaning::Shared, _) | (PeerAddressMeaning::PerClient, 0) => PerAddressLimit::Unlimited,
-            (PeerAddressMeaning::PerClient, most) => PerAddressLimit::AtMost(most),
+            (PeerAddressMeaning::Shared, _) | (PeerAddressMeaning::PerClient, 0) => {
+                UnauthenticatedPerAddressLimit::Unlimited
+            }
+            (PeerAddressMeaning::PerClient, most) => UnauthenticatedPerAddressLimit::AtMost(most),
         }
     }
 

@@ -20,7 +20,7 @@ pub(crate) const SERVE_COMMAND: &str = "serve";
 const EDIT_DISTANCE_MAX: usize = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SettingForm {
+pub(crate) enum SettingValueForm {
     Single,
     List,
     /// `true` or `false`.
@@ -36,13 +36,13 @@ pub(crate) enum SettingScope {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct ConfigSetting {
+pub(crate) struct ConfigSettingDefinition {
     /// The key in the configuration file.
     pub(crate) name: String,
     /// The flag, without its dashes.
     pub(crate) flag: String,
     pub(crate) variable: String,
-    pub(crate) form: SettingForm,
+    pub(crate) form: SettingValueForm,
     pub(crate) scope: SettingScope,
     /// The help text.
     pub(crate) summary: String,
@@ -55,15 +55,15 @@ pub(crate) struct ConfigSetting {
     excludes: Vec<String>,
 }
 
-impl ConfigSetting {
+impl ConfigSettingDefinition {
     fn from_arg(arg: &Arg, serve: &Command) -> Option<Self> {
         let flag = arg.get_long()?.to_owned();
         let name = arg.get_id().to_string();
         let is_many = matches!(arg.get_action(), ArgAction::Append);
         let form = match (is_switch(arg), is_many) {
-            (true, _) => SettingForm::Switch,
-            (false, true) => SettingForm::List,
-            (false, false) => SettingForm::Single,
+            (true, _) => SettingValueForm::Switch,
+            (false, true) => SettingValueForm::List,
+            (false, false) => SettingValueForm::Single,
         };
         let texts =
             |values: &[clap::builder::OsStr]| values.iter().map(|value| value.to_string_lossy().into_owned()).collect();
@@ -75,8 +75,8 @@ impl ConfigSetting {
             summary: arg.get_help().map(ToString::to_string).unwrap_or_default(),
             default_values: texts(arg.get_default_values()),
             choices: match form {
-                SettingForm::Switch => Vec::new(),
-                SettingForm::Single | SettingForm::List => {
+                SettingValueForm::Switch => Vec::new(),
+                SettingValueForm::Single | SettingValueForm::List => {
                     arg.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect()
                 }
             },
@@ -87,19 +87,22 @@ impl ConfigSetting {
         })
     }
 
-    fn conflicts_with(&self, other: &ConfigSetting) -> bool {
+    fn conflicts_with(&self, other: &ConfigSettingDefinition) -> bool {
         self.excludes.contains(&other.name) || other.excludes.contains(&self.name)
     }
 }
 
 /// All settings, in the order of the help, server settings first.
-pub(crate) fn all_settings(command: &Command) -> Vec<ConfigSetting> {
+pub(crate) fn all_settings(command: &Command) -> Vec<ConfigSettingDefinition> {
     let mut command = command.clone();
     command.build();
     let Some(serve) = command.find_subcommand(SERVE_COMMAND) else { return Vec::new() };
     let is_setting = |arg: &&Arg| !["help", "version", CONFIG_FLAG].contains(&arg.get_id().as_str());
-    let mut settings: Vec<ConfigSetting> =
-        serve.get_arguments().filter(is_setting).filter_map(|arg| ConfigSetting::from_arg(arg, serve)).collect();
+    let mut settings: Vec<ConfigSettingDefinition> = serve
+        .get_arguments()
+        .filter(is_setting)
+        .filter_map(|arg| ConfigSettingDefinition::from_arg(arg, serve))
+        .collect();
     settings.sort_by_key(|setting| setting.scope == SettingScope::Workspace);
     settings
 }
@@ -167,15 +170,15 @@ Workspace settings apply to every command, as flags and as variables. From the f
 `stead config show` prints every value and its origin. `stead config check` reports whether a server would start with them.
 ";
 
-pub(crate) fn settings_reference(settings: &[ConfigSetting]) -> String {
+pub(crate) fn settings_reference(settings: &[ConfigSettingDefinition]) -> String {
     let mut text = INTRODUCTION.to_owned();
     for (scope, title) in [(SettingScope::Serve, "Server"), (SettingScope::Workspace, "Workspace")] {
         text.push_str(&format!("\n## {title}\n\n| key, flag, variable | meaning | default |\n| --- | --- | --- |\n"));
         for setting in settings.iter().filter(|setting| setting.scope == scope) {
-            let ConfigSetting { name, flag, variable, .. } = setting;
+            let ConfigSettingDefinition { name, flag, variable, .. } = setting;
             let list = match setting.form {
-                SettingForm::List if !setting.summary.contains("(repeatable") => " (repeatable)",
-                SettingForm::List | SettingForm::Single | SettingForm::Switch => "",
+                SettingValueForm::List if !setting.summary.contains("(repeatable") => " (repeatable)",
+                SettingValueForm::List | SettingValueForm::Single | SettingValueForm::Switch => "",
             };
             let choices = if setting.choices.is_empty() {
                 String::new()
@@ -215,8 +218,10 @@ mod tests {
             assert!(!setting.summary.is_empty(), "{flag} is not explained");
         }
         assert!(settings.iter().any(|setting| setting.name == "workspace" && setting.is_path));
-        assert!(settings.iter().any(|setting| setting.name == "behind_proxy" && setting.form == SettingForm::Switch));
-        assert!(settings.iter().any(|setting| setting.name == "host" && setting.form == SettingForm::List));
+        assert!(
+            settings.iter().any(|setting| setting.name == "behind_proxy" && setting.form == SettingValueForm::Switch)
+        );
+        assert!(settings.iter().any(|setting| setting.name == "host" && setting.form == SettingValueForm::List));
     }
 
     #[test]

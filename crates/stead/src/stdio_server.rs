@@ -32,7 +32,7 @@ use tokio::{
 
 use crate::{
     cli::{ApprovalFlags, CallerFlags, DialectFlags, McpFlags, RpcFlags, WorkspaceFlags},
-    open_workspace::{self, CallerKind, CommandWorkspace},
+    open_workspace::{self, CallerKind, CommandLineWorkspace},
     output::{self, CommandError, CommandExit, CommandResult},
     spans,
 };
@@ -76,7 +76,7 @@ struct StdioServer {
     input: StdinReader,
     output: StdoutWriter,
     dialects: DialectSet,
-    workspace: CommandWorkspace,
+    workspace: CommandLineWorkspace,
     caller: Caller,
 }
 

@@ -10,15 +10,15 @@ use stead_path::RelPath;
 
 use crate::{
     cli::{CallerFlags, WorkspaceFlags},
-    open_workspace::{self, CallerKind, CommandWorkspace},
+    open_workspace::{self, CallerKind, CommandLineWorkspace},
     output::{self, CommandError, CommandExit, CommandResult, OutputFormat},
     time,
     workspace_admin::token_to_json,
-    workspaces::{self, MissingRegistry},
+    workspaces::{self, MissingRegistryRule},
 };
 
 /// A token and its secret.
-type NewToken = (AccessTokenRecord, String);
+type NewTokenWithSecret = (AccessTokenRecord, String);
 
 #[derive(Debug, Args)]
 pub(crate) struct TokenCliArgs {
@@ -103,7 +103,7 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &TokenCliArgs) -> CommandRe
 
 /// Where the tokens are stored: in one workspace, or in the registry of hosted workspaces, which records who changes them.
 enum TokenStore {
-    Workspace(CommandWorkspace),
+    Workspace(CommandLineWorkspace),
     Registry(Arc<WorkspaceRegistry>, Box<Caller>),
 }
 
@@ -113,7 +113,7 @@ impl TokenStore {
             return open_workspace::open_workspace(flags, LandlockMode::Off).map(TokenStore::Workspace);
         }
         let creates = arguments.estate && matches!(arguments.action, TokenSubcommand::Create { .. });
-        let missing = if creates { MissingRegistry::Create } else { MissingRegistry::Refuse };
+        let missing = if creates { MissingRegistryRule::Create } else { MissingRegistryRule::Refuse };
         let registry = workspaces::open_registry(flags, arguments.workspaces.as_ref(), missing)?;
         let by = open_workspace::caller_from_flags(&CallerFlags::default(), CallerKind::Person)?;
         Ok(TokenStore::Registry(registry, Box::new(by)))
@@ -126,7 +126,11 @@ impl TokenStore {
         }
     }
 
-    fn create(&self, request: &CreateTokenRequest, arguments: &TokenCliArgs) -> Result<NewToken, CommandError> {
+    fn create(
+        &self,
+        request: &CreateTokenRequest,
+        arguments: &TokenCliArgs,
+    ) -> Result<NewTokenWithSecret, CommandError> {
         let (created, secret) = match self {
             TokenStore::Workspace(opened) => return Ok(opened.local.create_token(request)?),
             TokenStore::Registry(registry, by) if arguments.estate => registry.create_admin_token(by, request)?,
@@ -135,7 +139,7 @@ impl TokenStore {
         Ok((created.token, secret))
     }
 
-    fn rotate(&self, id: &str, overlap_ms: i64) -> Result<NewToken, CommandError> {
+    fn rotate(&self, id: &str, overlap_ms: i64) -> Result<NewTokenWithSecret, CommandError> {
         match self {
             TokenStore::Workspace(opened) => Ok(opened.local.rotate_token(id, overlap_ms)?),
             TokenStore::Registry(registry, by) => {

@@ -7,7 +7,7 @@ use stead_local::LandlockMode;
 
 use crate::{
     cli::{CallerFlags, WorkspaceFlags},
-    open_workspace::{self, CallerKind, CommandWorkspace},
+    open_workspace::{self, CallerKind, CommandLineWorkspace},
     operation::{call_operation, print_answer},
     output::{self, CommandError, CommandExit, CommandResult, OutputFormat},
     time,
@@ -82,7 +82,7 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &TrashCliArgs) -> CommandRe
     }
 }
 
-fn list_trash(opened: &CommandWorkspace, owner: Option<&Principal>, format: OutputFormat) -> CommandResult {
+fn list_trash(opened: &CommandLineWorkspace, owner: Option<&Principal>, format: OutputFormat) -> CommandResult {
     for item in opened.local.trash(owner)? {
         output::print_as(format, || trash_item_to_json(&item), || trash_item_line(&item))?;
     }
@@ -119,7 +119,12 @@ enum TrashPurgeScope {
 }
 
 /// Deletes these items permanently; without ids all items in scope.
-fn purge_items(opened: &CommandWorkspace, caller: &Caller, scope: TrashPurgeScope, ids: &[String]) -> CommandResult {
+fn purge_items(
+    opened: &CommandLineWorkspace,
+    caller: &Caller,
+    scope: TrashPurgeScope,
+    ids: &[String],
+) -> CommandResult {
     if !matches!(caller.principal, Principal::User(_)) {
         return Err(Error::new(ErrorKind::NotOwner, "only a person can purge the trash").into());
     }
@@ -138,7 +143,7 @@ fn purge_items(opened: &CommandWorkspace, caller: &Caller, scope: TrashPurgeScop
     Ok(CommandExit::Success)
 }
 
-fn check_purgeable(opened: &CommandWorkspace, owner: Option<&Principal>, id: &str) -> Result<String, CommandError> {
+fn check_purgeable(opened: &CommandLineWorkspace, owner: Option<&Principal>, id: &str) -> Result<String, CommandError> {
     let item = opened.local.trash_item(id)?;
     let item = item.ok_or_else(|| {
         Error::new(ErrorKind::NotFound, format!("there is no item {id} in the trash"))

@@ -15,7 +15,7 @@ use stead_local::LandlockMode;
 use crate::{
     cli::{CallerFlags, WorkspaceFlags},
     host_files,
-    open_workspace::{self, CallerKind, CommandWorkspace},
+    open_workspace::{self, CallerKind, CommandLineWorkspace},
     operation::call_operation,
     output::{self, CommandError, CommandExit, CommandResult, OutputFormat},
     time,
@@ -99,7 +99,7 @@ fn change_line(event: &Value) -> String {
 }
 
 /// Ends watches of earlier runs of this command whose process has exited.
-fn end_stale_watches(opened: &CommandWorkspace, caller: &Caller) -> Result<(), CommandError> {
+fn end_stale_watches(opened: &CommandLineWorkspace, caller: &Caller) -> Result<(), CommandError> {
     for watch in opened.local.watches(&caller.principal)? {
         let process = watch.session.strip_prefix("cli-").and_then(|number| number.parse::<u32>().ok());
         if process.is_some_and(|process| !host_files::is_process_running(process)) {

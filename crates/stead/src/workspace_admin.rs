@@ -10,8 +10,8 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 use stead_engine::{AccessMode, Caller, Error, ErrorKind, Grants, Principal};
 use stead_local::{
-    AccessTokenRecord, CopyCounts, CreateTokenRequest, CreateWorkspaceRequest, TokenScope, WorkspaceListFilter,
-    WorkspaceName, WorkspacePageRequest, WorkspaceRegistry, WorkspaceRegistryOptions,
+    AccessTokenRecord, CreateTokenRequest, CreateWorkspaceRequest, TokenScope, WorkspaceCopyCounts,
+    WorkspaceListFilter, WorkspaceName, WorkspacePageRequest, WorkspaceRegistry, WorkspaceRegistryOptions,
 };
 use stead_path::RelPath;
 use stead_protocols::http::{AdminRequest, WorkspaceAdmin, WorkspaceExportSummary};
@@ -176,7 +176,7 @@ impl WorkspaceAdmin for LocalWorkspaceAdmin {
         begin: &mut dyn FnMut(WorkspaceExportSummary),
         out: &mut dyn Write,
     ) -> Result<(), Error> {
-        let mut report = |copied: CopyCounts| begin(WorkspaceExportSummary { omitted_files: copied.skipped });
+        let mut report = |copied: WorkspaceCopyCounts| begin(WorkspaceExportSummary { omitted_files: copied.skipped });
         self.0.export_archive(by, &WorkspaceName::parse(name)?, &mut report, out).map(drop)
     }
 

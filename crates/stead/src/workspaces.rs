@@ -124,7 +124,7 @@ enum WorkspaceSubcommand {
 
 /// Handling of a missing registry directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MissingRegistry {
+pub(crate) enum MissingRegistryRule {
     Create,
     /// The path is probably mistyped.
     Refuse,
@@ -133,10 +133,11 @@ pub(crate) enum MissingRegistry {
 pub(crate) fn open_registry(
     flags: &WorkspaceFlags,
     directory: Option<&PathBuf>,
-    missing: MissingRegistry,
+    missing: MissingRegistryRule,
 ) -> Result<Arc<WorkspaceRegistry>, CommandError> {
     let directory = directory.ok_or_else(|| output::usage_error("--workspaces DIR is required"))?;
-    if missing == MissingRegistry::Refuse && !host_files::exists(&WorkspaceRegistry::registry_directory(directory)) {
+    if missing == MissingRegistryRule::Refuse && !host_files::exists(&WorkspaceRegistry::registry_directory(directory))
+    {
         let detail = format!("there are no workspaces in {}", directory.display());
         return Err(Error::new(ErrorKind::NotFound, detail)
             .with_next_step("pass the directory that `stead serve --workspaces` serves, or run: stead workspace create")
@@ -146,9 +147,9 @@ pub(crate) fn open_registry(
 }
 
 impl WorkspaceSubcommand {
-    fn when_registry_missing(&self) -> MissingRegistry {
+    fn when_registry_missing(&self) -> MissingRegistryRule {
         let creates = matches!(self, WorkspaceSubcommand::Create { .. } | WorkspaceSubcommand::Import { .. });
-        if creates { MissingRegistry::Create } else { MissingRegistry::Refuse }
+        if creates { MissingRegistryRule::Create } else { MissingRegistryRule::Refuse }
     }
 }
 

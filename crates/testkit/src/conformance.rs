@@ -27,7 +27,7 @@ use stead_engine::{
     FileKind, FileModeSource, FileStat, ObservedVersion, PathLockRequest, Plan, PlannedChange, PlannedContent,
     PolicyTier, Principal, TreeSummary, Version, Workspace,
 };
-use stead_journal::EntryRelation;
+use stead_journal::JournalEntryRelation;
 use stead_path::RelPath;
 
 /// Creates workspaces of one implementation.
@@ -150,7 +150,7 @@ impl WorkspaceFixture {
     }
 
     #[track_caller]
-    fn commit_linked(&self, changes: Vec<PlannedChange>, link: EntryRelation) -> u64 {
+    fn commit_linked(&self, changes: Vec<PlannedChange>, link: JournalEntryRelation) -> u64 {
         self.try_plan(&Plan::with_link(changes, link), None).unwrap_or_else(|error| panic!("{error:?}")).entry
     }
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use stead_engine::StoredJournalEntry;
-use stead_journal::{ChangeKind, Digest, EntryRelation, PathState, RecordedChange};
+use stead_journal::{ChangeKind, Digest, JournalEntryRelation, PathState, RecordedChange};
 
 /// Content of a path according to the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,10 +24,11 @@ pub fn replay_entries(entries: &[StoredJournalEntry]) -> ReplayedTree {
     let amended: BTreeSet<u64> = entries
         .iter()
         .filter_map(|stored| match stored.entry.relation {
-            EntryRelation::Amends(number) => Some(number),
-            EntryRelation::None | EntryRelation::Undoes(_) | EntryRelation::Redoes(_) | EntryRelation::Restores(_) => {
-                None
-            }
+            JournalEntryRelation::Amends(number) => Some(number),
+            JournalEntryRelation::None
+            | JournalEntryRelation::Undoes(_)
+            | JournalEntryRelation::Redoes(_)
+            | JournalEntryRelation::Restores(_) => None,
         })
         .collect();
     let mut replayed = JournalReplay::default();

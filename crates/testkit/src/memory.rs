@@ -23,10 +23,10 @@ use stead_engine::{
     ActivePolicy, Approval, ApprovalAnswer, ApprovalFilter, ApprovalRequest, BytesToRead, CallLockGuard, CallRecord,
     ClientConnection, CommitError, CommitReceipt, DirectoryEntry, Error, ErrorKind, FileBytes, FileNamePolicy,
     FileStat, FinalSymlink, JournalEntryQuery, JournalHead, Lease, LeaseRequest, PathLockRequest, Plan, Principal,
-    QuotaCharge, StoredJournalEntry, TrashItem, Version, Watch, WatchRequest, Workspace, WorkspaceProfile,
+    QuotaCharge, StoredJournalEntry, TrashItem, Version, Watch, WatchRequest, Workspace, WorkspaceProperties,
     WorkspaceUsage,
 };
-use stead_journal::EntryRelation;
+use stead_journal::JournalEntryRelation;
 use stead_path::RelPath;
 use tree::{MemoryItem, MemoryTree};
 
@@ -36,7 +36,7 @@ const WORKSPACE_ID: &str = "memory";
 
 /// A workspace in memory.
 pub struct MemoryWorkspace {
-    profile: WorkspaceProfile,
+    profile: WorkspaceProperties,
     state: Mutex<MemoryState>,
     entry_added: Condvar,
 }
@@ -73,7 +73,7 @@ impl MemoryWorkspace {
 
     /// An empty workspace with portable names and the root `/ws`.
     pub fn new() -> Self {
-        Self::with_profile(WorkspaceProfile {
+        Self::with_profile(WorkspaceProperties {
             id: WORKSPACE_ID.to_owned(),
             root_spellings: vec![Self::ROOT.to_owned()],
             name_policy: FileNamePolicy::Portable,
@@ -82,7 +82,7 @@ impl MemoryWorkspace {
     }
 
     /// An empty workspace with this profile.
-    pub fn with_profile(profile: WorkspaceProfile) -> Self {
+    pub fn with_profile(profile: WorkspaceProperties) -> Self {
         let state = MemoryState {
             now_ms: START_MS,
             tree: MemoryTree::new(START_MS),
@@ -114,7 +114,7 @@ impl MemoryWorkspace {
         state: &mut MemoryState,
         record: &CallRecord<'_>,
         changes: Vec<stead_journal::RecordedChange>,
-        link: EntryRelation,
+        link: JournalEntryRelation,
     ) -> JournalHead {
         let head = state.journal.append(record, changes, link, state.now_ms);
         self.entry_added.notify_all();
@@ -128,7 +128,7 @@ struct NoopGuard;
 impl CallLockGuard for NoopGuard {}
 
 impl Workspace for MemoryWorkspace {
-    fn profile(&self) -> &WorkspaceProfile {
+    fn profile(&self) -> &WorkspaceProperties {
         &self.profile
     }
 
@@ -231,7 +231,7 @@ impl Workspace for MemoryWorkspace {
         if record.error_kind.is_none() {
             approval::check_approval(&state, record)?;
         }
-        let head = self.record(&mut state, record, Vec::new(), EntryRelation::None);
+        let head = self.record(&mut state, record, Vec::new(), JournalEntryRelation::None);
         if record.error_kind.is_none() {
             approval::consume_approval(&mut state, record, head.number);
         }
@@ -295,7 +295,7 @@ impl Workspace for MemoryWorkspace {
         approval::check_approval(&state, record)?;
         let lease = lease::check_lease(&state, ask, &record.caller.principal.to_string())?;
         lease::apply_lease(&mut state, ask, &lease);
-        let head = self.record(&mut state, record, Vec::new(), EntryRelation::None);
+        let head = self.record(&mut state, record, Vec::new(), JournalEntryRelation::None);
         approval::consume_approval(&mut state, record, head.number);
         let committed =
             CommitReceipt { entry: head.number, hash: head.hash, trash_ids: Vec::new(), notices: Vec::new() };
@@ -337,7 +337,7 @@ impl Workspace for MemoryWorkspace {
     ) -> Result<(Approval, CommitReceipt), Error> {
         let mut state = self.lock_state();
         let approval = approval::answer_approval(&mut state, answer, record)?;
-        let head = self.record(&mut state, record, Vec::new(), EntryRelation::None);
+        let head = self.record(&mut state, record, Vec::new(), JournalEntryRelation::None);
         let committed =
             CommitReceipt { entry: head.number, hash: head.hash, trash_ids: Vec::new(), notices: Vec::new() };
         Ok((approval, committed))
@@ -352,7 +352,7 @@ impl Workspace for MemoryWorkspace {
         let mut state = self.lock_state();
         let watch = watch::find_or_make_watch(&state, ask, record)?;
         watch::apply_watch(&mut state, ask, &watch);
-        let head = self.record(&mut state, record, Vec::new(), EntryRelation::None);
+        let head = self.record(&mut state, record, Vec::new(), JournalEntryRelation::None);
         let committed =
             CommitReceipt { entry: head.number, hash: head.hash, trash_ids: Vec::new(), notices: Vec::new() };
         Ok((watch, committed))

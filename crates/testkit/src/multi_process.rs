@@ -16,7 +16,7 @@ use std::{
 };
 
 use stead_engine::StoredJournalEntry;
-use stead_journal::{EntryDecision, EntryRelation};
+use stead_journal::{EntryDecision, JournalEntryRelation};
 
 use crate::{
     crash::{all_entries, check_journal_matches_disk},
@@ -214,7 +214,9 @@ fn check_results(
         return Err(format!("the journal does not verify: {tamper:?}").into());
     }
     let entries = all_entries(&*workspace)?;
-    if let Some(amended) = entries.iter().find(|stored| matches!(stored.entry.relation, EntryRelation::Amends(_))) {
+    if let Some(amended) =
+        entries.iter().find(|stored| matches!(stored.entry.relation, JournalEntryRelation::Amends(_)))
+    {
         return Err(format!("an entry did not come true: {:?}", amended.entry).into());
     }
     let mut places = walk_workspace(&orders.workspace)?.paths;

@@ -199,7 +199,7 @@ struct RaceState {
 /// Runs one shape with one resolver.
 pub fn run_race(
     shape: RaceAttackKind,
-    resolver: stead_disk::PathResolution,
+    resolver: stead_disk::PathResolutionMethod,
     quota: RaceCallCounts,
 ) -> Fallible<RaceReport> {
     let seed = SeededRng::seed_of_run()?;

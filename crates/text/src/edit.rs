@@ -19,18 +19,20 @@ use std::ops::RangeInclusive;
 pub(crate) use select::is_distinctive;
 pub(crate) use typing_slips::decode_leading_tabs;
 
-pub use errors::{DESCRIBED_MATCHES_MAX, EditError, EditErrorKind, MatchDescription, QuoteNotFound, describe_matches};
+pub use errors::{
+    DESCRIBED_MATCHES_MAX, EditError, EditErrorKind, QuoteMatchDescription, QuoteNotFoundDetails, describe_matches,
+};
 pub use rebase::{StaleQuote, apply_ignoring_whitespace, apply_to_newer_text, map_lines};
 pub use similarity::SimilarityMethod;
-pub use splice::{Splice, apply_splices, inverse_splices};
+pub use splice::{TextSplice, apply_splices, inverse_splices};
 
-use crate::locate::{MatchPass, OverlapRule, SearchableText};
+use crate::locate::{MatchOverlapRule, QuoteMatchPass, SearchableText};
 use replacement::ReplacementError;
-use select::{EditSelection, SelectedMatches};
+use select::{PlannedEditEffect, SelectedMatches};
 
 /// One edit: the quoted text and its replacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct QuotedEdit<'a> {
+pub struct FindReplaceEdit<'a> {
     /// The quoted text to replace.
     pub old: &'a str,
     /// The text that replaces it.
@@ -39,7 +41,7 @@ pub struct QuotedEdit<'a> {
     pub occurrence: OccurrenceSelector,
 }
 
-impl<'a> QuotedEdit<'a> {
+impl<'a> FindReplaceEdit<'a> {
     /// An edit of the only match of `old`.
     #[must_use]
     pub fn new(old: &'a str, new: &'a str) -> Self {
@@ -62,7 +64,7 @@ pub enum OccurrenceSelector {
 
 /// The recovery if no matching pass finds a quote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum NotFoundRecovery {
+pub enum QuoteNotFoundRecovery {
     /// The quote is reported as not found.
     None,
     /// Typing slips (pasted line numbers, literal escapes) are undone if the quote is then found. This also recognises
@@ -95,49 +97,49 @@ pub enum LineTerminatorRule {
 
 /// How strictly edits are matched and applied. All differences between the edits of dialects are here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EditRules {
+pub struct EditMatchingRules {
     /// The matching passes to try, in order.
-    pub passes: &'static [MatchPass],
+    pub passes: &'static [QuoteMatchPass],
     /// Whether overlapping matches are counted.
-    pub overlap_rule: OverlapRule,
+    pub overlap_rule: MatchOverlapRule,
     /// The recovery if no matching pass finds the quote.
-    pub recovery: NotFoundRecovery,
+    pub recovery: QuoteNotFoundRecovery,
     /// How an empty quote is handled.
     pub empty_quote: EmptyQuoteRule,
     /// Which line terminators the new text gets.
     pub terminator_rule: LineTerminatorRule,
 }
 
-impl EditRules {
+impl EditMatchingRules {
     /// All passes are tried, overlapping matches are counted, and typing slips are undone.
     pub const NATIVE: Self = Self {
-        passes: MatchPass::ALL,
-        overlap_rule: OverlapRule::Overlapping,
-        recovery: NotFoundRecovery::UndoTypingSlips,
+        passes: QuoteMatchPass::ALL,
+        overlap_rule: MatchOverlapRule::Overlapping,
+        recovery: QuoteNotFoundRecovery::UndoTypingSlips,
         empty_quote: EmptyQuoteRule::Reject,
         terminator_rule: LineTerminatorRule::ReplacedLines,
     };
 
     /// Quotes are matched byte for byte and counted from left to right; the new text is written as given.
     pub const LITERAL: Self = Self {
-        passes: &[MatchPass::Exact],
-        overlap_rule: OverlapRule::NonOverlapping,
-        recovery: NotFoundRecovery::None,
+        passes: &[QuoteMatchPass::Exact],
+        overlap_rule: MatchOverlapRule::NonOverlapping,
+        recovery: QuoteNotFoundRecovery::None,
         empty_quote: EmptyQuoteRule::MatchEverywhere,
         terminator_rule: LineTerminatorRule::AsGiven,
     };
 
     /// Quotes are matched as if the text had only `\n`, and counted from left to right. The text keeps its terminators.
     pub const PLAIN: Self = Self {
-        passes: &[MatchPass::Exact, MatchPass::LineEndings],
-        overlap_rule: OverlapRule::NonOverlapping,
-        recovery: NotFoundRecovery::None,
+        passes: &[QuoteMatchPass::Exact, QuoteMatchPass::LineEndings],
+        overlap_rule: MatchOverlapRule::NonOverlapping,
+        recovery: QuoteNotFoundRecovery::None,
         empty_quote: EmptyQuoteRule::Reject,
         terminator_rule: LineTerminatorRule::NeighbouringLines,
     };
 }
 
-impl Default for EditRules {
+impl Default for EditMatchingRules {
     fn default() -> Self {
         Self::NATIVE
     }
@@ -145,13 +147,13 @@ impl Default for EditRules {
 
 /// How the quote of an edit was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum MatchMethod {
+pub enum QuoteMatchMethod {
     /// A pass found the quote.
-    Pass(MatchPass),
+    Pass(QuoteMatchPass),
     /// A pass found the quote after line numbers were removed from its lines.
-    LineNumbersStripped(MatchPass),
+    LineNumbersStripped(QuoteMatchPass),
     /// A pass found the quote after literal escapes (`\n`, `\t`) were decoded.
-    EscapesDecoded(MatchPass),
+    EscapesDecoded(QuoteMatchPass),
     /// A block that resembles the quote was found.
     Similarity(SimilarityMethod),
     /// The quote was not searched for, because the edit changes nothing.
@@ -160,12 +162,12 @@ pub enum MatchMethod {
     AlreadyApplied,
 }
 
-impl MatchMethod {
+impl QuoteMatchMethod {
     /// Whether the quote matched as given, or the edit needed no match.
     #[must_use]
     pub fn is_literal_match(&self) -> bool {
         match self {
-            Self::Pass(pass) => *pass == MatchPass::Exact,
+            Self::Pass(pass) => *pass == QuoteMatchPass::Exact,
             Self::NoChange | Self::AlreadyApplied => true,
             Self::LineNumbersStripped(_) | Self::EscapesDecoded(_) | Self::Similarity(_) => false,
         }
@@ -187,7 +189,7 @@ impl MatchMethod {
 
 /// The lines of one replaced match.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChangedLines {
+pub struct ChangedLineRanges {
     /// The lines of the match before the edit.
     pub before: RangeInclusive<usize>,
     /// The lines of the replacement in the result; if everything was removed, the line that follows.
@@ -198,9 +200,9 @@ pub struct ChangedLines {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppliedEdit {
     /// How the quote was found.
-    pub method: MatchMethod,
-    /// The changed lines; for [`MatchMethod::AlreadyApplied`], the lines of the new text.
-    pub changed_lines: Vec<ChangedLines>,
+    pub method: QuoteMatchMethod,
+    /// The changed lines; for [`QuoteMatchMethod::AlreadyApplied`], the lines of the new text.
+    pub changed_lines: Vec<ChangedLineRanges>,
     /// Look-alike characters in which the quote and the text differ.
     pub look_alikes: Vec<char>,
     /// The text of the first match, if it differs from the quote.
@@ -216,14 +218,18 @@ pub struct EditedText {
     /// The text with every edit applied.
     pub text: String,
     /// The replacements, in order of position.
-    pub splices: Vec<Splice>,
+    pub splices: Vec<TextSplice>,
     /// The result of each edit, in the order given.
     pub applied: Vec<AppliedEdit>,
 }
 
 /// Applies all edits to `text`. If some cannot be applied, none is, and the result is the error of each, in the order
 /// given.
-pub fn apply_edits(text: &str, edits: &[QuotedEdit<'_>], rules: EditRules) -> Result<EditedText, Vec<EditError>> {
+pub fn apply_edits(
+    text: &str,
+    edits: &[FindReplaceEdit<'_>],
+    rules: EditMatchingRules,
+) -> Result<EditedText, Vec<EditError>> {
     let finder = SearchableText::new(text);
     let selected = select_matches_of_all(&finder, edits, rules)?;
     apply_selections(&finder, &selected)
@@ -231,9 +237,9 @@ pub fn apply_edits(text: &str, edits: &[QuotedEdit<'_>], rules: EditRules) -> Re
 
 fn select_matches_of_all(
     finder: &SearchableText<'_>,
-    edits: &[QuotedEdit<'_>],
-    rules: EditRules,
-) -> Result<Vec<EditSelection>, Vec<EditError>> {
+    edits: &[FindReplaceEdit<'_>],
+    rules: EditMatchingRules,
+) -> Result<Vec<PlannedEditEffect>, Vec<EditError>> {
     let mut outcomes = Vec::new();
     let mut refusals = Vec::new();
     for index in 0..edits.len() {
@@ -245,13 +251,13 @@ fn select_matches_of_all(
     if refusals.is_empty() { Ok(outcomes) } else { Err(refusals) }
 }
 
-fn apply_selections(finder: &SearchableText<'_>, outcomes: &[EditSelection]) -> Result<EditedText, Vec<EditError>> {
+fn apply_selections(finder: &SearchableText<'_>, outcomes: &[PlannedEditEffect]) -> Result<EditedText, Vec<EditError>> {
     reject_overlaps(outcomes)?;
     let mut splices = Vec::new();
     let mut refusals = Vec::new();
     let mut room = RESULT_BYTES_MAX;
     for (index, outcome) in outcomes.iter().enumerate() {
-        let EditSelection::Replace(selected) = outcome else { continue };
+        let PlannedEditEffect::Replace(selected) = outcome else { continue };
         match replacement::build_splices(finder, selected, &mut room) {
             Ok(new_splices) => splices.extend(new_splices),
             Err(ReplacementError::Unindentable(line)) => {
@@ -269,17 +275,17 @@ fn apply_selections(finder: &SearchableText<'_>, outcomes: &[EditSelection]) -> 
     }
     // Two adjacent matches may both insert at the same offset; the splice of the earlier match comes first.
     splices.sort_by_key(|(found, splice)| (splice.bytes.start, splice.bytes.end, found.start, found.end));
-    let splices: Vec<Splice> = splices.into_iter().map(|(_, splice)| splice).collect();
+    let splices: Vec<TextSplice> = splices.into_iter().map(|(_, splice)| splice).collect();
     let text = apply_splices(finder.text(), &splices);
     let lines = splice::LineMapping::new(&text, &splices);
     let applied = outcomes.iter().map(|outcome| outcome.to_applied_edit(finder, &lines)).collect();
     Ok(EditedText { text, splices, applied })
 }
 
-fn reject_overlaps(outcomes: &[EditSelection]) -> Result<(), Vec<EditError>> {
+fn reject_overlaps(outcomes: &[PlannedEditEffect]) -> Result<(), Vec<EditError>> {
     let mut spans: Vec<(usize, &SelectedMatches, usize)> = Vec::new();
     for (index, outcome) in outcomes.iter().enumerate() {
-        if let EditSelection::Replace(selected) = outcome {
+        if let PlannedEditEffect::Replace(selected) = outcome {
             spans.extend((0..selected.matches.len()).map(|found| (index, selected, found)));
         }
     }
@@ -309,8 +315,12 @@ mod tests {
     #[test]
     fn reports_changed_lines_before_and_after() {
         let text = "a\nb\nc\nd\n";
-        let edits = [QuotedEdit::new("d\n", "D\n"), QuotedEdit::new("a\n", "A\nA2\n"), QuotedEdit::new("b\n", "")];
-        let edited = apply_edits(text, &edits, EditRules::NATIVE).unwrap();
+        let edits = [
+            FindReplaceEdit::new("d\n", "D\n"),
+            FindReplaceEdit::new("a\n", "A\nA2\n"),
+            FindReplaceEdit::new("b\n", ""),
+        ];
+        let edited = apply_edits(text, &edits, EditMatchingRules::NATIVE).unwrap();
         assert_eq!(edited.text, "A\nA2\nc\nD\n");
         let lines: Vec<_> = edited
             .applied
@@ -324,8 +334,8 @@ mod tests {
     fn reports_every_rejected_edit() {
         let refusals = apply_edits(
             "a a",
-            &[QuotedEdit::new("a", "b"), QuotedEdit::new("", "b"), QuotedEdit::new("x", "b")],
-            EditRules::NATIVE,
+            &[FindReplaceEdit::new("a", "b"), FindReplaceEdit::new("", "b"), FindReplaceEdit::new("x", "b")],
+            EditMatchingRules::NATIVE,
         )
         .unwrap_err();
         assert_eq!(refusals.iter().map(|refusal| refusal.edit_index).collect::<Vec<_>>(), [0, 1, 2]);
@@ -335,13 +345,18 @@ mod tests {
     fn a_large_text_is_searched_in_bounded_time() {
         let mut text = "    some_call(with, arguments);\n".repeat(300_000);
         text.push_str("the needle\n");
-        let edited = apply_edits(&text, &[QuotedEdit::new("the needle", "found")], EditRules::NATIVE).unwrap();
+        let edited =
+            apply_edits(&text, &[FindReplaceEdit::new("the needle", "found")], EditMatchingRules::NATIVE).unwrap();
         assert!(edited.text.ends_with("found\n"));
-        let refusals =
-            apply_edits(&text, &[QuotedEdit::new("some_call(with,\n    arguments);", "x")], EditRules::NATIVE)
-                .unwrap_err();
+        let refusals = apply_edits(
+            &text,
+            &[FindReplaceEdit::new("some_call(with,\n    arguments);", "x")],
+            EditMatchingRules::NATIVE,
+        )
+        .unwrap_err();
         assert!(matches!(refusals[0].reason, EditErrorKind::NotFound(_)));
-        let refusals = apply_edits(&text, &[QuotedEdit::new("some_call(", "x")], EditRules::NATIVE).unwrap_err();
+        let refusals =
+            apply_edits(&text, &[FindReplaceEdit::new("some_call(", "x")], EditMatchingRules::NATIVE).unwrap_err();
         assert!(
             matches!(&refusals[0].reason, EditErrorKind::Ambiguous { total: 300_000, matches, .. } if matches.len() == DESCRIBED_MATCHES_MAX)
         );
@@ -352,15 +367,16 @@ mod tests {
     fn rejects_results_over_the_size_limit() {
         let text = "a".repeat(10_000);
         let new = "b".repeat(100_000);
-        let all = QuotedEdit { occurrence: OccurrenceSelector::All, ..QuotedEdit::new("a", &new) };
-        let refused = apply_edits(&text, &[all], EditRules::default()).unwrap_err();
+        let all = FindReplaceEdit { occurrence: OccurrenceSelector::All, ..FindReplaceEdit::new("a", &new) };
+        let refused = apply_edits(&text, &[all], EditMatchingRules::default()).unwrap_err();
         assert_eq!(refused, [EditError { edit_index: 0, reason: EditErrorKind::TooLong }]);
         let lines = "a\n".repeat(10_000);
         let several = format!("{}\n", "c\n".repeat(50_000));
-        let all = QuotedEdit { occurrence: OccurrenceSelector::All, ..QuotedEdit::new("a\n", &several) };
-        let refused = apply_edits(&lines, &[QuotedEdit::new("not there", ""), all], EditRules::default()).unwrap_err();
+        let all = FindReplaceEdit { occurrence: OccurrenceSelector::All, ..FindReplaceEdit::new("a\n", &several) };
+        let refused = apply_edits(&lines, &[FindReplaceEdit::new("not there", ""), all], EditMatchingRules::default())
+            .unwrap_err();
         assert_eq!(refused.len(), 1, "only the first error is reported");
-        let refused = apply_edits(&lines, &[all], EditRules::default()).unwrap_err();
+        let refused = apply_edits(&lines, &[all], EditMatchingRules::default()).unwrap_err();
         assert_eq!(refused, [EditError { edit_index: 0, reason: EditErrorKind::TooLong }]);
     }
 }

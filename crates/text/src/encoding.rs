@@ -11,8 +11,8 @@ use std::borrow::Cow;
 
 use encoding_rs::EncoderResult;
 
-pub use detect::{DetectedContent, detect_content, starts_like_binary};
-pub use stream::{ChunkFinality, StreamDecoder, detect_from_prefix};
+pub use detect::{DetectedContentKind, detect_content, starts_like_binary};
+pub use stream::{ChunkFinality, TextStreamDecoder, detect_from_prefix};
 
 const UTF8_BOM: &[u8] = b"\xef\xbb\xbf";
 const UTF16LE_BOM: &[u8] = b"\xff\xfe";
@@ -47,7 +47,7 @@ pub struct LegacyEncoding(&'static encoding_rs::Encoding);
 /// The bytes are not valid in the expected encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the bytes are not valid {}", encoding.name())]
-pub struct DecodeError {
+pub struct TextDecodeError {
     /// The encoding that was tried.
     pub encoding: Encoding,
 }
@@ -55,7 +55,7 @@ pub struct DecodeError {
 /// The encoding cannot represent a character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the character {} (U+{:04X}) cannot be written in {}", character.escape_default(), u32::from(*character), encoding.name())]
-pub struct EncodeError {
+pub struct TextEncodeError {
     /// The first character that cannot be written.
     pub character: char,
     /// The encoding that was tried.
@@ -117,21 +117,21 @@ impl Encoding {
 
 /// The text in `bytes`, without the byte-order mark. Fails if a sequence is invalid, or if the byte-order mark of the
 /// encoding is missing.
-pub fn decode(bytes: &[u8], encoding: Encoding) -> Result<Cow<'_, str>, DecodeError> {
+pub fn decode(bytes: &[u8], encoding: Encoding) -> Result<Cow<'_, str>, TextDecodeError> {
     let body = bytes.strip_prefix(encoding.byte_order_mark());
     let text = body.and_then(|body| encoding.without_mark().decode_without_bom_handling_and_without_replacement(body));
-    text.ok_or(DecodeError { encoding })
+    text.ok_or(TextDecodeError { encoding })
 }
 
 /// The bytes of `text`, with the byte-order mark of the encoding. Fails if a character cannot be encoded, or would not
 /// decode to itself.
-pub fn encode(text: &str, encoding: Encoding) -> Result<Vec<u8>, EncodeError> {
+pub fn encode(text: &str, encoding: Encoding) -> Result<Vec<u8>, TextEncodeError> {
     let mark = encoding.byte_order_mark();
     match encoding {
         Encoding::Utf8 | Encoding::Utf8Bom => Ok([mark, text.as_bytes()].concat()),
         Encoding::Utf16Le | Encoding::Utf16LeBom => Ok(encode_utf16(text, mark, u16::to_le_bytes)),
         Encoding::Utf16Be | Encoding::Utf16BeBom => Ok(encode_utf16(text, mark, u16::to_be_bytes)),
-        Encoding::Legacy(legacy) => legacy.encode(text).map_err(|character| EncodeError { character, encoding }),
+        Encoding::Legacy(legacy) => legacy.encode(text).map_err(|character| TextEncodeError { character, encoding }),
     }
 }
 
@@ -238,7 +238,7 @@ mod tests {
             (b"\xff\xfea\0", Encoding::Utf16BeBom),
             (b"\x81", Encoding::parse("shift_jis").unwrap()),
         ] {
-            assert_eq!(decode(bytes, encoding), Err(DecodeError { encoding }));
+            assert_eq!(decode(bytes, encoding), Err(TextDecodeError { encoding }));
         }
     }
 
@@ -246,8 +246,8 @@ mod tests {
     fn unencodable_characters_are_rejected() {
         let encoding = Encoding::parse("windows-1252").unwrap();
         assert_eq!(encode("né €", encoding).unwrap(), b"n\xe9 \x80");
-        assert_eq!(encode("né漢", encoding), Err(EncodeError { character: '漢', encoding }));
-        let message = EncodeError { character: '\u{202e}', encoding }.to_string();
+        assert_eq!(encode("né漢", encoding), Err(TextEncodeError { character: '漢', encoding }));
+        let message = TextEncodeError { character: '\u{202e}', encoding }.to_string();
         assert_eq!(message, "the character \\u{202e} (U+202E) cannot be written in windows-1252");
     }
 
@@ -255,6 +255,6 @@ mod tests {
     fn characters_that_do_not_round_trip_are_rejected() {
         // Shift_JIS encodes the yen sign as a byte that decodes to a backslash.
         let encoding = Encoding::parse("shift_jis").unwrap();
-        assert_eq!(encode("漢¥", encoding), Err(EncodeError { character: '¥', encoding }));
+        assert_eq!(encode("漢¥", encoding), Err(TextEncodeError { character: '¥', encoding }));
     }
 }

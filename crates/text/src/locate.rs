@@ -14,13 +14,13 @@ mod occurrences;
 use std::cell::OnceCell;
 use std::ops::{Range, RangeInclusive};
 
-pub use context::{ContextSide, DisambiguatingContext, EnclosingDefinition};
+pub use context::{ContextLinesPosition, DisambiguatingContext, EnclosingDefinition};
 pub(crate) use fold::replace_look_alikes;
 pub use indent::IndentationShift;
-pub use nearest::{LineDifference, NearestCandidate};
+pub use nearest::{NearestCandidate, QuoteLineDifference};
 
 use crate::lines::{self, LineEnding};
-use fold::{FoldLevel, FoldedText};
+use fold::{NormalizedText, TextNormalizationLevel};
 use indent::IndentedLines;
 
 /// The longest text, in bytes, that the lenient passes search. Longer texts are searched byte for byte only.
@@ -32,7 +32,7 @@ pub const MATCHES_MAX: usize = 1 << 20;
 /// A way to compare a quote with the text, in the order in which they are tried. Each pass also ignores the differences
 /// that the earlier ones ignore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum MatchPass {
+pub enum QuoteMatchPass {
     /// The bytes must be equal. In a text with mixed terminators, matches of a quote with `\n` are counted together
     /// with those of [`Self::LineEndings`].
     Exact,
@@ -46,7 +46,7 @@ pub enum MatchPass {
     Indentation,
 }
 
-impl MatchPass {
+impl QuoteMatchPass {
     /// Every pass, in order.
     pub const ALL: &'static [Self] =
         &[Self::Exact, Self::LineEndings, Self::TrailingSpace, Self::LookAlike, Self::Indentation];
@@ -66,7 +66,7 @@ impl MatchPass {
 
 /// Whether matches that share bytes are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum OverlapRule {
+pub enum MatchOverlapRule {
     /// All matches are counted: `aa` occurs twice in `aaa`.
     Overlapping,
     /// Matches are counted from left to right without overlaps: `aa` occurs once in `aaa`.
@@ -75,7 +75,7 @@ pub enum OverlapRule {
 
 /// Where a match may begin and end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum MatchBoundary {
+pub enum MatchBoundaryRule {
     /// A match may begin and end anywhere, also within a line.
     Anywhere,
     /// A match must consist of whole lines.
@@ -84,30 +84,36 @@ pub enum MatchBoundary {
 
 /// How a quote is searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MatchOptions {
+pub struct QuoteSearchOptions {
     /// The passes to try, in this order.
-    pub passes: &'static [MatchPass],
+    pub passes: &'static [QuoteMatchPass],
     /// Whether overlapping matches are counted.
-    pub overlap_rule: OverlapRule,
+    pub overlap_rule: MatchOverlapRule,
     /// Where a match may begin and end.
-    pub boundary: MatchBoundary,
+    pub boundary: MatchBoundaryRule,
 }
 
-impl MatchOptions {
+impl QuoteSearchOptions {
     /// Tries every pass and counts overlapping matches, also within lines.
-    pub const LENIENT: Self =
-        Self { passes: MatchPass::ALL, overlap_rule: OverlapRule::Overlapping, boundary: MatchBoundary::Anywhere };
+    pub const LENIENT: Self = Self {
+        passes: QuoteMatchPass::ALL,
+        overlap_rule: MatchOverlapRule::Overlapping,
+        boundary: MatchBoundaryRule::Anywhere,
+    };
 
     /// Searches byte for byte and counts from left to right without overlaps, also within lines.
     pub const EXACT: Self = Self {
-        passes: &[MatchPass::Exact],
-        overlap_rule: OverlapRule::NonOverlapping,
-        boundary: MatchBoundary::Anywhere,
+        passes: &[QuoteMatchPass::Exact],
+        overlap_rule: MatchOverlapRule::NonOverlapping,
+        boundary: MatchBoundaryRule::Anywhere,
     };
 
     /// Tries every pass and counts overlapping matches, but only of whole lines.
-    pub const WHOLE_LINES: Self =
-        Self { passes: MatchPass::ALL, overlap_rule: OverlapRule::Overlapping, boundary: MatchBoundary::WholeLines };
+    pub const WHOLE_LINES: Self = Self {
+        passes: QuoteMatchPass::ALL,
+        overlap_rule: MatchOverlapRule::Overlapping,
+        boundary: MatchBoundaryRule::WholeLines,
+    };
 }
 
 /// One match of a quote.
@@ -117,13 +123,13 @@ pub struct QuoteMatch {
     pub bytes: Range<usize>,
     /// The lines of the match, 1-based.
     pub lines: RangeInclusive<usize>,
-    /// The indentation shift, if [`MatchPass::Indentation`] found the match.
+    /// The indentation shift, if [`QuoteMatchPass::Indentation`] found the match.
     pub indentation_shift: Option<IndentationShift>,
 }
 
 /// A limit that ended a search early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum LocateLimit {
+pub enum ReachedQuoteSearchLimit {
     /// The text is longer than [`LENIENT_BYTES_MAX`], so only the exact pass was tried.
     Bytes,
     /// There are more than [`MATCHES_MAX`] matches.
@@ -136,11 +142,11 @@ pub enum LocateLimit {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuoteMatches {
     /// The pass that found the matches; if there are none, the last one tried.
-    pub pass: MatchPass,
+    pub pass: QuoteMatchPass,
     /// All matches, in order of position.
     pub matches: Vec<QuoteMatch>,
     /// The limit that ended the search early, if any.
-    pub limit: Option<LocateLimit>,
+    pub limit: Option<ReachedQuoteSearchLimit>,
 }
 
 /// A text prepared for several searches.
@@ -149,15 +155,15 @@ pub struct SearchableText<'t> {
     text: &'t str,
     line_starts: Vec<usize>,
     ending: OnceCell<LineEnding>,
-    folded_endings: OnceCell<FoldedText>,
-    folded_trailing_space: OnceCell<FoldedText>,
-    folded_look_alikes: OnceCell<FoldedText>,
+    folded_endings: OnceCell<NormalizedText>,
+    folded_trailing_space: OnceCell<NormalizedText>,
+    folded_look_alikes: OnceCell<NormalizedText>,
     indented: OnceCell<IndentedLines<'t>>,
 }
 
 /// All matches of `quote` in `text`. To search for several quotes, create one [`SearchableText`].
 #[must_use]
-pub fn find_quote(text: &str, quote: &str, options: MatchOptions) -> QuoteMatches {
+pub fn find_quote(text: &str, quote: &str, options: QuoteSearchOptions) -> QuoteMatches {
     SearchableText::new(text).find(quote, options)
 }
 
@@ -216,23 +222,23 @@ impl<'t> SearchableText<'t> {
 
     /// All matches of `quote`, by the first pass that has any. An empty quote has no match.
     #[must_use]
-    pub fn find(&self, quote: &str, options: MatchOptions) -> QuoteMatches {
-        let mut found = QuoteMatches { pass: MatchPass::Exact, matches: Vec::new(), limit: None };
+    pub fn find(&self, quote: &str, options: QuoteSearchOptions) -> QuoteMatches {
+        let mut found = QuoteMatches { pass: QuoteMatchPass::Exact, matches: Vec::new(), limit: None };
         if quote.is_empty() {
             return found;
         }
         let is_blank = quote.trim().is_empty();
         let exact_may_miss_matches = self.exact_may_miss_matches(quote, options);
         for &pass in options.passes {
-            if pass == MatchPass::Exact && exact_may_miss_matches {
+            if pass == QuoteMatchPass::Exact && exact_may_miss_matches {
                 continue;
             }
-            if pass > MatchPass::LineEndings && is_blank {
+            if pass > QuoteMatchPass::LineEndings && is_blank {
                 // A quote of white space only would match everywhere.
                 break;
             }
-            if pass != MatchPass::Exact && self.text.len() > LENIENT_BYTES_MAX {
-                found.limit = Some(LocateLimit::Bytes);
+            if pass != QuoteMatchPass::Exact && self.text.len() > LENIENT_BYTES_MAX {
+                found.limit = Some(ReachedQuoteSearchLimit::Bytes);
                 break;
             }
             found.pass = pass;
@@ -244,16 +250,16 @@ impl<'t> SearchableText<'t> {
             }
         }
         let is_literal = |found_match: &QuoteMatch| self.text[found_match.bytes.clone()] == *quote;
-        if exact_may_miss_matches && found.pass == MatchPass::LineEndings && found.matches.iter().all(is_literal) {
-            found.pass = MatchPass::Exact;
+        if exact_may_miss_matches && found.pass == QuoteMatchPass::LineEndings && found.matches.iter().all(is_literal) {
+            found.pass = QuoteMatchPass::Exact;
         }
         found
     }
 
     /// Whether there may be further matches with other terminators than the exact ones have. That is so if the text
     /// mixes terminators and the quote has `\n` without `\r`. A quote with `\r` distinguishes terminators.
-    fn exact_may_miss_matches(&self, quote: &str, options: MatchOptions) -> bool {
-        options.passes.contains(&MatchPass::LineEndings)
+    fn exact_may_miss_matches(&self, quote: &str, options: QuoteSearchOptions) -> bool {
+        options.passes.contains(&QuoteMatchPass::LineEndings)
             && self.text.len() <= LENIENT_BYTES_MAX
             && quote.contains('\n')
             && !quote.contains('\r')
@@ -269,38 +275,38 @@ impl<'t> SearchableText<'t> {
     fn find_with_pass(
         &self,
         quote: &str,
-        pass: MatchPass,
-        options: MatchOptions,
-    ) -> (Vec<RawMatch>, Option<LocateLimit>) {
+        pass: QuoteMatchPass,
+        options: QuoteSearchOptions,
+    ) -> (Vec<MatchRangeAndIndentation>, Option<ReachedQuoteSearchLimit>) {
         let (cell, level) = match pass {
-            MatchPass::Exact => {
+            QuoteMatchPass::Exact => {
                 let starts =
                     occurrences::in_text(self.text.as_bytes(), quote.as_bytes(), options.overlap_rule, MATCHES_MAX + 1);
-                let literal = !options.passes.contains(&MatchPass::LineEndings);
+                let literal = !options.passes.contains(&QuoteMatchPass::LineEndings);
                 let ranges = starts.into_iter().map(|at| at..at + quote.len()).filter(|bytes| {
                     let splits = self.splits_crlf(bytes.end) && !quote.ends_with('\r');
                     literal || !(self.splits_crlf(bytes.start) || splits)
                 });
                 return self.filter_by_boundary(ranges, options);
             }
-            MatchPass::LineEndings => (&self.folded_endings, FoldLevel::LineEndings),
-            MatchPass::TrailingSpace => (&self.folded_trailing_space, FoldLevel::TrailingSpace),
-            MatchPass::LookAlike => (&self.folded_look_alikes, FoldLevel::LookAlike),
-            MatchPass::Indentation => return self.find_with_other_indentation(quote, options),
+            QuoteMatchPass::LineEndings => (&self.folded_endings, TextNormalizationLevel::LineEndings),
+            QuoteMatchPass::TrailingSpace => (&self.folded_trailing_space, TextNormalizationLevel::TrailingSpace),
+            QuoteMatchPass::LookAlike => (&self.folded_look_alikes, TextNormalizationLevel::LookAlike),
+            QuoteMatchPass::Indentation => return self.find_with_other_indentation(quote, options),
         };
         self.find_in_folded_text(cell, level, quote, options)
     }
 
     fn find_in_folded_text(
         &self,
-        cell: &OnceCell<FoldedText>,
-        level: FoldLevel,
+        cell: &OnceCell<NormalizedText>,
+        level: TextNormalizationLevel,
         quote: &str,
-        options: MatchOptions,
-    ) -> (Vec<RawMatch>, Option<LocateLimit>) {
-        let text = cell.get_or_init(|| FoldedText::new(self.text, level));
+        options: QuoteSearchOptions,
+    ) -> (Vec<MatchRangeAndIndentation>, Option<ReachedQuoteSearchLimit>) {
+        let text = cell.get_or_init(|| NormalizedText::new(self.text, level));
         let original = quote;
-        let quote = FoldedText::new(quote, level);
+        let quote = NormalizedText::new(quote, level);
         let mut starts =
             occurrences::in_text(text.text.as_bytes(), quote.text.as_bytes(), options.overlap_rule, MATCHES_MAX + 1);
         let mut length = quote.text.len();
@@ -324,7 +330,11 @@ impl<'t> SearchableText<'t> {
         self.filter_by_boundary(ranges, options)
     }
 
-    fn find_with_other_indentation(&self, quote: &str, options: MatchOptions) -> (Vec<RawMatch>, Option<LocateLimit>) {
+    fn find_with_other_indentation(
+        &self,
+        quote: &str,
+        options: QuoteSearchOptions,
+    ) -> (Vec<MatchRangeAndIndentation>, Option<ReachedQuoteSearchLimit>) {
         let indented = self.indented.get_or_init(|| IndentedLines::new(self.text));
         let count = lines::iter(quote).count();
         let is_terminated = quote.ends_with(['\n', '\r']);
@@ -333,7 +343,7 @@ impl<'t> SearchableText<'t> {
         let mut located = Vec::new();
         for (first, delta) in blocks.found {
             let start = self.line_bytes(first + 1).start;
-            if options.overlap_rule == OverlapRule::NonOverlapping && start < end {
+            if options.overlap_rule == MatchOverlapRule::NonOverlapping && start < end {
                 continue;
             }
             let last = self.line_bytes(first + count);
@@ -347,20 +357,20 @@ impl<'t> SearchableText<'t> {
                 located.push((start..end, Some(delta)));
             }
         }
-        (located, blocks.exhausted.then_some(LocateLimit::Work))
+        (located, blocks.exhausted.then_some(ReachedQuoteSearchLimit::Work))
     }
 
     /// Keeps the ranges that satisfy `options.boundary`.
     fn filter_by_boundary(
         &self,
         ranges: impl Iterator<Item = Range<usize>>,
-        options: MatchOptions,
-    ) -> (Vec<RawMatch>, Option<LocateLimit>) {
-        let mut located: Vec<RawMatch> = ranges
-            .filter(|bytes| options.boundary == MatchBoundary::Anywhere || self.is_whole_lines(bytes))
+        options: QuoteSearchOptions,
+    ) -> (Vec<MatchRangeAndIndentation>, Option<ReachedQuoteSearchLimit>) {
+        let mut located: Vec<MatchRangeAndIndentation> = ranges
+            .filter(|bytes| options.boundary == MatchBoundaryRule::Anywhere || self.is_whole_lines(bytes))
             .map(|bytes| (bytes, None))
             .collect();
-        let limit = (located.len() > MATCHES_MAX).then_some(LocateLimit::Matches);
+        let limit = (located.len() > MATCHES_MAX).then_some(ReachedQuoteSearchLimit::Matches);
         located.truncate(MATCHES_MAX);
         (located, limit)
     }
@@ -394,20 +404,20 @@ pub(crate) fn find_line_runs(text: &[&str], quote: &[&str]) -> Vec<usize> {
     occurrences::in_sequence(text, quote, MATCHES_MAX)
 }
 
-/// Whether [`MatchPass::LookAlike`] treats `character` as an ASCII character.
+/// Whether [`QuoteMatchPass::LookAlike`] treats `character` as an ASCII character.
 #[must_use]
 pub fn is_look_alike(character: char) -> bool {
     fold::plain_look_alike(character).is_some()
 }
 
 /// The bytes of a match and its indentation shift.
-type RawMatch = (Range<usize>, Option<IndentationShift>);
+type MatchRangeAndIndentation = (Range<usize>, Option<IndentationShift>);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn find_texts<'t>(text: &'t str, quote: &str, options: MatchOptions) -> (MatchPass, Vec<&'t str>) {
+    fn find_texts<'t>(text: &'t str, quote: &str, options: QuoteSearchOptions) -> (QuoteMatchPass, Vec<&'t str>) {
         let found = find_quote(text, quote, options);
         assert_eq!(found.limit, None);
         (found.pass, found.matches.into_iter().map(|found| &text[found.bytes]).collect())
@@ -416,26 +426,30 @@ mod tests {
     #[test]
     fn each_pass_ignores_its_differences() {
         for (text, quote, pass, matches) in [
-            ("abc", "b", MatchPass::Exact, &["b"][..]),
-            ("a b a", "a", MatchPass::Exact, &["a", "a"]),
-            ("aaa", "aa", MatchPass::Exact, &["aa", "aa"]),
-            ("a\r\nb\r\n", "a\nb\n", MatchPass::LineEndings, &["a\r\nb\r\n"]),
-            ("a\nb\n", "a\r\nb", MatchPass::LineEndings, &["a\nb"]),
-            ("a\rb\r\nc\n", "a\nb\nc", MatchPass::LineEndings, &["a\rb\r\nc"]),
-            ("a\r\nb", "a\r", MatchPass::Exact, &["a\r"]),
-            ("x\r\ny\nx\ny\n", "x\ny", MatchPass::LineEndings, &["x\r\ny", "x\ny"]),
-            ("x\r\nz\nx\ny\n", "x\ny", MatchPass::Exact, &["x\ny"]),
-            ("x\r\ny\nx\ny\n", "x\r\ny", MatchPass::Exact, &["x\r\ny"]),
-            ("a\r\nb", "\nb", MatchPass::LineEndings, &["\r\nb"]),
-            ("a\nb", "a\nb\n", MatchPass::LineEndings, &["a\nb"]),
-            ("a  \nb\n", "a\nb", MatchPass::TrailingSpace, &["a  \nb"]),
-            ("foobar\nfoo\n", "foo  ", MatchPass::TrailingSpace, &["foo"]),
-            ("x\u{a0}= \u{201c}y\u{201d}\n", "x = \"y\"", MatchPass::LookAlike, &["x\u{a0}= \u{201c}y\u{201d}"]),
-            ("x - y", "x – y", MatchPass::LookAlike, &["x - y"]),
-            ("  a\n    b \n", "a\n  b\n", MatchPass::Indentation, &["  a\n    b \n"]),
-            ("  a\n    b \n", "a\n  b", MatchPass::Indentation, &["  a\n    b"]),
+            ("abc", "b", QuoteMatchPass::Exact, &["b"][..]),
+            ("a b a", "a", QuoteMatchPass::Exact, &["a", "a"]),
+            ("aaa", "aa", QuoteMatchPass::Exact, &["aa", "aa"]),
+            ("a\r\nb\r\n", "a\nb\n", QuoteMatchPass::LineEndings, &["a\r\nb\r\n"]),
+            ("a\nb\n", "a\r\nb", QuoteMatchPass::LineEndings, &["a\nb"]),
+            ("a\rb\r\nc\n", "a\nb\nc", QuoteMatchPass::LineEndings, &["a\rb\r\nc"]),
+            ("a\r\nb", "a\r", QuoteMatchPass::Exact, &["a\r"]),
+            ("x\r\ny\nx\ny\n", "x\ny", QuoteMatchPass::LineEndings, &["x\r\ny", "x\ny"]),
+            ("x\r\nz\nx\ny\n", "x\ny", QuoteMatchPass::Exact, &["x\ny"]),
+            ("x\r\ny\nx\ny\n", "x\r\ny", QuoteMatchPass::Exact, &["x\r\ny"]),
+            ("a\r\nb", "\nb", QuoteMatchPass::LineEndings, &["\r\nb"]),
+            ("a\nb", "a\nb\n", QuoteMatchPass::LineEndings, &["a\nb"]),
+            ("a  \nb\n", "a\nb", QuoteMatchPass::TrailingSpace, &["a  \nb"]),
+            ("foobar\nfoo\n", "foo  ", QuoteMatchPass::TrailingSpace, &["foo"]),
+            ("x\u{a0}= \u{201c}y\u{201d}\n", "x = \"y\"", QuoteMatchPass::LookAlike, &["x\u{a0}= \u{201c}y\u{201d}"]),
+            ("x - y", "x – y", QuoteMatchPass::LookAlike, &["x - y"]),
+            ("  a\n    b \n", "a\n  b\n", QuoteMatchPass::Indentation, &["  a\n    b \n"]),
+            ("  a\n    b \n", "a\n  b", QuoteMatchPass::Indentation, &["  a\n    b"]),
         ] {
-            assert_eq!(find_texts(text, quote, MatchOptions::LENIENT), (pass, matches.to_vec()), "{text:?} {quote:?}");
+            assert_eq!(
+                find_texts(text, quote, QuoteSearchOptions::LENIENT),
+                (pass, matches.to_vec()),
+                "{text:?} {quote:?}"
+            );
         }
     }
 
@@ -453,30 +467,30 @@ mod tests {
             ("  a\r\n    b\r\n", "a\r\n  b\r"),
             ("", "x"),
         ] {
-            assert!(find_texts(text, quote, MatchOptions::LENIENT).1.is_empty(), "{text:?} {quote:?}");
+            assert!(find_texts(text, quote, QuoteSearchOptions::LENIENT).1.is_empty(), "{text:?} {quote:?}");
         }
     }
 
     #[test]
     fn whole_line_boundary_rejects_partial_lines() {
-        let lines = |text, quote| find_texts(text, quote, MatchOptions::WHOLE_LINES);
-        assert_eq!(lines("ab\nb\nbc\n", "b"), (MatchPass::Exact, vec!["b"]));
-        assert_eq!(lines("ab\nb\nbc\n", "b\n"), (MatchPass::Exact, vec!["b\n"]));
-        assert_eq!(lines("xa\na \nb\n", "a\nb"), (MatchPass::TrailingSpace, vec!["a \nb"]));
-        assert_eq!(lines("a\r\nb\r\n", "b"), (MatchPass::Exact, vec!["b"]));
-        assert_eq!(lines("\tb\nb2", "b"), (MatchPass::Indentation, vec!["\tb"]));
+        let lines = |text, quote| find_texts(text, quote, QuoteSearchOptions::WHOLE_LINES);
+        assert_eq!(lines("ab\nb\nbc\n", "b"), (QuoteMatchPass::Exact, vec!["b"]));
+        assert_eq!(lines("ab\nb\nbc\n", "b\n"), (QuoteMatchPass::Exact, vec!["b\n"]));
+        assert_eq!(lines("xa\na \nb\n", "a\nb"), (QuoteMatchPass::TrailingSpace, vec!["a \nb"]));
+        assert_eq!(lines("a\r\nb\r\n", "b"), (QuoteMatchPass::Exact, vec!["b"]));
+        assert_eq!(lines("\tb\nb2", "b"), (QuoteMatchPass::Indentation, vec!["\tb"]));
     }
 
     #[test]
     fn an_exact_search_takes_bytes_literally() {
-        assert_eq!(find_texts("aaa", "aa", MatchOptions::EXACT).1, ["aa"]);
-        assert_eq!(find_texts("a\r\nb", "a\r", MatchOptions::EXACT).1, ["a\r"]);
-        assert!(find_texts("a\r\nb", "a\nb", MatchOptions::EXACT).1.is_empty());
+        assert_eq!(find_texts("aaa", "aa", QuoteSearchOptions::EXACT).1, ["aa"]);
+        assert_eq!(find_texts("a\r\nb", "a\r", QuoteSearchOptions::EXACT).1, ["a\r"]);
+        assert!(find_texts("a\r\nb", "a\nb", QuoteSearchOptions::EXACT).1.is_empty());
     }
 
     #[test]
     fn matches_report_their_lines() {
-        let lines = |text, quote| find_quote(text, quote, MatchOptions::LENIENT).matches[0].lines.clone();
+        let lines = |text, quote| find_quote(text, quote, QuoteSearchOptions::LENIENT).matches[0].lines.clone();
         assert_eq!(lines("a\nb\nc\n", "b\n"), 2..=2);
         assert_eq!(lines("a\nb\nc\n", "b\nc"), 2..=3);
         assert_eq!(lines("a\r\nb\r\nc", "a\nb"), 1..=2);

@@ -18,12 +18,12 @@ pub enum MergeResult<T> {
     /// The text with both changes.
     Clean(T),
     /// The conflicting ranges, in order of position; there is at least one.
-    Conflict(Vec<ConflictRange>),
+    Conflict(Vec<MergeConflictLines>),
 }
 
 /// The same or adjacent lines that both sides changed in different ways. Line indexes are 0-based.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConflictRange {
+pub struct MergeConflictLines {
     /// The lines in the common base.
     pub base: Range<usize>,
     /// The corresponding lines in our text.
@@ -127,12 +127,12 @@ impl<'a> HunkCursor<'a> {
 }
 
 /// Merges with both algorithms; a conflict if both merges are clean and differ.
-fn merge_segments(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Vec<MergedSegment>, Vec<ConflictRange>> {
+fn merge_segments(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Vec<MergedSegment>, Vec<MergeConflictLines>> {
     let segments = merge_with_algorithm(base, ours, theirs, DiffAlgorithm::Histogram)?;
     match merge_with_algorithm(base, ours, theirs, DiffAlgorithm::Myers) {
         Ok(others) if joined_bytes(&others, ours, theirs) != joined_bytes(&segments, ours, theirs) => {
             let whole = |text: &[u8]| 0..lines::count_lines(text);
-            Err(vec![ConflictRange { base: whole(base), ours: whole(ours), theirs: whole(theirs) }])
+            Err(vec![MergeConflictLines { base: whole(base), ours: whole(ours), theirs: whole(theirs) }])
         }
         Ok(_) | Err(_) => Ok(segments),
     }
@@ -144,7 +144,7 @@ fn merge_with_algorithm(
     ours: &[u8],
     theirs: &[u8],
     algorithm: DiffAlgorithm,
-) -> Result<Vec<MergedSegment>, Vec<ConflictRange>> {
+) -> Result<Vec<MergedSegment>, Vec<MergeConflictLines>> {
     let base_lines = lines::count_lines(base);
     let mut ours = HunkCursor::new(base, ours, algorithm);
     let mut theirs = HunkCursor::new(base, theirs, algorithm);
@@ -172,7 +172,7 @@ fn merge_overlapping_hunks(
     ours: &mut HunkCursor<'_>,
     theirs: &mut HunkCursor<'_>,
     start: usize,
-) -> Result<MergedSegment, ConflictRange> {
+) -> Result<MergedSegment, MergeConflictLines> {
     let (our_start, their_start) = (ours.line, theirs.line);
     let (mut we_changed, mut they_changed) = (false, false);
     let mut end = start;
@@ -194,7 +194,7 @@ fn merge_overlapping_hunks(
     } else if !we_changed {
         Ok(MergedSegment { side: MergeSide::Theirs, bytes: their_bytes })
     } else {
-        Err(ConflictRange { base: start..end, ours: our_lines, theirs: their_lines })
+        Err(MergeConflictLines { base: start..end, ours: our_lines, theirs: their_lines })
     }
 }
 
@@ -211,7 +211,7 @@ mod tests {
         }
     }
 
-    fn merge_conflicts(base: &str, ours: &str, theirs: &str) -> Vec<ConflictRange> {
+    fn merge_conflicts(base: &str, ours: &str, theirs: &str) -> Vec<MergeConflictLines> {
         match merge(base, ours, theirs) {
             MergeResult::Clean(text) => panic!("{text:?}"),
             MergeResult::Conflict(ranges) => ranges,
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn the_same_lines_conflict() {
         let found = merge_conflicts(BASE, "1\n2\nx\n4\n5\n", "1\n2\ny\nz\n4\n5\n");
-        assert_eq!(found, [ConflictRange { base: 2..3, ours: 2..3, theirs: 2..4 }]);
+        assert_eq!(found, [MergeConflictLines { base: 2..3, ours: 2..3, theirs: 2..4 }]);
         assert_eq!(merge_conflicts("", "a\n", "b\n").len(), 1);
         assert_eq!(merge_conflicts(BASE, "", "1\n2\n3\n4\nfive\n").len(), 1);
     }
@@ -244,7 +244,7 @@ mod tests {
     fn neighbouring_lines_conflict() {
         assert_eq!(
             merge_conflicts(BASE, "1\nx\n3\n4\n5\n", "1\n2\ny\n4\n5\n"),
-            [ConflictRange { base: 1..3, ours: 1..3, theirs: 1..3 }]
+            [MergeConflictLines { base: 1..3, ours: 1..3, theirs: 1..3 }]
         );
         // One side inserts a line next to a line that the other side changes.
         assert_eq!(merge_conflicts(BASE, "1\nx\n3\n4\n5\n", "1\n2\nnew\n3\n4\n5\n").len(), 1);
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn a_chain_of_touching_changes_is_one_conflict() {
         let found = merge_conflicts(BASE, "a\nb\n3\n4\ne\n", "1\nB\nC\nD\n5\n");
-        assert_eq!(found, [ConflictRange { base: 0..5, ours: 0..5, theirs: 0..5 }]);
+        assert_eq!(found, [MergeConflictLines { base: 0..5, ours: 0..5, theirs: 0..5 }]);
     }
 
     #[test]
@@ -267,7 +267,7 @@ mod tests {
             segments.iter().map(|segment| segment.content(ours, theirs)).collect::<String>()
         };
         assert_ne!(merged(DiffAlgorithm::Histogram), merged(DiffAlgorithm::Myers));
-        let whole = ConflictRange { base: 0..4, ours: 0..5, theirs: 0..3 };
+        let whole = MergeConflictLines { base: 0..4, ours: 0..5, theirs: 0..3 };
         assert_eq!(merge_conflicts(base, ours, theirs), [whole]);
     }
 

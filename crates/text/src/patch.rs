@@ -1,8 +1,8 @@
 //! Patches: changes to one or more files, written as one text.
 //!
 //! Owns two formats, the envelope `*** Begin Patch … *** End Patch` in both of its published grammars and the unified
-//! diff, and the application of their chunks to a text ([`apply_chunks`]). [`PatchGrammar`] sets the leniency of the
-//! parser and [`PatchRules`] that of the search. Promises that parsing and applying end in bounded time and never
+//! diff, and the application of their chunks to a text ([`apply_chunks`]). [`PatchParseOptions`] sets the leniency of the
+//! parser and [`PatchApplyRules`] that of the search. Promises that parsing and applying end in bounded time and never
 //! panic, that bytes outside the changed lines stay as they are, and that every error names a line of the patch. If a
 //! chunk matches in several places, it is an error; none is guessed.
 
@@ -18,16 +18,16 @@ mod line_index;
 mod unified_diff;
 
 pub use apply::{
-    AmbiguityRule, ChunkBase, ChunkMatch, FinalNewlineChange, InsertionPoint, PatchApplyError, PatchApplyErrorKind,
-    PatchRules, PatchedText, PlacementBasis, apply_chunks, find_already_applied,
+    FinalNewlineChange, PatchAmbiguityRule, PatchApplyError, PatchApplyErrorKind, PatchApplyRules, PatchChunkBaseText,
+    PatchChunkMatch, PatchPlacementBasis, PatchedText, UnanchoredInsertionPoint, apply_chunks, find_already_applied,
 };
 pub use errors::{PatchParseError, PatchParseErrorKind};
-pub use interpretations::{ChunkRepair, SlipRepair};
-pub use line_edits::FileEndRule;
+pub use interpretations::{PatchChunkRepair, TypingSlipRepair};
+pub use line_edits::FinalNewlineRule;
 
 /// Whether an optional form of patch syntax is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PatchSyntaxRule {
+pub enum PatchSyntaxTolerance {
     /// The form is accepted.
     Accept,
     /// The form is an error.
@@ -36,7 +36,7 @@ pub enum PatchSyntaxRule {
 
 /// The meaning of the text after `@@`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum HeadingMeaning {
+pub enum HunkHeadingMeaning {
     /// The text is an anchor: a line of the file above the chunk, which narrows the search.
     Anchors,
     /// The text is a comment.
@@ -45,60 +45,63 @@ pub enum HeadingMeaning {
 
 /// How strictly a patch is parsed. Every combination is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct PatchGrammar {
+pub struct PatchParseOptions {
     /// Whether there may be white space around markers.
-    pub space_around_markers: PatchSyntaxRule,
+    pub space_around_markers: PatchSyntaxTolerance,
     /// Whether there may be a heredoc or a code fence around the patch.
-    pub outer_wrapper: PatchSyntaxRule,
+    pub outer_wrapper: PatchSyntaxTolerance,
     /// Whether `*** End Patch` may be missing.
-    pub missing_end_marker: PatchSyntaxRule,
+    pub missing_end_marker: PatchSyntaxTolerance,
     /// Whether the first chunk may start without `@@`.
-    pub chunk_without_header: PatchSyntaxRule,
+    pub chunk_without_header: PatchSyntaxTolerance,
     /// Whether a line of a chunk may start with none of the three signs.
-    pub line_without_sign: PatchSyntaxRule,
+    pub line_without_sign: PatchSyntaxTolerance,
     /// Whether the header `*** Move to:` is accepted.
-    pub move_to_header: PatchSyntaxRule,
+    pub move_to_header: PatchSyntaxTolerance,
     /// Whether the marker `*** End of File` is accepted.
-    pub end_of_file_marker: PatchSyntaxRule,
+    pub end_of_file_marker: PatchSyntaxTolerance,
     /// Whether a leading header `*** Environment ID:` is accepted.
-    pub environment_header: PatchSyntaxRule,
+    pub environment_header: PatchSyntaxTolerance,
     /// Whether a unified diff is accepted instead of the envelope.
-    pub unified_diff: PatchSyntaxRule,
+    pub unified_diff: PatchSyntaxTolerance,
     /// The meaning of the text after `@@`.
-    pub headings: HeadingMeaning,
+    pub headings: HunkHeadingMeaning,
 }
 
-impl PatchGrammar {
+impl PatchParseOptions {
     /// Accepts every form that is unambiguous.
     pub const TOLERANT: Self = Self {
-        space_around_markers: PatchSyntaxRule::Accept,
-        outer_wrapper: PatchSyntaxRule::Accept,
-        missing_end_marker: PatchSyntaxRule::Accept,
-        chunk_without_header: PatchSyntaxRule::Accept,
-        line_without_sign: PatchSyntaxRule::Accept,
-        move_to_header: PatchSyntaxRule::Accept,
-        end_of_file_marker: PatchSyntaxRule::Accept,
-        environment_header: PatchSyntaxRule::Accept,
-        unified_diff: PatchSyntaxRule::Accept,
-        headings: HeadingMeaning::Anchors,
+        space_around_markers: PatchSyntaxTolerance::Accept,
+        outer_wrapper: PatchSyntaxTolerance::Accept,
+        missing_end_marker: PatchSyntaxTolerance::Accept,
+        chunk_without_header: PatchSyntaxTolerance::Accept,
+        line_without_sign: PatchSyntaxTolerance::Accept,
+        move_to_header: PatchSyntaxTolerance::Accept,
+        end_of_file_marker: PatchSyntaxTolerance::Accept,
+        environment_header: PatchSyntaxTolerance::Accept,
+        unified_diff: PatchSyntaxTolerance::Accept,
+        headings: HunkHeadingMeaning::Anchors,
     };
 
     /// Accepts the exact envelope, with the optional markers for moves and for the end of the file.
-    pub const STRICT: Self =
-        Self { move_to_header: PatchSyntaxRule::Accept, end_of_file_marker: PatchSyntaxRule::Accept, ..Self::EXACT };
+    pub const STRICT: Self = Self {
+        move_to_header: PatchSyntaxTolerance::Accept,
+        end_of_file_marker: PatchSyntaxTolerance::Accept,
+        ..Self::EXACT
+    };
 
     /// Accepts the exact envelope only, in which each change can be written in one way.
     pub const EXACT: Self = Self {
-        space_around_markers: PatchSyntaxRule::Reject,
-        outer_wrapper: PatchSyntaxRule::Reject,
-        missing_end_marker: PatchSyntaxRule::Reject,
-        chunk_without_header: PatchSyntaxRule::Reject,
-        line_without_sign: PatchSyntaxRule::Reject,
-        move_to_header: PatchSyntaxRule::Reject,
-        end_of_file_marker: PatchSyntaxRule::Reject,
-        environment_header: PatchSyntaxRule::Reject,
-        unified_diff: PatchSyntaxRule::Reject,
-        headings: HeadingMeaning::Comments,
+        space_around_markers: PatchSyntaxTolerance::Reject,
+        outer_wrapper: PatchSyntaxTolerance::Reject,
+        missing_end_marker: PatchSyntaxTolerance::Reject,
+        chunk_without_header: PatchSyntaxTolerance::Reject,
+        line_without_sign: PatchSyntaxTolerance::Reject,
+        move_to_header: PatchSyntaxTolerance::Reject,
+        end_of_file_marker: PatchSyntaxTolerance::Reject,
+        environment_header: PatchSyntaxTolerance::Reject,
+        unified_diff: PatchSyntaxTolerance::Reject,
+        headings: HunkHeadingMeaning::Comments,
     };
 }
 
@@ -161,7 +164,7 @@ pub struct PatchChunk {
     /// The anchors: lines of the file above the chunk, outermost first.
     pub anchors: Vec<String>,
     /// The position that the header of a unified diff states.
-    pub declared_position: Option<DeclaredPosition>,
+    pub declared_position: Option<DeclaredChunkPosition>,
     /// Whether the chunk is marked as the end of the file.
     pub end_of_file: EndOfFileMarker,
     /// The lines of the chunk; never empty.
@@ -170,7 +173,7 @@ pub struct PatchChunk {
 
 /// The position that a unified diff states for a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DeclaredPosition {
+pub struct DeclaredChunkPosition {
     /// The 1-based number of the first old line, counted by `\n`. For a chunk without old lines, that of the line
     /// before.
     pub start: usize,
@@ -227,11 +230,14 @@ impl PatchChunk {
 }
 
 /// Parses a patch. The error has the line that cannot be parsed and the expected syntax.
-pub fn parse_patch(text: &str, grammar: PatchGrammar) -> Result<ParsedPatch, PatchParseError> {
+pub fn parse_patch(text: &str, grammar: PatchParseOptions) -> Result<ParsedPatch, PatchParseError> {
     let lines = envelope::split_patch_lines(text, grammar)?;
     let sections = match envelope::find_begin(&lines, grammar) {
         Ok(first) => envelope::parse_sections(&lines, first, grammar)?,
-        Err(_) if grammar.unified_diff == PatchSyntaxRule::Accept && unified_diff::looks_like_unified_diff(&lines) => {
+        Err(_)
+            if grammar.unified_diff == PatchSyntaxTolerance::Accept
+                && unified_diff::looks_like_unified_diff(&lines) =>
+        {
             unified_diff::parse_sections(&lines)?
         }
         Err(error) => return Err(error),

@@ -1,6 +1,6 @@
 //! Ranking of search hits by path and line alone: no model, no parser, no index.
 //!
-//! Owns the score of a hit ([`FileRanker::score_hit`]), the order of hits for a name ([`rank_order`]) and of files for
+//! Owns the score of a hit ([`SearchHitScorer::score_hit`]), the order of hits for a name ([`rank_order`]) and of files for
 //! a question ([`natural_language`]). The order is total: the same hits always have the same order, whatever the order
 //! in which they were found.
 
@@ -13,8 +13,8 @@ pub mod natural_language;
 use std::{cmp::Reverse, collections::HashMap, ops::Range};
 
 pub use definition::{SymbolRole, role_of_hit};
-pub use file_category::FileCategory;
-pub use language::Language;
+pub use file_category::CodeFileCategory;
+pub use language::ProgrammingLanguage;
 
 /// The points of a hit that is the whole name in its definition. The points below are those of other hits; the file
 /// then changes them by factors. *Partial* means that the hit is only a part of a name.
@@ -42,8 +42,8 @@ const DEFER_FROM_HITS: usize = 40;
 
 /// Scores the hits of one file.
 #[derive(Debug, Clone)]
-pub struct FileRanker {
-    language: Language,
+pub struct SearchHitScorer {
+    language: ProgrammingLanguage,
     category_percent: u32,
     /// The file name without extension, in lower case and without separators.
     normalised_stem: String,
@@ -51,7 +51,7 @@ pub struct FileRanker {
 
 /// The role and score of a hit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HitScore {
+pub struct SearchHitScore {
     /// The role of the line: whether it defines, uses or imports the searched name.
     pub role: SymbolRole,
     /// The points of the hit; more points rank higher.
@@ -60,34 +60,34 @@ pub struct HitScore {
 
 /// A hit to be ranked.
 #[derive(Debug, Clone, Copy)]
-pub struct RankedHit<'a> {
+pub struct ScoredSearchHit<'a> {
     /// The path of the file.
     pub path: &'a str,
     /// The line number of the hit.
     pub line: u64,
     /// The score of the hit.
-    pub score: HitScore,
+    pub score: SearchHitScore,
 }
 
-impl FileRanker {
+impl SearchHitScorer {
     /// Classifies a file by its path.
     pub fn from_path(path: &str) -> Self {
         let name = path.rsplit('/').next().unwrap_or(path);
         let stem = name.split('.').find(|part| !part.is_empty()).unwrap_or(name);
         Self {
-            language: Language::from_path(path),
-            category_percent: FileCategory::from_path(path).score_percent(),
+            language: ProgrammingLanguage::from_path(path),
+            category_percent: CodeFileCategory::from_path(path).score_percent(),
             normalised_stem: normalise_name(stem),
         }
     }
 
     /// The language of the file.
-    pub fn language(&self) -> Language {
+    pub fn language(&self) -> ProgrammingLanguage {
         self.language
     }
 
     /// The role and score of a hit in a line of this file.
-    pub fn score_hit(&self, line: &str, hit: &Range<usize>) -> HitScore {
+    pub fn score_hit(&self, line: &str, hit: &Range<usize>) -> SearchHitScore {
         let hit = &definition::prefer_whole_name(line, hit);
         let name = definition::name_at(line, hit);
         let whole = name.as_ref().is_none_or(|name| definition::is_whole_name(hit, name));
@@ -113,7 +113,7 @@ impl FileRanker {
         } else if name.len() > 2 && self.normalised_stem.contains(&name) {
             scale(FILE_NAME_CONTAINS_PERCENT);
         }
-        HitScore { role, points }
+        SearchHitScore { role, points }
     }
 }
 
@@ -123,13 +123,13 @@ fn normalise_name(name: &str) -> String {
 }
 
 /// A sort key that puts the best hit first. No two hits have the same key.
-pub fn sort_key<'a>(hit: &RankedHit<'a>) -> impl Ord + use<'a> {
+pub fn sort_key<'a>(hit: &ScoredSearchHit<'a>) -> impl Ord + use<'a> {
     (hit.score.role, Reverse(hit.score.points), hit.path, hit.line)
 }
 
 /// The display order of hits, as indexes: definitions, likely definitions, usages, imports. Within each of these, files
 /// are ordered by their best hit, and lines from the top. If there are many hits, further usages in a file come last.
-pub fn rank_order(hits: &[RankedHit<'_>]) -> Vec<usize> {
+pub fn rank_order(hits: &[ScoredSearchHit<'_>]) -> Vec<usize> {
     let deferred = deferred_hits(hits);
     let section = |at: usize| (deferred[at], hits[at].score.role, hits[at].path);
     let mut best_points: HashMap<(bool, SymbolRole, &str), u32> = HashMap::new();
@@ -147,7 +147,7 @@ pub fn rank_order(hits: &[RankedHit<'_>]) -> Vec<usize> {
 }
 
 /// For each hit, whether it is listed after the hits of all other files.
-fn deferred_hits(hits: &[RankedHit<'_>]) -> Vec<bool> {
+fn deferred_hits(hits: &[ScoredSearchHit<'_>]) -> Vec<bool> {
     let mut deferred = vec![false; hits.len()];
     if hits.len() < DEFER_FROM_HITS {
         return deferred;
@@ -171,8 +171,8 @@ mod tests {
     fn rank_lines(lines: &[(&str, &str)], name: &str) -> Vec<usize> {
         let hits = lines.iter().enumerate().map(|(number, (path, line))| {
             let at = line.find(name).unwrap();
-            let score = FileRanker::from_path(path).score_hit(line, &(at..at + name.len()));
-            RankedHit { path, line: number as u64, score }
+            let score = SearchHitScorer::from_path(path).score_hit(line, &(at..at + name.len()));
+            ScoredSearchHit { path, line: number as u64, score }
         });
         rank_order(&hits.collect::<Vec<_>>())
     }

@@ -55,7 +55,7 @@ pub fn unified_diff(
     context_lines: usize,
     limit_lines: usize,
 ) -> UnifiedDiff {
-    let mut output = LimitedOutput { text: String::new(), remaining_lines: limit_lines, omitted_lines: 0 };
+    let mut output = LineLimitedOutput { text: String::new(), remaining_lines: limit_lines, omitted_lines: 0 };
     if old != new {
         let old: Vec<&str> = old.split_inclusive('\n').collect();
         let new: Vec<&str> = new.split_inclusive('\n').collect();
@@ -75,7 +75,7 @@ fn as_bytes<'a>(lines: &[&'a str]) -> Vec<&'a [u8]> {
 }
 
 /// Writes hunks whose context lines meet, under one header.
-fn write_group(output: &mut LimitedOutput, old: &[&str], new: &[&str], group: &[Hunk], context_lines: usize) {
+fn write_group(output: &mut LineLimitedOutput, old: &[&str], new: &[&str], group: &[Hunk], context_lines: usize) {
     let (Some(first), Some(last)) = (group.first(), group.last()) else { return };
     let before = first.old.start.min(context_lines);
     let after = (old.len() - last.old.end).min(context_lines);
@@ -103,13 +103,13 @@ fn format_range(range: &Range<usize>) -> String {
 }
 
 /// Collects lines up to a limit and counts the rest.
-struct LimitedOutput {
+struct LineLimitedOutput {
     text: String,
     remaining_lines: usize,
     omitted_lines: usize,
 }
 
-impl LimitedOutput {
+impl LineLimitedOutput {
     fn line(&mut self, prefix: &str, body: &str) {
         if self.remaining_lines == 0 {
             self.omitted_lines += 1;

@@ -118,7 +118,7 @@ pub(crate) fn sync_file_system(file: BorrowedFd<'_>) -> Result<(), DiskError> {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum RangeLock {
+pub(crate) enum RangeLockOperation {
     Shared,
     Exclusive,
     Unlock,
@@ -126,11 +126,16 @@ pub(crate) enum RangeLock {
 
 /// Locks or unlocks `length` bytes from `start` for the open file description; a length of 0 extends to the end of the
 /// file. Returns `false` if another description holds a conflicting lock.
-pub(crate) fn lock_range(file: BorrowedFd<'_>, start: u64, length: i64, lock: RangeLock) -> Result<bool, DiskError> {
+pub(crate) fn lock_range(
+    file: BorrowedFd<'_>,
+    start: u64,
+    length: i64,
+    lock: RangeLockOperation,
+) -> Result<bool, DiskError> {
     let l_type = match lock {
-        RangeLock::Shared => libc::F_RDLCK,
-        RangeLock::Exclusive => libc::F_WRLCK,
-        RangeLock::Unlock => libc::F_UNLCK,
+        RangeLockOperation::Shared => libc::F_RDLCK,
+        RangeLockOperation::Exclusive => libc::F_WRLCK,
+        RangeLockOperation::Unlock => libc::F_UNLCK,
     };
     let Ok(l_start) = libc::off_t::try_from(start) else {
         return Err(DiskError::from_errno(SystemCall::Lock.as_str(), Errno::INVAL));

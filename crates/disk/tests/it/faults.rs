@@ -4,8 +4,11 @@
 use std::sync::{Mutex, PoisonError};
 
 use stead_disk::{
-    AttributeSource, ContentSource,
-    faults::{FaultAction, FaultFilter, FaultPlan, FaultReport, FaultScope, SystemCall, arm_fault, disarm_fault},
+    FileAttributeSource, StagedContentSource,
+    faults::{
+        FaultFilter, FaultInjectionReport, FaultPlan, FaultThreadScope, InjectedFaultEffect, SystemCall, arm_fault,
+        disarm_fault,
+    },
 };
 
 use crate::{
@@ -19,7 +22,7 @@ const CHILD_DIRECTORY_ENV: &str = "DISK_TEST_FAULTS";
 static FAULT_TEST_LOCK: Mutex<()> = Mutex::new(());
 
 /// Runs one step under a fault plan; returns its result and the report of the plan.
-fn run_with_fault<T>(plan: FaultPlan, step: impl FnOnce() -> T) -> (T, FaultReport) {
+fn run_with_fault<T>(plan: FaultPlan, step: impl FnOnce() -> T) -> (T, FaultInjectionReport) {
     let _guard = FAULT_TEST_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     arm_fault(plan);
     let result = step();
@@ -29,15 +32,15 @@ fn run_with_fault<T>(plan: FaultPlan, step: impl FnOnce() -> T) -> (T, FaultRepo
 /// The number of `EIO`.
 const IO_ERROR: i32 = 5;
 
-fn fault_plan(at: u64, action: FaultAction) -> FaultPlan {
-    FaultPlan { call_number: at, action, scope: FaultScope::ThisThread, calls: FaultFilter::All }
+fn fault_plan(at: u64, action: InjectedFaultEffect) -> FaultPlan {
+    FaultPlan { call_number: at, action, scope: FaultThreadScope::ThisThread, calls: FaultFilter::All }
 }
 
 fn replace_file(f: &DiskFixture) -> Result<(), stead_disk::DiskError> {
-    let root = stead_disk::RootDirectory::open(&f.workspace, stead_disk::RootOptions::default())?;
+    let root = stead_disk::RootDirectory::open(&f.workspace, stead_disk::RootDirectoryOptions::default())?;
     let top = root.open_directory(&stead_path::RelPath::root())?;
     let old = top.open_file(&name("file"))?;
-    let staged = top.stage_file(ContentSource::Bytes(b"new"), AttributeSource::CopyFrom(&old))?;
+    let staged = top.stage_file(StagedContentSource::Bytes(b"new"), FileAttributeSource::CopyFrom(&old))?;
     let placed = staged.sync().and_then(|()| top.replace_with_staged(&staged, &name("file")));
     if placed.is_err() {
         staged.discard(&top)?;
@@ -49,12 +52,13 @@ fn replace_file(f: &DiskFixture) -> Result<(), stead_disk::DiskError> {
 fn replacement_survives_a_failure_of_any_call() {
     let f = DiskFixture::new();
     f.file("file", "old");
-    let (done, whole) = run_with_fault(fault_plan(0, FaultAction::FailOnce(IO_ERROR)), || replace_file(&f));
+    let (done, whole) = run_with_fault(fault_plan(0, InjectedFaultEffect::FailOnce(IO_ERROR)), || replace_file(&f));
     done.unwrap();
     assert!(whole.counted_calls > 10 && whole.hit_call.is_none(), "{whole:?}");
     for at in 1..=whole.counted_calls {
         f.file("file", "old");
-        let (done, fired) = run_with_fault(fault_plan(at, FaultAction::FailOnce(IO_ERROR)), || replace_file(&f));
+        let (done, fired) =
+            run_with_fault(fault_plan(at, InjectedFaultEffect::FailOnce(IO_ERROR)), || replace_file(&f));
         assert!(fired.hit_call.is_some(), "{at}");
         if done.is_err() {
             assert_eq!(f.read("file"), "old", "{fired:?}");
@@ -68,9 +72,9 @@ fn replacement_survives_a_failure_of_any_call() {
 fn open_with_openat2_error(f: &DiskFixture, errno: i32) -> Result<stead_disk::RootDirectory, stead_disk::DiskError> {
     let mut at = 1;
     loop {
-        let open = || stead_disk::RootDirectory::open(&f.workspace, stead_disk::RootOptions::default());
-        let (opened, FaultReport { hit_call: fired, .. }) =
-            run_with_fault(fault_plan(at, FaultAction::FailOnce(errno)), open);
+        let open = || stead_disk::RootDirectory::open(&f.workspace, stead_disk::RootDirectoryOptions::default());
+        let (opened, FaultInjectionReport { hit_call: fired, .. }) =
+            run_with_fault(fault_plan(at, InjectedFaultEffect::FailOnce(errno)), open);
         assert!(fired.is_some(), "no openat2 in an opening");
         if fired == Some(SystemCall::Openat2) {
             return opened;
@@ -86,11 +90,11 @@ fn only_enosys_disables_openat2() {
     const AGAIN: i32 = 11;
     const NO_SUCH_CALL: i32 = 38;
     let walker = open_with_openat2_error(&f, NO_SUCH_CALL).unwrap();
-    assert_eq!(walker.resolver(), stead_disk::PathResolution::Walker);
+    assert_eq!(walker.resolver(), stead_disk::PathResolutionMethod::Walker);
     assert_eq!(kind(open_with_openat2_error(&f, NOT_PERMITTED)), stead_disk::DiskErrorKind::PermissionDenied);
     assert_eq!(kind(open_with_openat2_error(&f, AGAIN)), stead_disk::DiskErrorKind::Busy);
-    let again = stead_disk::RootDirectory::open(&f.workspace, stead_disk::RootOptions::default()).unwrap();
-    assert_eq!(again.resolver(), stead_disk::PathResolution::Kernel);
+    let again = stead_disk::RootDirectory::open(&f.workspace, stead_disk::RootDirectoryOptions::default()).unwrap();
+    assert_eq!(again.resolver(), stead_disk::PathResolutionMethod::Kernel);
 }
 
 #[test]
@@ -103,8 +107,8 @@ fn files_open_without_procfs() {
         for at in 1..20 {
             const NO_SUCH_FILE: i32 = 2;
             let open = || root.open_file(&crate::fixture::rel_path("a/file"));
-            let (opened, FaultReport { hit_call: fired, .. }) =
-                run_with_fault(fault_plan(at, FaultAction::FailOnce(NO_SUCH_FILE)), open);
+            let (opened, FaultInjectionReport { hit_call: fired, .. }) =
+                run_with_fault(fault_plan(at, InjectedFaultEffect::FailOnce(NO_SUCH_FILE)), open);
             if fired == Some(SystemCall::Open)
                 && let Ok(file) = opened
             {
@@ -121,7 +125,7 @@ fn calls_of_other_threads_are_not_counted() {
     let f = DiskFixture::new();
     f.file("file", "old");
     let elsewhere = || std::thread::scope(|scope| scope.spawn(|| replace_file(&f)).join().unwrap());
-    let (done, fired) = run_with_fault(fault_plan(1, FaultAction::FailOnce(IO_ERROR)), elsewhere);
+    let (done, fired) = run_with_fault(fault_plan(1, InjectedFaultEffect::FailOnce(IO_ERROR)), elsewhere);
     done.unwrap();
     assert_eq!(fired.counted_calls, 0);
 }
@@ -137,7 +141,7 @@ fn a_process_can_end_at_a_call() {
         return;
     }
     let ws = std::env::var(CHILD_DIRECTORY_ENV).unwrap();
-    run_with_fault(fault_plan(2, FaultAction::Abort), || {
-        stead_disk::RootDirectory::open(ws.as_ref(), stead_disk::RootOptions::default()).unwrap()
+    run_with_fault(fault_plan(2, InjectedFaultEffect::Abort), || {
+        stead_disk::RootDirectory::open(ws.as_ref(), stead_disk::RootDirectoryOptions::default()).unwrap()
     });
 }

@@ -5,10 +5,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use stead_disk::{DirectoryHandle, DiskErrorKind, PathResolution, RootDirectory, RootOptions};
+use stead_disk::{DirectoryHandle, DiskErrorKind, PathResolutionMethod, RootDirectory, RootDirectoryOptions};
 use stead_path::{FileName, RelPath};
 
-pub(crate) const BOTH_RESOLVERS: [PathResolution; 2] = [PathResolution::Kernel, PathResolution::Walker];
+pub(crate) const BOTH_RESOLVERS: [PathResolutionMethod; 2] =
+    [PathResolutionMethod::Kernel, PathResolutionMethod::Walker];
 
 /// The directory `ws` is the workspace; the directory `out` is outside.
 pub(crate) struct DiskFixture {
@@ -56,14 +57,16 @@ impl DiskFixture {
         std::fs::read_to_string(self.workspace.join(path)).unwrap()
     }
 
-    pub(crate) fn root(&self, resolver: PathResolution) -> RootDirectory {
-        let root = RootDirectory::open(&self.workspace, RootOptions { resolver, ..RootOptions::default() }).unwrap();
+    pub(crate) fn root(&self, resolver: PathResolutionMethod) -> RootDirectory {
+        let root =
+            RootDirectory::open(&self.workspace, RootDirectoryOptions { resolver, ..RootDirectoryOptions::default() })
+                .unwrap();
         assert_eq!(root.resolver(), resolver);
         root
     }
 
     pub(crate) fn root_directory(&self) -> DirectoryHandle {
-        self.root(PathResolution::Kernel).open_directory(&RelPath::root()).unwrap()
+        self.root(PathResolutionMethod::Kernel).open_directory(&RelPath::root()).unwrap()
     }
 }
 

@@ -6,13 +6,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use stead_disk::fs_events::{DrainResult, FsEvent, FsEventKind, FsEventQueue, FsEventSubject, FsQueueWaker, FsWatchId};
+use stead_disk::fs_events::{
+    FsEvent, FsEventDrainResult, FsEventFileType, FsEventKind, FsEventQueue, FsQueueWaker, FsWatchId,
+};
 
 use crate::fixture::{BOTH_RESOLVERS, DiskFixture, kind, name, rel_path};
 
 fn drain_events(watch: &FsEventQueue) -> Vec<FsEvent> {
     let mut events = Vec::new();
-    assert_eq!(watch.drain(&mut events).unwrap(), DrainResult::Complete);
+    assert_eq!(watch.drain(&mut events).unwrap(), FsEventDrainResult::Complete);
     events
 }
 
@@ -79,7 +81,7 @@ fn events_of_children_and_of_the_watched_directory_differ() {
     let expected = FsEvent {
         watch: Some(id),
         name: Some(name("e")),
-        subject: FsEventSubject::Directory,
+        subject: FsEventFileType::Directory,
         kind: FsEventKind::Created,
     };
     assert_eq!(drain_events(&watch), [expected]);
@@ -121,8 +123,8 @@ fn overflow_is_reported() {
     for number in 0..=most {
         fs::create_dir(f.workspace.join(format!("d{number}"))).unwrap();
     }
-    let (mut events, mut all) = (Vec::new(), DrainResult::Partial);
-    while all == DrainResult::Partial {
+    let (mut events, mut all) = (Vec::new(), FsEventDrainResult::Partial);
+    while all == FsEventDrainResult::Partial {
         all = watch.drain(&mut events).unwrap();
     }
     let last = events.last().unwrap();

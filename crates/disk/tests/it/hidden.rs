@@ -4,8 +4,8 @@
 use std::os::unix::fs::MetadataExt;
 
 use stead_disk::{
-    AttributeSource, ContentSource, DirectoryHandle, DiskErrorKind::Hidden, ExistingTarget, FinalSymlink, InodeId,
-    PathResolution, RootDirectory, RootOptions,
+    DirectoryHandle, DiskErrorKind::Hidden, ExistingTargetPolicy, FileAttributeSource, FinalSymlink, InodeId,
+    PathResolutionMethod, RootDirectory, RootDirectoryOptions, StagedContentSource,
 };
 
 use crate::fixture::{BOTH_RESOLVERS, DiskFixture, kind, name, rel_path};
@@ -20,9 +20,12 @@ fn tree_with_hidden_directory() -> (DiskFixture, InodeId) {
     (f, InodeId { dev: stat.dev(), ino: stat.ino() })
 }
 
-fn open(f: &DiskFixture, resolver: PathResolution, hidden: InodeId) -> RootDirectory {
-    RootDirectory::open(&f.workspace, RootOptions { resolver, hidden_inodes: vec![hidden], allowed_mounts: Vec::new() })
-        .unwrap()
+fn open(f: &DiskFixture, resolver: PathResolutionMethod, hidden: InodeId) -> RootDirectory {
+    RootDirectory::open(
+        &f.workspace,
+        RootDirectoryOptions { resolver, hidden_inodes: vec![hidden], allowed_mounts: Vec::new() },
+    )
+    .unwrap()
 }
 
 #[test]
@@ -61,8 +64,8 @@ fn hidden_directory_rejects_all_operations() {
         assert_eq!(kind(a.remove_directory(&state)), Hidden);
         assert_eq!(kind(a.remove_tree(&state)), Hidden);
         assert_eq!(kind(a.set_mode(&state, 0o777)), Hidden);
-        assert_eq!(kind(a.rename(&state, &a, &name("moved"), ExistingTarget::Refuse)), Hidden);
-        let staged = a.stage_file(ContentSource::Bytes(b"x"), AttributeSource::New { mode: 0o600 }).unwrap();
+        assert_eq!(kind(a.rename(&state, &a, &name("moved"), ExistingTargetPolicy::Refuse)), Hidden);
+        let staged = a.stage_file(StagedContentSource::Bytes(b"x"), FileAttributeSource::New { mode: 0o600 }).unwrap();
         assert_eq!(kind(a.exchange_staged(&staged, &state)), Hidden);
         staged.discard(&a).unwrap();
     }
@@ -71,10 +74,10 @@ fn hidden_directory_rejects_all_operations() {
 #[test]
 fn stays_hidden_when_a_parent_is_renamed() {
     let (f, id) = tree_with_hidden_directory();
-    for (resolver, from, to) in [(PathResolution::Kernel, "a", "b"), (PathResolution::Walker, "b", "c")] {
+    for (resolver, from, to) in [(PathResolutionMethod::Kernel, "a", "b"), (PathResolutionMethod::Walker, "b", "c")] {
         let root = open(&f, resolver, id);
         let top = root.open_directory(&rel_path(".")).unwrap();
-        top.rename(&name(from), &top, &name(to), ExistingTarget::Refuse).unwrap();
+        top.rename(&name(from), &top, &name(to), ExistingTargetPolicy::Refuse).unwrap();
         assert_eq!(kind(root.stat(&rel_path(&format!("{to}/state/blobs/db")))), Hidden);
         assert_eq!(kind(root.canonicalize(&rel_path(&format!("{to}/state/new")), FinalSymlink::Follow)), Hidden);
     }
@@ -83,7 +86,7 @@ fn stays_hidden_when_a_parent_is_renamed() {
 #[test]
 fn a_hidden_root_cannot_be_opened() {
     let f = DiskFixture::new();
-    let id = f.root(PathResolution::Kernel).id();
-    let options = RootOptions { hidden_inodes: vec![id], ..RootOptions::default() };
+    let id = f.root(PathResolutionMethod::Kernel).id();
+    let options = RootDirectoryOptions { hidden_inodes: vec![id], ..RootDirectoryOptions::default() };
     assert_eq!(kind(RootDirectory::open(&f.workspace, options)), Hidden);
 }

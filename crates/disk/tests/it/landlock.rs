@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use stead_disk::{PathResolution, landlock};
+use stead_disk::{PathResolutionMethod, landlock};
 
 use crate::{
     child_process::{assert_child_passes, is_child},
@@ -32,20 +32,20 @@ fn outside_is_out_of_reach_and_inside_works() {
         return;
     }
     assert!(report.abi.is_some_and(|abi| abi >= 1));
-    for resolver in [PathResolution::Kernel, PathResolution::Walker] {
-        let options = stead_disk::RootOptions { resolver, ..Default::default() };
+    for resolver in [PathResolutionMethod::Kernel, PathResolutionMethod::Walker] {
+        let options = stead_disk::RootDirectoryOptions { resolver, ..Default::default() };
         let root = stead_disk::RootDirectory::open(&ws, options).unwrap();
         assert_eq!(root.open_file(&rel_path("a/file")).unwrap().read_all(9).unwrap(), b"inside");
         let a = root.open_directory(&rel_path("a")).unwrap();
-        let attributes = stead_disk::AttributeSource::New { mode: 0o600 };
-        let staged = a.stage_file(stead_disk::ContentSource::Bytes(b"new"), attributes).unwrap();
+        let attributes = stead_disk::FileAttributeSource::New { mode: 0o600 };
+        let staged = a.stage_file(stead_disk::StagedContentSource::Bytes(b"new"), attributes).unwrap();
         a.exchange_staged(&staged, &crate::fixture::name("file")).unwrap();
         a.set_mode(staged.name(), 0o640).unwrap();
         a.rename(
             staged.name(),
             &root.open_directory(&rel_path(".")).unwrap(),
             staged.name(),
-            stead_disk::ExistingTarget::Refuse,
+            stead_disk::ExistingTargetPolicy::Refuse,
         )
         .unwrap();
         a.list().unwrap();

@@ -3,8 +3,8 @@
 use std::process::Command;
 
 use stead_disk::{
-    DiskErrorKind::CrossesMount, ExistingTarget, FinalSymlink, PathResolution, RootDirectory, RootOptions,
-    StateDirectory,
+    DiskErrorKind::CrossesMount, ExistingTargetPolicy, FinalSymlink, PathResolutionMethod, RootDirectory,
+    RootDirectoryOptions, StateDirectory,
 };
 
 use crate::{
@@ -92,7 +92,7 @@ fn allowed_mounts_are_crossed() {
     f.link("to_tmp", "a/tmp/sub");
     for resolver in BOTH_RESOLVERS {
         let mounts = vec![rel_path("a/tmp/sub/nested"), rel_path("a/tmp"), rel_path("not/there")];
-        let options = RootOptions { resolver, allowed_mounts: mounts, hidden_inodes: Vec::new() };
+        let options = RootDirectoryOptions { resolver, allowed_mounts: mounts, hidden_inodes: Vec::new() };
         let root = RootDirectory::open(&f.workspace, options).unwrap();
         for (path, content) in [("a/tmp/sub/file", "other"), ("a/tmp/sub/nested/file", "nested")] {
             assert_eq!(root.canonicalize(&rel_path(path), FinalSymlink::Follow), Ok(rel_path(path)));
@@ -108,7 +108,7 @@ fn allowed_mounts_are_crossed() {
         assert_eq!(a.stat(&name("tmp")).unwrap().unwrap().fingerprint.id, tmp.id());
         let top = root.open_directory(&rel_path(".")).unwrap();
         assert_eq!(kind(top.open_directory(&name("bind"))), CrossesMount);
-        assert_eq!(kind(top.rename(&name("plain"), &tmp, &name("plain"), ExistingTarget::Refuse)), CrossesMount);
+        assert_eq!(kind(top.rename(&name("plain"), &tmp, &name("plain"), ExistingTargetPolicy::Refuse)), CrossesMount);
         root.create_directories(&rel_path("a/tmp/made"), 0o755).unwrap();
         root.sync_file_system().unwrap();
     }
@@ -124,8 +124,8 @@ fn blobs_are_copied_from_another_mount() {
     const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
     let f = tree_with_mounts();
     f.file("a/tmp/file", "abc");
-    let root = RootDirectory::open(&f.workspace.join("a/tmp"), RootOptions::default()).unwrap();
-    assert_eq!(root.resolver(), PathResolution::Kernel);
+    let root = RootDirectory::open(&f.workspace.join("a/tmp"), RootDirectoryOptions::default()).unwrap();
+    assert_eq!(root.resolver(), PathResolutionMethod::Kernel);
     let state = StateDirectory::open(&f.outside.join("state")).unwrap();
     let top = root.open_directory(&rel_path(".")).unwrap();
     state.adopt_blob(ABC, &top, &name("file")).unwrap();

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use stead_disk::{AttributeSource, ContentSource, DiskErrorKind, FinalSymlink, RootDirectory};
+use stead_disk::{DiskErrorKind, FileAttributeSource, FinalSymlink, RootDirectory, StagedContentSource};
 
 use crate::fixture::{BOTH_RESOLVERS, DiskFixture, name, rel_path};
 
@@ -101,8 +101,8 @@ fn writes_never_leave_the_root() {
             let Ok(path) = root.canonicalize(&rel_path("d/new"), FinalSymlink::Follow) else { return 0 };
             let Some((parent, last)) = path.split() else { return 0 };
             let Ok(directory) = root.open_directory(&parent) else { return 0 };
-            let attributes = AttributeSource::New { mode: 0o600 };
-            let Ok(staged) = directory.stage_file(ContentSource::Bytes(b"x"), attributes) else { return 0 };
+            let attributes = FileAttributeSource::New { mode: 0o600 };
+            let Ok(staged) = directory.stage_file(StagedContentSource::Bytes(b"x"), attributes) else { return 0 };
             if directory.rename_staged_to_new(&staged, &last).is_err() {
                 staged.discard(&directory).unwrap();
             }

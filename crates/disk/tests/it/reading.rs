@@ -164,10 +164,11 @@ fn open_listed_file_opens_regular_files_only() {
     let _socket = UnixListener::bind(f.workspace.join("d/socket")).unwrap();
     let large: Vec<u8> = (0..200_000_u32).map(|n| n.to_le_bytes()[0]).collect();
     f.file("d/large", &large);
-    let root = f.root(stead_disk::PathResolution::Kernel);
+    let root = f.root(stead_disk::PathResolutionMethod::Kernel);
     let id = root.open_directory(&rel_path("state")).unwrap().id();
     for resolver in BOTH_RESOLVERS {
-        let options = stead_disk::RootOptions { resolver, hidden_inodes: vec![id], allowed_mounts: Vec::new() };
+        let options =
+            stead_disk::RootDirectoryOptions { resolver, hidden_inodes: vec![id], allowed_mounts: Vec::new() };
         let top =
             stead_disk::RootDirectory::open(&f.workspace, options).unwrap().open_directory(&rel_path(".")).unwrap();
         assert_eq!(kind(top.open_and_list(&name("state"))), DiskErrorKind::Hidden);

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use stead_disk::{DirectoryHandle, DiskErrorKind, PathResolution, RemovalCounts};
+use stead_disk::{DirectoryHandle, DiskErrorKind, PathResolutionMethod, RemovalCounts};
 use stead_path::RelPath;
 
 use crate::{
@@ -85,9 +85,9 @@ fn removal_stops_at_hidden_directories() {
     let f = DiskFixture::new();
     f.file("tree/state/db", "x");
     let state = std::fs::metadata(f.workspace.join("tree/state")).unwrap();
-    for resolver in [PathResolution::Kernel, PathResolution::Walker] {
+    for resolver in [PathResolutionMethod::Kernel, PathResolutionMethod::Walker] {
         let hidden = vec![stead_disk::InodeId { dev: state.dev(), ino: state.ino() }];
-        let options = stead_disk::RootOptions { resolver, hidden_inodes: hidden, ..Default::default() };
+        let options = stead_disk::RootDirectoryOptions { resolver, hidden_inodes: hidden, ..Default::default() };
         let top =
             stead_disk::RootDirectory::open(&f.workspace, options).unwrap().open_directory(&RelPath::root()).unwrap();
         assert_eq!(kind(top.remove_tree(&name("tree"))), DiskErrorKind::Hidden);

@@ -1,22 +1,22 @@
 //! Renames, including those of staged files, with and without an existing target.
 
-use stead_disk::{AttributeSource, ContentSource, DiskErrorKind, ExistingTarget};
+use stead_disk::{DiskErrorKind, ExistingTargetPolicy, FileAttributeSource, StagedContentSource};
 
 use crate::fixture::{BOTH_RESOLVERS, DiskFixture, kind, name, rel_path};
 
-const NEW: AttributeSource<'_> = AttributeSource::New { mode: 0o644 };
+const NEW: FileAttributeSource<'_> = FileAttributeSource::New { mode: 0o644 };
 
 #[test]
 fn renames_exchanges_and_replaces() {
     let f = DiskFixture::new();
     let top = f.root_directory();
-    let first = top.stage_file(ContentSource::Bytes(b"first"), NEW).unwrap();
+    let first = top.stage_file(StagedContentSource::Bytes(b"first"), NEW).unwrap();
     top.rename_staged_to_new(&first, &name("file")).unwrap();
     assert_eq!(f.read("file"), "first");
     assert_eq!(top.stat(&name("file")).unwrap().unwrap().fingerprint.id, first.id());
     assert_eq!(first.fingerprint().unwrap().id, first.id());
 
-    let second = top.stage_file(ContentSource::Bytes(b"second"), NEW).unwrap();
+    let second = top.stage_file(StagedContentSource::Bytes(b"second"), NEW).unwrap();
     assert_eq!(kind(top.rename_staged_to_new(&second, &name("file"))), DiskErrorKind::Exists);
     assert_eq!(f.read("file"), "first");
     top.exchange_staged(&second, &name("file")).unwrap();
@@ -26,7 +26,7 @@ fn renames_exchanges_and_replaces() {
     assert_eq!((old.id(), old.size()), (first.id(), 5));
     old.discard(&top).unwrap();
 
-    let third = top.stage_file(ContentSource::Bytes(b"third"), NEW).unwrap();
+    let third = top.stage_file(StagedContentSource::Bytes(b"third"), NEW).unwrap();
     assert_eq!(kind(top.exchange_staged(&third, &name("nothing"))), DiskErrorKind::NotFound);
     top.replace_with_staged(&third, &name("file")).unwrap();
     assert_eq!(f.read("file"), "third");
@@ -43,7 +43,7 @@ fn symlink_targets_are_replaced_not_followed() {
     f.link("dangling", "../out/made");
     let top = f.root_directory();
     for text in ["link", "dangling"] {
-        let staged = top.stage_file(ContentSource::Bytes(b"mine"), NEW).unwrap();
+        let staged = top.stage_file(StagedContentSource::Bytes(b"mine"), NEW).unwrap();
         assert_eq!(kind(top.rename_staged_to_new(&staged, &name(text))), DiskErrorKind::Exists);
         top.replace_with_staged(&staged, &name(text)).unwrap();
         assert_eq!(f.read(text), "mine");
@@ -60,13 +60,13 @@ fn renames_between_directories() {
         f.file("b/two", "two");
         let root = f.root(resolver);
         let (a, b) = (root.open_directory(&rel_path("a")).unwrap(), root.open_directory(&rel_path("b")).unwrap());
-        assert_eq!(kind(a.rename(&name("one"), &b, &name("two"), ExistingTarget::Refuse)), DiskErrorKind::Exists);
-        a.rename(&name("one"), &b, &name("two"), ExistingTarget::Exchange).unwrap();
+        assert_eq!(kind(a.rename(&name("one"), &b, &name("two"), ExistingTargetPolicy::Refuse)), DiskErrorKind::Exists);
+        a.rename(&name("one"), &b, &name("two"), ExistingTargetPolicy::Exchange).unwrap();
         assert_eq!((f.read("a/one"), f.read("b/two")), ("two".into(), "one".into()));
-        a.rename(&name("one"), &b, &name("two"), ExistingTarget::Replace).unwrap();
+        a.rename(&name("one"), &b, &name("two"), ExistingTargetPolicy::Replace).unwrap();
         assert_eq!(f.read("b/two"), "two");
-        assert_eq!(kind(a.rename(&name("one"), &b, &name("x"), ExistingTarget::Refuse)), DiskErrorKind::NotFound);
-        b.rename(&name("two"), &a, &name("three"), ExistingTarget::Refuse).unwrap();
+        assert_eq!(kind(a.rename(&name("one"), &b, &name("x"), ExistingTargetPolicy::Refuse)), DiskErrorKind::NotFound);
+        b.rename(&name("two"), &a, &name("three"), ExistingTargetPolicy::Refuse).unwrap();
         assert_eq!(f.read("a/three"), "two");
     }
 }
@@ -79,7 +79,7 @@ fn hard_linked_files_are_replaced_not_edited() {
     let top = f.root_directory();
     let old = top.open_file(&name("file")).unwrap();
     assert_eq!(old.stat().hard_links, 2);
-    let staged = top.stage_file(ContentSource::Bytes(b"new"), AttributeSource::CopyFrom(&old)).unwrap();
+    let staged = top.stage_file(StagedContentSource::Bytes(b"new"), FileAttributeSource::CopyFrom(&old)).unwrap();
     top.exchange_staged(&staged, &name("file")).unwrap();
     assert_eq!(f.read("file"), "new");
     assert_eq!(std::fs::read(f.outside.join("twin")).unwrap(), b"old");

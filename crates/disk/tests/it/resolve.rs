@@ -4,7 +4,7 @@ use stead_disk::{
     DiskErrorKind::{self, ChangedConcurrently, NotDirectory, NotFound, OutsideRoot, SymlinkLoop},
     FileType,
     FinalSymlink::{self, Follow, Keep},
-    PathResolution, RootDirectory, RootOptions,
+    PathResolutionMethod, RootDirectory, RootDirectoryOptions,
 };
 
 use crate::fixture::{BOTH_RESOLVERS, DiskFixture, kind, rel_path};
@@ -189,7 +189,8 @@ fn the_root_path_may_contain_symlinks() {
     std::os::unix::fs::symlink(&f.workspace, &alias).unwrap();
     f.link("by_alias", alias.join("a/b"));
     for resolver in BOTH_RESOLVERS {
-        let root = RootDirectory::open(&alias, RootOptions { resolver, ..RootOptions::default() }).unwrap();
+        let root =
+            RootDirectory::open(&alias, RootDirectoryOptions { resolver, ..RootDirectoryOptions::default() }).unwrap();
         assert_eq!(root.absolute_path(), alias.to_str().unwrap());
         assert_eq!(root.equivalent_paths(), [alias.to_str().unwrap(), f.workspace.to_str().unwrap()]);
         assert_eq!(root.id(), f.root(resolver).id());
@@ -225,7 +226,10 @@ fn names_are_bytes_with_length_limits() {
         let (parent, last) = odd.split().unwrap();
         let (directory, _) = root.create_directories(&parent, 0o755).unwrap();
         let staged = directory
-            .stage_file(stead_disk::ContentSource::Bytes(b"x"), stead_disk::AttributeSource::New { mode: 0o644 })
+            .stage_file(
+                stead_disk::StagedContentSource::Bytes(b"x"),
+                stead_disk::FileAttributeSource::New { mode: 0o644 },
+            )
             .unwrap();
         directory.replace_with_staged(&staged, &last).unwrap();
         assert_eq!(root.open_file(&odd).unwrap().read_all(9).unwrap(), b"x");
@@ -237,11 +241,11 @@ fn names_are_bytes_with_length_limits() {
 #[test]
 fn auto_uses_the_kernel_resolver_if_available() {
     let f = DiskFixture::new();
-    let root = RootDirectory::open(&f.workspace, RootOptions::default()).unwrap();
-    assert_eq!(root.resolver(), PathResolution::Kernel);
+    let root = RootDirectory::open(&f.workspace, RootDirectoryOptions::default()).unwrap();
+    assert_eq!(root.resolver(), PathResolutionMethod::Kernel);
     assert!(root.disk_space().unwrap().total_bytes > 0);
     root.sync_file_system().unwrap();
-    assert_eq!(kind(RootDirectory::open(&f.workspace.join("nope"), RootOptions::default())), NotFound);
+    assert_eq!(kind(RootDirectory::open(&f.workspace.join("nope"), RootDirectoryOptions::default())), NotFound);
     f.file("file", "");
-    assert_eq!(kind(RootDirectory::open(&f.workspace.join("file"), RootOptions::default())), NotDirectory);
+    assert_eq!(kind(RootDirectory::open(&f.workspace.join("file"), RootDirectoryOptions::default())), NotDirectory);
 }

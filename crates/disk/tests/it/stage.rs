@@ -3,7 +3,7 @@
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use rustix::fs::XattrFlags;
-use stead_disk::{AttributeSource, ContentSource, LostAttribute, TEMPORARY_PREFIX};
+use stead_disk::{FileAttributeSource, LostAttribute, StagedContentSource, TEMPORARY_PREFIX};
 
 use crate::{
     child_process::{assert_child_passes, is_child, is_root},
@@ -40,19 +40,20 @@ fn stages_bytes_and_files() {
     let large: Vec<u8> = (0..3_000_000_u32).map(|n| n.to_le_bytes()[1]).collect();
     f.file("large", &large);
     let top = f.root_directory();
-    let staged = top.stage_file(ContentSource::Bytes(b"bytes"), AttributeSource::New { mode: 0o6640 }).unwrap();
+    let staged =
+        top.stage_file(StagedContentSource::Bytes(b"bytes"), FileAttributeSource::New { mode: 0o6640 }).unwrap();
     assert!(staged.name().as_bytes().starts_with(TEMPORARY_PREFIX.as_bytes()));
     assert_eq!(staged.size(), 5);
     let stat = top.stat(staged.name()).unwrap().unwrap();
     assert_eq!((stat.fingerprint.id, stat.created_ns, stat.mode & 0o7137), (staged.id(), staged.created_ns(), 0));
     staged.sync().unwrap();
     let open = top.open_file(&name("large")).unwrap();
-    let copy = top.stage_file(ContentSource::File(&open), AttributeSource::CopyFrom(&open)).unwrap();
+    let copy = top.stage_file(StagedContentSource::File(&open), FileAttributeSource::CopyFrom(&open)).unwrap();
     assert_eq!(copy.hash().unwrap(), open.hash().unwrap());
     assert_eq!(top.open_file(copy.name()).unwrap().read_all(u64::MAX).unwrap(), large);
     f.file("nothing", "");
     let nothing = top.open_file(&name("nothing")).unwrap();
-    let empty = top.stage_file(ContentSource::File(&nothing), AttributeSource::CopyFrom(&nothing)).unwrap();
+    let empty = top.stage_file(StagedContentSource::File(&nothing), FileAttributeSource::CopyFrom(&nothing)).unwrap();
     assert_eq!(empty.size(), 0);
     for staged in [staged, copy, empty] {
         staged.discard(&top).unwrap();
@@ -81,7 +82,7 @@ fn keeps_attributes() {
     let list_before = read_attribute(&path, "system.posix_acl_access");
     let top = f.root_directory();
     let old = top.open_file(&name("file")).unwrap();
-    let staged = top.stage_file(ContentSource::Bytes(b"new"), AttributeSource::CopyFrom(&old)).unwrap();
+    let staged = top.stage_file(StagedContentSource::Bytes(b"new"), FileAttributeSource::CopyFrom(&old)).unwrap();
     assert_eq!(staged.lost_attributes(), []);
     top.replace_with_staged(&staged, &name("file")).unwrap();
     let after = std::fs::metadata(&path).unwrap();
@@ -104,12 +105,12 @@ fn default_acl_of_the_directory_does_not_apply_to_replacements() {
     }
     let top = f.root_directory();
     let old = top.open_file(&name("file")).unwrap();
-    let staged = top.stage_file(ContentSource::Bytes(b"new"), AttributeSource::CopyFrom(&old)).unwrap();
+    let staged = top.stage_file(StagedContentSource::Bytes(b"new"), FileAttributeSource::CopyFrom(&old)).unwrap();
     top.replace_with_staged(&staged, &name("file")).unwrap();
     assert_eq!(read_attribute(&f.workspace.join("file"), "system.posix_acl_access"), None);
     assert_eq!(std::fs::metadata(f.workspace.join("file")).unwrap().mode() & 0o7777, 0o600);
     // A new file gets the default access list, like every new file in that directory.
-    let staged = top.stage_file(ContentSource::Bytes(b"new"), AttributeSource::New { mode: 0o666 }).unwrap();
+    let staged = top.stage_file(StagedContentSource::Bytes(b"new"), FileAttributeSource::New { mode: 0o666 }).unwrap();
     top.rename_staged_to_new(&staged, &name("fresh")).unwrap();
     assert!(read_attribute(&f.workspace.join("fresh"), "system.posix_acl_access").is_some());
 }
@@ -141,10 +142,10 @@ fn a_foreign_group_gets_no_more_than_everybody() {
         return;
     }
     let ws = std::env::var(CHILD_DIRECTORY_ENV).unwrap();
-    let root = stead_disk::RootDirectory::open(ws.as_ref(), stead_disk::RootOptions::default()).unwrap();
+    let root = stead_disk::RootDirectory::open(ws.as_ref(), stead_disk::RootDirectoryOptions::default()).unwrap();
     let top = root.open_directory(&stead_path::RelPath::root()).unwrap();
     let old = top.open_file(&name("file")).unwrap();
-    let staged = top.stage_file(ContentSource::Bytes(b"new"), AttributeSource::CopyFrom(&old)).unwrap();
+    let staged = top.stage_file(StagedContentSource::Bytes(b"new"), FileAttributeSource::CopyFrom(&old)).unwrap();
     assert_eq!(staged.lost_attributes(), [LostAttribute::Group, LostAttribute::Owner]);
     top.replace_with_staged(&staged, &name("file")).unwrap();
 }

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-use stead_disk::{AttributeSource, BlobSync, ContentSource, DiskErrorKind, LockMode, StateDirectory};
+use stead_disk::{BlobSyncTiming, DiskErrorKind, FileAttributeSource, LockMode, StagedContentSource, StateDirectory};
 
 use crate::{
     child_process::{assert_child_passes, is_child, is_root},
@@ -62,8 +62,8 @@ fn blobs_are_stored_and_removed() {
     let state = StateDirectory::open(&f.outside.join("state")).unwrap();
     assert!(state.open_blob(ABC).unwrap().is_none());
     assert!(!state.remove_blob(ABC).unwrap());
-    state.put_blob(ABC, ContentSource::Bytes(b"abc"), BlobSync::Later).unwrap();
-    state.put_blob(ABC, ContentSource::Bytes(b"abc"), BlobSync::Now).unwrap();
+    state.put_blob(ABC, StagedContentSource::Bytes(b"abc"), BlobSyncTiming::Later).unwrap();
+    state.put_blob(ABC, StagedContentSource::Bytes(b"abc"), BlobSyncTiming::Now).unwrap();
     assert_eq!(state.open_blob(ABC).unwrap().unwrap().read_all(9).unwrap(), b"abc");
     let blobs = state.path().join("blobs/ba");
     assert_eq!(std::fs::read_dir(&blobs).unwrap().count(), 1);
@@ -71,7 +71,7 @@ fn blobs_are_stored_and_removed() {
     assert!(state.remove_blob(ABC).unwrap());
     assert!(state.open_blob(ABC).unwrap().is_none());
     for bad in ["", "abc", &ABC.to_uppercase(), "../../../../etc/passwd", &format!("{ABC}0")] {
-        assert!(state.put_blob(bad, ContentSource::Bytes(b""), BlobSync::Later).is_err());
+        assert!(state.put_blob(bad, StagedContentSource::Bytes(b""), BlobSyncTiming::Later).is_err());
         assert!(state.open_blob(bad).is_err());
     }
 }
@@ -83,12 +83,12 @@ fn files_are_copied_only_if_the_digest_matches() {
     let state = StateDirectory::open(&f.outside.join("state")).unwrap();
     let file = f.root_directory().open_file(&name("file")).unwrap();
     assert_eq!(
-        kind(state.put_blob(OTHER, ContentSource::File(&file), BlobSync::Now)),
+        kind(state.put_blob(OTHER, StagedContentSource::File(&file), BlobSyncTiming::Now)),
         DiskErrorKind::ChangedConcurrently
     );
     assert!(state.open_blob(OTHER).unwrap().is_none());
     assert_eq!(std::fs::read_dir(state.path().join("blobs/00")).unwrap().count(), 0);
-    state.put_blob(ABC, ContentSource::File(&file), BlobSync::Now).unwrap();
+    state.put_blob(ABC, StagedContentSource::File(&file), BlobSyncTiming::Now).unwrap();
     assert_eq!(state.open_blob(ABC).unwrap().unwrap().hash().unwrap().1, 3);
 }
 
@@ -123,7 +123,7 @@ fn adopts_files_left_by_an_exchange() {
     let state = StateDirectory::open(&f.outside.join("state")).unwrap();
     f.file("file", "abc");
     let top = f.root_directory();
-    let staged = top.stage_file(ContentSource::Bytes(b"new"), AttributeSource::New { mode: 0o644 }).unwrap();
+    let staged = top.stage_file(StagedContentSource::Bytes(b"new"), FileAttributeSource::New { mode: 0o644 }).unwrap();
     top.exchange_staged(&staged, &name("file")).unwrap();
     state.adopt_blob(ABC, &top, staged.name()).unwrap();
     assert_eq!(f.read("file"), "new");

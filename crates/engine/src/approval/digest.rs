@@ -2,7 +2,7 @@
 //! plans never have the same bytes. The end of a trash retention is left out, because it moves with the time of the call.
 
 use serde_json::Value;
-use stead_journal::{Digest, EntryRelation};
+use stead_journal::{Digest, JournalEntryRelation};
 use stead_path::RelPath;
 
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
 
 /// The digests that bind an approval to a call and its plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ApprovalBinding {
+pub(crate) struct ApprovalBindingDigests {
     /// The digest of the call without its planned changes.
     pub(crate) call_digest: Digest,
     /// The digest of the call with its planned changes.
@@ -62,13 +62,13 @@ pub(crate) fn digest_plan(context: &CallContext<'_>, call: &Digest, plan: &Plan)
 
 /// The relation of a plan to an earlier entry, as version 1 of the digest writes it. Pending approvals depend on these
 /// exact words.
-fn relation_words(link: &EntryRelation) -> String {
+fn relation_words(link: &JournalEntryRelation) -> String {
     match link {
-        EntryRelation::None => "None".to_owned(),
-        EntryRelation::Undoes(number) => format!("Undoes({number})"),
-        EntryRelation::Redoes(number) => format!("Redoes({number})"),
-        EntryRelation::Restores(trash) => format!("Restores(\"{trash}\")"),
-        EntryRelation::Amends(number) => format!("Amends({number})"),
+        JournalEntryRelation::None => "None".to_owned(),
+        JournalEntryRelation::Undoes(number) => format!("Undoes({number})"),
+        JournalEntryRelation::Redoes(number) => format!("Redoes({number})"),
+        JournalEntryRelation::Restores(trash) => format!("Restores(\"{trash}\")"),
+        JournalEntryRelation::Amends(number) => format!("Amends({number})"),
     }
 }
 
@@ -288,11 +288,11 @@ mod tests {
     #[test]
     fn relations_are_written_in_the_words_of_version_1() {
         for (link, words) in [
-            (EntryRelation::None, "None"),
-            (EntryRelation::Undoes(7), "Undoes(7)"),
-            (EntryRelation::Redoes(8), "Redoes(8)"),
-            (EntryRelation::Restores("t-0a1b".to_owned()), "Restores(\"t-0a1b\")"),
-            (EntryRelation::Amends(9), "Amends(9)"),
+            (JournalEntryRelation::None, "None"),
+            (JournalEntryRelation::Undoes(7), "Undoes(7)"),
+            (JournalEntryRelation::Redoes(8), "Redoes(8)"),
+            (JournalEntryRelation::Restores("t-0a1b".to_owned()), "Restores(\"t-0a1b\")"),
+            (JournalEntryRelation::Amends(9), "Amends(9)"),
         ] {
             assert_eq!(relation_words(&link), words);
         }

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use super::{Approval, ApprovalBinding, ApprovalFilter, ApprovalMode, ApprovalRequest, ApprovalState};
+use super::{Approval, ApprovalBindingDigests, ApprovalFilter, ApprovalMode, ApprovalRequest, ApprovalState};
 use crate::{
     call_context::CallContext,
     engine::{BeforeAfterBytes, Call},
@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Whether a call that needs approval may run now.
-pub(crate) enum ApprovalCheck {
+pub(crate) enum ApprovalCheckResult {
     /// The call runs with the approval that has this id; the commit uses it up.
     Approved(String),
     /// The call runs without an approval, because the operator allows all calls.
@@ -25,24 +25,24 @@ pub(crate) enum ApprovalCheck {
 
 /// The approval that a call lacks.
 pub(crate) struct MissingApproval {
-    binding: ApprovalBinding,
+    binding: ApprovalBindingDigests,
     verdict: PolicyVerdict,
     plan_preview: Value,
     /// The file content before and after the call, if the options request it.
     pub(crate) before_after: Option<Box<BeforeAfterBytes>>,
 }
 
-impl ApprovalCheck {
+impl ApprovalCheckResult {
     /// Looks for an approval of exactly this plan. `preview` is called only if there is none.
     pub(crate) fn check_approval(
         context: &CallContext<'_>,
         mode: ApprovalMode,
-        binding: ApprovalBinding,
+        binding: ApprovalBindingDigests,
         verdict: PolicyVerdict,
         preview: impl FnOnce() -> Value,
     ) -> Result<Self, Error> {
         match mode {
-            ApprovalMode::AllowAll => return Ok(ApprovalCheck::AllowedByOperator),
+            ApprovalMode::AllowAll => return Ok(ApprovalCheckResult::AllowedByOperator),
             ApprovalMode::DenyAll => {
                 return Err(Error::new(
                     ErrorKind::ApprovalDenied,
@@ -59,16 +59,16 @@ impl ApprovalCheck {
             approval.request.plan_digest == binding.plan_digest && approval.state == ApprovalState::Approved
         };
         Ok(match existing_approvals(context, &binding)?.into_iter().find(usable) {
-            Some(approval) => ApprovalCheck::Approved(approval.id),
+            Some(approval) => ApprovalCheckResult::Approved(approval.id),
             None => {
                 let plan_preview = preview();
-                ApprovalCheck::Missing(MissingApproval { binding, verdict, plan_preview, before_after: None })
+                ApprovalCheckResult::Missing(MissingApproval { binding, verdict, plan_preview, before_after: None })
             }
         })
     }
 }
 
-fn existing_approvals(context: &CallContext<'_>, binding: &ApprovalBinding) -> Result<Vec<Approval>, Error> {
+fn existing_approvals(context: &CallContext<'_>, binding: &ApprovalBindingDigests) -> Result<Vec<Approval>, Error> {
     context.workspace().approvals(&ApprovalFilter {
         principal: Some(context.caller.principal.to_string()),
         call_digest: Some(binding.call_digest),
@@ -117,7 +117,7 @@ pub(crate) fn request_and_wait(
 fn build_request(
     context: &CallContext<'_>,
     call: &Call<'_>,
-    binding: ApprovalBinding,
+    binding: ApprovalBindingDigests,
     verdict: PolicyVerdict,
     mut preview: Value,
 ) -> ApprovalRequest {

@@ -25,7 +25,7 @@ const NO_FILE_LABEL: &str = "nothing";
 const HOUR_MS: i64 = 60 * 60 * 1000;
 
 /// Fields to add to the JSON of one change.
-type PreviewFields = Vec<(&'static str, Value)>;
+type ApprovalPreviewFields = Vec<(&'static str, Value)>;
 
 pub(crate) fn preview_plan(context: &CallContext<'_>, plan: &Plan) -> Value {
     let mut lines_left = limits::APPROVAL_DIFF_LINES_MAX;
@@ -53,7 +53,7 @@ fn preview_change(context: &CallContext<'_>, change: &PlannedChange, lines_left:
                 "size": size,
                 "version": version.to_string(),
             });
-            let new = NewFileContent { content, size: *size };
+            let new = PreviewedFileContent { content, size: *size };
             (preview, preview_diff(context, path, is_new, &new, lines_left))
         }
         PlannedChange::MakeDirectory { path, .. } => {
@@ -90,7 +90,7 @@ fn preview_change(context: &CallContext<'_>, change: &PlannedChange, lines_left:
     preview
 }
 
-fn tree_size_fields(tree: &TreeSummary) -> PreviewFields {
+fn tree_size_fields(tree: &TreeSummary) -> ApprovalPreviewFields {
     vec![("files", tree.files.into()), ("bytes", tree.bytes.into())]
 }
 
@@ -101,7 +101,7 @@ fn preview_removed_content(
     expectation: &CommitExpectation,
     tree: &TreeSummary,
     lines_left: &mut usize,
-) -> PreviewFields {
+) -> ApprovalPreviewFields {
     match (tree.kind, expectation) {
         (FileKind::File, CommitExpectation::File(seen)) => {
             let mut fields = vec![("version", Value::from(seen.version.to_string()))];
@@ -121,7 +121,7 @@ fn preview_removed_content(
 }
 
 /// The first files of a removed directory.
-fn preview_directory(context: &CallContext<'_>, path: &RelPath) -> PreviewFields {
+fn preview_directory(context: &CallContext<'_>, path: &RelPath) -> ApprovalPreviewFields {
     let unlistable = || vec![("holds_note", Value::from("the files of this directory cannot be listed"))];
     let Ok(Some(stat)) = context.workspace().stat(path) else { return unlistable() };
     // A rule about removal must not hide files that the caller could read in another call.
@@ -160,7 +160,7 @@ fn preview_directory(context: &CallContext<'_>, path: &RelPath) -> PreviewFields
     fields
 }
 
-fn note_field(text: &str) -> PreviewFields {
+fn note_field(text: &str) -> ApprovalPreviewFields {
     vec![("diff_note", text.into())]
 }
 
@@ -173,7 +173,7 @@ fn read_current_bytes(context: &CallContext<'_>, path: &RelPath) -> Result<Vec<u
     context.workspace().read(path, whole).map(|file| file.bytes).map_err(|_| "the current file is too large to show")
 }
 
-struct NewFileContent<'c> {
+struct PreviewedFileContent<'c> {
     content: &'c PlannedContent,
     size: u64,
 }
@@ -183,9 +183,9 @@ fn preview_diff(
     context: &CallContext<'_>,
     path: &RelPath,
     is_new: bool,
-    new: &NewFileContent<'_>,
+    new: &PreviewedFileContent<'_>,
     lines_left: &mut usize,
-) -> PreviewFields {
+) -> ApprovalPreviewFields {
     if !context.may_read(path) {
         return note_field("the caller may not read this file, so the diff is not shown");
     }
@@ -209,7 +209,7 @@ fn preview_diff(
 }
 
 /// The diff of two texts, cut after `lines_left` lines, which it reduces. `new` is `None` for a removed file.
-fn diff_fields(path: &RelPath, old: &[u8], new: Option<&[u8]>, lines_left: &mut usize) -> PreviewFields {
+fn diff_fields(path: &RelPath, old: &[u8], new: Option<&[u8]>, lines_left: &mut usize) -> ApprovalPreviewFields {
     let (Some(before), Some(after)) = (decode_diff_text(old), decode_diff_text(new.unwrap_or_default())) else {
         return note_field("the content is not text");
     };

@@ -42,7 +42,7 @@ pub enum RequiredTrigrams {
 
 /// The result of analyzing a part of a pattern.
 #[derive(Clone)]
-enum PatternPart {
+enum AnalyzedPatternPart {
     /// The part matches only these texts.
     ExactTexts(Vec<Vec<u8>>),
     /// Every match of the part satisfies this condition.
@@ -115,7 +115,7 @@ fn trigrams_of_bytes(text: &[u8]) -> RequiredTrigrams {
     RequiredTrigrams::all(grams.into_iter().map(RequiredTrigrams::Trigram).collect())
 }
 
-impl PatternPart {
+impl AnalyzedPatternPart {
     fn into_required(self) -> RequiredTrigrams {
         match self {
             Self::ExactTexts(texts) => {
@@ -134,11 +134,13 @@ impl PatternPart {
     }
 }
 
-fn analyze_hir(hir: &Hir) -> PatternPart {
+fn analyze_hir(hir: &Hir) -> AnalyzedPatternPart {
     match hir.kind() {
-        HirKind::Empty | HirKind::Look(_) => PatternPart::empty(),
-        HirKind::Literal(literal) => PatternPart::ExactTexts(vec![literal.0.to_ascii_lowercase()]),
-        HirKind::Class(class) => class_members(class).map_or_else(PatternPart::unknown, PatternPart::ExactTexts),
+        HirKind::Empty | HirKind::Look(_) => AnalyzedPatternPart::empty(),
+        HirKind::Literal(literal) => AnalyzedPatternPart::ExactTexts(vec![literal.0.to_ascii_lowercase()]),
+        HirKind::Class(class) => {
+            class_members(class).map_or_else(AnalyzedPatternPart::unknown, AnalyzedPatternPart::ExactTexts)
+        }
         HirKind::Capture(capture) => analyze_hir(&capture.sub),
         HirKind::Repetition(repetition) => analyze_repetition(repetition),
         HirKind::Concat(parts) => concatenate_parts(parts.iter().map(analyze_hir)),
@@ -167,46 +169,50 @@ fn class_members(class: &Class) -> Option<Vec<Vec<u8>>> {
     Some(members)
 }
 
-fn analyze_repetition(repetition: &Repetition) -> PatternPart {
+fn analyze_repetition(repetition: &Repetition) -> AnalyzedPatternPart {
     let Repetition { min, max, sub, .. } = repetition;
     match (min, max) {
-        (0, Some(1)) => alternate_parts(vec![PatternPart::empty(), analyze_hir(sub)]),
-        (0, _) => PatternPart::unknown(),
+        (0, Some(1)) => alternate_parts(vec![AnalyzedPatternPart::empty(), analyze_hir(sub)]),
+        (0, _) => AnalyzedPatternPart::unknown(),
         (min, max) => match analyze_hir(sub) {
-            texts @ PatternPart::ExactTexts(_) if *max == Some(*min) && *min <= REPETITIONS_MAX => {
+            texts @ AnalyzedPatternPart::ExactTexts(_) if *max == Some(*min) && *min <= REPETITIONS_MAX => {
                 concatenate_parts((0..*min).map(|_| texts.clone()))
             }
             // A match contains at least one repetition; the text next to it is unknown.
-            sub @ (PatternPart::ExactTexts(_) | PatternPart::Requires(_)) => PatternPart::Requires(sub.into_required()),
+            sub @ (AnalyzedPatternPart::ExactTexts(_) | AnalyzedPatternPart::Requires(_)) => {
+                AnalyzedPatternPart::Requires(sub.into_required())
+            }
         },
     }
 }
 
-fn concatenate_parts(parts: impl Iterator<Item = PatternPart>) -> PatternPart {
+fn concatenate_parts(parts: impl Iterator<Item = AnalyzedPatternPart>) -> AnalyzedPatternPart {
     let mut needs: Vec<RequiredTrigrams> = Vec::new();
     let mut texts: Vec<Vec<u8>> = vec![Vec::new()];
     let mut exact = true;
     for part in parts {
         match part {
-            PatternPart::ExactTexts(more) => match cross_product(&texts, &more) {
+            AnalyzedPatternPart::ExactTexts(more) => match cross_product(&texts, &more) {
                 Some(crossed) => texts = crossed,
                 None => {
                     exact = false;
-                    needs.push(PatternPart::ExactTexts(std::mem::replace(&mut texts, more)).into_required());
+                    needs.push(AnalyzedPatternPart::ExactTexts(std::mem::replace(&mut texts, more)).into_required());
                 }
             },
-            PatternPart::Requires(need) => {
+            AnalyzedPatternPart::Requires(need) => {
                 exact = false;
-                needs.push(PatternPart::ExactTexts(std::mem::replace(&mut texts, vec![Vec::new()])).into_required());
+                needs.push(
+                    AnalyzedPatternPart::ExactTexts(std::mem::replace(&mut texts, vec![Vec::new()])).into_required(),
+                );
                 needs.push(need);
             }
         }
     }
     if exact {
-        return PatternPart::ExactTexts(texts);
+        return AnalyzedPatternPart::ExactTexts(texts);
     }
-    needs.push(PatternPart::ExactTexts(texts).into_required());
-    PatternPart::Requires(RequiredTrigrams::all(needs))
+    needs.push(AnalyzedPatternPart::ExactTexts(texts).into_required());
+    AnalyzedPatternPart::Requires(RequiredTrigrams::all(needs))
 }
 
 /// Each of `texts` followed by each of `more`; `None` if the result has too many or too long texts.
@@ -220,20 +226,20 @@ fn cross_product(texts: &[Vec<u8>], more: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
     Some(texts.iter().flat_map(one).collect())
 }
 
-fn alternate_parts(parts: Vec<PatternPart>) -> PatternPart {
+fn alternate_parts(parts: Vec<AnalyzedPatternPart>) -> AnalyzedPatternPart {
     let mut texts: Vec<Vec<u8>> = Vec::new();
     let mut needs: Vec<RequiredTrigrams> = Vec::new();
     for part in parts {
         match part {
-            PatternPart::ExactTexts(more) => texts.extend(more),
-            PatternPart::Requires(need) => needs.push(need),
+            AnalyzedPatternPart::ExactTexts(more) => texts.extend(more),
+            AnalyzedPatternPart::Requires(need) => needs.push(need),
         }
     }
     if needs.is_empty() && texts.len() <= EXACT_TEXTS_MAX {
-        return PatternPart::ExactTexts(texts);
+        return AnalyzedPatternPart::ExactTexts(texts);
     }
     needs.extend(texts.iter().map(|text| trigrams_of_bytes(text)));
-    PatternPart::Requires(RequiredTrigrams::any(needs))
+    AnalyzedPatternPart::Requires(RequiredTrigrams::any(needs))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::{
     caller::Principal,
     errors::{Error, ErrorKind},
     limits,
-    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget, SessionOutcomeFn},
+    operation::{BuildSessionOutcomeFn, Operation, PlannedEffect, RequestedPath, ResolvedTarget},
     session_store::{Alert, AlertSeverity, SessionStoreReply, SessionStoreRequest},
 };
 
@@ -130,7 +130,7 @@ fn validate_alert_text(text: &str, name: &str) -> Result<String, Error> {
     Ok(text.to_owned())
 }
 
-fn alert_outcome(verb: &'static str) -> SessionOutcomeFn {
+fn alert_outcome(verb: &'static str) -> BuildSessionOutcomeFn {
     Box::new(move |reply, receipt| match reply {
         SessionStoreReply::Alert(alert) => {
             let text = format!("{verb} alert {}", alert.id);

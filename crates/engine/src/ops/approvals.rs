@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::{
     approval::{Approval, ApprovalAnswer, ApprovalDecision, ApprovalFilter, ApprovalState, summarize_plan},
     call_context::CallContext,
-    caller::{ApproverProof, Principal},
+    caller::{CallerApproverStatus, Principal},
     errors::{Error, ErrorKind},
     limits,
     operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
@@ -18,7 +18,7 @@ use crate::{
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ApprovalsArgs {
+pub(crate) struct ListApprovalsArgs {
     id: Option<String>,
     #[serde(default)]
     state: ApprovalStateFilter,
@@ -32,7 +32,7 @@ enum ApprovalStateFilter {
     All,
 }
 
-impl Operation for ApprovalsArgs {
+impl Operation for ListApprovalsArgs {
     fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
         Ok(Vec::new())
     }
@@ -42,7 +42,7 @@ impl Operation for ApprovalsArgs {
             Some(id) => {
                 let approval = find_visible_approval(context, id)?;
                 let text = render_approval_line(&approval);
-                OutcomeBuilder::new().with_fields(approval_json(&approval, PlanInclusion::Include)).build(text)
+                OutcomeBuilder::new().with_fields(approval_json(&approval, PlanPreviewInclusion::Include)).build(text)
             }
             None => {
                 let state = match self.state {
@@ -58,7 +58,7 @@ impl Operation for ApprovalsArgs {
                 let found = context.workspace().approvals(&filter)?;
                 let lines: Vec<String> = found.iter().map(render_approval_line).collect();
                 let text = if lines.is_empty() { "no pending approvals".to_owned() } else { lines.join("\n") };
-                let rows: Vec<_> = found.iter().map(|found| approval_json(found, PlanInclusion::Omit)).collect();
+                let rows: Vec<_> = found.iter().map(|found| approval_json(found, PlanPreviewInclusion::Omit)).collect();
                 OutcomeBuilder::new()
                     .with_field("approvals", rows)
                     .with_field("truncated", found.len() >= limits::APPROVALS_LISTED_MAX)
@@ -88,15 +88,15 @@ fn find_visible_approval(context: &CallContext<'_>, id: &str) -> Result<Approval
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum PlanInclusion {
+enum PlanPreviewInclusion {
     Include,
     Omit,
 }
 
-fn approval_json(approval: &Approval, plan: PlanInclusion) -> Map<String, Value> {
+fn approval_json(approval: &Approval, plan: PlanPreviewInclusion) -> Map<String, Value> {
     let plan = match plan {
-        PlanInclusion::Include => serde_json::from_str::<Value>(&approval.request.plan_preview).ok(),
-        PlanInclusion::Omit => None,
+        PlanPreviewInclusion::Include => serde_json::from_str::<Value>(&approval.request.plan_preview).ok(),
+        PlanPreviewInclusion::Omit => None,
     };
     let request = &approval.request;
     let resolution = approval.resolution.as_ref();
@@ -134,18 +134,18 @@ fn render_approval_line(approval: &Approval) -> String {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct AnswerArgs {
+struct ApprovalAnswerArgs {
     id: String,
     reason: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct ApproveArgs(AnswerArgs);
+pub(crate) struct ApproveArgs(ApprovalAnswerArgs);
 
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct DenyArgs(AnswerArgs);
+pub(crate) struct DenyArgs(ApprovalAnswerArgs);
 
 impl Operation for ApproveArgs {
     fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
@@ -169,7 +169,7 @@ impl Operation for DenyArgs {
 
 fn require_approver(context: &CallContext<'_>) -> Result<(), Error> {
     match (&context.caller.principal, context.caller.grants.approver) {
-        (Principal::User(_), ApproverProof::SecretVerified) => Ok(()),
+        (Principal::User(_), CallerApproverStatus::SecretVerified) => Ok(()),
         (Principal::User(_) | Principal::Agent(_) | Principal::System | Principal::External, _) => Err(Error::new(
             ErrorKind::PolicyDenied,
             "only a person with the approver secret can answer an approval request",
@@ -178,14 +178,14 @@ fn require_approver(context: &CallContext<'_>) -> Result<(), Error> {
     }
 }
 
-impl AnswerArgs {
+impl ApprovalAnswerArgs {
     fn plan_answer(&self, context: &CallContext<'_>, decision: ApprovalDecision) -> Result<PlannedEffect, Error> {
         let id = find_visible_approval(context, &self.id)?.id;
         let shorten = |reason: &String| reason.chars().take(limits::APPROVAL_REASON_CHARS_MAX).collect();
         let answer = ApprovalAnswer { id, decision, reason: self.reason.as_ref().map(shorten) };
         let build_outcome = Box::new(|approval: &Approval, receipt: &CommitReceipt| {
             OutcomeBuilder::new()
-                .with_fields(approval_json(approval, PlanInclusion::Omit))
+                .with_fields(approval_json(approval, PlanPreviewInclusion::Omit))
                 .with_receipt(receipt)
                 .build_one_line(render_approval_line(approval))
         });

@@ -12,11 +12,11 @@ use stead_path::RelPath;
 
 pub(crate) use self::{
     change::BufferChangeArgs,
-    open_close::{BufferCloseArgs, BufferDropArgs, BufferOpenArgs},
+    open_close::{BufferCloseArgs, BufferDraftDropArgs, BufferOpenArgs},
     save::BufferSaveArgs,
 };
 use crate::{
-    buffers::{Buffer, BufferOpenState, BufferText},
+    buffers::{Buffer, BufferOpenState, BufferWithText},
     call_context::CallContext,
     caller::Principal,
     errors::{Error, ErrorKind},
@@ -63,7 +63,7 @@ fn require_own_buffer(context: &CallContext<'_>, path: &RelPath) -> Result<Buffe
     Err(open_elsewhere_error(&buffer))
 }
 
-fn own_buffer_text(context: &CallContext<'_>, path: &RelPath) -> Result<(Buffer, BufferText), Error> {
+fn own_buffer_text(context: &CallContext<'_>, path: &RelPath) -> Result<(Buffer, BufferWithText), Error> {
     let buffer = require_own_buffer(context, path)?;
     let texts = context.workspace().buffer_text(&buffer.id)?.ok_or_else(|| no_buffer_error(context, path))?;
     Ok((buffer, texts))

@@ -14,7 +14,7 @@ use crate::{
     operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
     ops::{
         changed_lines::ChangedLineFinder,
-        journal_feed::{self, FeedPage, JournalCursor, JournalCursorArgument, RenderedEvent},
+        journal_feed::{self, JournalCursor, JournalCursorArgument, JournalFeedPage, RenderedEvent},
         outcome_builder::{OutcomeBuilder, format_iso_utc},
         visible_change::VisibleChange,
     },
@@ -42,7 +42,7 @@ impl Operation for ChangesArgs {
     }
 }
 
-fn collect_changes(context: &CallContext<'_>, start: JournalCursor) -> Result<FeedPage<RenderedEvent>, Error> {
+fn collect_changes(context: &CallContext<'_>, start: JournalCursor) -> Result<JournalFeedPage<RenderedEvent>, Error> {
     let (mut ranges, mut chars) = (ChangedLineFinder::new(context.workspace()), 0);
     journal_feed::scan_entries(
         context,
@@ -55,7 +55,7 @@ fn collect_changes(context: &CallContext<'_>, start: JournalCursor) -> Result<Fe
 fn add_changes(
     context: &CallContext<'_>,
     stored: &StoredJournalEntry,
-    page: &mut FeedPage<RenderedEvent>,
+    page: &mut JournalFeedPage<RenderedEvent>,
     ranges: &mut ChangedLineFinder<'_>,
     chars: &mut usize,
 ) -> Result<(), Error> {

@@ -7,7 +7,7 @@ use stead_path::RelPath;
 use stead_text::visible::escape_deceptive_line;
 
 use super::{
-    r#move::{Overwrite, require_replaceable},
+    r#move::{OverwriteAllowed, require_replaceable},
     outcome_builder::OutcomeBuilder,
     planning::{self, PERMISSION_BITS},
 };
@@ -123,14 +123,14 @@ fn unchanged_outcome(
     PlannedEffect::Read { outcome, bytes: 0 }
 }
 
-struct SkippedEntry {
+struct SkippedCopyEntry {
     path: RelPath,
     reason: &'static str,
 }
 
-struct TreeCopy {
+struct PlannedTreeCopy {
     changes: Vec<PlannedChange>,
-    skipped: Vec<SkippedEntry>,
+    skipped: Vec<SkippedCopyEntry>,
     tree: TreeSummary,
 }
 
@@ -147,9 +147,9 @@ fn plan_tree_copy(
             .with_next_step("choose a destination outside of it"));
     }
     if let Some(existing) = destination.stat {
-        require_replaceable(&to, stat.kind, existing.kind, Overwrite::No)?;
+        require_replaceable(&to, stat.kind, existing.kind, OverwriteAllowed::No)?;
     }
-    let TreeCopy { changes, skipped, tree } = collect_tree(context, &from, stat, &to)?;
+    let PlannedTreeCopy { changes, skipped, tree } = collect_tree(context, &from, stat, &to)?;
     let mut all = planning::create_missing_parents(context, &to)?;
     all.extend(changes);
     Ok(PlannedEffect::Files {
@@ -161,7 +161,7 @@ fn plan_tree_copy(
                 text.push_str(&format!("; {} not copied:", skipped.len()));
             }
             let mut reported: Vec<Value> = Vec::new();
-            for SkippedEntry { path, reason } in skipped.iter().take(limits::REPORTED_PATHS_MAX) {
+            for SkippedCopyEntry { path, reason } in skipped.iter().take(limits::REPORTED_PATHS_MAX) {
                 text.push_str(&format!("\n  {}: {reason}", escape_deceptive_line(&path.to_wire())));
                 reported.push(json!({ "path": path.to_string(), "reason": reason }));
             }
@@ -184,9 +184,14 @@ fn plan_tree_copy(
 }
 
 /// Plans the copy of every entry of the source, parents before children. Skips the destination.
-fn collect_tree(context: &CallContext<'_>, from: &RelPath, stat: FileStat, to: &RelPath) -> Result<TreeCopy, Error> {
+fn collect_tree(
+    context: &CallContext<'_>,
+    from: &RelPath,
+    stat: FileStat,
+    to: &RelPath,
+) -> Result<PlannedTreeCopy, Error> {
     let empty = TreeSummary { kind: FileKind::Directory, files: 0, directories: 0, bytes: 0 };
-    let mut copied = TreeCopy { changes: Vec::new(), skipped: Vec::new(), tree: empty };
+    let mut copied = PlannedTreeCopy { changes: Vec::new(), skipped: Vec::new(), tree: empty };
     context.walk(from, stat, &mut |entry| {
         let Some(rest) = entry.path.strip_prefix(from) else { return Ok(()) };
         if entry.path.is_within(to) {
@@ -223,12 +228,12 @@ fn collect_tree(context: &CallContext<'_>, from: &RelPath, stat: FileStat, to: &
                     copied.changes.push(PlannedChange::MakeLink { path, target });
                 } else {
                     let (path, reason) = (entry.path.clone(), "the link target is outside the workspace");
-                    copied.skipped.push(SkippedEntry { path, reason });
+                    copied.skipped.push(SkippedCopyEntry { path, reason });
                 }
             }
             FileKind::Special => {
                 let (path, reason) = (entry.path.clone(), "it is a pipe, socket or device");
-                copied.skipped.push(SkippedEntry { path, reason });
+                copied.skipped.push(SkippedCopyEntry { path, reason });
             }
         }
         Ok(())

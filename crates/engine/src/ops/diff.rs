@@ -9,7 +9,7 @@ use stead_journal::ChangeKind;
 use stead_path::RelPath;
 use stead_text::{
     diff::diff_stat,
-    encoding::{DetectedContent, decode, detect_content},
+    encoding::{DetectedContentKind, decode, detect_content},
     unified::{DiffLabels, unified_diff},
     visible::escape_deceptive,
 };
@@ -27,7 +27,7 @@ use crate::{
     plan::FileKind,
     resolve,
     version::{BaseVersion, Version},
-    workspace::{BytesToRead, FileBytes, JournalEntryOrder, JournalEntryQuery, JournalEntrySelection},
+    workspace::{BytesToRead, FileBytes, JournalEntriesToReturn, JournalEntryOrder, JournalEntryQuery},
 };
 
 #[derive(Debug, Deserialize)]
@@ -38,7 +38,7 @@ pub(crate) struct DiffArgs {
     to: Option<String>,
 }
 
-pub(crate) struct DiffSide {
+pub(crate) struct DiffSideContent {
     pub(crate) label: String,
     /// `None` if the file did not exist.
     pub(crate) version: Option<Version>,
@@ -64,7 +64,7 @@ impl Operation for DiffArgs {
     }
 }
 
-fn current_side(context: &CallContext<'_>, target: &ResolvedTarget) -> Result<DiffSide, Error> {
+fn current_side(context: &CallContext<'_>, target: &ResolvedTarget) -> Result<DiffSideContent, Error> {
     match target.stat.map(|stat| stat.kind) {
         None => Ok(absent_side("now")),
         Some(FileKind::File) => {
@@ -72,7 +72,7 @@ fn current_side(context: &CallContext<'_>, target: &ResolvedTarget) -> Result<Di
             let file = context.read(&target.path, extent).map_err(|error| {
                 if error.kind == ErrorKind::TooLarge { file_too_large_error(&target.path) } else { error }
             })?;
-            Ok(DiffSide { label: "now".to_owned(), version: Some(file.version), bytes: file.bytes })
+            Ok(DiffSideContent { label: "now".to_owned(), version: Some(file.version), bytes: file.bytes })
         }
         Some(FileKind::Directory | FileKind::Link | FileKind::Special) => {
             read::require_file(target).map(|_| absent_side("now"))
@@ -80,8 +80,8 @@ fn current_side(context: &CallContext<'_>, target: &ResolvedTarget) -> Result<Di
     }
 }
 
-fn absent_side(label: &str) -> DiffSide {
-    DiffSide { label: label.to_owned(), version: None, bytes: Vec::new() }
+fn absent_side(label: &str) -> DiffSideContent {
+    DiffSideContent { label: label.to_owned(), version: None, bytes: Vec::new() }
 }
 
 /// The version of a file that the caller names as `written`.
@@ -89,8 +89,8 @@ pub(crate) fn side_at_version(
     context: &CallContext<'_>,
     path: &RelPath,
     written: &str,
-    current: &DiffSide,
-) -> Result<DiffSide, Error> {
+    current: &DiffSideContent,
+) -> Result<DiffSideContent, Error> {
     let version = match BaseVersion::parse(written)? {
         BaseVersion::Absent => return Ok(absent_side("nothing")),
         BaseVersion::Rev(number) => match resolve::version_at(context, number, path) {
@@ -110,20 +110,20 @@ pub(crate) fn side_at_version(
         BaseVersion::Absent | BaseVersion::Version(_) | BaseVersion::HashPrefix(_) => version.short_form(),
     };
     if current.version == Some(version) {
-        return Ok(DiffSide { label, version: Some(version), bytes: current.bytes.clone() });
+        return Ok(DiffSideContent { label, version: Some(version), bytes: current.bytes.clone() });
     }
     let remembered = context.last_seen(path).filter(|seen| seen.unsaved && seen.version == version);
     if let Some(bytes) = remembered.and_then(|seen| seen.bytes) {
-        return Ok(DiffSide { label, version: Some(version), bytes: bytes.to_vec() });
+        return Ok(DiffSideContent { label, version: Some(version), bytes: bytes.to_vec() });
     }
     if let Some(saved) = read_saved_file(context, path)?.filter(|saved| saved.version == version) {
-        return Ok(DiffSide { label, version: Some(version), bytes: saved.bytes });
+        return Ok(DiffSideContent { label, version: Some(version), bytes: saved.bytes });
     }
     let bytes = context.workspace().retained_bytes(&version)?.ok_or_else(|| expired_version_error(path, written))?;
     if bytes.len() as u64 > limits::DIFF_BYTES_MAX {
         return Err(file_too_large_error(path));
     }
-    Ok(DiffSide { label, version: Some(version), bytes })
+    Ok(DiffSideContent { label, version: Some(version), bytes })
 }
 
 /// The file on disk, if an editor has unsaved text of it and it is small enough to compare.
@@ -172,7 +172,7 @@ fn find_version_in_history(
     context: &CallContext<'_>,
     path: &RelPath,
     written: &str,
-    current: &DiffSide,
+    current: &DiffSideContent,
     matches: &dyn Fn(&Version) -> bool,
 ) -> Result<Version, Error> {
     if let Some(version) = current.version.filter(|version| matches(version)) {
@@ -187,7 +187,7 @@ fn find_version_in_history(
     }
     let filter = JournalEntryQuery {
         path: Some(path.clone()),
-        selection: JournalEntrySelection::WithChanges,
+        selection: JournalEntriesToReturn::WithChanges,
         order: JournalEntryOrder::NewestFirst,
         limit: limits::ENTRIES_SCANNED_MAX,
         ..JournalEntryQuery::default()
@@ -217,7 +217,7 @@ fn file_too_large_error(path: &RelPath) -> Error {
         .with_next_step(format!("call read with path {path} and a range of bytes"))
 }
 
-fn diff_sides(path: &RelPath, old: &DiffSide, new: &DiffSide) -> Result<PlannedEffect, Error> {
+fn diff_sides(path: &RelPath, old: &DiffSideContent, new: &DiffSideContent) -> Result<PlannedEffect, Error> {
     let (Some(before), Some(after)) = (decode_diff_text(&old.bytes), decode_diff_text(&new.bytes)) else {
         let same = if old.bytes == new.bytes { "the same" } else { "different" };
         return Err(Error::new(ErrorKind::NotText, format!("{path} is not text; its bytes are {same}"))
@@ -240,7 +240,8 @@ fn diff_sides(path: &RelPath, old: &DiffSide, new: &DiffSide) -> Result<PlannedE
     if truncated {
         text.push_str(&format!("\n… truncated: read {path} to see the whole file"));
     }
-    let version = |side: &DiffSide| side.version.map_or_else(|| "absent".to_owned(), |version| version.to_string());
+    let version =
+        |side: &DiffSideContent| side.version.map_or_else(|| "absent".to_owned(), |version| version.to_string());
     let outcome = OutcomeBuilder::new()
         .with_field("path", path.to_string())
         .with_field("from", version(old))
@@ -257,7 +258,7 @@ fn diff_sides(path: &RelPath, old: &DiffSide, new: &DiffSide) -> Result<PlannedE
 /// not give the same bytes.
 pub(crate) fn decode_diff_text(bytes: &[u8]) -> Option<Cow<'_, str>> {
     match detect_content(bytes) {
-        DetectedContent::Text { encoding } => decode(bytes, encoding).ok(),
-        DetectedContent::Binary => None,
+        DetectedContentKind::Text { encoding } => decode(bytes, encoding).ok(),
+        DetectedContentKind::Binary => None,
     }
 }

@@ -10,17 +10,17 @@ use std::borrow::Cow;
 
 use stead_text::{
     edit::{
-        AppliedEdit, EditError, EditedText, EmptyQuoteRule, MatchMethod, QuotedEdit, apply_edits,
+        AppliedEdit, EditError, EditedText, EmptyQuoteRule, FindReplaceEdit, QuoteMatchMethod, apply_edits,
         apply_ignoring_whitespace, apply_to_newer_text,
     },
     lines,
-    locate::MatchPass,
+    locate::QuoteMatchPass,
     merge::{self, MergeResult},
 };
 
 pub(crate) use self::args::EditArgs;
 use self::{
-    args::EditMode,
+    args::StaleEditHandling,
     report::{EditRebaseStatus, EditReport},
 };
 use crate::{
@@ -30,7 +30,7 @@ use crate::{
     limits,
     operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
     ops::{
-        diff::{self, DiffSide},
+        diff::{self, DiffSideContent},
         encode_content, older_revisions,
         planning::{self, too_large_to_change_error},
         write,
@@ -40,7 +40,7 @@ use crate::{
     workspace::BytesToRead,
 };
 
-pub(crate) struct EditedFile {
+pub(crate) struct FileToEdit {
     bytes: Vec<u8>,
     text: String,
     version: Version,
@@ -99,7 +99,7 @@ impl Operation for EditArgs {
 
 impl EditArgs {
     /// Reads the current file. A single edit with an empty `old` creates a missing file.
-    fn read_edited_file(&self, context: &CallContext<'_>, target: &ResolvedTarget) -> Result<EditedFile, Error> {
+    fn read_edited_file(&self, context: &CallContext<'_>, target: &ResolvedTarget) -> Result<FileToEdit, Error> {
         let Some(stat) = target.stat else {
             // In a dialect where an empty quote has another meaning, it does not create a file.
             let creates = context.options.edit_rules.empty_quote == EmptyQuoteRule::Reject
@@ -109,7 +109,7 @@ impl EditArgs {
             }
             let bytes = Vec::new();
             let version = Version::hash_bytes(&bytes);
-            return Ok(EditedFile { bytes, text: String::new(), version, expectation: CommitExpectation::Absent });
+            return Ok(FileToEdit { bytes, text: String::new(), version, expectation: CommitExpectation::Absent });
         };
         write::require_regular_file(target, stat)?;
         let file = context
@@ -118,7 +118,7 @@ impl EditArgs {
         let text = diff::decode_diff_text(&file.bytes).map(Cow::into_owned);
         let text = text.ok_or_else(|| errors::not_text_error(&target.path))?;
         let observed = ObservedVersion { version: file.version, identity: file.stat.identity };
-        Ok(EditedFile {
+        Ok(FileToEdit {
             text,
             version: file.version,
             expectation: CommitExpectation::File(observed),
@@ -131,8 +131,8 @@ impl EditArgs {
         &self,
         context: &CallContext<'_>,
         target: &ResolvedTarget,
-        current: &EditedFile,
-        edits: &[QuotedEdit<'_>],
+        current: &FileToEdit,
+        edits: &[FindReplaceEdit<'_>],
     ) -> Result<EditResult, Error> {
         let rules = context.options.edit_rules;
         let refused = |refusals: Vec<EditError>, base: Option<&OlderFileText>| {
@@ -144,17 +144,17 @@ impl EditArgs {
                 let edited = apply_edits(&current.text, edits, rules).map_err(|refusals| refused(refusals, None))?;
                 Ok(EditResult::from_edited(edited, EditRebaseStatus::NotNeeded))
             }
-            (EditBase::Older(old), EditMode::Strict) => {
+            (EditBase::Older(old), StaleEditHandling::Strict) => {
                 Err(errors::stale_base_error(context, target, current, Some(&old)))
             }
-            (EditBase::Unavailable(_), EditMode::Strict) => {
+            (EditBase::Unavailable(_), StaleEditHandling::Strict) => {
                 Err(errors::stale_base_error(context, target, current, None))
             }
-            (EditBase::Unavailable(written), EditMode::Anchored | EditMode::Merge) => {
+            (EditBase::Unavailable(written), StaleEditHandling::Anchored | StaleEditHandling::Merge) => {
                 let edited = apply_edits(&current.text, edits, rules).map_err(|refusals| refused(refusals, None))?;
                 // The changes since the base are unknown, so only exact matches of whole lines are safe. A part of a
                 // line may match in a different line than before.
-                let is_safe = |(applied, quoted): (&AppliedEdit, &QuotedEdit<'_>)| {
+                let is_safe = |(applied, quoted): (&AppliedEdit, &FindReplaceEdit<'_>)| {
                     is_exact_match(&applied.method) && covers_whole_lines(&current.text, applied, quoted.old)
                 };
                 if edited.applied.iter().zip(edits).all(is_safe) {
@@ -162,10 +162,10 @@ impl EditArgs {
                 }
                 Err(errors::stale_base_error(context, target, current, None))
             }
-            (EditBase::Older(old), mode @ (EditMode::Anchored | EditMode::Merge)) => {
+            (EditBase::Older(old), mode @ (StaleEditHandling::Anchored | StaleEditHandling::Merge)) => {
                 match apply_to_newer_text(&old.text, &current.text, edits, rules) {
                     Ok(edited) => Ok(EditResult::from_edited(edited, EditRebaseStatus::rebased(&old, &current.text))),
-                    Err(refusals) if mode == EditMode::Anchored => Err(refused(refusals, Some(&old))),
+                    Err(refusals) if mode == StaleEditHandling::Anchored => Err(refused(refusals, Some(&old))),
                     Err(refusals) => match apply_edits(&old.text, edits, rules) {
                         Ok(edited) => merge_edits(context, target, current, &old, edits, &edited.text),
                         Err(_) => Err(refused(refusals, Some(&old))),
@@ -186,9 +186,9 @@ impl EditResult {
 fn merge_edits(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
-    current: &EditedFile,
+    current: &FileToEdit,
     old: &OlderFileText,
-    edits: &[QuotedEdit<'_>],
+    edits: &[FindReplaceEdit<'_>],
     ours: &str,
 ) -> Result<EditResult, Error> {
     match merge::merge(&old.text, ours, &current.text) {
@@ -205,11 +205,13 @@ fn merge_edits(
     }
 }
 
-fn is_exact_match(method: &MatchMethod) -> bool {
+fn is_exact_match(method: &QuoteMatchMethod) -> bool {
     match method {
-        MatchMethod::Pass(pass) => *pass <= MatchPass::LineEndings,
-        MatchMethod::NoChange | MatchMethod::AlreadyApplied => true,
-        MatchMethod::LineNumbersStripped(_) | MatchMethod::EscapesDecoded(_) | MatchMethod::Similarity(_) => false,
+        QuoteMatchMethod::Pass(pass) => *pass <= QuoteMatchPass::LineEndings,
+        QuoteMatchMethod::NoChange | QuoteMatchMethod::AlreadyApplied => true,
+        QuoteMatchMethod::LineNumbersStripped(_)
+        | QuoteMatchMethod::EscapesDecoded(_)
+        | QuoteMatchMethod::Similarity(_) => false,
     }
 }
 
@@ -248,7 +250,7 @@ struct OlderFileText {
 fn resolve_edit_base(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
-    current: &EditedFile,
+    current: &FileToEdit,
     written: Option<&str>,
 ) -> Result<EditBase, Error> {
     let Some(written) = written else { return Ok(EditBase::Unspecified) };
@@ -256,7 +258,7 @@ fn resolve_edit_base(
         // The pipeline already checked that the file is absent.
         return Ok(EditBase::Current);
     }
-    let now = DiffSide { label: "now".to_owned(), version: Some(current.version), bytes: current.bytes.clone() };
+    let now = DiffSideContent { label: "now".to_owned(), version: Some(current.version), bytes: current.bytes.clone() };
     let side = match diff::side_at_version(context, &target.path, written, &now) {
         Ok(side) => side,
         Err(error) if matches!(error.kind, ErrorKind::Expired | ErrorKind::TooLarge) => {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use stead_text::{
-    encoding::{self, DetectedContent, Encoding},
+    encoding::{self, DetectedContentKind, Encoding},
     lines,
 };
 
@@ -64,8 +64,8 @@ pub(crate) fn encode_appended(content: &str, current: &[u8]) -> Result<EncodedCo
 pub(crate) fn match_format(content: &str, current: &[u8]) -> String {
     let plain = content.strip_prefix('\u{feff}').unwrap_or(content).replace("\r\n", "\n");
     let before = match encoding::detect_content(current) {
-        DetectedContent::Text { encoding } => encoding::decode(current, encoding).unwrap_or_default(),
-        DetectedContent::Binary => Cow::Borrowed(""),
+        DetectedContentKind::Text { encoding } => encoding::decode(current, encoding).unwrap_or_default(),
+        DetectedContentKind::Binary => Cow::Borrowed(""),
     };
     let endings = lines::count_endings(before.as_bytes());
     if endings.crlf > 0 && endings.lf == 0 { plain.replace('\n', "\r\n") } else { plain }
@@ -74,18 +74,18 @@ pub(crate) fn match_format(content: &str, current: &[u8]) -> String {
 /// Gives the content the line endings of the text that it replaces, if the content uses only LF.
 pub(crate) fn match_line_endings<'c>(content: &'c str, current: &[u8]) -> Cow<'c, str> {
     match encoding::detect_content(current) {
-        DetectedContent::Text { encoding } => {
+        DetectedContentKind::Text { encoding } => {
             stead_text::lines::adopt_line_endings(content, &encoding::decode(current, encoding).unwrap_or_default())
         }
-        DetectedContent::Binary => Cow::Borrowed(content),
+        DetectedContentKind::Binary => Cow::Borrowed(content),
     }
 }
 
 /// The encoding of a file; UTF-8 if the file is not text.
 fn existing_encoding(current: &[u8]) -> Encoding {
     match encoding::detect_content(current) {
-        DetectedContent::Text { encoding } => encoding,
-        DetectedContent::Binary => Encoding::Utf8,
+        DetectedContentKind::Text { encoding } => encoding,
+        DetectedContentKind::Binary => Encoding::Utf8,
     }
 }
 

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use super::{
     changed_lines::ChangedLineFinder,
     journal_feed::{
-        self, FEED_BATCH_ENTRIES, FeedPage, JournalCursor, JournalCursorArgument, JournalEntryBatch,
-        MoreJournalEntries, RenderedEvent,
+        self, FEED_BATCH_ENTRIES, JournalCursor, JournalCursorArgument, JournalEntryBatch, JournalFeedPage,
+        MoreJournalEntriesFlag, RenderedEvent,
     },
     outcome_builder::{OutcomeBuilder, format_iso_utc},
     watched::{self, OwnChangeFilter, events::WatchMatcher},
@@ -75,12 +75,12 @@ fn session_start(context: &CallContext<'_>) -> Result<JournalCursor, Error> {
 fn read_batch(context: &CallContext<'_>, after: u64) -> Result<JournalEntryBatch, Error> {
     let (mut found, mut rest) = journal_feed::changed_entries(context, after)?;
     // Entries after the last one of a full batch belong to the next batch.
-    let mut until = if rest == MoreJournalEntries::No { u64::MAX } else { last_entry_number(&found) };
+    let mut until = if rest == MoreJournalEntriesFlag::No { u64::MAX } else { last_entry_number(&found) };
     for operation in ANSWER_OPERATIONS {
         let wanted = JournalEntryQuery { operation: Some((*operation).to_owned()), ..journal_feed::batch_query(after) };
         let answers = context.workspace().entries(&wanted)?;
         if answers.len() == FEED_BATCH_ENTRIES {
-            rest = MoreJournalEntries::Yes;
+            rest = MoreJournalEntriesFlag::Yes;
             until = until.min(last_entry_number(&answers));
         }
         found.extend(answers);
@@ -99,7 +99,7 @@ fn add_session_events(
     context: &CallContext<'_>,
     watchers: &[WatchMatcher<'_>],
     stored: &StoredJournalEntry,
-    page: &mut FeedPage<RenderedEvent>,
+    page: &mut JournalFeedPage<RenderedEvent>,
     ranges: &mut ChangedLineFinder<'_>,
 ) -> Result<(), Error> {
     let entry = &stored.entry;

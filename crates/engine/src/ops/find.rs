@@ -34,7 +34,7 @@ pub(crate) struct FindArgs {
     max: Option<u64>,
 }
 
-struct FindMatch {
+struct FileNameMatch {
     path: RelPath,
     kind: FileKind,
     size: u64,
@@ -56,31 +56,34 @@ impl Operation for FindArgs {
         let max = bounded_limit(self.max, limits::FIND_MATCHES_DEFAULT, limits::FIND_MATCHES_MAX)?;
         context.control.report_found(0);
         let (results, omissions) =
-            walk::walk_tree(context, top, self.all.into(), &FirstMatches::default, &|found, entry| {
+            walk::walk_tree(context, top, self.all.into(), &FirstPathMatches::default, &|found, entry| {
                 if pattern.matches_bytes(entry.path_below_start()) && context.may_read(entry.path) {
                     found.add(entry.path, max);
                     context.control.report_found(1);
                 }
                 Ok(())
             })?;
-        let (mut first, mut total) = FirstMatches::merge_all(results, max);
-        let mut match_kind = FindMatchKind::Pattern;
+        let (mut first, mut total) = FirstPathMatches::merge_all(results, max);
+        let mut match_kind = FileNameMatchKind::Pattern;
         if total == 0 && context.options.listing_style == ListingStyle::NativePage {
             let near = find_near_matches(context, top, self.all.into(), &self.pattern, max)?;
-            match_kind =
-                if near.total > 0 { FindMatchKind::Substring } else { FindMatchKind::NearestNames(near.nearest_names) };
+            match_kind = if near.total > 0 {
+                FileNameMatchKind::Substring
+            } else {
+                FileNameMatchKind::NearestNames(near.nearest_names)
+            };
             (first, total) = (near.substring_matches, near.total);
         }
-        let found: Vec<FindMatch> = first.into_iter().filter_map(|path| stat_match(context, path)).collect();
+        let found: Vec<FileNameMatch> = first.into_iter().filter_map(|path| stat_match(context, path)).collect();
         let omitted = total.saturating_sub(found.len() as u64);
         let truncated = omissions.limit_reached || omitted > 0;
         let text = render_text(&found, omitted, &self.pattern, &match_kind) + &omissions.render_note() + "]";
-        let matches: Vec<_> = found.iter().map(FindMatch::to_json).collect();
+        let matches: Vec<_> = found.iter().map(FileNameMatch::to_json).collect();
         let outcome = OutcomeBuilder::new()
             .with_field("path", top.to_string())
             .with_field("matches", matches)
             .with_field("total", total)
-            .with_some("partial", (match_kind == FindMatchKind::Substring).then_some(true))
+            .with_some("partial", (match_kind == FileNameMatchKind::Substring).then_some(true))
             .with_some("nearest", match_kind.nearest_names_json())
             .with_field("truncated", truncated)
             .with_some("closed", (omissions.unlistable_directories > 0).then_some(omissions.unlistable_directories))
@@ -91,7 +94,7 @@ impl Operation for FindArgs {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum FindMatchKind {
+enum FileNameMatchKind {
     Pattern,
     /// Nothing matches the pattern, but some names contain it.
     Substring,
@@ -99,18 +102,18 @@ enum FindMatchKind {
     NearestNames(Vec<RelPath>),
 }
 
-impl FindMatchKind {
+impl FileNameMatchKind {
     fn nearest_names_json(&self) -> Option<Vec<Value>> {
         match self {
-            FindMatchKind::NearestNames(names) if !names.is_empty() => {
+            FileNameMatchKind::NearestNames(names) if !names.is_empty() => {
                 Some(names.iter().map(|path| path.to_string().into()).collect())
             }
-            FindMatchKind::NearestNames(_) | FindMatchKind::Pattern | FindMatchKind::Substring => None,
+            FileNameMatchKind::NearestNames(_) | FileNameMatchKind::Pattern | FileNameMatchKind::Substring => None,
         }
     }
 }
 
-impl FindMatch {
+impl FileNameMatch {
     fn to_json(&self) -> Map<String, Value> {
         OutcomeBuilder::new()
             .with_field("path", self.path.to_string())
@@ -122,20 +125,20 @@ impl FindMatch {
 }
 
 /// Returns `None` if the path does not exist any more.
-fn stat_match(context: &CallContext<'_>, path: RelPath) -> Option<FindMatch> {
+fn stat_match(context: &CallContext<'_>, path: RelPath) -> Option<FileNameMatch> {
     let stat = walk::stat_entry(context, &path)?;
     let size = if stat.kind == FileKind::Directory { 0 } else { stat.size };
-    Some(FindMatch { path, kind: stat.kind, size, modified_ms: stat.modified_ms })
+    Some(FileNameMatch { path, kind: stat.kind, size, modified_ms: stat.modified_ms })
 }
 
 /// The first matches of one thread in path order, and the number of all its matches.
 #[derive(Default)]
-struct FirstMatches {
+struct FirstPathMatches {
     paths: Vec<RelPath>,
     total: u64,
 }
 
-impl FirstMatches {
+impl FirstPathMatches {
     fn add(&mut self, path: &RelPath, max: usize) {
         self.total += 1;
         self.paths.push(path.clone());
@@ -171,7 +174,7 @@ pub(super) fn bounded_limit(requested: Option<u64>, default: usize, most: usize)
 }
 
 /// One line per match, then a summary line. The caller adds the closing bracket of the summary.
-fn render_text(found: &[FindMatch], omitted: u64, pattern: &str, match_kind: &FindMatchKind) -> String {
+fn render_text(found: &[FileNameMatch], omitted: u64, pattern: &str, match_kind: &FileNameMatchKind) -> String {
     let mut text = String::new();
     for found in found {
         text.push_str(&escape_deceptive_line(&found.path.to_wire()));
@@ -185,9 +188,9 @@ fn render_text(found: &[FindMatch], omitted: u64, pattern: &str, match_kind: &Fi
     let pattern = escape_deceptive_line(pattern);
     let count = found.len();
     match match_kind {
-        FindMatchKind::Pattern => text.push_str(&format!("[{count} match {pattern}")),
-        FindMatchKind::Substring => text.push_str(&format!("[no match for {pattern}; {count} contain it")),
-        FindMatchKind::NearestNames(names) => {
+        FileNameMatchKind::Pattern => text.push_str(&format!("[{count} match {pattern}")),
+        FileNameMatchKind::Substring => text.push_str(&format!("[no match for {pattern}; {count} contain it")),
+        FileNameMatchKind::NearestNames(names) => {
             text.push_str(&format!("[no match for {pattern}"));
             for (at, path) in names.iter().enumerate() {
                 text.push_str(if at == 0 { "; did you mean " } else { ", " });
@@ -232,7 +235,7 @@ fn find_near_matches(
         substring_matches.push(one.substring_matches);
         nearest.extend(one.nearest);
     }
-    let (substring_matches, total) = FirstMatches::merge_all(substring_matches, max);
+    let (substring_matches, total) = FirstPathMatches::merge_all(substring_matches, max);
     let names = nearest.into_sorted_vec().into_iter().take(limits::FIND_NEAREST_MAX);
     Ok(NearPathMatches { substring_matches, total, nearest_names: names.map(|near| near.path).collect() })
 }
@@ -262,8 +265,8 @@ const CHARACTERS_PER_TYPO: usize = 3;
 
 #[derive(Default)]
 struct NearMatchCollector {
-    substring_matches: FirstMatches,
-    nearest: BinaryHeap<NearbyName>,
+    substring_matches: FirstPathMatches,
+    nearest: BinaryHeap<SimilarFileName>,
 }
 
 impl NearMatchCollector {
@@ -277,7 +280,7 @@ impl NearMatchCollector {
             }
         }
         if let Some(distance) = bounded_edit_distance(name, &fuzzy.name, fuzzy.distance_max) {
-            self.nearest.push(NearbyName { distance, path: entry.path.clone() });
+            self.nearest.push(SimilarFileName { distance, path: entry.path.clone() });
             if self.nearest.len() > limits::FIND_NEAREST_MAX {
                 self.nearest.pop();
             }
@@ -287,7 +290,7 @@ impl NearMatchCollector {
 
 /// A similar name, ordered by distance, then by path.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct NearbyName {
+struct SimilarFileName {
     distance: usize,
     path: RelPath,
 }

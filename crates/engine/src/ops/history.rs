@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use stead_journal::EntryRelation;
+use stead_journal::JournalEntryRelation;
 use stead_path::RelPath;
 
 use super::{
@@ -15,7 +15,7 @@ use crate::{
     errors::Error,
     limits,
     operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
-    workspace::{JournalEntryOrder, JournalEntryQuery, JournalEntrySelection, StoredJournalEntry},
+    workspace::{JournalEntriesToReturn, JournalEntryOrder, JournalEntryQuery, StoredJournalEntry},
 };
 
 #[derive(Debug, Deserialize)]
@@ -87,7 +87,7 @@ fn collect_page(
             path: path.cloned(),
             after: since,
             before: page.next,
-            selection: JournalEntrySelection::WithChanges,
+            selection: JournalEntriesToReturn::WithChanges,
             order: JournalEntryOrder::NewestFirst,
             limit: HISTORY_BATCH_ENTRIES,
             ..JournalEntryQuery::default()
@@ -168,12 +168,12 @@ fn history_item(
 }
 
 /// Adds the entry or trash item that this entry refers to.
-fn with_relation(fields: OutcomeBuilder, relation: &EntryRelation) -> OutcomeBuilder {
+fn with_relation(fields: OutcomeBuilder, relation: &JournalEntryRelation) -> OutcomeBuilder {
     match relation {
-        EntryRelation::None => fields,
-        EntryRelation::Undoes(number) => fields.with_field("undoes", *number),
-        EntryRelation::Redoes(number) => fields.with_field("redoes", *number),
-        EntryRelation::Restores(trash) => fields.with_field("restores", trash.clone()),
-        EntryRelation::Amends(number) => fields.with_field("amends", *number),
+        JournalEntryRelation::None => fields,
+        JournalEntryRelation::Undoes(number) => fields.with_field("undoes", *number),
+        JournalEntryRelation::Redoes(number) => fields.with_field("redoes", *number),
+        JournalEntryRelation::Restores(trash) => fields.with_field("restores", trash.clone()),
+        JournalEntryRelation::Amends(number) => fields.with_field("amends", *number),
     }
 }

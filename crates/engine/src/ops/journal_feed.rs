@@ -20,7 +20,7 @@ use crate::{
         outcome_builder::{OutcomeBuilder, shorten_for_error},
         visible_change::{history_lost_error, parse_entry_number},
     },
-    workspace::{JournalEntryOrder, JournalEntryQuery, JournalEntrySelection, StoredJournalEntry, Workspace},
+    workspace::{JournalEntriesToReturn, JournalEntryOrder, JournalEntryQuery, StoredJournalEntry, Workspace},
 };
 
 const CURSOR_HASH_DIGITS: usize = 16;
@@ -107,7 +107,7 @@ impl JournalCursor {
 
     fn after_newest(workspace: &dyn Workspace, before: Option<u64>) -> Result<Self, Error> {
         let filter = JournalEntryQuery {
-            selection: JournalEntrySelection::WithChanges,
+            selection: JournalEntriesToReturn::WithChanges,
             order: JournalEntryOrder::NewestFirst,
             before,
             limit: 1,
@@ -163,13 +163,13 @@ const WAIT_SLICE: Duration = Duration::from_millis(250);
 const RESPONSE_MARGIN: Duration = Duration::from_millis(250);
 
 /// The events of one page in journal order, and the position of the next page.
-pub(crate) struct FeedPage<E> {
+pub(crate) struct JournalFeedPage<E> {
     pub(crate) events: Vec<E>,
     pub(crate) position: JournalCursor,
     pub(crate) has_more: bool,
 }
 
-impl<E> FeedPage<E> {
+impl<E> JournalFeedPage<E> {
     /// Ends the page at `position`; later events belong to the next page.
     pub(super) fn set_end(&mut self, position: JournalCursor) {
         self.position = position;
@@ -190,7 +190,7 @@ impl<E> FeedPage<E> {
 /// One event as JSON and as text.
 pub(super) type RenderedEvent = (Value, String);
 
-impl FeedPage<RenderedEvent> {
+impl JournalFeedPage<RenderedEvent> {
     /// Builds the outcome of a page. The text of a page without events is `empty_text`.
     pub(super) fn into_outcome(self, empty_text: &str, call: &str) -> CallOutcome {
         let end = self.render_end(call, "since");
@@ -205,23 +205,24 @@ impl FeedPage<RenderedEvent> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum MoreJournalEntries {
+pub(super) enum MoreJournalEntriesFlag {
     No,
     Yes,
 }
 
-pub(super) type JournalEntryBatch = (Vec<StoredJournalEntry>, MoreJournalEntries);
+pub(super) type JournalEntryBatch = (Vec<StoredJournalEntry>, MoreJournalEntriesFlag);
 
 /// Adds the events of one entry to a page until the page is full.
-pub(super) type AddJournalEntryFn<'a, E> = dyn FnMut(&StoredJournalEntry, &mut FeedPage<E>) -> Result<(), Error> + 'a;
+pub(super) type AddEntryToFeedPageFn<'a, E> =
+    dyn FnMut(&StoredJournalEntry, &mut JournalFeedPage<E>) -> Result<(), Error> + 'a;
 
 /// Returns the first page with events, or an empty page when the wait is over. `collect` reads the page at a cursor.
 pub(super) fn wait_for_page<E>(
     context: &CallContext<'_>,
     wait_ms: Option<u64>,
     start: JournalCursor,
-    collect: &mut dyn FnMut(JournalCursor) -> Result<FeedPage<E>, Error>,
-) -> Result<FeedPage<E>, Error> {
+    collect: &mut dyn FnMut(JournalCursor) -> Result<JournalFeedPage<E>, Error>,
+) -> Result<JournalFeedPage<E>, Error> {
     let wait_ms = wait_ms.unwrap_or(0).min(limits::CHANGES_WAIT_MS_MAX);
     let started = Instant::now();
     let remaining = context.control.deadline().saturating_duration_since(started).saturating_sub(RESPONSE_MARGIN);
@@ -246,9 +247,9 @@ pub(super) fn scan_entries<E>(
     context: &CallContext<'_>,
     start: JournalCursor,
     batch: &dyn Fn(u64) -> Result<JournalEntryBatch, Error>,
-    add: &mut AddJournalEntryFn<'_, E>,
-) -> Result<FeedPage<E>, Error> {
-    let mut page = FeedPage { events: Vec::new(), position: start, has_more: false };
+    add: &mut AddEntryToFeedPageFn<'_, E>,
+) -> Result<JournalFeedPage<E>, Error> {
+    let mut page = JournalFeedPage { events: Vec::new(), position: start, has_more: false };
     let mut scanned = 0;
     while scanned < limits::ENTRIES_SCANNED_MAX {
         context.control.check()?;
@@ -260,7 +261,7 @@ pub(super) fn scan_entries<E>(
                 return Ok(page);
             }
         }
-        if rest == MoreJournalEntries::No {
+        if rest == MoreJournalEntriesFlag::No {
             return Ok(page);
         }
     }
@@ -272,8 +273,9 @@ pub(super) fn scan_entries<E>(
 pub(super) fn changed_entries(context: &CallContext<'_>, after: u64) -> Result<JournalEntryBatch, Error> {
     let entries = context
         .workspace()
-        .entries(&JournalEntryQuery { selection: JournalEntrySelection::WithChanges, ..batch_query(after) })?;
-    let rest = if entries.len() < FEED_BATCH_ENTRIES { MoreJournalEntries::No } else { MoreJournalEntries::Yes };
+        .entries(&JournalEntryQuery { selection: JournalEntriesToReturn::WithChanges, ..batch_query(after) })?;
+    let rest =
+        if entries.len() < FEED_BATCH_ENTRIES { MoreJournalEntriesFlag::No } else { MoreJournalEntriesFlag::Yes };
     Ok((entries, rest))
 }
 

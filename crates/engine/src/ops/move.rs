@@ -7,7 +7,7 @@ use stead_path::RelPath;
 use super::{file_kind_name, outcome_builder::OutcomeBuilder, planning};
 use crate::{
     call_context::CallContext,
-    call_options::{OverwrittenFilePolicy, RemovalRetention},
+    call_options::{OverwrittenFilePolicy, TrashRetentionChoice},
     errors::{Error, ErrorKind},
     operation::{Operation, PathAccess, PlannedEffect, RequestedPath, ResolvedTarget},
     plan::{CommitExpectation, FileKind, ObservedVersion, Plan, PlannedChange, TreeSummary},
@@ -97,7 +97,7 @@ pub(super) fn move_to_trash(
     existing: FileStat,
 ) -> PlannedChange {
     let tree = TreeSummary { kind: FileKind::File, files: 1, directories: 0, bytes: existing.size };
-    let retain_until_ms = planning::trash_deadline_ms(context, RemovalRetention::PrincipalDefault);
+    let retain_until_ms = planning::trash_deadline_ms(context, TrashRetentionChoice::PrincipalDefault);
     PlannedChange::Remove { path: path.clone(), expectation: CommitExpectation::File(observed), retain_until_ms, tree }
 }
 
@@ -117,12 +117,12 @@ impl MoveArgs {
 
 /// Whether the caller allows an existing file to be replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Overwrite {
+pub(crate) enum OverwriteAllowed {
     No,
     Yes,
 }
 
-impl From<bool> for Overwrite {
+impl From<bool> for OverwriteAllowed {
     fn from(requested: bool) -> Self {
         if requested { Self::Yes } else { Self::No }
     }
@@ -133,15 +133,15 @@ pub(crate) fn require_replaceable(
     path: &RelPath,
     new: FileKind,
     old: FileKind,
-    overwrite: Overwrite,
+    overwrite: OverwriteAllowed,
 ) -> Result<(), Error> {
     let exists = |next_step: &str| {
         let error = Error::new(ErrorKind::Exists, format!("{path} already exists")).with_next_step(next_step);
         Err(error.with_detail("path", path.to_string()).with_detail("type", file_kind_name(old)))
     };
     match (new, old, overwrite) {
-        (FileKind::File, FileKind::File, Overwrite::Yes) => Ok(()),
-        (FileKind::File, FileKind::File, Overwrite::No) => {
+        (FileKind::File, FileKind::File, OverwriteAllowed::Yes) => Ok(()),
+        (FileKind::File, FileKind::File, OverwriteAllowed::No) => {
             exists("pass overwrite: true to replace it, or choose another path")
         }
         (_, FileKind::Directory, _) => exists("pass the complete new path, including the new name"),

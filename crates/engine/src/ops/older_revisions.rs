@@ -8,7 +8,7 @@ use stead_journal::{ChangeKind, PathState, RecordedChange};
 use stead_path::RelPath;
 use stead_text::{
     edit::map_lines,
-    locate::{MatchBoundary, MatchOptions, MatchPass, OverlapRule, SearchableText},
+    locate::{MatchBoundaryRule, MatchOverlapRule, QuoteMatchPass, QuoteSearchOptions, SearchableText},
     unified::{DiffLabels, UnifiedDiff, unified_diff},
 };
 
@@ -19,7 +19,7 @@ use crate::{
     limits,
     operation::ResolvedTarget,
     version::Version,
-    workspace::{JournalEntryOrder, JournalEntryQuery, JournalEntrySelection, StoredJournalEntry},
+    workspace::{JournalEntriesToReturn, JournalEntryOrder, JournalEntryQuery, StoredJournalEntry},
 };
 
 /// An older revision that contains a quoted text.
@@ -76,11 +76,11 @@ pub(crate) fn find_older_revision(
     context: &CallContext<'_>,
     now: CurrentFileText<'_>,
     quote: &str,
-    boundary: MatchBoundary,
+    boundary: MatchBoundaryRule,
 ) -> Option<OlderRevisionMatch> {
     let entries = changing_entries(context, now.path)?;
-    let passes = &[MatchPass::Exact, MatchPass::LineEndings];
-    let options = MatchOptions { passes, overlap_rule: OverlapRule::NonOverlapping, boundary };
+    let passes = &[QuoteMatchPass::Exact, QuoteMatchPass::LineEndings];
+    let options = QuoteSearchOptions { passes, overlap_rule: MatchOverlapRule::NonOverlapping, boundary };
     let mut tried = vec![now.version];
     let mut newer: Option<(String, u64)> = None;
     for stored in &entries {
@@ -132,7 +132,7 @@ fn retained_text(context: &CallContext<'_>, version: &Version) -> Option<String>
 fn changing_entries(context: &CallContext<'_>, path: &RelPath) -> Option<Vec<StoredJournalEntry>> {
     let filter = JournalEntryQuery {
         path: Some(path.clone()),
-        selection: JournalEntrySelection::WithChanges,
+        selection: JournalEntriesToReturn::WithChanges,
         order: JournalEntryOrder::NewestFirst,
         limit: limits::OLDER_REVISIONS_MAX,
         ..JournalEntryQuery::default()

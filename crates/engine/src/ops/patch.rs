@@ -16,24 +16,25 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use stead_path::RelPath;
 use stead_text::patch::{
-    FilePatch, PatchChunk, PatchRules, PatchSectionKind, PatchedText, apply_chunks, find_already_applied, parse_patch,
+    FilePatch, PatchApplyRules, PatchChunk, PatchSectionKind, PatchedText, apply_chunks, find_already_applied,
+    parse_patch,
 };
 
 use self::{
-    base_versions::PatchBases,
+    base_versions::PatchBaseVersions,
     errors::PatchSectionRef,
-    files::PatchFiles,
-    report::{PatchReport, PatchReportKind, PatchReportRow},
+    files::PatchedFileMap,
+    report::{PatchReport, PatchReportRow, PatchedFileChangeKind},
 };
 use crate::{
     authorization,
     call_context::CallContext,
-    call_options::{MissingParentPolicy, PatchChunkPlacement, PatchRepeatedFilePolicy, ReappliedPatchPolicy},
+    call_options::{MissingParentPolicy, PatchChunkMatching, PatchRepeatedFilePolicy, ReappliedPatchPolicy},
     errors::{Error, ErrorKind},
     limits,
     operation::{Operation, PathAccess, PlannedEffect, RequestedPath, ResolvedTarget},
     ops::{
-        r#move::Overwrite,
+        r#move::OverwriteAllowed,
         older_revisions::{CurrentFileText, RemovalOrMove, find_removal_or_move},
         planning,
     },
@@ -73,9 +74,9 @@ impl Operation for PatchArgs {
 
     fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
         let sections = self.parse_sections(context)?;
-        let versions = PatchBases::new(context, &self.base, &sections)?;
+        let versions = PatchBaseVersions::new(context, &self.base, &sections)?;
         let mut applier = PatchApplier {
-            files: PatchFiles::new(context),
+            files: PatchedFileMap::new(context),
             context,
             bases: &versions,
             overwrite: self.overwrite.into(),
@@ -150,9 +151,9 @@ fn section_requested_paths(section: &FilePatch) -> Vec<RequestedPath> {
 
 struct PatchApplier<'v, 'w> {
     context: &'v CallContext<'w>,
-    files: PatchFiles<'v, 'w>,
-    bases: &'v PatchBases,
-    overwrite: Overwrite,
+    files: PatchedFileMap<'v, 'w>,
+    bases: &'v PatchBaseVersions,
+    overwrite: OverwriteAllowed,
     /// The paths of the sections applied so far.
     touched: Vec<RelPath>,
 }
@@ -211,7 +212,7 @@ impl PatchApplier<'_, '_> {
             self.check_parent_exists(target)?;
         }
         let before = self.files.bytes_if_requested(&target.path)?;
-        let row = PatchReportRow::new(PatchReportKind::Add, &target.path)
+        let row = PatchReportRow::new(PatchedFileChangeKind::Add, &target.path)
             .with_line_counts(stead_text::lines::count_lines(content.as_bytes()), 0);
         self.files.put_bytes(&target.path, content.as_bytes().to_vec());
         Ok(row.with_bytes(content.as_bytes()).with_before_after(self.context, before, Some(content.as_bytes())))
@@ -230,11 +231,14 @@ impl PatchApplier<'_, '_> {
         let (bytes, applied) = match self.apply_chunks(&target.path, &before, chunks, at) {
             Ok(applied) => applied,
             Err(_) if self.is_already_applied(&target.path, &before, chunks)? => {
-                return Ok(PatchReportRow::already_applied(PatchReportKind::Update, &target.path).with_bytes(&before));
+                return Ok(
+                    PatchReportRow::already_applied(PatchedFileChangeKind::Update, &target.path).with_bytes(&before)
+                );
             }
             Err(error) => return Err(error),
         };
-        let row = PatchReportRow::new(PatchReportKind::Update, &target.path).with_chunks(&applied).with_bytes(&bytes);
+        let row =
+            PatchReportRow::new(PatchedFileChangeKind::Update, &target.path).with_chunks(&applied).with_bytes(&bytes);
         let row = row.with_before_after(self.context, Some(before), Some(&bytes));
         self.files.put_bytes(&target.path, bytes);
         Ok(row)
@@ -248,7 +252,7 @@ impl PatchApplier<'_, '_> {
         at: PatchSectionRef,
     ) -> Result<PatchReportRow, Error> {
         if self.files.kind(&target.path).is_none() && self.already_removed(target) {
-            return Ok(PatchReportRow::already_applied(PatchReportKind::Delete, &target.path));
+            return Ok(PatchReportRow::already_applied(PatchedFileChangeKind::Delete, &target.path));
         }
         let kind = self.require_existing(target)?;
         if kind == FileKind::Directory {
@@ -257,7 +261,7 @@ impl PatchApplier<'_, '_> {
         if kind == FileKind::File {
             self.bases.check_base(&mut self.files, written, target)?;
         }
-        let mut row = PatchReportRow::new(PatchReportKind::Delete, &target.path);
+        let mut row = PatchReportRow::new(PatchedFileChangeKind::Delete, &target.path);
         if !chunks.is_empty() {
             self.require_file(target)?;
             let before = self.files.bytes(&target.path)?;
@@ -297,7 +301,8 @@ impl PatchApplier<'_, '_> {
                 self.check_parent_exists(destination)?;
             }
         }
-        let mut row = PatchReportRow::new(PatchReportKind::Move, &source.path).with_destination(&destination.path);
+        let mut row =
+            PatchReportRow::new(PatchedFileChangeKind::Move, &source.path).with_destination(&destination.path);
         let mut before = if kind == FileKind::File { self.files.bytes_if_requested(&source.path)? } else { None };
         let mut after = before.clone();
         let mut changed = None;
@@ -342,10 +347,10 @@ impl PatchApplier<'_, '_> {
         }
     }
 
-    fn chunk_rules<'n>(&self, name: &'n str) -> PatchRules<'n> {
+    fn chunk_rules<'n>(&self, name: &'n str) -> PatchApplyRules<'n> {
         match self.context.options.patch_options.chunk_placement {
-            PatchChunkPlacement::Tolerant => PatchRules::tolerant(name),
-            PatchChunkPlacement::Strict => PatchRules::strict(name),
+            PatchChunkMatching::Tolerant => PatchApplyRules::tolerant(name),
+            PatchChunkMatching::Strict => PatchApplyRules::strict(name),
         }
     }
 
@@ -394,7 +399,7 @@ impl PatchApplier<'_, '_> {
         {
             return Ok(None);
         }
-        Ok(Some(PatchReportRow::already_applied(PatchReportKind::Add, path).with_bytes(content.as_bytes())))
+        Ok(Some(PatchReportRow::already_applied(PatchedFileChangeKind::Add, path).with_bytes(content.as_bytes())))
     }
 
     /// Whether the journal shows that the file to delete was removed before.
@@ -428,7 +433,7 @@ impl PatchApplier<'_, '_> {
         if !chunks.is_empty() && !self.is_already_applied(&destination.path, &bytes, chunks)? {
             return Ok(None);
         }
-        let row = PatchReportRow::already_applied(PatchReportKind::Move, &source.path);
+        let row = PatchReportRow::already_applied(PatchedFileChangeKind::Move, &source.path);
         Ok(Some(row.with_destination(&destination.path).with_bytes(&bytes)))
     }
 }

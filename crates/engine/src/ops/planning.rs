@@ -5,7 +5,7 @@ use stead_path::RelPath;
 
 use crate::{
     call_context::CallContext,
-    call_options::{CopyMoveScope, MissingParentPolicy, RemovalRetention},
+    call_options::{CopyMoveEntryKinds, MissingParentPolicy, TrashRetentionChoice},
     errors::{Error, ErrorKind},
     limits,
     operation::ResolvedTarget,
@@ -41,12 +41,12 @@ pub(crate) fn count_tree(context: &CallContext<'_>, path: &RelPath, stat: FileSt
 pub(crate) fn require_movable(context: &CallContext<'_>, target: &ResolvedTarget, stat: FileStat) -> Result<(), Error> {
     let path = &target.path;
     match (context.options.copy_move_scope, stat.kind) {
-        (CopyMoveScope::FilesAndTrees, _) | (CopyMoveScope::FilesOnly, FileKind::File) => Ok(()),
-        (CopyMoveScope::FilesOnly, FileKind::Directory) => {
+        (CopyMoveEntryKinds::FilesAndTrees, _) | (CopyMoveEntryKinds::FilesOnly, FileKind::File) => Ok(()),
+        (CopyMoveEntryKinds::FilesOnly, FileKind::Directory) => {
             Err(Error::new(ErrorKind::IsDirectory, format!("{path} is a directory"))
                 .with_next_step("copy or move its files one by one"))
         }
-        (CopyMoveScope::FilesOnly, FileKind::Link | FileKind::Special) => {
+        (CopyMoveEntryKinds::FilesOnly, FileKind::Link | FileKind::Special) => {
             Err(Error::new(ErrorKind::NotRegular, format!("{path} is not a regular file"))
                 .with_next_step("only regular files can be copied or moved"))
         }
@@ -64,10 +64,10 @@ pub(crate) fn not_found_error(path: &RelPath) -> Error {
 }
 
 /// The time until which the trash keeps an item that this call removes.
-pub(crate) fn trash_deadline_ms(context: &CallContext<'_>, retention: RemovalRetention) -> i64 {
+pub(crate) fn trash_deadline_ms(context: &CallContext<'_>, retention: TrashRetentionChoice) -> i64 {
     let retention_ms = match retention {
-        RemovalRetention::PrincipalDefault => context.policy.policy.trash_retention_ms(&context.caller.principal),
-        RemovalRetention::None => 0,
+        TrashRetentionChoice::PrincipalDefault => context.policy.policy.trash_retention_ms(&context.caller.principal),
+        TrashRetentionChoice::None => 0,
     };
     context.workspace().now_ms().saturating_add(retention_ms)
 }

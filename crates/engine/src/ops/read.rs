@@ -7,13 +7,13 @@ mod lines;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use stead_text::{
-    encoding::{DetectedContent, detect_content},
+    encoding::{DetectedContentKind, detect_content},
     visible::escape_deceptive_line,
 };
 
 use crate::{
     call_context::CallContext,
-    call_options::BeforeAfterInclusion,
+    call_options::BeforeAfterContentInclusion,
     errors::{Error, ErrorKind},
     limits,
     operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
@@ -69,25 +69,25 @@ impl ReadFormat {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ReadPart {
+enum RequestedFilePart {
     FirstPage,
-    Lines(InclusiveRange),
-    Bytes(InclusiveRange),
+    Lines(LineOrByteRange),
+    Bytes(LineOrByteRange),
 }
 
 impl ReadArgs {
-    fn parse_range_and_format(&self) -> Result<(ReadPart, ReadFormat), Error> {
+    fn parse_range_and_format(&self) -> Result<(RequestedFilePart, ReadFormat), Error> {
         let format = ReadFormat::parse(self.format.as_deref())?;
         let part = match (&self.lines, &self.bytes) {
-            (None, None) => ReadPart::FirstPage,
-            (Some(lines), None) => ReadPart::Lines(parse_range(lines, RangeUnit::Lines)?),
-            (None, Some(bytes)) => ReadPart::Bytes(parse_range(bytes, RangeUnit::Bytes)?),
+            (None, None) => RequestedFilePart::FirstPage,
+            (Some(lines), None) => RequestedFilePart::Lines(parse_range(lines, ReadRangeUnit::Lines)?),
+            (None, Some(bytes)) => RequestedFilePart::Bytes(parse_range(bytes, ReadRangeUnit::Bytes)?),
             (Some(_), Some(_)) => {
                 return Err(Error::new(ErrorKind::BadRequest, "lines and bytes cannot be combined")
                     .with_next_step("pass only one of them"));
             }
         };
-        if let (ReadPart::Lines(_), ReadFormat::Base64) = (part, format) {
+        if let (RequestedFilePart::Lines(_), ReadFormat::Base64) = (part, format) {
             return Err(Error::new(ErrorKind::BadRequest, "lines cannot be read as base64")
                 .with_next_step("pass bytes instead of lines"));
         }
@@ -104,16 +104,16 @@ impl Operation for ReadArgs {
     fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
         let target = &targets[0];
         require_file(target)?;
-        if context.options.before_after == BeforeAfterInclusion::Include {
+        if context.options.before_after == BeforeAfterContentInclusion::Include {
             return read_raw_bytes(context, target, self.parse_range_and_format()?.0);
         }
         match self.parse_range_and_format()? {
-            (ReadPart::Bytes(range), form) => bytes::read_exact_range(context, target, range, form),
-            (ReadPart::FirstPage, ReadFormat::Base64) => bytes::read_first_page(context, target),
-            (ReadPart::FirstPage, form @ (ReadFormat::Auto | ReadFormat::Text)) => {
+            (RequestedFilePart::Bytes(range), form) => bytes::read_exact_range(context, target, range, form),
+            (RequestedFilePart::FirstPage, ReadFormat::Base64) => bytes::read_first_page(context, target),
+            (RequestedFilePart::FirstPage, form @ (ReadFormat::Auto | ReadFormat::Text)) => {
                 read_text_or_bytes(context, target, None, form)
             }
-            (ReadPart::Lines(range), form) => read_text_or_bytes(context, target, Some(range), form),
+            (RequestedFilePart::Lines(range), form) => read_text_or_bytes(context, target, Some(range), form),
         }
     }
 }
@@ -136,7 +136,7 @@ pub(super) fn require_file(target: &ResolvedTarget) -> Result<FileStat, Error> {
 fn read_text_or_bytes(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
-    range: Option<InclusiveRange>,
+    range: Option<LineOrByteRange>,
     form: ReadFormat,
 ) -> Result<PlannedEffect, Error> {
     let path = &target.path;
@@ -149,11 +149,11 @@ fn read_text_or_bytes(
         })?;
     context.remember(path, file.version, Some(&file.bytes));
     match (detect_content(&file.bytes), form, range) {
-        (DetectedContent::Text { encoding }, _, _) => {
+        (DetectedContentKind::Text { encoding }, _, _) => {
             lines::read_lines_page(context, target, file, encoding, range, form)
         }
-        (DetectedContent::Binary, ReadFormat::Auto, None) => bytes::first_page_of_file(context, target, file),
-        (DetectedContent::Binary, _, _) => Err(not_text_error(target, &file)),
+        (DetectedContentKind::Binary, ReadFormat::Auto, None) => bytes::first_page_of_file(context, target, file),
+        (DetectedContentKind::Binary, _, _) => Err(not_text_error(target, &file)),
     }
 }
 
@@ -229,42 +229,42 @@ fn render_text(content: &str, facts_line: &str, more: Option<String>) -> String 
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum RangeUnit {
+enum ReadRangeUnit {
     Lines,
     Bytes,
 }
 
-impl RangeUnit {
+impl ReadRangeUnit {
     fn argument_name(self) -> &'static str {
         match self {
-            RangeUnit::Lines => "lines",
-            RangeUnit::Bytes => "bytes",
+            ReadRangeUnit::Lines => "lines",
+            ReadRangeUnit::Bytes => "bytes",
         }
     }
 
     fn example(self) -> &'static str {
         match self {
-            RangeUnit::Lines => "lines is written \"10-60\", \"10-\" or \"10\"; the first line is 1",
-            RangeUnit::Bytes => "bytes is written \"0-1048575\", \"0-\" or \"0\"; the first byte is 0",
+            ReadRangeUnit::Lines => "lines is written \"10-60\", \"10-\" or \"10\"; the first line is 1",
+            ReadRangeUnit::Bytes => "bytes is written \"0-1048575\", \"0-\" or \"0\"; the first byte is 0",
         }
     }
 
     fn first_index(self) -> u64 {
         match self {
-            RangeUnit::Lines => 1,
-            RangeUnit::Bytes => 0,
+            ReadRangeUnit::Lines => 1,
+            ReadRangeUnit::Bytes => 0,
         }
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct InclusiveRange {
+struct LineOrByteRange {
     first: u64,
     /// `None` means up to the end of the file.
     last: Option<u64>,
 }
 
-impl InclusiveRange {
+impl LineOrByteRange {
     fn length(self) -> u64 {
         self.last.map_or(u64::MAX, |last| last.saturating_sub(self.first).saturating_add(1))
     }
@@ -272,7 +272,7 @@ impl InclusiveRange {
 
 /// Parses `a-b`, `a-` or `a`; both ends are included. A number that exceeds `u64` becomes `u64::MAX`, which is past the
 /// end of every file.
-fn parse_range(written: &str, unit: RangeUnit) -> Result<InclusiveRange, Error> {
+fn parse_range(written: &str, unit: ReadRangeUnit) -> Result<LineOrByteRange, Error> {
     let malformed = || {
         let written = shorten_for_error(written);
         Error::new(ErrorKind::BadRequest, format!("'{written}' is not a range of {}", unit.argument_name()))
@@ -293,7 +293,7 @@ fn parse_range(written: &str, unit: RangeUnit) -> Result<InclusiveRange, Error> 
     if first < unit.first_index() || last.is_some_and(|last| last < first) {
         return Err(malformed());
     }
-    Ok(InclusiveRange { first, last })
+    Ok(LineOrByteRange { first, last })
 }
 
 /// Parses a number of digits only, without a sign.
@@ -304,19 +304,23 @@ fn parse_number(digits: &str) -> Option<u64> {
 
 /// Reads the whole file or a byte range for a dialect with a format of its own. The outcome carries the bytes in
 /// `before_after`, not in its text.
-fn read_raw_bytes(context: &CallContext<'_>, target: &ResolvedTarget, part: ReadPart) -> Result<PlannedEffect, Error> {
+fn read_raw_bytes(
+    context: &CallContext<'_>,
+    target: &ResolvedTarget,
+    part: RequestedFilePart,
+) -> Result<PlannedEffect, Error> {
     let extent = match part {
-        ReadPart::FirstPage => BytesToRead::Whole { limit_bytes: limits::READ_WHOLE_BYTES_MAX },
-        ReadPart::Bytes(range) => {
+        RequestedFilePart::FirstPage => BytesToRead::Whole { limit_bytes: limits::READ_WHOLE_BYTES_MAX },
+        RequestedFilePart::Bytes(range) => {
             BytesToRead::Range { offset: range.first, length: range.length().min(limits::READ_BYTES_MAX) }
         }
-        ReadPart::Lines(_) => {
+        RequestedFilePart::Lines(_) => {
             return Err(Error::new(ErrorKind::BadRequest, "raw bytes cannot be read by lines")
                 .with_next_step("pass bytes instead of lines"));
         }
     };
     let file = context.read(&target.path, extent)?;
-    context.remember(&target.path, file.version, matches!(part, ReadPart::FirstPage).then_some(&file.bytes));
+    context.remember(&target.path, file.version, matches!(part, RequestedFilePart::FirstPage).then_some(&file.bytes));
     let rev = context.revision_name(&target.path, &file.version);
     let bytes = file.bytes.len() as u64;
     let outcome = read_outcome_fields(target, &file.version, rev, &file.stat, String::new())
@@ -333,16 +337,16 @@ mod tests {
     #[test]
     fn valid_ranges_parse() {
         for (written, unit, first, last) in [
-            ("10-60", RangeUnit::Lines, 10, Some(60)),
-            ("10-", RangeUnit::Lines, 10, None),
-            ("10", RangeUnit::Lines, 10, Some(10)),
-            (" 1-1 ", RangeUnit::Lines, 1, Some(1)),
-            ("0-1048575", RangeUnit::Bytes, 0, Some(1_048_575)),
-            ("0", RangeUnit::Bytes, 0, Some(0)),
-            ("1-99999999999999999999999", RangeUnit::Lines, 1, Some(u64::MAX)),
-            ("99999999999999999999999-", RangeUnit::Bytes, u64::MAX, None),
+            ("10-60", ReadRangeUnit::Lines, 10, Some(60)),
+            ("10-", ReadRangeUnit::Lines, 10, None),
+            ("10", ReadRangeUnit::Lines, 10, Some(10)),
+            (" 1-1 ", ReadRangeUnit::Lines, 1, Some(1)),
+            ("0-1048575", ReadRangeUnit::Bytes, 0, Some(1_048_575)),
+            ("0", ReadRangeUnit::Bytes, 0, Some(0)),
+            ("1-99999999999999999999999", ReadRangeUnit::Lines, 1, Some(u64::MAX)),
+            ("99999999999999999999999-", ReadRangeUnit::Bytes, u64::MAX, None),
         ] {
-            assert_eq!(parse_range(written, unit).unwrap(), InclusiveRange { first, last }, "{written}");
+            assert_eq!(parse_range(written, unit).unwrap(), LineOrByteRange { first, last }, "{written}");
         }
     }
 
@@ -350,10 +354,10 @@ mod tests {
     fn malformed_ranges_are_rejected() {
         for written in ["", "-", "-20", "0-5", "0", "5-4", "a-b", "1-2-3", "1..5", "+1", "1,5", "١", "-1--5", "1 - 5"]
         {
-            let error = parse_range(written, RangeUnit::Lines).unwrap_err();
+            let error = parse_range(written, ReadRangeUnit::Lines).unwrap_err();
             assert_eq!(error.kind, ErrorKind::BadRequest, "{written}");
             assert!(error.next_step.unwrap().contains("10-60"), "{written}");
         }
-        assert_eq!(parse_range("9-8", RangeUnit::Bytes).unwrap_err().kind, ErrorKind::BadRequest);
+        assert_eq!(parse_range("9-8", ReadRangeUnit::Bytes).unwrap_err().kind, ErrorKind::BadRequest);
     }
 }

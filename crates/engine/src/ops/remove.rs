@@ -4,12 +4,12 @@
 //! path that the trash recorded is untrusted, so it is resolved and authorized like any other.
 
 use serde::Deserialize;
-use stead_journal::{EntryRelation, PathState};
+use stead_journal::{JournalEntryRelation, PathState};
 use stead_path::RelPath;
 
 use crate::{
     call_context::CallContext,
-    call_options::{BeforeAfterInclusion, DirectoryRemovalPolicy, RestoreConflictPolicy},
+    call_options::{BeforeAfterContentInclusion, DirectoryRemovalPolicy, RestoreConflictPolicy},
     caller::Principal,
     engine::{BeforeAfterBytes, CallOutcome},
     errors::{Error, ErrorKind},
@@ -17,7 +17,7 @@ use crate::{
     operation::{Operation, PathAccess, PlannedEffect, RequestedPath, ResolvedTarget},
     ops::{
         file_kind_name,
-        r#move::{self, Overwrite},
+        r#move::{self, OverwriteAllowed},
         outcome_builder::{OutcomeBuilder, format_iso_utc, shorten_for_error},
         planning,
     },
@@ -91,7 +91,7 @@ fn bytes_before(
     target: &ResolvedTarget,
     stat: FileStat,
 ) -> Result<Option<BeforeAfterBytes>, Error> {
-    if context.options.before_after == BeforeAfterInclusion::Omit
+    if context.options.before_after == BeforeAfterContentInclusion::Omit
         || stat.kind != FileKind::File
         || stat.size > limits::DIFF_BYTES_MAX
     {
@@ -126,7 +126,7 @@ impl Operation for RestoreArgs {
             changes.push(trash_existing(context, &path, item.summary.kind, existing)?);
         }
         changes.push(PlannedChange::Restore { trash: item.id.clone(), path: path.clone(), tree: item.summary });
-        let plan = Plan::with_link(changes, EntryRelation::Restores(item.id.clone()));
+        let plan = Plan::with_link(changes, JournalEntryRelation::Restores(item.id.clone()));
         let version = version_when_removed(context, &item)?;
         Ok(PlannedEffect::Files {
             plan,
@@ -148,7 +148,7 @@ fn trash_existing(
             .with_detail("path", path.to_string())
             .with_detail("type", file_kind_name(existing.kind))),
         RestoreConflictPolicy::TrashExisting => {
-            r#move::require_replaceable(path, restored, existing.kind, Overwrite::Yes)?;
+            r#move::require_replaceable(path, restored, existing.kind, OverwriteAllowed::Yes)?;
             Ok(r#move::move_to_trash(context, path, context.observe_version(path)?, existing))
         }
     }

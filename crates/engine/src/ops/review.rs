@@ -15,13 +15,13 @@ use serde_json::{Value, json};
 use stead_path::RelPath;
 use stead_text::{
     diff::diff_stat,
-    encoding::{DetectedContent, Encoding, detect_content},
+    encoding::{DetectedContentKind, Encoding, detect_content},
     lines,
     unified::{DiffLabels, unified_diff},
     visible::escape_deceptive_line,
 };
 
-pub use self::attribution::AttributedText;
+pub use self::attribution::TextWithLineAuthors;
 pub(crate) use self::keep_reject::{KeepArgs, RejectArgs};
 use self::{attribution::ReviewHunk, session_changes::ReviewedFile};
 use crate::{
@@ -32,7 +32,7 @@ use crate::{
     operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
     ops::outcome_builder::OutcomeBuilder,
     session_store::{SessionStoreReply, SessionStoreRequest},
-    workspace::{CommitReceipt, JournalEntryOrder, JournalEntryQuery, JournalEntrySelection},
+    workspace::{CommitReceipt, JournalEntriesToReturn, JournalEntryOrder, JournalEntryQuery},
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,17 +43,17 @@ struct ReviewedSession {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum ReviewStart {
+enum SessionOrTurnStart {
     #[default]
     Session,
     Turn,
 }
 
-impl ReviewStart {
+impl SessionOrTurnStart {
     fn as_str(self) -> &'static str {
         match self {
-            ReviewStart::Session => "session",
-            ReviewStart::Turn => "turn",
+            SessionOrTurnStart::Session => "session",
+            SessionOrTurnStart::Turn => "turn",
         }
     }
 }
@@ -94,7 +94,7 @@ fn latest_session(
 ) -> Result<ReviewedSession, Error> {
     let filter = JournalEntryQuery {
         principal: principal.map(str::to_owned),
-        selection: JournalEntrySelection::WithChanges,
+        selection: JournalEntriesToReturn::WithChanges,
         order: JournalEntryOrder::NewestFirst,
         limit: limits::ENTRIES_SCANNED_MAX,
         ..JournalEntryQuery::default()
@@ -126,7 +126,7 @@ pub(crate) struct ReviewArgs {
     session: Option<String>,
     author: Option<String>,
     #[serde(default)]
-    since: ReviewStart,
+    since: SessionOrTurnStart,
 }
 
 impl Operation for ReviewArgs {
@@ -173,17 +173,17 @@ fn change_kind_name(file: &ReviewedFile) -> &'static str {
 }
 
 /// The encoding and the line endings of a file, where they differ from UTF-8 and LF.
-struct UnusualFormat {
+struct NonDefaultTextFormat {
     encoding: Option<&'static str>,
     line_endings: Option<&'static str>,
 }
 
-impl UnusualFormat {
+impl NonDefaultTextFormat {
     fn for_file(file: &ReviewedFile) -> Self {
         let bytes = file.current.as_ref().map(|now| now.bytes.as_slice()).unwrap_or_default();
         let encoding = match detect_content(bytes) {
-            DetectedContent::Text { encoding } if encoding != Encoding::Utf8 => Some(encoding.name()),
-            DetectedContent::Text { .. } | DetectedContent::Binary => None,
+            DetectedContentKind::Text { encoding } if encoding != Encoding::Utf8 => Some(encoding.name()),
+            DetectedContentKind::Text { .. } | DetectedContentKind::Binary => None,
         };
         let text = file.blame_and_hunks.as_ref().map(|(blame, _)| blame.text()).unwrap_or_default();
         let counted = lines::count_endings(text.as_bytes());
@@ -219,7 +219,7 @@ fn review_file_json(
         .with_field("change", change_kind_name(file))
         .with_some("version", file.current.as_ref().map(|now| now.observed.version.to_string()))
         .with_field("actors", file.actors.clone());
-    let format = UnusualFormat::for_file(file);
+    let format = NonDefaultTextFormat::for_file(file);
     fields = fields.with_some("encoding", format.encoding).with_some("line_endings", format.line_endings);
     let actors = file.actors.join(", ");
     let Some((blame, hunks)) = &file.blame_and_hunks else {

@@ -15,12 +15,12 @@ use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use index_lookup::DirectoryIndexCache;
 pub(crate) use matcher::CaseSensitivity;
-use matcher::{HitLimits, QuerySyntax, SearchPattern, TextMatches, WordMatch};
-use query::{QueryOptions, SearchQuery};
-use results::{IncompleteReason, SearchResults};
+use matcher::{HitLimits, QuerySyntax, SearchPattern, TextMatches, WordMatchMode};
+use query::{SearchQuery, SearchQueryOptions};
+use results::{IncompleteSearchReason, SearchResults};
 use serde::{Deserialize, Serialize};
 use stead_path::RelPath;
-use stead_text::rank::FileRanker;
+use stead_text::rank::SearchHitScorer;
 
 use super::{
     find::bounded_limit,
@@ -29,7 +29,7 @@ use super::{
 };
 use crate::{
     call_context::CallContext,
-    call_options::{BeforeAfterInclusion, HitRanking},
+    call_options::{BeforeAfterContentInclusion, SearchHitOrder},
     errors::{Error, ErrorKind},
     glob::Globs,
     index::{decode_indexable_text, may_be_text},
@@ -70,19 +70,25 @@ impl Operation for SearchArgs {
         let unsaved = &context.unsaved_files_within(&target.path)?;
         let (before_after, ranking) = (context.options.before_after, context.options.hit_ranking);
         let hits_max = match (before_after, ranking) {
-            (BeforeAfterInclusion::Include, HitRanking::ByPath) => max,
-            (BeforeAfterInclusion::Omit, _) | (_, HitRanking::ByRelevance) => limits::SEARCH_RANKED_HITS_MAX,
+            (BeforeAfterContentInclusion::Include, SearchHitOrder::ByPath) => max,
+            (BeforeAfterContentInclusion::Omit, _) | (_, SearchHitOrder::ByRelevance) => limits::SEARCH_RANKED_HITS_MAX,
         };
         let large_file_deadline = large_file_deadline(context, 1);
-        let search_context =
-            SearchContext { context, pattern: &pattern, context_lines, hits_max, large_file_deadline, unsaved };
-        if before_after == BeforeAfterInclusion::Omit {
+        let search_context = SearchPatternAndLimits {
+            context,
+            pattern: &pattern,
+            context_lines,
+            hits_max,
+            large_file_deadline,
+            unsaved,
+        };
+        if before_after == BeforeAfterContentInclusion::Omit {
             return outcome::native_outcome(self, &search_context, target, max);
         }
         let (found, omissions) = self.search_tree(&search_context, target)?;
         Ok(match ranking {
-            HitRanking::ByRelevance => outcome::ranked_outcome(&found, &target.path, omissions, max),
-            HitRanking::ByPath => outcome::by_path_outcome(&found, target, &self.query.display_text(), omissions),
+            SearchHitOrder::ByRelevance => outcome::ranked_outcome(&found, &target.path, omissions, max),
+            SearchHitOrder::ByPath => outcome::by_path_outcome(&found, target, &self.query.display_text(), omissions),
         })
     }
 }
@@ -90,13 +96,13 @@ impl Operation for SearchArgs {
 impl SearchArgs {
     fn search_tree(
         &self,
-        search_context: &SearchContext<'_>,
+        search_context: &SearchPatternAndLimits<'_>,
         target: &ResolvedTarget,
     ) -> Result<(SearchResults, walk::WalkOmissions), Error> {
         let (context, max) = (search_context.context, search_context.hits_max);
         let (mut found, mut omissions) = (SearchResults::default(), walk::WalkOmissions::default());
         if target.stat.is_some_and(|stat| stat.kind == FileKind::File) {
-            search_context.search_file(&mut found, &SearchedFile::ByPath(&target.path))?;
+            search_context.search_file(&mut found, &FileToSearch::ByPath(&target.path))?;
         } else {
             list::require_directory(target)?;
             let glob = Globs::from_name_patterns(self.glob.as_deref())?;
@@ -126,7 +132,7 @@ impl SearchArgs {
                     let is_unsaved = search_context.unsaved.contains_key(entry.path);
                     match if is_unsaved { None } else { index_cache.index_verdict(entry) } {
                         Some(verdict) => found.count_verdict(verdict),
-                        None => search_context.search_file(found, &SearchedFile::OnWalk(entry))?,
+                        None => search_context.search_file(found, &FileToSearch::OnWalk(entry))?,
                     }
                     Ok(())
                 },
@@ -144,10 +150,10 @@ impl SearchArgs {
         SearchPattern::new(&self.query.texts(context)?, options.syntax, options.word_match, options.case_sensitivity)
     }
 
-    fn query_options(&self) -> QueryOptions {
-        QueryOptions {
+    fn query_options(&self) -> SearchQueryOptions {
+        SearchQueryOptions {
             syntax: if self.regex == Some(true) { QuerySyntax::Regex } else { QuerySyntax::Literal },
-            word_match: if self.word == Some(true) { WordMatch::WholeWord } else { WordMatch::Anywhere },
+            word_match: if self.word == Some(true) { WordMatchMode::WholeWord } else { WordMatchMode::Anywhere },
             case_sensitivity: if self.ignore_case == Some(true) {
                 CaseSensitivity::Insensitive
             } else {
@@ -175,12 +181,12 @@ fn large_file_deadline(context: &CallContext<'_>, parts: u32) -> Instant {
     now + context.control.deadline().saturating_duration_since(now) * 7 / 8 / parts
 }
 
-enum SearchedFile<'s, 'm, 'v> {
+enum FileToSearch<'s, 'm, 'v> {
     ByPath(&'s RelPath),
     OnWalk(&'s walk::ParallelWalkEntry<'m, 'v>),
 }
 
-impl SearchedFile<'_, '_, '_> {
+impl FileToSearch<'_, '_, '_> {
     fn path(&self) -> &RelPath {
         match self {
             Self::ByPath(path) => path,
@@ -210,7 +216,7 @@ impl SearchedFile<'_, '_, '_> {
 const RETAINED_HITS_FACTOR: usize = 4;
 
 /// The pattern of a search and its limits.
-struct SearchContext<'a> {
+struct SearchPatternAndLimits<'a> {
     context: &'a CallContext<'a>,
     pattern: &'a SearchPattern,
     context_lines: usize,
@@ -219,16 +225,16 @@ struct SearchContext<'a> {
     unsaved: &'a BTreeMap<RelPath, Arc<UnsavedFile>>,
 }
 
-impl SearchContext<'_> {
+impl SearchPatternAndLimits<'_> {
     /// The native outcome always ranks hits; a dialect chooses.
-    fn ranking(&self) -> HitRanking {
+    fn ranking(&self) -> SearchHitOrder {
         match self.context.options.before_after {
-            BeforeAfterInclusion::Omit => HitRanking::ByRelevance,
-            BeforeAfterInclusion::Include => self.context.options.hit_ranking,
+            BeforeAfterContentInclusion::Omit => SearchHitOrder::ByRelevance,
+            BeforeAfterContentInclusion::Include => self.context.options.hit_ranking,
         }
     }
 
-    fn search_file(&self, found: &mut SearchResults, source: &SearchedFile<'_, '_, '_>) -> Result<(), Error> {
+    fn search_file(&self, found: &mut SearchResults, source: &FileToSearch<'_, '_, '_>) -> Result<(), Error> {
         let path = source.path();
         if !self.context.may_read(path) {
             return Ok(());
@@ -260,7 +266,7 @@ impl SearchContext<'_> {
         found.bytes_searched += bytes.len() as u64;
         let ranker = self.ranker(path);
         let mut matched = pattern.find_hits(&text, self.hit_limits(ranker.as_ref()), context.control)?;
-        if self.ranking() == HitRanking::ByPath && text.ends_with('\n') {
+        if self.ranking() == SearchHitOrder::ByPath && text.ends_with('\n') {
             let last = text.matches('\n').count() as u64 + 1;
             matched.hits.iter_mut().for_each(|hit| hit.add_final_empty_line(last, context_lines));
         }
@@ -269,14 +275,14 @@ impl SearchContext<'_> {
     }
 
     /// The ranker for the hits of a file; `None` if hits are not ranked.
-    fn ranker(&self, path: &RelPath) -> Option<FileRanker> {
-        (self.ranking() == HitRanking::ByRelevance).then(|| FileRanker::from_path(&path.to_string()))
+    fn ranker(&self, path: &RelPath) -> Option<SearchHitScorer> {
+        (self.ranking() == SearchHitOrder::ByRelevance).then(|| SearchHitScorer::from_path(&path.to_string()))
     }
 
-    fn hit_limits<'t>(&self, ranker: Option<&'t FileRanker>) -> HitLimits<'t> {
+    fn hit_limits<'t>(&self, ranker: Option<&'t SearchHitScorer>) -> HitLimits<'t> {
         let chars_max = match self.ranking() {
-            HitRanking::ByRelevance => limits::SEARCH_LINE_CHARS_MAX,
-            HitRanking::ByPath => usize::MAX,
+            SearchHitOrder::ByRelevance => limits::SEARCH_LINE_CHARS_MAX,
+            SearchHitOrder::ByPath => usize::MAX,
         };
         HitLimits { context_lines: self.context_lines, hits_max: self.hits_max, chars_max, ranker }
     }
@@ -284,7 +290,7 @@ impl SearchContext<'_> {
     fn add_matches(&self, found: &mut SearchResults, path: &RelPath, matched: TextMatches) {
         let TextMatches { hits, hits_total, skipped_long_lines } = matched;
         if skipped_long_lines {
-            found.incomplete.add(path, IncompleteReason::LineTooLong);
+            found.incomplete.add(path, IncompleteSearchReason::LineTooLong);
         }
         found.hits_total += hits_total;
         self.context.control.report_found(hits_total as u64);

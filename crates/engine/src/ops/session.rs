@@ -20,13 +20,13 @@ use crate::{
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SessionArgs {
-    action: Option<SessionAction>,
+    action: Option<RequestedSessionAction>,
     id: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum SessionAction {
+enum RequestedSessionAction {
     Show,
     Begin,
     End,
@@ -38,18 +38,18 @@ impl Operation for SessionArgs {
     }
 
     fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
-        match (self.action.unwrap_or(SessionAction::Show), &self.id) {
-            (SessionAction::Show, _) => {
+        match (self.action.unwrap_or(RequestedSessionAction::Show), &self.id) {
+            (RequestedSessionAction::Show, _) => {
                 let fields = self.session_fields(context)?;
                 let text = format!("session {}", str_field(&fields, "session"));
                 Ok(PlannedEffect::Read { outcome: fields.build_one_line(text), bytes: 0 })
             }
-            (SessionAction::Begin, None) => Ok(plan_begin()),
-            (SessionAction::Begin, Some(_)) => {
+            (RequestedSessionAction::Begin, None) => Ok(plan_begin()),
+            (RequestedSessionAction::Begin, Some(_)) => {
                 Err(Error::new(ErrorKind::BadRequest, "the id of a new session cannot be chosen")
                     .with_next_step("omit id"))
             }
-            (SessionAction::End, _) => self.plan_end(context),
+            (RequestedSessionAction::End, _) => self.plan_end(context),
         }
     }
 }

@@ -17,14 +17,14 @@ use stead_text::visible::escape_deceptive_line;
 
 use crate::{
     buffers::Buffer,
-    call_options::BeforeAfterInclusion,
+    call_options::BeforeAfterContentInclusion,
     engine::{Call, CallOutcome},
     errors::Error,
     limits,
     ops::{changed_lines::ChangedLineFinder, journal_feed::JournalCursor, outcome_builder::OutcomeBuilder},
     version::Version,
     workspace::{
-        BytesToRead, JournalEntryOrder, JournalEntryQuery, JournalEntrySelection, StoredJournalEntry, Workspace,
+        BytesToRead, JournalEntriesToReturn, JournalEntryOrder, JournalEntryQuery, StoredJournalEntry, Workspace,
     },
 };
 
@@ -49,13 +49,13 @@ struct SessionReads {
     /// The position up to which the journal was compared.
     position: JournalCursor,
     change_counter: u64,
-    reads: HashMap<String, ReadVersion>,
+    reads: HashMap<String, LastReadFileVersion>,
     read_order: VecDeque<String>,
     /// Notices that wait, because the outcome of the last call could not carry them.
-    pending_notices: Vec<StaleRead>,
+    pending_notices: Vec<StaleReadNotice>,
 }
 
-struct ReadVersion {
+struct LastReadFileVersion {
     version: String,
     rev: String,
     /// Whether the session saw unsaved text of an editor.
@@ -63,7 +63,7 @@ struct ReadVersion {
 }
 
 /// A file that changed since a session read it.
-struct StaleRead {
+struct StaleReadNotice {
     path: String,
     from: String,
     to: String,
@@ -141,7 +141,7 @@ impl StaleReadTracker {
 }
 
 impl SessionReads {
-    fn remember_read(&mut self, path: String, seen: ReadVersion) {
+    fn remember_read(&mut self, path: String, seen: LastReadFileVersion) {
         if self.reads.insert(path.clone(), seen).is_some() {
             return;
         }
@@ -154,7 +154,11 @@ impl SessionReads {
     }
 
     /// The files that changed since the session read them. Each is reported once and then forgotten.
-    fn collect_stale_reads(&mut self, workspace: &dyn Workspace, call: &Call<'_>) -> Result<Vec<StaleRead>, Error> {
+    fn collect_stale_reads(
+        &mut self,
+        workspace: &dyn Workspace,
+        call: &Call<'_>,
+    ) -> Result<Vec<StaleReadNotice>, Error> {
         let change_counter = workspace.change_counter()?;
         if change_counter == self.change_counter || self.reads.is_empty() {
             return Ok(Vec::new());
@@ -164,7 +168,7 @@ impl SessionReads {
         loop {
             let filter = JournalEntryQuery {
                 after: Some(self.position.last_complete_entry()),
-                selection: JournalEntrySelection::WithChanges,
+                selection: JournalEntriesToReturn::WithChanges,
                 order: JournalEntryOrder::OldestFirst,
                 limit: STALE_READ_BATCH_ENTRIES,
                 ..JournalEntryQuery::default()
@@ -191,7 +195,7 @@ impl SessionReads {
         stored: &StoredJournalEntry,
         call: &Call<'_>,
         ranges: &mut ChangedLineFinder<'_>,
-        stale: &mut Vec<StaleRead>,
+        stale: &mut Vec<StaleReadNotice>,
     ) -> Result<(), Error> {
         let entry = &stored.entry;
         let is_own =
@@ -199,24 +203,24 @@ impl SessionReads {
         for change in &entry.changes {
             let Some(seen) = self.reads.get(&change.path) else { continue };
             let to = match read_file_status(change) {
-                ReadFileStatus::HasVersion(version) if version.to_string() == seen.version => continue,
-                ReadFileStatus::HasVersion(version) if is_own => {
+                FileStatusSinceRead::HasVersion(version) if version.to_string() == seen.version => continue,
+                FileStatusSinceRead::HasVersion(version) if is_own => {
                     let rev = format!("r{}", entry.number);
-                    let seen = ReadVersion { version: version.to_string(), rev, unsaved: false };
+                    let seen = LastReadFileVersion { version: version.to_string(), rev, unsaved: false };
                     self.reads.insert(change.path.clone(), seen);
                     continue;
                 }
-                ReadFileStatus::HasVersion(_) => format!("r{}", entry.number),
-                ReadFileStatus::Gone => "gone".to_owned(),
-                ReadFileStatus::Unknown => "unknown".to_owned(),
-                ReadFileStatus::Unchanged => continue,
+                FileStatusSinceRead::HasVersion(_) => format!("r{}", entry.number),
+                FileStatusSinceRead::Gone => "gone".to_owned(),
+                FileStatusSinceRead::Unknown => "unknown".to_owned(),
+                FileStatusSinceRead::Unchanged => continue,
             };
             let Some(seen) = self.reads.remove(&change.path) else { continue };
             self.read_order.retain(|path| *path != change.path);
             if is_own || stale.len() >= limits::STALE_NOTICES_MAX {
                 continue;
             }
-            stale.push(StaleRead {
+            stale.push(StaleReadNotice {
                 path: change.path.clone(),
                 from: seen.rev,
                 to,
@@ -238,13 +242,13 @@ impl SessionReads {
 
     /// The files that an editor changed since the session read them: by typing, by saving, or by closing without
     /// saving. The journal has no file change for these, so the buffers are compared. Each file is reported once.
-    fn collect_unsaved_changes(&mut self, workspace: &dyn Workspace) -> Result<Vec<StaleRead>, Error> {
+    fn collect_unsaved_changes(&mut self, workspace: &dyn Workspace) -> Result<Vec<StaleReadNotice>, Error> {
         if self.reads.is_empty() {
             return Ok(Vec::new());
         }
         let buffers = workspace.buffers()?;
         let open = |path: &str| buffers.iter().find(|buffer| buffer.is_open() && buffer.path.to_string() == path);
-        let may_differ = |(path, seen): &(&String, &ReadVersion)| seen.unsaved || open(path).is_some();
+        let may_differ = |(path, seen): &(&String, &LastReadFileVersion)| seen.unsaved || open(path).is_some();
         let paths: Vec<String> = self.reads.iter().filter(may_differ).map(|(path, _)| path.clone()).collect();
         let mut stale = Vec::new();
         for path in paths {
@@ -256,7 +260,7 @@ impl SessionReads {
             }
             let actor = buffer.map_or_else(|| "editor".to_owned(), |buffer| buffer.owner.clone());
             let (from, to) = (seen.rev.clone(), version.short_form());
-            stale.push(StaleRead { path: path.clone(), from, to, lines: None, actor });
+            stale.push(StaleReadNotice { path: path.clone(), from, to, lines: None, actor });
             self.reads.remove(&path);
             self.read_order.retain(|known| *known != path);
         }
@@ -269,36 +273,36 @@ fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// The state of a file that was read, after a recorded change.
-enum ReadFileStatus {
+enum FileStatusSinceRead {
     HasVersion(Version),
     Gone,
     Unknown,
     Unchanged,
 }
 
-fn read_file_status(change: &RecordedChange) -> ReadFileStatus {
+fn read_file_status(change: &RecordedChange) -> FileStatusSinceRead {
     match (change.kind, &change.after) {
-        (ChangeKind::Rename, _) => ReadFileStatus::Gone,
-        (ChangeKind::Copy | ChangeKind::SetMode | ChangeKind::Rescan, _) => ReadFileStatus::Unchanged,
+        (ChangeKind::Rename, _) => FileStatusSinceRead::Gone,
+        (ChangeKind::Copy | ChangeKind::SetMode | ChangeKind::Rescan, _) => FileStatusSinceRead::Unchanged,
         (
             ChangeKind::Create | ChangeKind::Modify | ChangeKind::Remove | ChangeKind::MakeDir | ChangeKind::MakeLink,
             after,
         ) => match after {
             PathState::File { version, .. } | PathState::Tree { version: Some(version), .. } => {
-                ReadFileStatus::HasVersion(Version(*version))
+                FileStatusSinceRead::HasVersion(Version(*version))
             }
-            PathState::Absent => ReadFileStatus::Gone,
+            PathState::Absent => FileStatusSinceRead::Gone,
             PathState::Directory { .. }
             | PathState::Link { .. }
             | PathState::Tree { version: None, .. }
-            | PathState::Unknown { .. } => ReadFileStatus::Unknown,
+            | PathState::Unknown { .. } => FileStatusSinceRead::Unknown,
         },
     }
 }
 
 /// Whether the outcome can carry notices. An outcome of raw file content cannot.
 fn can_carry_notices(call: &Call<'_>) -> bool {
-    call.options.before_after == BeforeAfterInclusion::Omit
+    call.options.before_after == BeforeAfterContentInclusion::Omit
 }
 
 /// Calls through a dialect are not tracked, because the outcomes of dialects have no notices.
@@ -310,13 +314,13 @@ fn session_key(call: &Call<'_>) -> String {
     format!("{}\n{}", call.caller.principal, call.caller.session)
 }
 
-fn read_file_of_outcome(outcome: &CallOutcome) -> Option<(String, ReadVersion)> {
+fn read_file_of_outcome(outcome: &CallOutcome) -> Option<(String, LastReadFileVersion)> {
     let word = |name: &str| outcome.json.get(name).and_then(Value::as_str).map(str::to_owned);
     let unsaved = outcome.json.contains_key("unsaved");
-    Some((word("path")?, ReadVersion { version: word("version")?, rev: word("rev")?, unsaved }))
+    Some((word("path")?, LastReadFileVersion { version: word("version")?, rev: word("rev")?, unsaved }))
 }
 
-fn append_notices(outcome: &mut CallOutcome, stale: &[StaleRead]) {
+fn append_notices(outcome: &mut CallOutcome, stale: &[StaleReadNotice]) {
     let mut objects = Vec::new();
     for stale in stale {
         let spans = stale.lines.as_deref().unwrap_or_default();

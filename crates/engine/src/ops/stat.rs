@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     call_context::CallContext,
-    call_options::BeforeAfterInclusion,
+    call_options::BeforeAfterContentInclusion,
     errors::{Error, ErrorKind},
     limits,
     operation::{Operation, PathAccess, PlannedEffect, RequestedPath, ResolvedTarget},
@@ -52,7 +52,7 @@ impl Operation for StatArgs {
             .with_field("size", stat.size)
             .with_field("modified", modified)
             .with_field("mode", mode);
-        if context.options.before_after == BeforeAfterInclusion::Include {
+        if context.options.before_after == BeforeAfterContentInclusion::Include {
             let details = context.workspace().file_details(path)?;
             fields =
                 fields.with_some("created", details.created_ms.map(format_iso_utc)).with_some("owner", details.owner);

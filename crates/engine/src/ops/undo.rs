@@ -9,10 +9,10 @@ use std::cell::RefCell;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use stead_journal::{EntryRelation, JournalEntry};
+use stead_journal::{JournalEntry, JournalEntryRelation};
 use stead_text::visible::escape_deceptive_line;
 
-use self::inverse::{ChangedFilePolicy, InversePlan, RevertSkipReason, RevertStep};
+use self::inverse::{ChangedFileRevertPolicy, InversePlan, RevertSkipReason, RevertStep};
 use super::{outcome_builder::OutcomeBuilder, visible_change::JournalEntryArgument};
 use crate::{
     call_context::CallContext,
@@ -21,27 +21,27 @@ use crate::{
     limits,
     operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
     plan::{CommitExpectation, Plan, PlannedChange},
-    workspace::{CommitReceipt, JournalEntryOrder, JournalEntryQuery, JournalEntrySelection, StoredJournalEntry},
+    workspace::{CommitReceipt, JournalEntriesToReturn, JournalEntryOrder, JournalEntryQuery, StoredJournalEntry},
 };
 
 /// The arguments of both operations.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ReversalArgs {
+struct UndoOrRedoArgs {
     entry: Option<JournalEntryArgument>,
     #[serde(default)]
     dry_run: bool,
     /// Set by `requested_paths`, so that `plan` reverts the same entry.
     #[serde(skip)]
-    reversal: RefCell<Option<Reversal>>,
+    reversal: RefCell<Option<PlannedUndoOrRedo>>,
 }
 
-impl ReversalArgs {
+impl UndoOrRedoArgs {
     fn entry_number(&self) -> Result<Option<u64>, Error> {
         self.entry.as_ref().map(JournalEntryArgument::entry_number).transpose()
     }
 
-    fn set_reversal(&self, reversal: Reversal) -> Vec<RequestedPath> {
+    fn set_reversal(&self, reversal: PlannedUndoOrRedo) -> Vec<RequestedPath> {
         let requests = inverse::requested_paths(&reversal.steps);
         *self.reversal.borrow_mut() = Some(reversal);
         requests
@@ -65,11 +65,11 @@ impl ReversalArgs {
 
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct UndoArgs(ReversalArgs);
+pub(crate) struct UndoArgs(UndoOrRedoArgs);
 
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct RedoArgs(ReversalArgs);
+pub(crate) struct RedoArgs(UndoOrRedoArgs);
 
 impl Operation for UndoArgs {
     fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
@@ -103,13 +103,13 @@ fn nothing_left_error(verb: &str) -> Error {
     Error::new(ErrorKind::NothingToDo, format!("nothing to {verb}")).with_next_step("call history to see entries")
 }
 
-fn undo_newest(context: &CallContext<'_>) -> Result<Reversal, Error> {
+fn undo_newest(context: &CallContext<'_>) -> Result<PlannedUndoOrRedo, Error> {
     let filter = JournalEntryQuery { principal: principal_filter(context), ..JournalEntryQuery::default() };
     let found = find_newest(context, filter, |stored| match stored.entry.relation {
         _ if is_external(&stored.entry) => Ok(None),
         // The undo skips entries of undo and redo, so that repeated calls go back in the history.
-        EntryRelation::Undoes(_) | EntryRelation::Redoes(_) | EntryRelation::Amends(_) => Ok(None),
-        EntryRelation::None | EntryRelation::Restores(_) => {
+        JournalEntryRelation::Undoes(_) | JournalEntryRelation::Redoes(_) | JournalEntryRelation::Amends(_) => Ok(None),
+        JournalEntryRelation::None | JournalEntryRelation::Restores(_) => {
             let undone = context.workspace().undone_by(stored.entry.number)?;
             Ok(undone.is_none().then_some(stored.entry))
         }
@@ -117,10 +117,10 @@ fn undo_newest(context: &CallContext<'_>) -> Result<Reversal, Error> {
     undo_entry(context, &found.ok_or_else(|| nothing_left_error("undo"))?)
 }
 
-fn undo_by_number(context: &CallContext<'_>, number: u64) -> Result<Reversal, Error> {
+fn undo_by_number(context: &CallContext<'_>, number: u64) -> Result<PlannedUndoOrRedo, Error> {
     let entry = find_entry(context, number)?.entry;
     match entry.relation {
-        EntryRelation::Undoes(undone) => {
+        JournalEntryRelation::Undoes(undone) => {
             require_owner(context, &entry)?;
             if context.workspace().undone_by(undone)? != Some(number) {
                 return Err(Error::new(
@@ -129,14 +129,16 @@ fn undo_by_number(context: &CallContext<'_>, number: u64) -> Result<Reversal, Er
                 )
                 .with_next_step(format!("call undo with entry r{undone} to undo it again")));
             }
-            Reversal::new(context, ReversalDirection::Redo, undone, &entry)
+            PlannedUndoOrRedo::new(context, UndoOrRedo::Redo, undone, &entry)
         }
-        EntryRelation::Redoes(redone) => undo_entry(context, &find_entry(context, redone)?.entry),
-        EntryRelation::None | EntryRelation::Restores(_) | EntryRelation::Amends(_) => undo_entry(context, &entry),
+        JournalEntryRelation::Redoes(redone) => undo_entry(context, &find_entry(context, redone)?.entry),
+        JournalEntryRelation::None | JournalEntryRelation::Restores(_) | JournalEntryRelation::Amends(_) => {
+            undo_entry(context, &entry)
+        }
     }
 }
 
-fn undo_entry(context: &CallContext<'_>, entry: &JournalEntry) -> Result<Reversal, Error> {
+fn undo_entry(context: &CallContext<'_>, entry: &JournalEntry) -> Result<PlannedUndoOrRedo, Error> {
     let number = entry.number;
     require_owner(context, entry)?;
     if let Some(by) = context.workspace().undone_by(number)? {
@@ -148,34 +150,35 @@ fn undo_entry(context: &CallContext<'_>, entry: &JournalEntry) -> Result<Reversa
             .with_next_step("call history to see entries"));
     }
     match latest_redo(context, number)? {
-        Some(redo) => Reversal::new(context, ReversalDirection::Undo, number, &redo),
-        None => Reversal::new(context, ReversalDirection::Undo, number, entry),
+        Some(redo) => PlannedUndoOrRedo::new(context, UndoOrRedo::Undo, number, &redo),
+        None => PlannedUndoOrRedo::new(context, UndoOrRedo::Undo, number, entry),
     }
 }
 
-fn redo_newest(context: &CallContext<'_>) -> Result<Reversal, Error> {
+fn redo_newest(context: &CallContext<'_>) -> Result<PlannedUndoOrRedo, Error> {
     let operation = Some("undo".to_owned());
     let filter = JournalEntryQuery { principal: principal_filter(context), operation, ..JournalEntryQuery::default() };
     let found = find_newest(context, filter, |stored| match stored.entry.relation {
-        EntryRelation::Undoes(number) => {
+        JournalEntryRelation::Undoes(number) => {
             let undone_by = context.workspace().undone_by(number)?;
             Ok((undone_by == Some(stored.entry.number)).then_some((number, stored.entry)))
         }
-        EntryRelation::None | EntryRelation::Redoes(_) | EntryRelation::Restores(_) | EntryRelation::Amends(_) => {
-            Ok(None)
-        }
+        JournalEntryRelation::None
+        | JournalEntryRelation::Redoes(_)
+        | JournalEntryRelation::Restores(_)
+        | JournalEntryRelation::Amends(_) => Ok(None),
     })?;
     let (number, undoing) = found.ok_or_else(|| nothing_left_error("redo"))?;
-    Reversal::new(context, ReversalDirection::Redo, number, &undoing)
+    PlannedUndoOrRedo::new(context, UndoOrRedo::Redo, number, &undoing)
 }
 
 /// Accepts the number of the undone entry, of its undo or of an earlier redo.
-fn redo_by_number(context: &CallContext<'_>, number: u64) -> Result<Reversal, Error> {
+fn redo_by_number(context: &CallContext<'_>, number: u64) -> Result<PlannedUndoOrRedo, Error> {
     let entry = find_entry(context, number)?.entry;
     let undone = match entry.relation {
-        EntryRelation::Undoes(undone) => undone,
-        EntryRelation::Redoes(redone) => redone,
-        EntryRelation::None | EntryRelation::Restores(_) | EntryRelation::Amends(_) => number,
+        JournalEntryRelation::Undoes(undone) => undone,
+        JournalEntryRelation::Redoes(redone) => redone,
+        JournalEntryRelation::None | JournalEntryRelation::Restores(_) | JournalEntryRelation::Amends(_) => number,
     };
     let Some(by) = context.workspace().undone_by(undone)? else {
         return Err(Error::new(ErrorKind::NothingToDo, format!("r{undone} is not undone"))
@@ -183,18 +186,18 @@ fn redo_by_number(context: &CallContext<'_>, number: u64) -> Result<Reversal, Er
     };
     let undoing = find_entry(context, by)?.entry;
     require_owner(context, &undoing)?;
-    Reversal::new(context, ReversalDirection::Redo, undone, &undoing)
+    PlannedUndoOrRedo::new(context, UndoOrRedo::Redo, undone, &undoing)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ReversalDirection {
+enum UndoOrRedo {
     Undo,
     Redo,
 }
 
 #[derive(Debug)]
-struct Reversal {
-    direction: ReversalDirection,
+struct PlannedUndoOrRedo {
+    direction: UndoOrRedo,
     /// The entry that is undone or redone.
     entry_number: u64,
     /// The entry whose changes are reverted. For `undo`: the entry itself or its latest redo. For `redo`: the entry
@@ -203,10 +206,10 @@ struct Reversal {
     steps: Vec<RevertStep>,
 }
 
-impl Reversal {
+impl PlannedUndoOrRedo {
     fn new(
         context: &CallContext<'_>,
-        direction: ReversalDirection,
+        direction: UndoOrRedo,
         entry_number: u64,
         source: &JournalEntry,
     ) -> Result<Self, Error> {
@@ -214,19 +217,19 @@ impl Reversal {
         Ok(Self { direction, entry_number, source_entry: source.number, steps })
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<(Plan, ReversalReport), Error> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<(Plan, UndoOrRedoReport), Error> {
         self.require_still_pending(context)?;
         let (policy, relation) = match self.direction {
-            ReversalDirection::Undo => (ChangedFilePolicy::Merge, EntryRelation::Undoes(self.entry_number)),
-            ReversalDirection::Redo => (ChangedFilePolicy::Leave, EntryRelation::Redoes(self.entry_number)),
+            UndoOrRedo::Undo => (ChangedFileRevertPolicy::Merge, JournalEntryRelation::Undoes(self.entry_number)),
+            UndoOrRedo::Redo => (ChangedFileRevertPolicy::Leave, JournalEntryRelation::Redoes(self.entry_number)),
         };
         let inverse = inverse::plan_inverse(context, &self.steps, targets, policy)?;
         let blocked =
-            self.direction == ReversalDirection::Redo && inverse.skipped.iter().any(|skip| skip.reason.blocks_redo());
+            self.direction == UndoOrRedo::Redo && inverse.skipped.iter().any(|skip| skip.reason.blocks_redo());
         if inverse.changes.is_empty() || blocked {
             return Err(self.refused_error(&inverse));
         }
-        let report = ReversalReport::for_inverse(self.direction, self.entry_number, &inverse);
+        let report = UndoOrRedoReport::for_inverse(self.direction, self.entry_number, &inverse);
         Ok((Plan::with_link(inverse.changes, relation), report))
     }
 
@@ -234,8 +237,8 @@ impl Reversal {
     fn require_still_pending(&self, context: &CallContext<'_>) -> Result<(), Error> {
         let undone = context.workspace().undone_by(self.entry_number)?;
         let pending = match self.direction {
-            ReversalDirection::Undo => undone.is_none(),
-            ReversalDirection::Redo => undone == Some(self.source_entry),
+            UndoOrRedo::Undo => undone.is_none(),
+            UndoOrRedo::Redo => undone == Some(self.source_entry),
         };
         if pending {
             return Ok(());
@@ -258,11 +261,11 @@ impl Reversal {
             ErrorKind::Conflict
         };
         let (detail, next_step) = match self.direction {
-            ReversalDirection::Undo => (
+            UndoOrRedo::Undo => (
                 format!("no change of r{number} can be undone; nothing was changed"),
                 "inspect the paths in kept with read or diff, or pass entry to undo another one",
             ),
-            ReversalDirection::Redo => (
+            UndoOrRedo::Redo => (
                 format!("r{number} cannot be redone because of later changes; nothing was changed"),
                 "inspect the paths in kept with read or diff, and make the change by hand",
             ),
@@ -281,8 +284,8 @@ fn skipped_json(inverse: &InversePlan) -> Vec<Value> {
 }
 
 /// The data for the outcome, copied from the plan because the commit consumes the plan.
-struct ReversalReport {
-    direction: ReversalDirection,
+struct UndoOrRedoReport {
+    direction: UndoOrRedo,
     entry_number: u64,
     changed: Vec<Value>,
     changed_total: usize,
@@ -292,8 +295,8 @@ struct ReversalReport {
     lines: Vec<String>,
 }
 
-impl ReversalReport {
-    fn for_inverse(direction: ReversalDirection, entry_number: u64, inverse: &InversePlan) -> Self {
+impl UndoOrRedoReport {
+    fn for_inverse(direction: UndoOrRedo, entry_number: u64, inverse: &InversePlan) -> Self {
         let max = limits::REPORTED_PATHS_MAX;
         let changed = inverse.changes.iter().take(max);
         let mut lines: Vec<String> = changed.clone().map(render_change_line).collect();
@@ -311,14 +314,12 @@ impl ReversalReport {
         }
     }
 
-    fn words(&self) -> ReversalWords {
+    fn words(&self) -> UndoOrRedoWording {
         match self.direction {
-            ReversalDirection::Undo => {
-                ReversalWords { past: "reverted", conditional: "would revert", entry_field: "undone" }
+            UndoOrRedo::Undo => {
+                UndoOrRedoWording { past: "reverted", conditional: "would revert", entry_field: "undone" }
             }
-            ReversalDirection::Redo => {
-                ReversalWords { past: "redid", conditional: "would redo", entry_field: "redone" }
-            }
+            UndoOrRedo::Redo => UndoOrRedoWording { past: "redid", conditional: "would redo", entry_field: "redone" },
         }
     }
 
@@ -349,7 +350,7 @@ impl ReversalReport {
     }
 }
 
-struct ReversalWords {
+struct UndoOrRedoWording {
     past: &'static str,
     conditional: &'static str,
     entry_field: &'static str,
@@ -429,7 +430,7 @@ fn find_newest<T>(
     mut pick: impl FnMut(StoredJournalEntry) -> Result<Option<T>, Error>,
 ) -> Result<Option<T>, Error> {
     let mut filter = JournalEntryQuery {
-        selection: JournalEntrySelection::WithChanges,
+        selection: JournalEntriesToReturn::WithChanges,
         order: JournalEntryOrder::NewestFirst,
         limit: PAGE_ENTRIES,
         ..filter
@@ -455,7 +456,7 @@ fn latest_redo(context: &CallContext<'_>, number: u64) -> Result<Option<JournalE
         let operation = Some(operation.to_owned());
         let filter = JournalEntryQuery { operation, after: Some(after), ..JournalEntryQuery::default() };
         let found = find_newest(context, filter, |stored| {
-            Ok((stored.entry.relation == EntryRelation::Redoes(number)).then_some(stored.entry))
+            Ok((stored.entry.relation == JournalEntryRelation::Redoes(number)).then_some(stored.entry))
         })?;
         latest = found.or(latest);
     }

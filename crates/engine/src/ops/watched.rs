@@ -1,5 +1,5 @@
 //! `watched` returns the events of the caller's watches since a cursor, without paths that the caller may not read. It
-//! reads them from the journal, as `changes` does, so no event is lost between calls. [`WatchFollower`] reads the same
+//! reads them from the journal, as `changes` does, so no event is lost between calls. [`WatchEventReader`] reads the same
 //! events for a protocol that pushes them, and records no journal entries.
 
 pub(crate) mod events;
@@ -20,7 +20,7 @@ use crate::{
     operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
     ops::{
         changed_lines::ChangedLineFinder,
-        journal_feed::{self, FeedPage, JournalCursor, JournalCursorArgument},
+        journal_feed::{self, JournalCursor, JournalCursorArgument, JournalFeedPage},
         outcome_builder::{OutcomeBuilder, shorten_for_error},
     },
     watches::Watch,
@@ -84,7 +84,7 @@ impl WatchedArgs {
     }
 }
 
-fn watched_outcome(page: FeedPage<WatchEvent>, watches: usize) -> CallOutcome {
+fn watched_outcome(page: JournalFeedPage<WatchEvent>, watches: usize) -> CallOutcome {
     let (cursor, end) = (page.position.to_string(), page.render_end("watched", "cursor"));
     let mut text: String = page.events.iter().map(WatchEvent::render_line).collect();
     if page.events.is_empty() {
@@ -105,7 +105,7 @@ pub(crate) fn collect_events(
     watchers: &[WatchMatcher<'_>],
     own: OwnChangeFilter,
     start: JournalCursor,
-) -> Result<FeedPage<WatchEvent>, Error> {
+) -> Result<JournalFeedPage<WatchEvent>, Error> {
     let mut ranges = ChangedLineFinder::new(context.workspace());
     journal_feed::scan_entries(
         context,
@@ -121,7 +121,7 @@ pub(super) fn add_watch_events<E>(
     watchers: &[WatchMatcher<'_>],
     own: OwnChangeFilter,
     stored: &StoredJournalEntry,
-    page: &mut FeedPage<E>,
+    page: &mut JournalFeedPage<E>,
     ranges: &mut ChangedLineFinder<'_>,
     form: &dyn Fn(WatchEvent) -> E,
 ) -> Result<(), Error> {
@@ -151,7 +151,7 @@ pub(super) fn add_watch_events<E>(
 }
 
 /// Reads the events of some watches of one caller. Every event is returned once, in the order of the journal.
-pub struct WatchFollower {
+pub struct WatchEventReader {
     engine: Engine,
     caller: Caller,
     position: Option<JournalCursor>,
@@ -161,7 +161,7 @@ pub struct WatchFollower {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FollowedWatches {
+enum AllOrSelectedWatches {
     All,
     /// New watches wait until all events of the current entry are delivered.
     Selected,
@@ -176,7 +176,7 @@ pub struct WatchNotification {
     pub event: Map<String, Value>,
 }
 
-impl WatchFollower {
+impl WatchEventReader {
     /// The follower starts at the entry of the oldest watch.
     pub fn new(engine: Engine, caller: Caller) -> Self {
         Self { engine, caller, position: None, delivered_up_to: HashMap::new() }
@@ -184,7 +184,7 @@ impl WatchFollower {
 
     /// Chooses the cursor to continue from. A new watch may start before the current cursor; then the follower
     /// rewinds and skips events that the older watches already received.
-    fn choose_start(&mut self, watches: &mut Vec<Watch>) -> Result<FollowedWatches, Error> {
+    fn choose_start(&mut self, watches: &mut Vec<Watch>) -> Result<AllOrSelectedWatches, Error> {
         self.delivered_up_to.retain(|id, _| watches.iter().any(|watch| watch.id == *id));
         let all = watches.len();
         if self.position.is_some_and(JournalCursor::is_within_entry) {
@@ -206,7 +206,7 @@ impl WatchFollower {
             let floor = *self.delivered_up_to.entry(watch.id.clone()).or_insert(watch.started_at_entry);
             watch.started_at_entry = watch.started_at_entry.max(floor);
         }
-        Ok(if watches.len() == all { FollowedWatches::All } else { FollowedWatches::Selected })
+        Ok(if watches.len() == all { AllOrSelectedWatches::All } else { AllOrSelectedWatches::Selected })
     }
 
     /// Waits until the deadline `until` for events of the watches that `ids` returns. Whenever the journal grows, `ids`
@@ -241,7 +241,7 @@ impl WatchFollower {
                         .map(|event| WatchNotification { watch_id: event.watch_id.clone(), event: event.into_json() });
                     return Ok(notifications.collect());
                 }
-                if page.has_more || followed == FollowedWatches::Selected {
+                if page.has_more || followed == AllOrSelectedWatches::Selected {
                     continue;
                 }
             }

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     call_context::CallContext,
-    call_options::{AppliedBy, MissingBase, ReplacementFormat},
+    call_options::{AppliedBy, LineEndingAndBomPolicy, MissingBase},
     errors::{Error, ErrorKind},
     limits,
     operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
@@ -36,13 +36,13 @@ pub(crate) struct WriteArgs {
     base: Option<String>,
     encoding: Option<String>,
     #[serde(default)]
-    mode: WriteMode,
+    mode: StaleWriteHandling,
 }
 
 /// How to handle a file that others changed since the caller read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum WriteMode {
+enum StaleWriteHandling {
     /// Rejects the write.
     #[default]
     Exact,
@@ -50,7 +50,7 @@ enum WriteMode {
     Merge,
 }
 
-struct WriteTarget {
+struct FileBeforeWrite {
     observed: ObservedVersion,
     /// The bytes, if the caller may read them and they do not exceed the limit.
     bytes: Option<Vec<u8>>,
@@ -59,7 +59,7 @@ struct WriteTarget {
 impl Operation for WriteArgs {
     fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
         let request = RequestedPath::write(&self.path);
-        let base = self.base.as_deref().filter(|base| self.mode == WriteMode::Exact || base.is_empty());
+        let base = self.base.as_deref().filter(|base| self.mode == StaleWriteHandling::Exact || base.is_empty());
         self.base.as_deref().map(BaseVersion::parse).transpose()?;
         Ok(vec![request.with_base(base)?])
     }
@@ -70,13 +70,15 @@ impl Operation for WriteArgs {
             Some(stat) => Some(self.read_write_target(context, target, stat)?),
             None => None,
         };
-        let now = EffectiveFileContent::effective(context, current.as_ref());
+        let now = ContentBeforeWrite::effective(context, current.as_ref());
         let before = now.as_ref().and_then(|now| now.bytes);
         let content = match_format(context.options.replacement_format, &self.content, before);
         let endings = adopted_line_endings(&self.content, &content);
         let (content, merge_status) = match (self.mode, &now) {
-            (WriteMode::Merge, Some(now)) => self.merge_with_current(context, target, now, content)?,
-            (WriteMode::Merge, None) | (WriteMode::Exact, _) => (content, WriteMergeStatus::NotMerged),
+            (StaleWriteHandling::Merge, Some(now)) => self.merge_with_current(context, target, now, content)?,
+            (StaleWriteHandling::Merge, None) | (StaleWriteHandling::Exact, _) => {
+                (content, WriteMergeStatus::NotMerged)
+            }
         };
         let encoded = encode_content::encode_file(&content, self.encoding.as_deref(), before)?;
         let version = Version::hash_bytes(&encoded.bytes);
@@ -133,7 +135,7 @@ impl WriteArgs {
         context: &CallContext<'_>,
         target: &ResolvedTarget,
         stat: FileStat,
-    ) -> Result<WriteTarget, Error> {
+    ) -> Result<FileBeforeWrite, Error> {
         require_regular_file(target, stat)?;
         let readable = context.may_read(&target.path);
         let read = |extent| context.read_for_change(&target.path, extent);
@@ -143,7 +145,9 @@ impl WriteArgs {
             read(BytesToRead::VersionOnly)?
         };
         // A merge needs no base, because the text that the session last saw can be the common ancestor.
-        if self.mode == WriteMode::Exact && target.base.is_none() && context.options.missing_base == MissingBase::Refuse
+        if self.mode == StaleWriteHandling::Exact
+            && target.base.is_none()
+            && context.options.missing_base == MissingBase::Refuse
         {
             return Err(base_required_error(context, target, &file.version));
         }
@@ -151,19 +155,19 @@ impl WriteArgs {
         // The commit must find the version that was compared with the base.
         let observed =
             target.observed.unwrap_or(ObservedVersion { version: file.version, identity: file.stat.identity });
-        Ok(WriteTarget { observed, bytes })
+        Ok(FileBeforeWrite { observed, bytes })
     }
 }
 
 /// The content that the write replaces: the file, or the text in the editor that applies the change.
-struct EffectiveFileContent<'n> {
+struct ContentBeforeWrite<'n> {
     version: Version,
     /// The bytes, if the caller may read them and they do not exceed the limit.
     bytes: Option<&'n [u8]>,
 }
 
-impl<'n> EffectiveFileContent<'n> {
-    fn effective(context: &'n CallContext<'_>, current: Option<&'n WriteTarget>) -> Option<Self> {
+impl<'n> ContentBeforeWrite<'n> {
+    fn effective(context: &'n CallContext<'_>, current: Option<&'n FileBeforeWrite>) -> Option<Self> {
         match &context.options.applied_by {
             AppliedBy::Workspace => {
                 current.map(|current| Self { version: current.observed.version, bytes: current.bytes.as_deref() })
@@ -177,12 +181,16 @@ impl<'n> EffectiveFileContent<'n> {
 }
 
 /// Adapts a text to the format of the text that it replaces, if the call options say so.
-fn match_format<'c>(format: ReplacementFormat, content: &'c str, before: Option<&[u8]>) -> Cow<'c, str> {
+fn match_format<'c>(format: LineEndingAndBomPolicy, content: &'c str, before: Option<&[u8]>) -> Cow<'c, str> {
     match (format, before) {
-        (ReplacementFormat::AsGiven, _)
-        | (ReplacementFormat::MatchReplaced | ReplacementFormat::MatchLineEndings, None) => Cow::Borrowed(content),
-        (ReplacementFormat::MatchLineEndings, Some(before)) => encode_content::match_line_endings(content, before),
-        (ReplacementFormat::MatchReplaced, Some(before)) => Cow::Owned(encode_content::match_format(content, before)),
+        (LineEndingAndBomPolicy::AsGiven, _)
+        | (LineEndingAndBomPolicy::MatchReplaced | LineEndingAndBomPolicy::MatchLineEndings, None) => {
+            Cow::Borrowed(content)
+        }
+        (LineEndingAndBomPolicy::MatchLineEndings, Some(before)) => encode_content::match_line_endings(content, before),
+        (LineEndingAndBomPolicy::MatchReplaced, Some(before)) => {
+            Cow::Owned(encode_content::match_format(content, before))
+        }
     }
 }
 
@@ -223,7 +231,7 @@ fn unchanged_outcome(
     version: &Version,
     before: Option<&[u8]>,
     size: u64,
-    mode: WriteMode,
+    mode: StaleWriteHandling,
 ) -> PlannedEffect {
     let path = target.path.to_string();
     let rev = context.revision_name(&target.path, version);
@@ -242,12 +250,12 @@ fn unchanged_outcome(
 
 impl WriteMergeStatus {
     /// The fields about the merge, if one was requested.
-    fn outcome_fields(&self, mode: WriteMode) -> Map<String, Value> {
+    fn outcome_fields(&self, mode: StaleWriteHandling) -> Map<String, Value> {
         let fields = OutcomeBuilder::new();
         match (mode, self) {
-            (WriteMode::Exact, _) => fields,
-            (WriteMode::Merge, WriteMergeStatus::NotMerged) => fields.with_field("merged", false),
-            (WriteMode::Merge, WriteMergeStatus::MergedSince(from)) => {
+            (StaleWriteHandling::Exact, _) => fields,
+            (StaleWriteHandling::Merge, WriteMergeStatus::NotMerged) => fields.with_field("merged", false),
+            (StaleWriteHandling::Merge, WriteMergeStatus::MergedSince(from)) => {
                 fields.with_field("merged", true).with_field("merged_from", from.clone())
             }
         }

@@ -8,8 +8,9 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::{
-    AccessRight, Policy, PolicyLayer, PolicyLayerKind, PolicyRateLimit, PolicyRetention, PolicyTier, UnknownPolicyTier,
-    rule::{NamePatterns, PathPatterns, PolicyRule},
+    AccessRight, Policy, PolicyLayer, PolicyLayerKind, PolicyRateLimit, PolicyTier, PolicyTrashRetention,
+    UnknownPolicyTier,
+    rule::{PathPatterns, PolicyNamePatterns, PolicyRule},
 };
 use crate::{caller::Principal, glob::Globs, operation::nearest_name, ops::OPERATIONS, quota::Quota, version::Version};
 
@@ -20,7 +21,7 @@ const HOUR_MS: i64 = 60 * 60 * 1000;
 /// The reason why a policy file is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {reason}")]
-pub struct PolicyError {
+pub struct PolicyParseError {
     /// Line number, counted from 1.
     pub line: usize,
     /// The problem in this line, and how to fix it.
@@ -78,14 +79,17 @@ struct PolicyRetentionToml {
     user_hours: Option<Spanned<u32>>,
 }
 
-pub(super) fn parse_policy(text: &str) -> Result<Policy, PolicyError> {
+pub(super) fn parse_policy(text: &str) -> Result<Policy, PolicyParseError> {
     let reader = PolicyParser { text };
     if text.len() > POLICY_BYTES_MAX {
-        return Err(PolicyError { line: 1, reason: format!("the policy is longer than {POLICY_BYTES_MAX} bytes") });
+        return Err(PolicyParseError {
+            line: 1,
+            reason: format!("the policy is longer than {POLICY_BYTES_MAX} bytes"),
+        });
     }
     let file: PolicyFileToml = toml::from_str(text).map_err(|error| {
         let line = error.span().map_or(1, |span| reader.line_number(&span));
-        PolicyError { line, reason: error.message().trim().replace('\n', " ") }
+        PolicyParseError { line, reason: error.message().trim().replace('\n', " ") }
     })?;
     let mut layers = Vec::new();
     let fixed = [
@@ -100,11 +104,16 @@ pub(super) fn parse_policy(text: &str) -> Result<Policy, PolicyError> {
     for (principal, layer) in file.agent {
         let pattern = reader.parse_principal(&principal)?;
         let name = format!("agent {pattern}");
-        layers.push(reader.parse_layer(name, PolicyLayerKind::Agent, Some(NamePatterns::new(vec![pattern])), layer)?);
+        layers.push(reader.parse_layer(
+            name,
+            PolicyLayerKind::Agent,
+            Some(PolicyNamePatterns::new(vec![pattern])),
+            layer,
+        )?);
     }
     let rules: usize = layers.iter().map(|layer| layer.rules.len()).sum();
     if rules > POLICY_RULES_MAX {
-        return Err(PolicyError {
+        return Err(PolicyParseError {
             line: 1,
             reason: format!("the policy has {rules} rules; at most {POLICY_RULES_MAX} are allowed"),
         });
@@ -125,25 +134,25 @@ impl PolicyParser<'_> {
         before.iter().filter(|byte| **byte == b'\n').count() + 1
     }
 
-    fn error_at<T>(&self, spanned: &Spanned<T>, reason: impl Into<String>) -> PolicyError {
-        PolicyError { line: self.line_number(&spanned.span()), reason: reason.into() }
+    fn error_at<T>(&self, spanned: &Spanned<T>, reason: impl Into<String>) -> PolicyParseError {
+        PolicyParseError { line: self.line_number(&spanned.span()), reason: reason.into() }
     }
 
     fn parse_layer(
         &self,
         name: String,
         kind: PolicyLayerKind,
-        principals: Option<NamePatterns>,
+        principals: Option<PolicyNamePatterns>,
         text: PolicyLayerToml,
-    ) -> Result<PolicyLayer, PolicyError> {
+    ) -> Result<PolicyLayer, PolicyParseError> {
         let default = text.default.map(|tier| self.parse_tier(&tier)).transpose()?;
         let rules = text.rules.into_iter().map(|rule| self.parse_rule(rule)).collect::<Result<_, _>>()?;
         let rates = text.rate.into_iter().chain(text.rates);
         let rates = rates.map(|rate| self.parse_rate(rate)).collect::<Result<_, _>>()?;
         let quota = text.quota.map(|quota| self.parse_quota(&quota)).transpose()?.unwrap_or_default();
         let retention = match text.retention {
-            None => PolicyRetention::default(),
-            Some(retention) => PolicyRetention {
+            None => PolicyTrashRetention::default(),
+            Some(retention) => PolicyTrashRetention {
                 agent_ms: retention.agent_hours.map(|hours| self.parse_hours(&hours)).transpose()?,
                 user_ms: retention.user_hours.map(|hours| self.parse_hours(&hours)).transpose()?,
             },
@@ -151,25 +160,25 @@ impl PolicyParser<'_> {
         Ok(PolicyLayer { name, kind, principals, default, rules, rate_limits: rates, quota, retention })
     }
 
-    fn parse_quota(&self, quota: &Spanned<Quota>) -> Result<Quota, PolicyError> {
+    fn parse_quota(&self, quota: &Spanned<Quota>) -> Result<Quota, PolicyParseError> {
         if *quota.get_ref() == Quota::default() {
             return Err(self.error_at(quota, "a quota needs bytes, files, trash_bytes or history_bytes"));
         }
         Ok(*quota.get_ref())
     }
 
-    fn parse_hours(&self, hours: &Spanned<u32>) -> Result<i64, PolicyError> {
+    fn parse_hours(&self, hours: &Spanned<u32>) -> Result<i64, PolicyParseError> {
         match *hours.get_ref() {
             0 => Err(self.error_at(hours, "a retention time must be at least one hour")),
             hours => Ok(i64::from(hours) * HOUR_MS),
         }
     }
 
-    fn parse_tier(&self, text: &Spanned<String>) -> Result<PolicyTier, PolicyError> {
+    fn parse_tier(&self, text: &Spanned<String>) -> Result<PolicyTier, PolicyParseError> {
         text.get_ref().parse().map_err(|error: UnknownPolicyTier| self.error_at(text, error.to_string()))
     }
 
-    fn parse_rule(&self, spanned: Spanned<PolicyRuleToml>) -> Result<PolicyRule, PolicyError> {
+    fn parse_rule(&self, spanned: Spanned<PolicyRuleToml>) -> Result<PolicyRule, PolicyParseError> {
         let line = self.line_number(&spanned.span());
         let text = spanned.into_inner();
         let tier = self.parse_tier(&text.tier)?;
@@ -181,7 +190,7 @@ impl PolicyParser<'_> {
                     let message = "is not a principal; use user:NAME, agent:NAME, user:*, agent:* or *";
                     return Err(self.error_at(listed, format!("'{word}' {message}")));
                 }
-                Some(NamePatterns::new(listed.get_ref().clone()))
+                Some(PolicyNamePatterns::new(listed.get_ref().clone()))
             }
         };
         let paths = text.paths.as_ref().map(|listed| self.parse_path_patterns(listed)).transpose()?;
@@ -197,7 +206,7 @@ impl PolicyParser<'_> {
         })
     }
 
-    fn parse_rate(&self, spanned: Spanned<PolicyRateToml>) -> Result<PolicyRateLimit, PolicyError> {
+    fn parse_rate(&self, spanned: Spanned<PolicyRateToml>) -> Result<PolicyRateLimit, PolicyParseError> {
         let wrong = |reason: &str| Err(self.error_at(&spanned, reason));
         let text = spanned.get_ref();
         if text.calls == 0 || text.per_seconds == 0 {
@@ -218,14 +227,17 @@ impl PolicyParser<'_> {
         })
     }
 
-    fn require_nonempty(&self, listed: &Spanned<Vec<String>>) -> Result<(), PolicyError> {
+    fn require_nonempty(&self, listed: &Spanned<Vec<String>>) -> Result<(), PolicyParseError> {
         if listed.get_ref().is_empty() {
             return Err(self.error_at(listed, "an empty list matches nothing; omit the key to match everything"));
         }
         Ok(())
     }
 
-    fn parse_call_patterns(&self, listed: Option<&Spanned<Vec<String>>>) -> Result<Option<NamePatterns>, PolicyError> {
+    fn parse_call_patterns(
+        &self,
+        listed: Option<&Spanned<Vec<String>>>,
+    ) -> Result<Option<PolicyNamePatterns>, PolicyParseError> {
         let Some(listed) = listed else { return Ok(None) };
         self.require_nonempty(listed)?;
         for word in listed.get_ref() {
@@ -241,10 +253,13 @@ impl PolicyParser<'_> {
                 return Err(self.error_at(listed, message));
             }
         }
-        Ok(Some(NamePatterns::new(listed.get_ref().clone())))
+        Ok(Some(PolicyNamePatterns::new(listed.get_ref().clone())))
     }
 
-    fn parse_rights(&self, listed: Option<&Spanned<Vec<String>>>) -> Result<Option<Vec<AccessRight>>, PolicyError> {
+    fn parse_rights(
+        &self,
+        listed: Option<&Spanned<Vec<String>>>,
+    ) -> Result<Option<Vec<AccessRight>>, PolicyParseError> {
         let Some(listed) = listed else { return Ok(None) };
         self.require_nonempty(listed)?;
         let right = |word: &String| {
@@ -257,7 +272,7 @@ impl PolicyParser<'_> {
         listed.get_ref().iter().map(right).collect::<Result<_, _>>().map(Some)
     }
 
-    fn parse_path_patterns(&self, listed: &Spanned<Vec<String>>) -> Result<PathPatterns, PolicyError> {
+    fn parse_path_patterns(&self, listed: &Spanned<Vec<String>>) -> Result<PathPatterns, PolicyParseError> {
         self.require_nonempty(listed)?;
         let patterns = listed.get_ref();
         // A leading slash anchors a single name at the root; before a longer path it looks like an absolute path.
@@ -276,7 +291,7 @@ impl PolicyParser<'_> {
         Ok(PathPatterns { globs, source: patterns.clone() })
     }
 
-    fn parse_principal(&self, principal: &Spanned<String>) -> Result<String, PolicyError> {
+    fn parse_principal(&self, principal: &Spanned<String>) -> Result<String, PolicyParseError> {
         let word = principal.get_ref();
         if word.starts_with("agent:") && is_principal_pattern(word) {
             return Ok(word.clone());

@@ -1,16 +1,16 @@
 //! Rate limits. Calls are counted in the journal, so that a second connection cannot evade a limit.
 
-use super::{AccessRight, PolicyReason, PolicySubject, PolicyTier, PolicyVerdict};
+use super::{AccessRight, PolicySubject, PolicyTier, PolicyVerdict, PolicyVerdictReason};
 use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
     limits,
-    operation::FileEffect,
+    operation::OperationFileEffect,
     workspace::{JournalEntryOrder, JournalEntryQuery, StoredJournalEntry},
 };
 
 /// The verdict of the rate limits on a call; an error if a limit blocks it.
-pub(crate) fn check_rate(context: &CallContext<'_>, effect: FileEffect) -> Result<PolicyVerdict, Error> {
+pub(crate) fn check_rate(context: &CallContext<'_>, effect: OperationFileEffect) -> Result<PolicyVerdict, Error> {
     let policy = &context.policy.policy;
     let subject = context.policy_subject();
     let mut verdict = PolicyVerdict::UNRESTRICTED;
@@ -38,8 +38,8 @@ pub(crate) fn check_rate(context: &CallContext<'_>, effect: FileEffect) -> Resul
             let wait_ms = (oldest.entry.time_ms + rate.per_ms - now_ms).max(1);
             return Err(rate_limited_error(rate.calls, rate.per_ms, wait_ms));
         }
-        verdict =
-            verdict.stricter_of(PolicyVerdict { tier: rate.tier_beyond, reason: PolicyReason::RateLimit { layer } });
+        verdict = verdict
+            .stricter_of(PolicyVerdict { tier: rate.tier_beyond, reason: PolicyVerdictReason::RateLimit { layer } });
     }
     Ok(verdict.for_operation(subject.operation))
 }
@@ -79,11 +79,11 @@ fn recent_calls(
 
 const RATE_PAGE_ENTRIES: usize = 256;
 
-fn right_covers_effect(right: AccessRight, effect: FileEffect) -> bool {
+fn right_covers_effect(right: AccessRight, effect: OperationFileEffect) -> bool {
     match effect {
-        FileEffect::None => matches!(right, AccessRight::List | AccessRight::Read),
-        FileEffect::Write => matches!(right, AccessRight::Create | AccessRight::Modify),
-        FileEffect::Destroy => {
+        OperationFileEffect::None => matches!(right, AccessRight::List | AccessRight::Read),
+        OperationFileEffect::Write => matches!(right, AccessRight::Create | AccessRight::Modify),
+        OperationFileEffect::Destroy => {
             matches!(right, AccessRight::Create | AccessRight::Modify | AccessRight::Delete)
         }
     }

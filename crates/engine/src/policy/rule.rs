@@ -7,7 +7,7 @@
 use serde::Serialize;
 use stead_path::{FoldedName, RelPath, fold_name};
 
-use super::{PolicyTier, UncheckedSubtree};
+use super::{PolicyTier, UncheckedSubtreePresence};
 use crate::{caller::Principal, glob::Globs};
 
 /// The right that a call needs on one path.
@@ -53,17 +53,17 @@ pub(crate) struct PolicySubject<'a> {
 }
 
 /// A right that a call needs on one path.
-pub(crate) struct PolicyAction<'a> {
+pub(crate) struct RequiredAccess<'a> {
     pub(crate) right: AccessRight,
     pub(crate) path: &'a RelPath,
     /// The number of bytes that the call would write to the path.
     pub(crate) bytes: Option<u64>,
-    pub(crate) unchecked_subtree: UncheckedSubtree,
+    pub(crate) unchecked_subtree: UncheckedSubtreePresence,
 }
 
-impl<'a> PolicyAction<'a> {
+impl<'a> RequiredAccess<'a> {
     pub(crate) fn new(right: AccessRight, path: &'a RelPath) -> Self {
-        Self { right, path, bytes: None, unchecked_subtree: UncheckedSubtree::None }
+        Self { right, path, bytes: None, unchecked_subtree: UncheckedSubtreePresence::None }
     }
 
     pub(crate) fn with_bytes(mut self, bytes: u64) -> Self {
@@ -74,9 +74,9 @@ impl<'a> PolicyAction<'a> {
 
 /// Name patterns, any of which may match: an exact name, a prefix followed by `*`, or `*`.
 #[derive(Debug, Clone)]
-pub(crate) struct NamePatterns(Vec<String>);
+pub(crate) struct PolicyNamePatterns(Vec<String>);
 
-impl NamePatterns {
+impl PolicyNamePatterns {
     pub(super) fn new(patterns: Vec<String>) -> Self {
         Self(patterns)
     }
@@ -124,28 +124,28 @@ impl PathPatterns {
 pub(crate) struct PolicyRule {
     pub(crate) name: String,
     pub(crate) line: usize,
-    pub(super) operations: Option<NamePatterns>,
+    pub(super) operations: Option<PolicyNamePatterns>,
     pub(super) rights: Option<Vec<AccessRight>>,
     pub(super) paths: Option<PathPatterns>,
-    pub(super) principals: Option<NamePatterns>,
+    pub(super) principals: Option<PolicyNamePatterns>,
     pub(super) size_over: Option<u64>,
     pub(crate) tier: PolicyTier,
 }
 
 impl PolicyRule {
-    pub(super) fn matches(&self, subject: &PolicySubject<'_>, action: &PolicyAction<'_>) -> bool {
+    pub(super) fn matches(&self, subject: &PolicySubject<'_>, action: &RequiredAccess<'_>) -> bool {
         self.matches_except_path(subject, action)
             && self.paths.as_ref().is_none_or(|patterns| patterns.globs.covers(action.path))
     }
 
     /// Whether the rule could match an entry below the action's path.
-    pub(super) fn may_match_below(&self, subject: &PolicySubject<'_>, action: &PolicyAction<'_>) -> bool {
+    pub(super) fn may_match_below(&self, subject: &PolicySubject<'_>, action: &RequiredAccess<'_>) -> bool {
         let below =
             |patterns: &PathPatterns| patterns.globs.covers(action.path) || patterns.may_match_below(action.path);
         self.matches_except_path(subject, action) && self.paths.as_ref().is_none_or(below)
     }
 
-    fn matches_except_path(&self, subject: &PolicySubject<'_>, action: &PolicyAction<'_>) -> bool {
+    fn matches_except_path(&self, subject: &PolicySubject<'_>, action: &RequiredAccess<'_>) -> bool {
         let is_larger = |limit: u64| action.bytes.is_some_and(|bytes| bytes > limit);
         self.covers_right(action.right)
             && self.matches_operation(subject)
@@ -180,7 +180,7 @@ impl PolicyRule {
     }
 
     pub(crate) fn operations(&self) -> &[String] {
-        self.operations.as_ref().map_or(&[][..], NamePatterns::patterns)
+        self.operations.as_ref().map_or(&[][..], PolicyNamePatterns::patterns)
     }
 
     pub(crate) fn rights(&self) -> &[AccessRight] {

@@ -63,12 +63,12 @@ pub struct PolicyVerdict {
     /// The tier of the call.
     pub tier: PolicyTier,
     /// The rule or default that gave the tier.
-    pub reason: PolicyReason,
+    pub reason: PolicyVerdictReason,
 }
 
 /// The rule or default that gave a tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PolicyReason {
+pub enum PolicyVerdictReason {
     /// No rule matched, so the tier in the tool's definition applies; autonomous if it has none.
     ToolDefault,
     /// No rule matched, so the default tier of a layer applies.
@@ -101,7 +101,7 @@ const APPROVAL_OPERATIONS: &[&str] =
 impl PolicyVerdict {
     /// The verdict on a call that nothing restricts.
     pub(crate) const UNRESTRICTED: PolicyVerdict =
-        PolicyVerdict { tier: PolicyTier::Autonomous, reason: PolicyReason::ToolDefault };
+        PolicyVerdict { tier: PolicyTier::Autonomous, reason: PolicyVerdictReason::ToolDefault };
 
     /// The verdict with the stricter tier; `self` if the tiers are equal.
     #[must_use]
@@ -113,62 +113,64 @@ impl PolicyVerdict {
     #[must_use]
     pub(super) fn for_operation(self, operation: &str) -> PolicyVerdict {
         if self.tier == PolicyTier::ApprovalRequired && APPROVAL_OPERATIONS.contains(&operation) {
-            return PolicyVerdict { tier: PolicyTier::Autonomous, reason: PolicyReason::ApprovalCall };
+            return PolicyVerdict { tier: PolicyTier::Autonomous, reason: PolicyVerdictReason::ApprovalCall };
         }
         self
     }
 }
 
-impl PolicyReason {
+impl PolicyVerdictReason {
     /// The reason in words. It completes a sentence such as "notes.txt is blocked by …".
     pub fn describe(&self, policy: &Policy) -> String {
         match self {
-            PolicyReason::ToolDefault => "the tool's own tier, as no rule matches this call".to_owned(),
-            PolicyReason::LayerDefault { layer } => {
+            PolicyVerdictReason::ToolDefault => "the tool's own tier, as no rule matches this call".to_owned(),
+            PolicyVerdictReason::LayerDefault { layer } => {
                 format!("the default of the {} layer, as no rule matches this call", policy.layer_name(*layer))
             }
-            PolicyReason::Rule { layer, rule } => match policy.rule(*layer, *rule) {
+            PolicyVerdictReason::Rule { layer, rule } => match policy.rule(*layer, *rule) {
                 Some(rule) => {
                     format!("rule '{}' of the {} layer (line {})", rule.name, policy.layer_name(*layer), rule.line)
                 }
                 None => format!("a rule of the {} layer", policy.layer_name(*layer)),
             },
-            PolicyReason::ProtectedPath(path) => format!(
+            PolicyVerdictReason::ProtectedPath(path) => format!(
                 "built-in rule 'protected places' of the system layer: files in {} can execute code (hooks, configuration)",
                 path.join("/")
             ),
-            PolicyReason::RateLimit { layer } => {
+            PolicyVerdictReason::RateLimit { layer } => {
                 format!("the exceeded rate limit of the {} layer", policy.layer_name(*layer))
             }
-            PolicyReason::ApprovalCall => "calls that request or answer approvals never need approval".to_owned(),
+            PolicyVerdictReason::ApprovalCall => {
+                "calls that request or answer approvals never need approval".to_owned()
+            }
         }
     }
 
     /// The reason for people who write rules: its kind and, for a rule, the line in the policy file.
     pub(crate) fn to_json(self, policy: &Policy) -> Value {
         match self {
-            PolicyReason::ToolDefault => json!({ "by": "definition" }),
-            PolicyReason::LayerDefault { .. } => json!({ "by": "default" }),
-            PolicyReason::Rule { layer, rule } => {
+            PolicyVerdictReason::ToolDefault => json!({ "by": "definition" }),
+            PolicyVerdictReason::LayerDefault { .. } => json!({ "by": "default" }),
+            PolicyVerdictReason::Rule { layer, rule } => {
                 json!({ "by": "rule", "line": policy.rule(layer, rule).map(|rule| rule.line) })
             }
-            PolicyReason::ProtectedPath(_) => json!({ "by": "protected" }),
-            PolicyReason::RateLimit { .. } => json!({ "by": "rate" }),
-            PolicyReason::ApprovalCall => json!({ "by": "answering" }),
+            PolicyVerdictReason::ProtectedPath(_) => json!({ "by": "protected" }),
+            PolicyVerdictReason::RateLimit { .. } => json!({ "by": "rate" }),
+            PolicyVerdictReason::ApprovalCall => json!({ "by": "answering" }),
         }
     }
 
     /// The name of the rule, or a word for the default that applied, for programs and one-line notes.
     pub fn short_name(&self, policy: &Policy) -> String {
         match self {
-            PolicyReason::ToolDefault => "definition".to_owned(),
-            PolicyReason::LayerDefault { .. } => "default".to_owned(),
-            PolicyReason::Rule { layer, rule } => {
+            PolicyVerdictReason::ToolDefault => "definition".to_owned(),
+            PolicyVerdictReason::LayerDefault { .. } => "default".to_owned(),
+            PolicyVerdictReason::Rule { layer, rule } => {
                 policy.rule(*layer, *rule).map_or_else(String::new, |rule| rule.name.clone())
             }
-            PolicyReason::ProtectedPath(_) => "protected places".to_owned(),
-            PolicyReason::RateLimit { .. } => "rate".to_owned(),
-            PolicyReason::ApprovalCall => "answering".to_owned(),
+            PolicyVerdictReason::ProtectedPath(_) => "protected places".to_owned(),
+            PolicyVerdictReason::RateLimit { .. } => "rate".to_owned(),
+            PolicyVerdictReason::ApprovalCall => "answering".to_owned(),
         }
     }
 }

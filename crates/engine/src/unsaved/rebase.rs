@@ -12,7 +12,7 @@ use stead_text::{
     merge::{MergeResult, merge},
 };
 
-use super::{UnsavedAccess, UnsavedFile, UnsavedNotice};
+use super::{UnsavedFile, UnsavedTextAccess, UnsavedTextNotice};
 use crate::{
     buffers::{Buffer, PlannedBufferChange, PlannedBufferChangeKind},
     call_context::CallContext,
@@ -25,7 +25,10 @@ use crate::{
 };
 
 /// Converts a plan to the content on disk. Returns notices for the files that keep unsaved text.
-pub(crate) fn rebase_plan_onto_disk(context: &CallContext<'_>, plan: &mut Plan) -> Result<Vec<UnsavedNotice>, Error> {
+pub(crate) fn rebase_plan_onto_disk(
+    context: &CallContext<'_>,
+    plan: &mut Plan,
+) -> Result<Vec<UnsavedTextNotice>, Error> {
     if context.buffers()?.is_empty() {
         return Ok(Vec::new());
     }
@@ -49,8 +52,8 @@ pub(crate) fn rebase_plan_onto_disk(context: &CallContext<'_>, plan: &mut Plan) 
                     expect_saved(context, to, replaced)?;
                 }
                 if let Some(unsaved) = context.unsaved_file(from)? {
-                    let notice = UnsavedNotice::new(&unsaved, UnsavedAccess::Written);
-                    notices.push(UnsavedNotice { path: to.clone(), ..notice });
+                    let notice = UnsavedTextNotice::new(&unsaved, UnsavedTextAccess::Written);
+                    notices.push(UnsavedTextNotice { path: to.clone(), ..notice });
                 }
                 expect_saved(context, from, expectation)?;
                 buffer_changes.extend(move_buffers(context, from, to)?);
@@ -70,7 +73,7 @@ fn rebase_put(
     context: &CallContext<'_>,
     change: &mut PlannedChange,
     planned_buffers: &[&str],
-) -> Result<(Option<PlannedBufferChange>, Option<UnsavedNotice>), Error> {
+) -> Result<(Option<PlannedBufferChange>, Option<UnsavedTextNotice>), Error> {
     let PlannedChange::Put { path, expectation, content, version, size, mode } = change else {
         return Ok((None, None));
     };
@@ -94,7 +97,8 @@ fn rebase_put(
     };
     let (merged, saved) = merge_with_unsaved(context, &unsaved, &result)?;
     let buffer_change = update_buffer(&unsaved.buffer, result.into_owned(), saved);
-    let notice = UnsavedNotice { saved, unsaved: *version, ..UnsavedNotice::new(&unsaved, UnsavedAccess::Written) };
+    let notice =
+        UnsavedTextNotice { saved, unsaved: *version, ..UnsavedTextNotice::new(&unsaved, UnsavedTextAccess::Written) };
     *expectation = CommitExpectation::File(unsaved.saved_version);
     *size = merged.len() as u64;
     *version = saved;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use stead_engine::{
-    ApprovalFilter, ApprovalMode, ApprovalState, ApproverProof, Call, CallControl, Caller, ErrorKind, Principal,
+    ApprovalFilter, ApprovalMode, ApprovalState, Call, CallControl, Caller, CallerApproverStatus, ErrorKind, Principal,
 };
 
 use crate::engine_fixture::{EngineFixture, agent};
@@ -17,7 +17,7 @@ fn fixture_with_approval_policy() -> EngineFixture {
 
 fn approver() -> Caller {
     let mut caller = Caller::new(Principal::User("ann".to_owned()), "cli", "cli");
-    caller.grants.approver = ApproverProof::SecretVerified;
+    caller.grants.approver = CallerApproverStatus::SecretVerified;
     caller
 }
 
@@ -163,9 +163,9 @@ fn only_verified_person_may_approve() {
     let fixture = fixture_with_approval_policy();
     let id = request_approval(&fixture, "remove", remove_args());
     let mut agent_with_proof = agent("one");
-    agent_with_proof.grants.approver = ApproverProof::SecretVerified;
+    agent_with_proof.grants.approver = CallerApproverStatus::SecretVerified;
     let mut person_without_proof = approver();
-    person_without_proof.grants.approver = ApproverProof::None;
+    person_without_proof.grants.approver = CallerApproverStatus::None;
     for caller in [&fixture.caller, &agent("two"), &agent_with_proof, &person_without_proof] {
         for operation in ["approve", "deny"] {
             let error =

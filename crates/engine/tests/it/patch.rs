@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use stead_engine::{
-    BeforeAfterInclusion, Call, CallOptions, CallOutcome, Engine, Error, ErrorKind, MissingParentPolicy,
-    PatchBasePathMatching, PatchBinaryFilePolicy, PatchChunkPlacement, PatchGrammar, PatchOptions,
+    BeforeAfterContentInclusion, Call, CallOptions, CallOutcome, Engine, Error, ErrorKind, MissingParentPolicy,
+    PatchBasePathMatching, PatchBinaryFilePolicy, PatchChunkMatching, PatchOptions, PatchParseOptions,
     PatchRepeatedFilePolicy, Workspace,
 };
 use testkit::{MemoryWorkspace, patch_cases};
@@ -150,7 +150,7 @@ fn apply_strict_patch(workspace: &std::sync::Arc<MemoryWorkspace>, arguments: Va
     let terms = CallOptions {
         patch_options: PatchOptions::STRICT,
         missing_parents: MissingParentPolicy::Refuse,
-        before_after: BeforeAfterInclusion::Include,
+        before_after: BeforeAfterContentInclusion::Include,
         ..CallOptions::default()
     };
     engine.call(&Call { options: terms, ..Call::new(&caller, "patch", arguments) })
@@ -159,10 +159,10 @@ fn apply_strict_patch(workspace: &std::sync::Arc<MemoryWorkspace>, arguments: Va
 #[test]
 fn strict_options_reject_patches_that_tolerant_ones_accept() {
     let patching = PatchOptions::STRICT;
-    assert_eq!(patching.grammar, PatchGrammar::STRICT);
+    assert_eq!(patching.grammar, PatchParseOptions::STRICT);
     assert_eq!(
         (patching.chunk_placement, patching.base_matching),
-        (PatchChunkPlacement::Strict, PatchBasePathMatching::ExactSpelling)
+        (PatchChunkMatching::Strict, PatchBasePathMatching::ExactSpelling)
     );
     assert_eq!(
         (patching.repeated_files, patching.binary_files),

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use stead_engine::{
-    BeforeAfterInclusion, Call, Caller, CancelToken, Grants, Principal, WatchFollower, WatchNotification,
+    BeforeAfterContentInclusion, Call, Caller, CancelToken, Grants, Principal, WatchEventReader, WatchNotification,
 };
 use stead_path::RelPath;
 
@@ -87,7 +87,7 @@ fn stale_read_notice_waits_for_suitable_outcome() {
     // Some protocols return only the bytes of a file and cannot show a notice.
     let arguments = json!({ "path": "b.rs" }).as_object().cloned().unwrap();
     let mut call = Call::new(&fixture.caller, "read", arguments);
-    call.options.before_after = BeforeAfterInclusion::Include;
+    call.options.before_after = BeforeAfterContentInclusion::Include;
     let bytes = fixture.engine.call(&call).unwrap();
     assert_eq!(bytes.json.get("changed_since_read"), None);
     let next = fixture.call_ok("stat", json!({ "path": "." })).json;
@@ -132,7 +132,7 @@ fn moved_directory_with_matching_contents_is_reported() {
 }
 
 /// The events that a follower has received for these watches so far.
-fn received_events(follower: &mut WatchFollower, ids: &[&str]) -> Vec<(String, String)> {
+fn received_events(follower: &mut WatchEventReader, ids: &[&str]) -> Vec<(String, String)> {
     let ids = || ids.iter().map(|id| (*id).to_owned()).collect();
     let notifications = follower.wait_for_events(&ids, Instant::now(), &CancelToken::default()).unwrap();
     let one = |WatchNotification { watch_id: watch, event }: WatchNotification| {
@@ -155,7 +155,7 @@ fn late_watch_receives_events_since_its_start() {
         begun["watch"].as_str().unwrap().to_owned()
     };
     write("a/0");
-    let mut follower = WatchFollower::new(fixture.engine.clone(), fixture.caller.clone());
+    let mut follower = WatchEventReader::new(fixture.engine.clone(), fixture.caller.clone());
     let first = watch("a");
     write("a/1");
     let event = |id: &str, path: &str| (id.to_owned(), path.to_owned());

@@ -10,7 +10,7 @@ const MAX_NUMBER_BYTES: usize = 10;
 
 /// Why bytes are not the canonical form of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum EntryDecodeError {
+pub enum JournalEntryDecodeError {
     /// The bytes end inside a field, or a length points past the end.
     #[error("the record ends inside `{0}`")]
     UnexpectedEnd(&'static str),
@@ -80,23 +80,23 @@ impl CanonicalWriter {
 pub(super) struct CanonicalReader<'a>(pub(super) &'a [u8]);
 
 impl<'a> CanonicalReader<'a> {
-    fn take_bytes(&mut self, count: usize, field: &'static str) -> Result<&'a [u8], EntryDecodeError> {
-        let (taken, rest) = self.0.split_at_checked(count).ok_or(EntryDecodeError::UnexpectedEnd(field))?;
+    fn take_bytes(&mut self, count: usize, field: &'static str) -> Result<&'a [u8], JournalEntryDecodeError> {
+        let (taken, rest) = self.0.split_at_checked(count).ok_or(JournalEntryDecodeError::UnexpectedEnd(field))?;
         self.0 = rest;
         Ok(taken)
     }
 
-    fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], EntryDecodeError> {
-        let (taken, rest) = self.0.split_first_chunk::<N>().ok_or(EntryDecodeError::UnexpectedEnd(field))?;
+    fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], JournalEntryDecodeError> {
+        let (taken, rest) = self.0.split_first_chunk::<N>().ok_or(JournalEntryDecodeError::UnexpectedEnd(field))?;
         self.0 = rest;
         Ok(*taken)
     }
 
-    pub(super) fn byte(&mut self, field: &'static str) -> Result<u8, EntryDecodeError> {
+    pub(super) fn byte(&mut self, field: &'static str) -> Result<u8, JournalEntryDecodeError> {
         self.array::<1>(field).map(|[byte]| byte)
     }
 
-    pub(super) fn number(&mut self, field: &'static str) -> Result<u64, EntryDecodeError> {
+    pub(super) fn number(&mut self, field: &'static str) -> Result<u64, JournalEntryDecodeError> {
         let mut number = 0_u64;
         for index in 0..MAX_NUMBER_BYTES {
             let byte = self.byte(field)?;
@@ -104,41 +104,41 @@ impl<'a> CanonicalReader<'a> {
             // The tenth byte has room for one bit. A last byte of zero would be a second encoding of the same number.
             let too_large = index == MAX_NUMBER_BYTES - 1 && bits > 1;
             if too_large || (index > 0 && byte == 0) {
-                return Err(EntryDecodeError::InvalidNumber(field));
+                return Err(JournalEntryDecodeError::InvalidNumber(field));
             }
             number |= bits << (7 * index);
             if byte < 0x80 {
                 return Ok(number);
             }
         }
-        Err(EntryDecodeError::InvalidNumber(field))
+        Err(JournalEntryDecodeError::InvalidNumber(field))
     }
 
-    pub(super) fn number_u32(&mut self, field: &'static str) -> Result<u32, EntryDecodeError> {
-        u32::try_from(self.number(field)?).map_err(|_too_large| EntryDecodeError::InvalidNumber(field))
+    pub(super) fn number_u32(&mut self, field: &'static str) -> Result<u32, JournalEntryDecodeError> {
+        u32::try_from(self.number(field)?).map_err(|_too_large| JournalEntryDecodeError::InvalidNumber(field))
     }
 
-    pub(super) fn signed_number(&mut self, field: &'static str) -> Result<i64, EntryDecodeError> {
+    pub(super) fn signed_number(&mut self, field: &'static str) -> Result<i64, JournalEntryDecodeError> {
         self.array(field).map(i64::from_be_bytes)
     }
 
-    pub(super) fn text(&mut self, field: &'static str) -> Result<String, EntryDecodeError> {
+    pub(super) fn text(&mut self, field: &'static str) -> Result<String, JournalEntryDecodeError> {
         let length = self.number(field)?;
-        let length = usize::try_from(length).map_err(|_too_large| EntryDecodeError::UnexpectedEnd(field))?;
+        let length = usize::try_from(length).map_err(|_too_large| JournalEntryDecodeError::UnexpectedEnd(field))?;
         let bytes = self.take_bytes(length, field)?;
-        let text = str::from_utf8(bytes).map_err(|_invalid| EntryDecodeError::InvalidUtf8(field))?;
+        let text = str::from_utf8(bytes).map_err(|_invalid| JournalEntryDecodeError::InvalidUtf8(field))?;
         Ok(text.to_owned())
     }
 
-    pub(super) fn optional_text(&mut self, field: &'static str) -> Result<Option<String>, EntryDecodeError> {
+    pub(super) fn optional_text(&mut self, field: &'static str) -> Result<Option<String>, JournalEntryDecodeError> {
         match self.byte(field)? {
             0 => Ok(None),
             1 => self.text(field).map(Some),
-            tag => Err(EntryDecodeError::UnknownTag { field, tag }),
+            tag => Err(JournalEntryDecodeError::UnknownTag { field, tag }),
         }
     }
 
-    pub(super) fn digest(&mut self, field: &'static str) -> Result<Digest, EntryDecodeError> {
+    pub(super) fn digest(&mut self, field: &'static str) -> Result<Digest, JournalEntryDecodeError> {
         self.array(field).map(Digest)
     }
 }
@@ -147,7 +147,7 @@ impl<'a> CanonicalReader<'a> {
 mod tests {
     use super::*;
 
-    fn read_number(bytes: &[u8]) -> Result<u64, EntryDecodeError> {
+    fn read_number(bytes: &[u8]) -> Result<u64, JournalEntryDecodeError> {
         CanonicalReader(bytes).number("n")
     }
 
@@ -163,25 +163,28 @@ mod tests {
 
     #[test]
     fn overlong_numbers_are_rejected() {
-        assert_eq!(read_number(&[0x80, 0x00]), Err(EntryDecodeError::InvalidNumber("n")));
-        assert_eq!(read_number(&[0xff, 0x80, 0x00]), Err(EntryDecodeError::InvalidNumber("n")));
+        assert_eq!(read_number(&[0x80, 0x00]), Err(JournalEntryDecodeError::InvalidNumber("n")));
+        assert_eq!(read_number(&[0xff, 0x80, 0x00]), Err(JournalEntryDecodeError::InvalidNumber("n")));
     }
 
     #[test]
     fn numbers_over_64_bits_are_rejected() {
         let mut bytes = [0xff; 10];
         bytes[9] = 0x02;
-        assert_eq!(read_number(&bytes), Err(EntryDecodeError::InvalidNumber("n")));
-        assert_eq!(read_number(&[0xff; 11]), Err(EntryDecodeError::InvalidNumber("n")));
-        assert_eq!(read_number(&[0xff; 3]), Err(EntryDecodeError::UnexpectedEnd("n")));
+        assert_eq!(read_number(&bytes), Err(JournalEntryDecodeError::InvalidNumber("n")));
+        assert_eq!(read_number(&[0xff; 11]), Err(JournalEntryDecodeError::InvalidNumber("n")));
+        assert_eq!(read_number(&[0xff; 3]), Err(JournalEntryDecodeError::UnexpectedEnd("n")));
     }
 
     #[test]
     fn lengths_beyond_the_end_allocate_nothing() {
         let mut writer = CanonicalWriter(Vec::new());
         writer.number(u64::MAX);
-        assert_eq!(CanonicalReader(&writer.0).text("t"), Err(EntryDecodeError::UnexpectedEnd("t")));
-        assert_eq!(CanonicalReader(&[2, 0xff, 0xfe]).text("t"), Err(EntryDecodeError::InvalidUtf8("t")));
-        assert_eq!(CanonicalReader(&[7]).optional_text("t"), Err(EntryDecodeError::UnknownTag { field: "t", tag: 7 }));
+        assert_eq!(CanonicalReader(&writer.0).text("t"), Err(JournalEntryDecodeError::UnexpectedEnd("t")));
+        assert_eq!(CanonicalReader(&[2, 0xff, 0xfe]).text("t"), Err(JournalEntryDecodeError::InvalidUtf8("t")));
+        assert_eq!(
+            CanonicalReader(&[7]).optional_text("t"),
+            Err(JournalEntryDecodeError::UnknownTag { field: "t", tag: 7 })
+        );
     }
 }

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::{MerkleFrontier, MerkleLeaf, node_hash};
+use super::{MerkleFrontier, MerkleLeafHash, node_hash};
 use crate::Digest;
 
 /// A proof that a tree has a certain leaf at a certain index.
@@ -41,7 +41,7 @@ pub struct InvalidProof;
 
 /// Why a proof cannot be created.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ProofError<E> {
+pub enum MerkleProofCreationError<E> {
     /// The leaf is not in the tree, or the earlier tree is larger than the later one.
     #[error("the requested proof is outside a tree of {size} entries")]
     OutOfRange {
@@ -63,10 +63,10 @@ pub enum ProofError<E> {
 pub fn inclusion_proof<E>(
     index: u64,
     size: u64,
-    leaves: impl IntoIterator<Item = Result<MerkleLeaf, E>>,
-) -> Result<InclusionProof, ProofError<E>> {
+    leaves: impl IntoIterator<Item = Result<MerkleLeafHash, E>>,
+) -> Result<InclusionProof, MerkleProofCreationError<E>> {
     if index >= size {
-        return Err(ProofError::OutOfRange { size });
+        return Err(MerkleProofCreationError::OutOfRange { size });
     }
     let mut ranges = Vec::new();
     let mut within = 0..size;
@@ -88,10 +88,10 @@ pub fn inclusion_proof<E>(
 pub fn consistency_proof<E>(
     from: u64,
     to: u64,
-    leaves: impl IntoIterator<Item = Result<MerkleLeaf, E>>,
-) -> Result<ConsistencyProof, ProofError<E>> {
+    leaves: impl IntoIterator<Item = Result<MerkleLeafHash, E>>,
+) -> Result<ConsistencyProof, MerkleProofCreationError<E>> {
     if from > to {
-        return Err(ProofError::OutOfRange { size: to });
+        return Err(MerkleProofCreationError::OutOfRange { size: to });
     }
     let mut ranges = Vec::new();
     let mut within = 0..to;
@@ -124,12 +124,15 @@ fn split_range(range: &Range<u64>) -> (Range<u64>, Range<u64>) {
 fn subtree_roots<E>(
     ranges: &[Range<u64>],
     size: u64,
-    leaves: impl IntoIterator<Item = Result<MerkleLeaf, E>>,
-) -> Result<Vec<Digest>, ProofError<E>> {
+    leaves: impl IntoIterator<Item = Result<MerkleLeafHash, E>>,
+) -> Result<Vec<Digest>, MerkleProofCreationError<E>> {
     let mut subtrees = vec![MerkleFrontier::new(); ranges.len()];
     let mut leaves = leaves.into_iter();
     for found in 0..size {
-        let leaf = leaves.next().ok_or(ProofError::TooFewLeaves { found })?.map_err(ProofError::Source)?;
+        let leaf = leaves
+            .next()
+            .ok_or(MerkleProofCreationError::TooFewLeaves { found })?
+            .map_err(MerkleProofCreationError::Source)?;
         if let Some(range_index) = ranges.iter().position(|range| range.contains(&found)) {
             subtrees[range_index].append(leaf);
         }
@@ -139,11 +142,11 @@ fn subtree_roots<E>(
 
 impl InclusionProof {
     /// Verifies that `leaf` is at the stated index of the tree with this root.
-    pub fn verify(&self, leaf: &MerkleLeaf, root: &Digest) -> Result<(), InvalidProof> {
+    pub fn verify(&self, leaf: &MerkleLeafHash, root: &Digest) -> Result<(), InvalidProof> {
         if self.index >= self.size {
             return Err(InvalidProof);
         }
-        let mut walk = MerklePath { position: self.index, last_position: self.size - 1 };
+        let mut walk = MerklePathCursor { position: self.index, last_position: self.size - 1 };
         let mut hash = leaf.digest();
         for sibling in &self.path {
             hash = match walk.next_side()? {
@@ -165,7 +168,7 @@ impl ConsistencyProof {
         if self.from > self.to {
             return Err(InvalidProof);
         }
-        let mut walk = MerklePath { position: self.from - 1, last_position: self.to - 1 };
+        let mut walk = MerklePathCursor { position: self.from - 1, last_position: self.to - 1 };
         while walk.position & 1 == 1 {
             walk.move_to_parent();
         }
@@ -197,12 +200,12 @@ enum SiblingSide {
 
 /// The positions of a node and of the last node on its level, while moving from the node to the root. The tree need not
 /// be full.
-struct MerklePath {
+struct MerklePathCursor {
     position: u64,
     last_position: u64,
 }
 
-impl MerklePath {
+impl MerklePathCursor {
     /// Returns the side of the next sibling and moves to the parent; an error if the root is already reached.
     fn next_side(&mut self) -> Result<SiblingSide, InvalidProof> {
         if self.last_position == 0 {

@@ -4,8 +4,8 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use stead_journal::{
-    ChangeKind, Digest, EntryCaller, EntryDecision, EntryRelation, JournalEntry, PathState, RecordedChange,
-    decode_entry, encode_entry,
+    ChangeKind, Digest, EntryDecision, JournalEntry, JournalEntryCaller, JournalEntryRelation, PathState,
+    RecordedChange, decode_entry, encode_entry,
 };
 
 fn text() -> impl Strategy<Value = String> {
@@ -45,20 +45,20 @@ fn any_change() -> impl Strategy<Value = RecordedChange> {
         .prop_map(|(path, kind, to, before, after)| RecordedChange { path, kind, to, before, after })
 }
 
-fn any_relation() -> impl Strategy<Value = EntryRelation> {
+fn any_relation() -> impl Strategy<Value = JournalEntryRelation> {
     prop_oneof![
-        Just(EntryRelation::None),
-        any::<u64>().prop_map(EntryRelation::Undoes),
-        any::<u64>().prop_map(EntryRelation::Redoes),
-        text().prop_map(EntryRelation::Restores),
-        any::<u64>().prop_map(EntryRelation::Amends),
+        Just(JournalEntryRelation::None),
+        any::<u64>().prop_map(JournalEntryRelation::Undoes),
+        any::<u64>().prop_map(JournalEntryRelation::Redoes),
+        text().prop_map(JournalEntryRelation::Restores),
+        any::<u64>().prop_map(JournalEntryRelation::Amends),
     ]
 }
 
 fn any_entry() -> impl Strategy<Value = JournalEntry> {
     let decision = prop_oneof![Just(EntryDecision::Allowed), Just(EntryDecision::Refused), Just(EntryDecision::Failed)];
     let caller = (text(), option::of(text()), text(), text()).prop_map(|(principal, on_behalf_of, session, face)| {
-        EntryCaller { principal, on_behalf_of, session, protocol: face }
+        JournalEntryCaller { principal, on_behalf_of, session, protocol: face }
     });
     let asked = (any::<u64>(), any::<i64>(), caller, option::of(text()), (text(), option::of(text())), text());
     let judged = (any::<u64>(), option::of(text()), option::of(text()));

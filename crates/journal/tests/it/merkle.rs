@@ -3,8 +3,8 @@
 use std::convert::Infallible;
 
 use stead_journal::{
-    ConsistencyProof, Digest, InclusionProof, InvalidProof, MerkleFrontier, MerkleLeaf, ProofError, consistency_proof,
-    inclusion_proof,
+    ConsistencyProof, Digest, InclusionProof, InvalidProof, MerkleFrontier, MerkleLeafHash, MerkleProofCreationError,
+    consistency_proof, inclusion_proof,
 };
 
 /// The leaf inputs of the Certificate Transparency reference implementation.
@@ -35,15 +35,15 @@ fn digests(texts: &[&str]) -> Vec<Digest> {
     texts.iter().map(|text| text.parse().unwrap()).collect()
 }
 
-fn published_leaves() -> impl Iterator<Item = Result<MerkleLeaf, Infallible>> {
-    INPUTS.iter().map(|input| Ok(MerkleLeaf::from_bytes(input)))
+fn published_leaves() -> impl Iterator<Item = Result<MerkleLeafHash, Infallible>> {
+    INPUTS.iter().map(|input| Ok(MerkleLeafHash::from_bytes(input)))
 }
 
-fn leaf(index: u64) -> MerkleLeaf {
-    MerkleLeaf::from_bytes(&index.to_be_bytes())
+fn leaf(index: u64) -> MerkleLeafHash {
+    MerkleLeafHash::from_bytes(&index.to_be_bytes())
 }
 
-fn leaves() -> impl Iterator<Item = Result<MerkleLeaf, Infallible>> {
+fn leaves() -> impl Iterator<Item = Result<MerkleLeafHash, Infallible>> {
     (0..).map(|index| Ok(leaf(index)))
 }
 
@@ -138,11 +138,11 @@ fn proofs_that_end_below_the_claimed_root_are_rejected() {
 
 #[test]
 fn impossible_proofs_are_errors() {
-    assert_eq!(inclusion_proof(5, 5, leaves()), Err(ProofError::OutOfRange { size: 5 }));
-    assert_eq!(consistency_proof(6, 5, leaves()), Err(ProofError::OutOfRange { size: 5 }));
-    assert_eq!(inclusion_proof(0, 5, leaves().take(3)), Err(ProofError::TooFewLeaves { found: 3 }));
+    assert_eq!(inclusion_proof(5, 5, leaves()), Err(MerkleProofCreationError::OutOfRange { size: 5 }));
+    assert_eq!(consistency_proof(6, 5, leaves()), Err(MerkleProofCreationError::OutOfRange { size: 5 }));
+    assert_eq!(inclusion_proof(0, 5, leaves().take(3)), Err(MerkleProofCreationError::TooFewLeaves { found: 3 }));
     let failing = [Ok(leaf(0)), Err("gone")];
-    assert_eq!(inclusion_proof(0, 2, failing), Err(ProofError::Source("gone")));
+    assert_eq!(inclusion_proof(0, 2, failing), Err(MerkleProofCreationError::Source("gone")));
 }
 
 #[test]

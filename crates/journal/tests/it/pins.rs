@@ -2,9 +2,10 @@
 //! of an export of 0.1.0 must always be written and read in the same form.
 
 use stead_journal::{
-    ChangeKind, ConsistencyProof, Digest, EntryCaller, EntryDecision, EntryRelation, ExportLine, InclusionProof,
-    IntegrityError, IntegrityErrorKind, JournalEntry, KeyRecord, KeyRing, MerkleFrontier, MerkleLeaf, PathState,
-    RecordedChange, TrustAnchors, chain_hash, encode_entry, genesis_hash, verify_export,
+    ChangeKind, ConsistencyProof, Digest, EntryDecision, InclusionProof, JournalEntry, JournalEntryCaller,
+    JournalEntryRelation, JournalExportLine, JournalIntegrityError, JournalIntegrityErrorKind, JournalKeyRecord,
+    JournalTrustAnchors, KeyRing, MerkleFrontier, MerkleLeafHash, PathState, RecordedChange, chain_hash, encode_entry,
+    genesis_hash, verify_export,
 };
 
 use crate::sample::{origin, signer};
@@ -45,20 +46,20 @@ fn changes() -> Vec<RecordedChange> {
 /// One entry for every relation, with every decision, with and without the optional fields.
 fn entries() -> Vec<JournalEntry> {
     let links = [
-        EntryRelation::None,
-        EntryRelation::Undoes(1),
-        EntryRelation::Redoes(2),
-        EntryRelation::Restores("t-1".into()),
-        EntryRelation::Amends(3),
+        JournalEntryRelation::None,
+        JournalEntryRelation::Undoes(1),
+        JournalEntryRelation::Redoes(2),
+        JournalEntryRelation::Restores("t-1".into()),
+        JournalEntryRelation::Amends(3),
     ];
     let decisions = [EntryDecision::Allowed, EntryDecision::Refused, EntryDecision::Failed];
     let some = |text: &str, is_given: bool| is_given.then(|| text.to_owned());
-    let entry = |(index, link): (usize, EntryRelation)| {
+    let entry = |(index, link): (usize, JournalEntryRelation)| {
         let is_first = index == 0;
         JournalEntry {
             number: index as u64 + 1,
             time_ms: 1_790_000_000_000,
-            caller: EntryCaller {
+            caller: JournalEntryCaller {
                 principal: "agent:writer".into(),
                 on_behalf_of: some("user:ann", is_first),
                 session: "s-1".into(),
@@ -85,22 +86,22 @@ fn entries() -> Vec<JournalEntry> {
 /// An export with every kind of line.
 fn export() -> String {
     let keys = vec![
-        KeyRecord::first_key(signer(1).verifying_key()),
-        KeyRecord::next(&signer(1), &origin(), signer(2).verifying_key(), 2),
+        JournalKeyRecord::first_key(signer(1).verifying_key()),
+        JournalKeyRecord::next(&signer(1), &origin(), signer(2).verifying_key(), 2),
     ];
     let ring = KeyRing::new(origin(), keys).unwrap();
-    let mut lines = vec![ExportLine::header(&ring)];
+    let mut lines = vec![JournalExportLine::header(&ring)];
     let (mut head, mut frontier, mut size) = (genesis_hash(&origin()), MerkleFrontier::new(), 0);
     for entry in entries() {
         head = chain_hash(&head, &encode_entry(&entry));
-        frontier.append(MerkleLeaf::from_entry_hash(&head));
+        frontier.append(MerkleLeafHash::from_entry_hash(&head));
         size = entry.number;
-        lines.push(ExportLine::Entry { hash: head, record: Box::new(entry) });
+        lines.push(JournalExportLine::Entry { hash: head, record: Box::new(entry) });
     }
     let time_ms = 1_790_000_000_000;
     let checkpoint = stead_journal::Checkpoint { origin: origin(), size, root: frontier.root(), head, time_ms };
-    lines.push(ExportLine::Checkpoint { note: checkpoint.sign(&signer(2)) });
-    lines.push(ExportLine::End { size, head });
+    lines.push(JournalExportLine::Checkpoint { note: checkpoint.sign(&signer(2)) });
+    lines.push(JournalExportLine::End { size, head });
     lines.iter().map(|line| line.to_json().unwrap() + "\n").collect()
 }
 
@@ -110,7 +111,7 @@ fn text(value: &impl serde::Serialize) -> String {
 
 /// Every kind of integrity error as JSON.
 fn faults() -> String {
-    use IntegrityErrorKind as ErrorKind;
+    use JournalIntegrityErrorKind as ErrorKind;
     let kinds = [
         ErrorKind::Missing,
         ErrorKind::Duplicate,
@@ -130,7 +131,7 @@ fn faults() -> String {
         ErrorKind::Late,
         ErrorKind::TooManyAwaited,
     ];
-    let line = |kind| text(&IntegrityError { kind, number: 7, checkpoint: Some(10) });
+    let line = |kind| text(&JournalIntegrityError { kind, number: 7, checkpoint: Some(10) });
     kinds.map(line).concat()
 }
 
@@ -159,7 +160,7 @@ fn an_export_is_written_in_the_words_of_0_1_0() {
 
 #[test]
 fn an_export_of_0_1_0_is_read_and_verifies() {
-    let report = verify_export(EXPORT.as_bytes(), &TrustAnchors::default()).unwrap();
+    let report = verify_export(EXPORT.as_bytes(), &JournalTrustAnchors::default()).unwrap();
     assert_eq!((report.verification.size(), report.verification.covered_by_checkpoint), (5, 5));
 }
 

@@ -1,22 +1,22 @@
 //! A small sample journal that tests tamper with.
 
 use stead_journal::{
-    ChangeKind, Checkpoint, Digest, EntryCaller, EntryDecision, EntryRelation, IntegrityError, JournalEntry,
-    JournalOrigin, JournalVerifier, KeyRecord, KeyRing, MerkleFrontier, MerkleLeaf, PathState, RecordedChange, Signer,
-    VerificationReport, chain_hash, encode_entry, genesis_hash,
+    ChangeKind, Checkpoint, Digest, EntryDecision, JournalEntry, JournalEntryCaller, JournalEntryRelation,
+    JournalIntegrityError, JournalKeyRecord, JournalVerificationReport, JournalVerifier, JournalWorkspaceId, KeyRing,
+    MerkleFrontier, MerkleLeafHash, PathState, RecordedChange, Signer, chain_hash, encode_entry, genesis_hash,
 };
 
 pub(crate) fn signer(seed: u8) -> Signer {
     Signer::from_seed(&[seed; 32])
 }
 
-pub(crate) fn origin() -> JournalOrigin {
-    JournalOrigin::new("w1").unwrap()
+pub(crate) fn origin() -> JournalWorkspaceId {
+    JournalWorkspaceId::new("w1").unwrap()
 }
 
 /// A key ring with one key for the whole journal.
 pub(crate) fn ring() -> KeyRing {
-    KeyRing::new(origin(), vec![KeyRecord::first_key(signer(1).verifying_key())]).unwrap()
+    KeyRing::new(origin(), vec![JournalKeyRecord::first_key(signer(1).verifying_key())]).unwrap()
 }
 
 pub(crate) fn entry(number: u64) -> JournalEntry {
@@ -25,7 +25,7 @@ pub(crate) fn entry(number: u64) -> JournalEntry {
     JournalEntry {
         number,
         time_ms: 1_790_000_000_000 + number as i64,
-        caller: EntryCaller {
+        caller: JournalEntryCaller {
             principal: "agent:writer".into(),
             on_behalf_of: Some("user:ann".into()),
             session: "s-0123456789abcdef".into(),
@@ -50,7 +50,7 @@ pub(crate) fn entry(number: u64) -> JournalEntry {
             before,
             after,
         }],
-        relation: EntryRelation::None,
+        relation: JournalEntryRelation::None,
         bytes: number,
         duration_us: 950,
     }
@@ -99,7 +99,7 @@ impl SampleJournal {
         let mut frontier = MerkleFrontier::new();
         let mut head = genesis_hash(self.ring.origin());
         for row in &self.entries[..size as usize] {
-            frontier.append(MerkleLeaf::from_entry_hash(&row.hash));
+            frontier.append(MerkleLeafHash::from_entry_hash(&row.hash));
             head = row.hash;
         }
         let origin = self.ring.origin().clone();
@@ -110,12 +110,15 @@ impl SampleJournal {
         self.checkpoint(size).sign(signer)
     }
 
-    pub(crate) fn verify(&self) -> Result<VerificationReport, IntegrityError> {
+    pub(crate) fn verify(&self) -> Result<JournalVerificationReport, JournalIntegrityError> {
         self.verify_from(JournalVerifier::new(self.ring.clone()))
     }
 
     /// Passes the rows and checkpoints to the verifier as a reader does: each checkpoint when its size is reached.
-    pub(crate) fn verify_from(&self, mut verifier: JournalVerifier) -> Result<VerificationReport, IntegrityError> {
+    pub(crate) fn verify_from(
+        &self,
+        mut verifier: JournalVerifier,
+    ) -> Result<JournalVerificationReport, JournalIntegrityError> {
         let start = verifier.size();
         let mut notes = self.checkpoints.iter().skip_while(|(size, _)| *size < start).peekable();
         for row in self.entries.iter().skip(start as usize) {

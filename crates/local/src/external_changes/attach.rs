@@ -14,7 +14,7 @@ use crate::open::LocalWorkspace;
 
 /// The result of watching a directory and the directories below it.
 #[derive(Default)]
-pub(crate) struct AttachReport {
+pub(crate) struct WatchAttachReport {
     /// The contents of newly watched directories.
     pub(crate) found_paths: Vec<RelPath>,
     /// Directories that could not be watched because the user's watch limit is reached.
@@ -31,7 +31,7 @@ pub(crate) struct AttachReport {
 
 /// Whether the contents of newly watched directories are reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ContentsReporting {
+pub(crate) enum WatchedContentsReporting {
     Report,
     Skip,
 }
@@ -41,13 +41,13 @@ pub(crate) struct WatchAttacher<'a> {
     pub(crate) queue: &'a FsEventQueue,
     pub(crate) scopes: &'a WatchScopes,
     pub(crate) watched: &'a mut WatchedDirectories,
-    pub(crate) contents: ContentsReporting,
+    pub(crate) contents: WatchedContentsReporting,
 }
 
 impl WatchAttacher<'_> {
     /// Watches a directory, the directories above it, and the directories below it that the watches cover.
-    pub(crate) fn attach_branch(&mut self, top: &RelPath) -> Result<AttachReport, DiskError> {
-        let mut attached = AttachReport::default();
+    pub(crate) fn attach_branch(&mut self, top: &RelPath) -> Result<WatchAttachReport, DiskError> {
+        let mut attached = WatchAttachReport::default();
         for above in top.ancestors() {
             if !self.watched.contains(&above) {
                 self.attach_directory(&above, &mut attached)?;
@@ -65,7 +65,7 @@ impl WatchAttacher<'_> {
                 if entry.file_type == FileType::Directory && self.scopes.must_watch(&child) {
                     waiting.push(child.clone());
                 }
-                if self.contents == ContentsReporting::Report && self.scopes.is_relevant(&child) {
+                if self.contents == WatchedContentsReporting::Report && self.scopes.is_relevant(&child) {
                     attached.found_paths.push(child);
                 }
             }
@@ -77,7 +77,7 @@ impl WatchAttacher<'_> {
     fn attach_directory(
         &mut self,
         path: &RelPath,
-        attached: &mut AttachReport,
+        attached: &mut WatchAttachReport,
     ) -> Result<Option<DirectoryHandle>, DiskError> {
         let opened = self.workspace.root.open_directory(path);
         let added = opened.and_then(|directory| Ok((self.queue.watch_directory(&directory)?, directory)));
@@ -88,9 +88,9 @@ impl WatchAttacher<'_> {
     }
 
     /// Assigns a path to a watched directory. Returns whether the directory must be listed.
-    fn assign_path(&mut self, id: FsWatchId, path: &RelPath, attached: &mut AttachReport) -> bool {
+    fn assign_path(&mut self, id: FsWatchId, path: &RelPath, attached: &mut WatchAttachReport) -> bool {
         match self.watched.path(id) {
-            Some(known) if known == path => return self.contents == ContentsReporting::Skip,
+            Some(known) if known == path => return self.contents == WatchedContentsReporting::Skip,
             Some(known) => {
                 attached.renamed_meanwhile.push((id, [path.clone(), known.clone()]));
                 return false;
@@ -104,7 +104,7 @@ impl WatchAttacher<'_> {
 }
 
 /// Adds a directory that could not be watched to the report. Fails if the reason is none of those in the report.
-fn record_attach_failure(error: DiskError, path: &RelPath, attached: &mut AttachReport) -> Result<(), DiskError> {
+fn record_attach_failure(error: DiskError, path: &RelPath, attached: &mut WatchAttachReport) -> Result<(), DiskError> {
     // The directory was removed or replaced. An event of its parent reports that.
     let missing = [
         DiskErrorKind::NotFound,

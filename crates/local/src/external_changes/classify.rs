@@ -6,15 +6,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use stead_disk::fs_events::FsEventSubject;
+use stead_disk::fs_events::FsEventFileType;
 use stead_engine::{CallLockGuard, Error, ErrorKind, PathLockRequest, Version, Workspace};
 use stead_journal::{ChangeKind, PathState, RecordedChange};
 use stead_path::RelPath;
 
 use super::{
-    event_batch::{EventHints, ExternalEvent, ExternalMove, SeenBefore},
-    observed_state::{ObservedState, change_since_recorded, is_same_state, observe_path, retainable_bytes},
-    recorded_state::{self, LastRecordedState, RecordedStateLookup},
+    event_batch::{ExternalEvent, ExternalMove, PathEventSummary, SeenBefore},
+    observed_state::{ObservedPathState, change_since_recorded, is_same_state, observe_path, retainable_bytes},
+    recorded_state::{self, LastRecordedPathState, RecordedStateLookup},
     watch_scopes::WatchScopes,
 };
 use crate::open::LocalWorkspace;
@@ -74,7 +74,7 @@ impl OwnRenames {
     }
 }
 
-enum ChangeVerdict {
+enum ExternalChangeVerdict {
     /// The journal already contains the change, or no watch covers it.
     AlreadyRecorded,
     NewChange(Box<ExternalChange>),
@@ -158,8 +158,8 @@ impl<'a> ExternalChangeClassifier<'a> {
         let mut moves = moves.into_iter().zip(finalities);
         while let Some((event, finality)) = moves.next() {
             match self.classify_event(&event, finality)? {
-                ChangeVerdict::AlreadyRecorded => {}
-                ChangeVerdict::NewChange(new_change) => {
+                ExternalChangeVerdict::AlreadyRecorded => {}
+                ExternalChangeVerdict::NewChange(new_change) => {
                     let ExternalEvent::Moved(moved) = event else { continue };
                     let to = moved.to.as_ref().map(|to| (to, new_change.change.after.clone()));
                     self.recorded.note_move(&moved.from, to);
@@ -167,7 +167,7 @@ impl<'a> ExternalChangeClassifier<'a> {
                     self.reported_count += 1;
                     batch.new_changes.push(*new_change);
                 }
-                ChangeVerdict::Busy => {
+                ExternalChangeVerdict::Busy => {
                     // Later events must not be recorded before this one.
                     batch.deferred = std::iter::once(event).chain(moves.map(|(event, _)| event)).collect();
                     batch.touched = touched;
@@ -178,9 +178,9 @@ impl<'a> ExternalChangeClassifier<'a> {
         batch.touched = self.add_overtaken_paths(touched, &mut batch);
         for event in batch.touched.clone() {
             match self.classify_event(&event, MoveFinality::Stays)? {
-                ChangeVerdict::AlreadyRecorded => {}
-                ChangeVerdict::NewChange(new_change) => batch.new_changes.push(*new_change),
-                ChangeVerdict::Busy => batch.deferred.push(event),
+                ExternalChangeVerdict::AlreadyRecorded => {}
+                ExternalChangeVerdict::NewChange(new_change) => batch.new_changes.push(*new_change),
+                ExternalChangeVerdict::Busy => batch.deferred.push(event),
             }
         }
         Ok(batch)
@@ -219,7 +219,7 @@ impl<'a> ExternalChangeClassifier<'a> {
             }
         }
         let rest = overtaken.into_iter().map(|path| {
-            let mut hints = EventHints::APPEARED;
+            let mut hints = PathEventSummary::APPEARED;
             hints.force_report();
             ExternalEvent::Touched { path, hints }
         });
@@ -233,29 +233,33 @@ impl<'a> ExternalChangeClassifier<'a> {
     fn moves_crossing_own(&self, batch: &mut ClassifiedBatch) -> BTreeSet<RelPath> {
         let mut files = BTreeSet::new();
         for (before, own) in &self.own_moves {
-            if own.subject == FsEventSubject::Directory && !own.touched_paths.is_empty() {
+            if own.subject == FsEventFileType::Directory && !own.touched_paths.is_empty() {
                 // The directory left the tree, and other programs may still be changing files in it.
                 batch.uncertain_paths.extend(own.to.clone());
             }
             for others in batch.moves.iter().take(*before).filter(|others| others.overlaps(own)) {
                 let names = own.paths().chain(others.paths()).cloned();
                 match (own.subject, others.subject) {
-                    (FsEventSubject::Other, FsEventSubject::Other) => files.extend(names),
-                    (FsEventSubject::Directory, FsEventSubject::Directory | FsEventSubject::Other)
-                    | (FsEventSubject::Other, FsEventSubject::Directory) => batch.uncertain_paths.extend(names),
+                    (FsEventFileType::Other, FsEventFileType::Other) => files.extend(names),
+                    (FsEventFileType::Directory, FsEventFileType::Directory | FsEventFileType::Other)
+                    | (FsEventFileType::Other, FsEventFileType::Directory) => batch.uncertain_paths.extend(names),
                 }
             }
         }
         files
     }
 
-    fn classify_event(&mut self, event: &ExternalEvent, finality: MoveFinality) -> Result<ChangeVerdict, Error> {
+    fn classify_event(
+        &mut self,
+        event: &ExternalEvent,
+        finality: MoveFinality,
+    ) -> Result<ExternalChangeVerdict, Error> {
         match self.examine_event(event, finality)? {
-            None => return Ok(ChangeVerdict::AlreadyRecorded),
-            Some((new_change, VerdictStability::Final)) => {
-                return Ok(ChangeVerdict::NewChange(Box::new(new_change)));
+            None => return Ok(ExternalChangeVerdict::AlreadyRecorded),
+            Some((new_change, ClassificationFinality::Final)) => {
+                return Ok(ExternalChangeVerdict::NewChange(Box::new(new_change)));
             }
-            Some((_, VerdictStability::EntryPending)) => {}
+            Some((_, ClassificationFinality::EntryPending)) => {}
         }
         // The last entry about the path may not be applied yet. Once the path is locked, that entry is applied: either
         // its process has finished it, or the process is dead and taking the lock finishes it.
@@ -265,14 +269,15 @@ impl<'a> ExternalChangeClassifier<'a> {
         };
         let guard: Box<dyn CallLockGuard> = match self.workspace.lock(&paths, Instant::now() + LOCK_WAIT) {
             Ok(guard) => guard,
-            Err(error) if error.kind == ErrorKind::Busy => return Ok(ChangeVerdict::Busy),
+            Err(error) if error.kind == ErrorKind::Busy => return Ok(ExternalChangeVerdict::Busy),
             Err(error) => return Err(error),
         };
         self.recorded.clear_cache();
         let verdict = self.examine_event(event, finality)?;
         drop(guard);
-        Ok(verdict
-            .map_or(ChangeVerdict::AlreadyRecorded, |(new_change, _)| ChangeVerdict::NewChange(Box::new(new_change))))
+        Ok(verdict.map_or(ExternalChangeVerdict::AlreadyRecorded, |(new_change, _)| {
+            ExternalChangeVerdict::NewChange(Box::new(new_change))
+        }))
     }
 
     /// Derives the change from an event; `None` if the journal already contains it. Also returns whether the result is
@@ -281,7 +286,7 @@ impl<'a> ExternalChangeClassifier<'a> {
         &mut self,
         event: &ExternalEvent,
         finality: MoveFinality,
-    ) -> Result<Option<(ExternalChange, VerdictStability)>, Error> {
+    ) -> Result<Option<(ExternalChange, ClassificationFinality)>, Error> {
         match event {
             ExternalEvent::Touched { path, hints } => self.classify_touch(path, *hints, event),
             ExternalEvent::Moved(moved) => match &moved.to {
@@ -294,9 +299,9 @@ impl<'a> ExternalChangeClassifier<'a> {
     fn classify_touch(
         &mut self,
         path: &RelPath,
-        hints: EventHints,
+        hints: PathEventSummary,
         event: &ExternalEvent,
-    ) -> Result<Option<(ExternalChange, VerdictStability)>, Error> {
+    ) -> Result<Option<(ExternalChange, ClassificationFinality)>, Error> {
         let known = self.recorded.lookup(path)?;
         let Some(seen) = observe_path(self.workspace, path)? else { return Ok(None) };
         if seen.is_absent() && known.parent_removed {
@@ -307,7 +312,7 @@ impl<'a> ExternalChangeClassifier<'a> {
             return Ok(None);
         };
         let change = RecordedChange { path: path.to_string(), kind, to: None, before, after: seen.state.clone() };
-        let stability = VerdictStability::from_recorded(&[&known]);
+        let stability = ClassificationFinality::from_recorded(&[&known]);
         let (retained, compared_entries) = (retainable_bytes(&seen), vec![known.comparison_key(path)]);
         Ok(Some((ExternalChange { change, compared_entries, retained, event: event.clone() }, stability)))
     }
@@ -318,7 +323,7 @@ impl<'a> ExternalChangeClassifier<'a> {
         to: &RelPath,
         finality: MoveFinality,
         event: &ExternalEvent,
-    ) -> Result<Option<(ExternalChange, VerdictStability)>, Error> {
+    ) -> Result<Option<(ExternalChange, ClassificationFinality)>, Error> {
         let from = &moved.from;
         let (known_from, known_to) = (self.recorded.lookup(from)?, self.recorded.lookup(to)?);
         if self.is_own_rename(moved)? || self.is_unseen_path(moved, &known_from) {
@@ -330,7 +335,7 @@ impl<'a> ExternalChangeClassifier<'a> {
         {
             return Ok(None);
         }
-        let stability = VerdictStability::from_recorded(&[&known_from, &known_to]);
+        let stability = ClassificationFinality::from_recorded(&[&known_from, &known_to]);
         let seen = observed.filter(|seen| finality == MoveFinality::Stays && !seen.is_absent());
         let before = known_from.moved_state(moved.subject);
         let (after, retained) = match &seen {
@@ -352,7 +357,7 @@ impl<'a> ExternalChangeClassifier<'a> {
         &mut self,
         moved: &ExternalMove,
         event: &ExternalEvent,
-    ) -> Result<Option<(ExternalChange, VerdictStability)>, Error> {
+    ) -> Result<Option<(ExternalChange, ClassificationFinality)>, Error> {
         let from = &moved.from;
         let known = self.recorded.lookup(from)?;
         if self.is_own_rename(moved)? || self.is_unseen_path(moved, &known) {
@@ -368,7 +373,7 @@ impl<'a> ExternalChangeClassifier<'a> {
             before: known.moved_state(moved.subject),
             after: PathState::Absent,
         };
-        let stability = VerdictStability::from_recorded(&[&known]);
+        let stability = ClassificationFinality::from_recorded(&[&known]);
         let compared_entries = vec![known.comparison_key(from)];
         Ok(Some((ExternalChange { change, compared_entries, retained: None, event: event.clone() }, stability)))
     }
@@ -385,7 +390,7 @@ impl<'a> ExternalChangeClassifier<'a> {
     }
 
     /// Whether clients cannot know the old path: it appeared and vanished within this batch, and no call changed it.
-    fn is_unseen_path(&self, moved: &ExternalMove, known: &LastRecordedState) -> bool {
+    fn is_unseen_path(&self, moved: &ExternalMove, known: &LastRecordedPathState) -> bool {
         let is_unknown = matches!(known.state, None | Some(PathState::Absent));
         let is_untouched = |paths: &HashSet<RelPath>| !paths.iter().any(|path| path.is_within(&moved.from));
         match moved.seen_before {
@@ -397,23 +402,23 @@ impl<'a> ExternalChangeClassifier<'a> {
 
 /// Whether the result of examining an event is valid without a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum VerdictStability {
+enum ClassificationFinality {
     Final,
     /// The last entry about a path may not be applied yet.
     EntryPending,
 }
 
-impl VerdictStability {
-    fn from_recorded(known: &[&LastRecordedState]) -> Self {
+impl ClassificationFinality {
+    fn from_recorded(known: &[&LastRecordedPathState]) -> Self {
         if known.iter().any(|known| known.is_pending) { Self::EntryPending } else { Self::Final }
     }
 }
 
 /// Whether the source or target of a move is as the journal says. A directory never counts as such, because the journal
 /// does not list its contents.
-fn matches_recorded(seen: Option<&ObservedState>, subject: FsEventSubject, known: &LastRecordedState) -> bool {
+fn matches_recorded(seen: Option<&ObservedPathState>, subject: FsEventFileType, known: &LastRecordedPathState) -> bool {
     let Some(seen) = seen else { return true };
-    let is_file = subject == FsEventSubject::Other && !matches!(seen.state, PathState::Directory { .. });
+    let is_file = subject == FsEventFileType::Other && !matches!(seen.state, PathState::Directory { .. });
     is_file && known.state.as_ref().is_some_and(|state| is_same_state(state, &seen.state))
 }
 
@@ -436,18 +441,18 @@ fn move_finalities(events: &[ExternalEvent]) -> Vec<MoveFinality> {
     finalities
 }
 
-impl LastRecordedState {
+impl LastRecordedPathState {
     /// The path with the numbers of the last entries about it and about a directory above it.
     fn comparison_key(&self, path: &RelPath) -> (RelPath, u64, u64) {
         (path.clone(), self.last_entry, self.last_parent_entry)
     }
 
     /// The state of a file before it was moved, as far as the journal knows it.
-    fn moved_state(&self, subject: FsEventSubject) -> PathState {
+    fn moved_state(&self, subject: FsEventFileType) -> PathState {
         match (&self.state, subject) {
             (Some(state), _) if *state != PathState::Absent => state.clone(),
-            (_, FsEventSubject::Directory) => PathState::Directory { mode: DIRECTORY_MODE },
-            (_, FsEventSubject::Other) => PathState::Unknown { size: None },
+            (_, FsEventFileType::Directory) => PathState::Directory { mode: DIRECTORY_MODE },
+            (_, FsEventFileType::Other) => PathState::Unknown { size: None },
         }
     }
 }

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use stead_disk::fs_events::FsEventSubject;
+use stead_disk::fs_events::FsEventFileType;
 use stead_path::RelPath;
 
 /// The longest wait for a program to close a file that it is writing.
@@ -17,7 +17,7 @@ pub(crate) const WRITER_CLOSE_WAIT: Duration = Duration::from_millis(100);
 
 /// The information from all events of one path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct EventHints {
+pub(crate) struct PathEventSummary {
     /// The first event was the creation of the path.
     pub(crate) created: bool,
     /// The path appeared: it was created, moved here, or found in a new directory.
@@ -31,13 +31,14 @@ pub(crate) struct EventHints {
     pub(crate) moved_in: bool,
 }
 
-impl EventHints {
+impl PathEventSummary {
     /// The path exists, and nothing else is known about it.
-    pub(crate) const APPEARED: EventHints =
-        EventHints { appeared: true, content_changed: true, complete: true, ..EventHints::NO_HINTS };
-    pub(crate) const DISAPPEARED: EventHints = EventHints { disappeared: true, ..EventHints::NO_HINTS };
+    pub(crate) const APPEARED: PathEventSummary =
+        PathEventSummary { appeared: true, content_changed: true, complete: true, ..PathEventSummary::NO_HINTS };
+    pub(crate) const DISAPPEARED: PathEventSummary =
+        PathEventSummary { disappeared: true, ..PathEventSummary::NO_HINTS };
     /// The path changed in an unknown way.
-    pub(crate) const NO_HINTS: EventHints = EventHints {
+    pub(crate) const NO_HINTS: PathEventSummary = PathEventSummary {
         created: false,
         appeared: false,
         disappeared: false,
@@ -53,13 +54,13 @@ impl EventHints {
 
     /// Makes sure that the path is reported, whether or not it exists.
     pub(crate) fn force_report(&mut self) {
-        self.merge(EventHints::APPEARED);
-        self.merge(EventHints::DISAPPEARED);
+        self.merge(PathEventSummary::APPEARED);
+        self.merge(PathEventSummary::DISAPPEARED);
         self.created = false;
     }
 
     /// Adds a later event. Only the first event decides `created`.
-    fn merge(&mut self, later: EventHints) {
+    fn merge(&mut self, later: PathEventSummary) {
         self.appeared |= later.appeared;
         self.disappeared |= later.disappeared;
         self.content_changed |= later.content_changed;
@@ -75,7 +76,7 @@ pub(crate) struct ExternalMove {
     pub(crate) from: RelPath,
     /// The new path; `None` if the file left the watched tree.
     pub(crate) to: Option<RelPath>,
-    pub(crate) subject: FsEventSubject,
+    pub(crate) subject: FsEventFileType,
     pub(crate) seen_before: SeenBefore,
     /// The touched paths in a directory that left the watched tree, as they were before the move.
     pub(crate) touched_paths: Vec<RelPath>,
@@ -127,12 +128,12 @@ pub(crate) enum RenameCertainty {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ExternalEvent {
     Moved(ExternalMove),
-    Touched { path: RelPath, hints: EventHints },
+    Touched { path: RelPath, hints: PathEventSummary },
 }
 
 #[derive(Debug, Clone, Copy)]
-struct PendingTouch {
-    hints: EventHints,
+struct PendingTouchedPath {
+    hints: PathEventSummary,
     since: Instant,
     sequence: u64,
 }
@@ -141,7 +142,7 @@ struct PendingTouch {
 #[derive(Default)]
 pub(crate) struct ExternalEventBatch {
     moves: Vec<ExternalMove>,
-    touched: BTreeMap<RelPath, PendingTouch>,
+    touched: BTreeMap<RelPath, PendingTouchedPath>,
     next: u64,
 }
 
@@ -154,10 +155,10 @@ impl ExternalEventBatch {
         *self = Self::default();
     }
 
-    pub(crate) fn touch(&mut self, path: &RelPath, hints: EventHints, now: Instant) {
+    pub(crate) fn touch(&mut self, path: &RelPath, hints: PathEventSummary, now: Instant) {
         self.next += 1;
         let order = self.next;
-        self.insert_touch(path.clone(), PendingTouch { hints, since: now, sequence: order });
+        self.insert_touch(path.clone(), PendingTouchedPath { hints, since: now, sequence: order });
     }
 
     /// Puts events back that could not be recorded. No event was added since they were taken.
@@ -166,7 +167,7 @@ impl ExternalEventBatch {
             match event {
                 ExternalEvent::Moved(moved) => self.push_move(moved),
                 ExternalEvent::Touched { path, hints } => {
-                    self.touch(&path, EventHints { complete: true, ..hints }, now)
+                    self.touch(&path, PathEventSummary { complete: true, ..hints }, now)
                 }
             }
         }
@@ -177,7 +178,7 @@ impl ExternalEventBatch {
         &mut self,
         from: &RelPath,
         to: &RelPath,
-        subject: FsEventSubject,
+        subject: FsEventFileType,
         now: Instant,
     ) -> RenameCertainty {
         let branch = self.take_branch(from);
@@ -196,22 +197,22 @@ impl ExternalEventBatch {
             };
             // The rename may have replaced a file, so the new name does not count as created.
             let hints = match seen_before {
-                SeenBefore::No if path == from => EventHints { created: false, complete: true, ..touch.hints },
+                SeenBefore::No if path == from => PathEventSummary { created: false, complete: true, ..touch.hints },
                 SeenBefore::No | SeenBefore::Yes => touch.hints,
             };
-            self.insert_touch(moved, PendingTouch { hints, ..*touch });
+            self.insert_touch(moved, PendingTouchedPath { hints, ..*touch });
         }
         self.recheck_former_paths(branch, seen_before);
         if !inverse {
             return RenameCertainty::Certain;
         }
-        self.touch(from, EventHints::APPEARED, now);
-        self.touch(to, EventHints::APPEARED, now);
+        self.touch(from, PathEventSummary::APPEARED, now);
+        self.touch(to, PathEventSummary::APPEARED, now);
         RenameCertainty::Ambiguous
     }
 
     /// Adds the move of a path out of the watched tree, with everything below it.
-    pub(crate) fn record_departure(&mut self, from: &RelPath, subject: FsEventSubject) {
+    pub(crate) fn record_departure(&mut self, from: &RelPath, subject: FsEventFileType) {
         let branch = self.take_branch(from);
         let seen_before = seen_before(from, &branch);
         let touched = branch.iter().map(|(path, _)| path.clone()).collect();
@@ -220,12 +221,12 @@ impl ExternalEventBatch {
     }
 
     /// If clients do not know the old path, the move is not recorded, so the old names are examined separately.
-    fn recheck_former_paths(&mut self, branch: Vec<(RelPath, PendingTouch)>, seen_before: SeenBefore) {
+    fn recheck_former_paths(&mut self, branch: Vec<(RelPath, PendingTouchedPath)>, seen_before: SeenBefore) {
         match seen_before {
             SeenBefore::Yes => {}
             SeenBefore::No => {
                 for (path, mut touch) in branch.into_iter().filter(|(_, touch)| !touch.hints.created) {
-                    touch.hints.merge(EventHints::DISAPPEARED);
+                    touch.hints.merge(PathEventSummary::DISAPPEARED);
                     self.insert_touch(path, touch);
                 }
             }
@@ -238,7 +239,7 @@ impl ExternalEventBatch {
 
     /// Takes the events that need not wait any longer: first the moves, then the touched paths, each in their order.
     pub(crate) fn take_ready(&mut self, now: Instant) -> Vec<ExternalEvent> {
-        let mut ready: Vec<(u64, RelPath, EventHints)> = self
+        let mut ready: Vec<(u64, RelPath, PathEventSummary)> = self
             .touched
             .iter()
             .filter(|(_, touch)| now >= touch.due_at())
@@ -257,7 +258,7 @@ impl ExternalEventBatch {
         if !self.moves.is_empty() {
             return Some(now);
         }
-        self.touched.values().map(PendingTouch::due_at).min()
+        self.touched.values().map(PendingTouchedPath::due_at).min()
     }
 
     fn push_move(&mut self, moved: ExternalMove) {
@@ -270,12 +271,12 @@ impl ExternalEventBatch {
         self.moves.push(moved);
     }
 
-    fn insert_touch(&mut self, path: RelPath, touch: PendingTouch) {
+    fn insert_touch(&mut self, path: RelPath, touch: PendingTouchedPath) {
         self.touched.entry(path).and_modify(|known| known.hints.merge(touch.hints)).or_insert(touch);
     }
 
     /// Takes the touches of a path and of the paths below it.
-    fn take_branch(&mut self, top: &RelPath) -> Vec<(RelPath, PendingTouch)> {
+    fn take_branch(&mut self, top: &RelPath) -> Vec<(RelPath, PendingTouchedPath)> {
         let branch: Vec<RelPath> = self
             .touched
             .range(top.clone()..)
@@ -288,8 +289,8 @@ impl ExternalEventBatch {
     }
 }
 
-fn seen_before(from: &RelPath, branch: &[(RelPath, PendingTouch)]) -> SeenBefore {
-    let is_new = |hints: EventHints| hints.appeared && !hints.moved_in;
+fn seen_before(from: &RelPath, branch: &[(RelPath, PendingTouchedPath)]) -> SeenBefore {
+    let is_new = |hints: PathEventSummary| hints.appeared && !hints.moved_in;
     if branch.iter().any(|(path, touch)| path == from && is_new(touch.hints)) {
         SeenBefore::No
     } else {
@@ -297,7 +298,7 @@ fn seen_before(from: &RelPath, branch: &[(RelPath, PendingTouch)]) -> SeenBefore
     }
 }
 
-impl PendingTouch {
+impl PendingTouchedPath {
     fn due_at(&self) -> Instant {
         if self.hints.is_settled() { self.since } else { self.since + WRITER_CLOSE_WAIT }
     }
@@ -311,15 +312,16 @@ mod tests {
         RelPath::from_wire(wire).unwrap()
     }
 
-    const CREATED: EventHints = EventHints { created: true, appeared: true, ..EventHints::NO_HINTS };
-    const WRITTEN: EventHints = EventHints { content_changed: true, writer_closed: true, ..EventHints::NO_HINTS };
+    const CREATED: PathEventSummary = PathEventSummary { created: true, appeared: true, ..PathEventSummary::NO_HINTS };
+    const WRITTEN: PathEventSummary =
+        PathEventSummary { content_changed: true, writer_closed: true, ..PathEventSummary::NO_HINTS };
 
     fn moved_event(from: &str, to: &str) -> ExternalEvent {
         moved_event_seen(from, to, SeenBefore::Yes)
     }
 
     fn moved_event_seen(from: &str, to: &str, seen_before: SeenBefore) -> ExternalEvent {
-        let (from, to, subject) = (rel_path(from), Some(rel_path(to)), FsEventSubject::Other);
+        let (from, to, subject) = (rel_path(from), Some(rel_path(to)), FsEventFileType::Other);
         ExternalEvent::Moved(ExternalMove { from, to, subject, seen_before, touched_paths: Vec::new() })
     }
 
@@ -332,7 +334,7 @@ mod tests {
         let (mut batch, now) = (ExternalEventBatch::default(), Instant::now());
         batch.touch(&rel_path("a.tmp"), CREATED, now);
         batch.touch(&rel_path("a.tmp"), WRITTEN, now);
-        batch.rename(&rel_path("a.tmp"), &rel_path("a"), FsEventSubject::Other, now);
+        batch.rename(&rel_path("a.tmp"), &rel_path("a"), FsEventFileType::Other, now);
         let items = take_ready_later(&mut batch, now);
         let [first, ExternalEvent::Touched { path, hints }] = &items[..] else { panic!("{items:?}") };
         assert_eq!((first, path), (&moved_event_seen("a.tmp", "a", SeenBefore::No), &rel_path("a")));
@@ -343,9 +345,9 @@ mod tests {
     fn moves_keep_their_order_and_touched_paths_follow() {
         let (mut batch, now) = (ExternalEventBatch::default(), Instant::now());
         batch.touch(&rel_path("d/f"), WRITTEN, now);
-        batch.rename(&rel_path("x"), &rel_path("y"), FsEventSubject::Other, now);
-        batch.rename(&rel_path("y"), &rel_path("z"), FsEventSubject::Other, now);
-        batch.rename(&rel_path("d"), &rel_path("e"), FsEventSubject::Other, now);
+        batch.rename(&rel_path("x"), &rel_path("y"), FsEventFileType::Other, now);
+        batch.rename(&rel_path("y"), &rel_path("z"), FsEventFileType::Other, now);
+        batch.rename(&rel_path("d"), &rel_path("e"), FsEventFileType::Other, now);
         assert_eq!(
             take_ready_later(&mut batch, now),
             [
@@ -362,8 +364,8 @@ mod tests {
     fn files_moved_into_a_new_directory_follow_its_renames() {
         let (mut batch, now) = (ExternalEventBatch::default(), Instant::now());
         batch.touch(&rel_path("new"), CREATED, now);
-        batch.rename(&rel_path("old"), &rel_path("new/old"), FsEventSubject::Other, now);
-        batch.rename(&rel_path("new"), &rel_path("last"), FsEventSubject::Other, now);
+        batch.rename(&rel_path("old"), &rel_path("new/old"), FsEventFileType::Other, now);
+        batch.rename(&rel_path("new"), &rel_path("last"), FsEventFileType::Other, now);
         let items = take_ready_later(&mut batch, now);
         assert_eq!(items[..2], [moved_event("old", "new/old"), moved_event("new", "last")]);
         assert!(matches!(&items[2], ExternalEvent::Touched { path, .. } if *path == rel_path("last")));
@@ -373,8 +375,8 @@ mod tests {
     fn directory_moved_over_an_empty_new_one_is_followed() {
         let (mut batch, now) = (ExternalEventBatch::default(), Instant::now());
         batch.touch(&rel_path("new"), CREATED, now);
-        batch.rename(&rel_path("old"), &rel_path("new"), FsEventSubject::Other, now);
-        batch.rename(&rel_path("new"), &rel_path("last"), FsEventSubject::Other, now);
+        batch.rename(&rel_path("old"), &rel_path("new"), FsEventFileType::Other, now);
+        batch.rename(&rel_path("new"), &rel_path("last"), FsEventFileType::Other, now);
         let items = take_ready_later(&mut batch, now);
         assert_eq!(items[..2], [moved_event("old", "new"), moved_event("new", "last")]);
     }
@@ -382,9 +384,9 @@ mod tests {
     #[test]
     fn former_paths_of_new_names_are_rechecked() {
         let (mut batch, now) = (ExternalEventBatch::default(), Instant::now());
-        batch.touch(&rel_path("a"), EventHints::DISAPPEARED, now);
+        batch.touch(&rel_path("a"), PathEventSummary::DISAPPEARED, now);
         batch.touch(&rel_path("a"), CREATED, now);
-        batch.rename(&rel_path("a"), &rel_path("b"), FsEventSubject::Other, now);
+        batch.rename(&rel_path("a"), &rel_path("b"), FsEventFileType::Other, now);
         let items = take_ready_later(&mut batch, now);
         let paths: Vec<String> = items
             .iter()
@@ -399,8 +401,8 @@ mod tests {
     #[test]
     fn swapped_paths_are_both_rechecked() {
         let (mut batch, now) = (ExternalEventBatch::default(), Instant::now());
-        batch.rename(&rel_path("a"), &rel_path("b"), FsEventSubject::Other, now);
-        batch.rename(&rel_path("b"), &rel_path("a"), FsEventSubject::Other, now);
+        batch.rename(&rel_path("a"), &rel_path("b"), FsEventFileType::Other, now);
+        batch.rename(&rel_path("b"), &rel_path("a"), FsEventFileType::Other, now);
         let items = take_ready_later(&mut batch, now);
         assert_eq!(items[..2], [moved_event("a", "b"), moved_event("b", "a")]);
         assert_eq!(items.len(), 4);
@@ -409,7 +411,7 @@ mod tests {
     #[test]
     fn log_rotation_is_a_rename_and_a_new_file() {
         let (mut batch, now) = (ExternalEventBatch::default(), Instant::now());
-        batch.rename(&rel_path("log"), &rel_path("log.1"), FsEventSubject::Other, now);
+        batch.rename(&rel_path("log"), &rel_path("log.1"), FsEventFileType::Other, now);
         batch.touch(&rel_path("log"), CREATED, now);
         let items = take_ready_later(&mut batch, now);
         assert_eq!(

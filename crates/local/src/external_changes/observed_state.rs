@@ -5,28 +5,28 @@ use stead_engine::{Error, Version};
 use stead_journal::{ChangeKind, Digest, PathState};
 use stead_path::RelPath;
 
-use super::{event_batch::EventHints, recorded_state::LastRecordedState};
+use super::{event_batch::PathEventSummary, recorded_state::LastRecordedPathState};
 use crate::{open::LocalWorkspace, prepare::INLINE_BYTES_MAX};
 
 /// The largest file that is hashed. Larger files take long to hash and may change often.
 pub(crate) const HASHED_BYTES_MAX: u64 = 16 << 20;
 const MODE_BITS: u32 = 0o777;
 
-pub(super) struct ObservedState {
+pub(super) struct ObservedPathState {
     pub(super) state: PathState,
     bytes: Option<Vec<u8>>,
 }
 
-impl ObservedState {
+impl ObservedPathState {
     pub(super) fn is_absent(&self) -> bool {
         self.state == PathState::Absent
     }
 }
 
 /// Observes a path; `None` if it is reserved, is on another mount, or cannot be read by the server.
-pub(super) fn observe_path(workspace: &LocalWorkspace, path: &RelPath) -> Result<Option<ObservedState>, Error> {
-    let absent = || Ok(Some(ObservedState { state: PathState::Absent, bytes: None }));
-    let plain = |state| Ok(Some(ObservedState { state, bytes: None }));
+pub(super) fn observe_path(workspace: &LocalWorkspace, path: &RelPath) -> Result<Option<ObservedPathState>, Error> {
+    let absent = || Ok(Some(ObservedPathState { state: PathState::Absent, bytes: None }));
+    let plain = |state| Ok(Some(ObservedPathState { state, bytes: None }));
     let stat = match workspace.root.stat(path) {
         Ok(Some(stat)) => stat,
         Ok(None) => return absent(),
@@ -48,7 +48,7 @@ pub(super) fn observe_path(workspace: &LocalWorkspace, path: &RelPath) -> Result
                 Ok((stat, bytes, hash)) => {
                     let (version, size) = (Digest(hash), bytes.len() as u64);
                     let bytes = (size <= INLINE_BYTES_MAX).then_some(bytes);
-                    Ok(Some(ObservedState { state: PathState::File { version, size, mode: stat.mode }, bytes }))
+                    Ok(Some(ObservedPathState { state: PathState::File { version, size, mode: stat.mode }, bytes }))
                 }
                 Err(error) if error.kind == DiskErrorKind::NotFound => absent(),
                 // The file exists but cannot be read.
@@ -73,7 +73,7 @@ fn is_gone(kind: DiskErrorKind) -> bool {
     gone.contains(&kind)
 }
 
-pub(super) fn retainable_bytes(seen: &ObservedState) -> Option<(Version, Vec<u8>)> {
+pub(super) fn retainable_bytes(seen: &ObservedPathState) -> Option<(Version, Vec<u8>)> {
     match (&seen.state, &seen.bytes) {
         (PathState::File { version, .. }, Some(bytes)) => Some((Version(*version), bytes.clone())),
         (_, _) => None,
@@ -99,9 +99,9 @@ pub(super) fn is_same_state(known: &PathState, seen: &PathState) -> bool {
 
 /// The kind of change from the recorded to the observed state, and the state before it; `None` if nothing changed.
 pub(super) fn change_since_recorded(
-    known: &LastRecordedState,
+    known: &LastRecordedPathState,
     seen: &PathState,
-    hints: EventHints,
+    hints: PathEventSummary,
 ) -> Option<(ChangeKind, PathState)> {
     let before = match &known.state {
         Some(state) => state.clone(),
@@ -133,7 +133,7 @@ pub(super) fn change_since_recorded(
 }
 
 /// A change of permission bits only.
-fn mode_change(before: &PathState, seen: &PathState, hints: EventHints) -> Option<(ChangeKind, PathState)> {
+fn mode_change(before: &PathState, seen: &PathState, hints: PathEventSummary) -> Option<(ChangeKind, PathState)> {
     match (before, seen) {
         (PathState::File { mode, .. }, PathState::File { mode: now, .. })
             if !(hints.content_changed || hints.appeared) && mode & MODE_BITS != now & MODE_BITS =>

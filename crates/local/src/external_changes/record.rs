@@ -17,9 +17,9 @@ use super::{
     recorded_state::{self, RESCAN_OPERATION},
 };
 use crate::{
-    group_commit::{TransactionBody, TransactionOutcome},
+    group_commit::{TransactionClosure, TransactionOutcome},
     open::LocalWorkspace,
-    store::{self, PendingJournalEntry, SyncRequirement, lock_ignoring_poison, to_sql_integer},
+    store::{self, PendingJournalEntry, TransactionSyncTiming, lock_ignoring_poison, to_sql_integer},
 };
 
 pub(crate) const CHANGES_PER_ENTRY_MAX: usize = 500;
@@ -72,7 +72,7 @@ impl LocalWorkspace {
                 continue;
             }
             let draft = self.pending_external_entry(EXTERNAL_OPERATION, "{}".to_owned());
-            let outcome = self.submit(SyncRequirement::Now, record_body(draft, some, Arc::clone(&returned)))?;
+            let outcome = self.submit(TransactionSyncTiming::Now, record_body(draft, some, Arc::clone(&returned)))?;
             if let TransactionOutcome::Recorded(..) = outcome {
                 self.announce_entry();
             }
@@ -110,7 +110,7 @@ impl LocalWorkspace {
             draft.touched.push((path.clone(), None));
             draft.entry.changes.push(RecordedChange { path, kind, to: None, before: unknown.clone(), after: unknown });
         }
-        self.append_with_rows(draft, SyncRequirement::Now, |_, _| Ok(()))?;
+        self.append_with_rows(draft, TransactionSyncTiming::Now, |_, _| Ok(()))?;
         self.announce_entry();
         Ok(())
     }
@@ -148,7 +148,7 @@ fn record_body(
     mut draft: PendingJournalEntry,
     changes: Vec<ExternalChange>,
     returned: Arc<Mutex<RequeuedEvents>>,
-) -> TransactionBody {
+) -> TransactionClosure {
     Box::new(move |transaction, tip| {
         let mut returned = lock_ignoring_poison(&returned);
         let last = returned.own_entries.last().copied().unwrap_or(returned.last_entry);

@@ -28,7 +28,7 @@ pub(crate) const RESCAN_OPERATION: &str = "rescan";
 
 /// The last recorded state of a path.
 #[derive(Debug, Clone)]
-pub(crate) struct LastRecordedState {
+pub(crate) struct LastRecordedPathState {
     /// The number of the last entry about the path; zero if there is none.
     pub(crate) last_entry: u64,
     /// The state of the path after that entry; `None` if it is unknown.
@@ -43,7 +43,7 @@ pub(crate) struct LastRecordedState {
 
 /// The effects of changes that are classified but not in the journal yet. They are later than every entry.
 #[derive(Default)]
-struct UnrecordedStates {
+struct UnrecordedPathStates {
     states: HashMap<RelPath, PathState>,
     /// The sources and targets of moves. The paths below them moved too.
     moved_roots: HashSet<RelPath>,
@@ -54,7 +54,7 @@ pub(crate) struct RecordedStateLookup<'a> {
     store: &'a SqliteStore,
     entries: HashMap<u64, Rc<JournalEntry>>,
     last_parent_entries: HashMap<RelPath, u64>,
-    unrecorded: UnrecordedStates,
+    unrecorded: UnrecordedPathStates,
 }
 
 impl<'a> RecordedStateLookup<'a> {
@@ -63,7 +63,7 @@ impl<'a> RecordedStateLookup<'a> {
             store,
             entries: HashMap::new(),
             last_parent_entries: HashMap::new(),
-            unrecorded: UnrecordedStates::default(),
+            unrecorded: UnrecordedPathStates::default(),
         }
     }
 
@@ -73,7 +73,7 @@ impl<'a> RecordedStateLookup<'a> {
         self.last_parent_entries.clear();
     }
 
-    pub(crate) fn lookup(&mut self, path: &RelPath) -> Result<LastRecordedState, Error> {
+    pub(crate) fn lookup(&mut self, path: &RelPath) -> Result<LastRecordedPathState, Error> {
         let wire = path.to_string();
         let looked_up = &mut self.last_parent_entries;
         let (number, above, pending) = self.store.run_query(|connection| {
@@ -90,7 +90,7 @@ impl<'a> RecordedStateLookup<'a> {
             None if above > number || (above == number && self.is_overtaken(number, path)?) => None,
             None => self.state_from_entries(number, above, &wire)?,
         };
-        Ok(LastRecordedState {
+        Ok(LastRecordedPathState {
             last_entry: number,
             state,
             last_parent_entry: above,
@@ -258,7 +258,7 @@ fn creates_path(entry: &JournalEntry, wire: &str) -> bool {
     })
 }
 
-impl UnrecordedStates {
+impl UnrecordedPathStates {
     /// The state of a path after the classified changes. The outer `None` means that they do not concern the path, the
     /// inner one that its state is unknown.
     fn state_of(&self, path: &RelPath) -> Option<Option<PathState>> {

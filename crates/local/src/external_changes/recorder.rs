@@ -20,7 +20,7 @@ use super::{
     record::MissedEvents,
     watch_rows::{self, WatchRow, WatchStage},
     watch_scopes::WatchScopes,
-    watched_tree::{StoreSignals, WatchedTree, topmost_paths},
+    watched_tree::{OtherProcessSignals, WatchedTree, topmost_paths},
 };
 use crate::{errors, open::LocalWorkspace, store::lock_ignoring_poison};
 
@@ -50,7 +50,7 @@ enum RecorderRole {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum RecorderControl {
+enum RecorderLoopControl {
     NextRound,
     End,
 }
@@ -101,8 +101,8 @@ impl ExternalChangeRecorder {
                 workspace.external_changes.rounds.fetch_add(1, Ordering::Relaxed);
                 workspace.external_changes.is_listening.store(true, Ordering::Release);
                 match self.run_round(&workspace) {
-                    Ok(RecorderControl::NextRound) => {}
-                    Ok(RecorderControl::End) => return,
+                    Ok(RecorderLoopControl::NextRound) => {}
+                    Ok(RecorderLoopControl::End) => return,
                     Err(_) => {
                         // The batch is lost. A rescan entry reports that once the store can be written again.
                         workspace.count_background_failure();
@@ -131,7 +131,7 @@ impl ExternalChangeRecorder {
         due.map_or(SWEEP_INTERVAL, |due| due.saturating_duration_since(now))
     }
 
-    fn run_round(&mut self, workspace: &LocalWorkspace) -> Result<RecorderControl, Error> {
+    fn run_round(&mut self, workspace: &LocalWorkspace) -> Result<RecorderLoopControl, Error> {
         // This is read before the queue, so that the events of the next round happen after this entry.
         let settled = workspace.last_settled_number()?;
         let store = self.tree.gather_events(workspace, self.baseline_entry)?;
@@ -157,7 +157,7 @@ impl ExternalChangeRecorder {
     }
 
     /// Becomes the recorder if no other process is.
-    fn try_become_recorder(&mut self, workspace: &LocalWorkspace, store: &StoreSignals) -> Result<(), Error> {
+    fn try_become_recorder(&mut self, workspace: &LocalWorkspace, store: &OtherProcessSignals) -> Result<(), Error> {
         let RecorderRole::Standby { tries, next } = self.role else { return Ok(()) };
         let now = Instant::now();
         if now < next && !store.lock_released {
@@ -277,7 +277,11 @@ impl ExternalChangeRecorder {
 
     /// Ends the watches of dead processes. The kernel reports that a process closed the lock file before it frees the
     /// lock, so the check is repeated a few times.
-    fn end_watches_of_dead_processes(&mut self, workspace: &LocalWorkspace, store: &StoreSignals) -> Result<(), Error> {
+    fn end_watches_of_dead_processes(
+        &mut self,
+        workspace: &LocalWorkspace,
+        store: &OtherProcessSignals,
+    ) -> Result<(), Error> {
         let now = Instant::now();
         if store.lock_released {
             self.liveness_check = Some((now, LIVENESS_CHECKS_MAX));
@@ -299,19 +303,19 @@ impl ExternalChangeRecorder {
     }
 
     /// Stops the thread when there are no watches.
-    fn end_if_unwatched(&self, workspace: &LocalWorkspace) -> Result<RecorderControl, Error> {
+    fn end_if_unwatched(&self, workspace: &LocalWorkspace) -> Result<RecorderLoopControl, Error> {
         if workspace.store.run_query(watch_rows::has_watches)? {
-            return Ok(RecorderControl::NextRound);
+            return Ok(RecorderLoopControl::NextRound);
         }
         // While this mutex is held, no caller can find the thread running and rely on it.
         let mut running = lock_ignoring_poison(&workspace.external_changes.thread);
         if workspace.store.run_query(watch_rows::has_watches)? {
-            return Ok(RecorderControl::NextRound);
+            return Ok(RecorderLoopControl::NextRound);
         }
         workspace.external_changes.is_listening.store(false, Ordering::Release);
         if running.as_ref().is_some_and(|running| running.thread.thread().id() == std::thread::current().id()) {
             *running = None;
         }
-        Ok(RecorderControl::End)
+        Ok(RecorderLoopControl::End)
     }
 }

@@ -12,14 +12,16 @@ use std::{
 
 use stead_disk::{
     DiskError, DiskStat, FileType, LockFile,
-    fs_events::{DrainResult, FsEvent, FsEventKind, FsEventQueue as Queue, FsEventSubject, FsQueueWaker, FsWatchId},
+    fs_events::{
+        FsEvent, FsEventDrainResult, FsEventFileType, FsEventKind, FsEventQueue as Queue, FsQueueWaker, FsWatchId,
+    },
 };
 use stead_engine::Error;
 use stead_path::RelPath;
 
 use super::{
-    attach::{self, AttachReport, ContentsReporting, WatchAttacher, WatchedDirectories},
-    event_batch::{EventHints, ExternalEventBatch, RenameCertainty},
+    attach::{self, WatchAttachReport, WatchAttacher, WatchedContentsReporting, WatchedDirectories},
+    event_batch::{ExternalEventBatch, PathEventSummary, RenameCertainty},
     record::MissedEvents,
     recorded_state::{self, RecordedStateLookup},
     watch_scopes::WatchScopes,
@@ -39,7 +41,7 @@ const QUEUED_EVENTS_MAX: usize = 200_000;
 
 /// The signals of other processes through the lock file.
 #[derive(Default)]
-pub(super) struct StoreSignals {
+pub(super) struct OtherProcessSignals {
     pub(super) written: bool,
     pub(super) lock_released: bool,
 }
@@ -97,8 +99,12 @@ impl WatchedTree {
 
     /// Processes queued events. After a change it waits briefly for more. `floor` is the number of an entry that is
     /// older than every unrecorded event.
-    pub(super) fn gather_events(&mut self, workspace: &LocalWorkspace, floor: u64) -> Result<StoreSignals, Error> {
-        let mut store = StoreSignals::default();
+    pub(super) fn gather_events(
+        &mut self,
+        workspace: &LocalWorkspace,
+        floor: u64,
+    ) -> Result<OtherProcessSignals, Error> {
+        let mut store = OtherProcessSignals::default();
         self.drain_queue()?;
         if self.queued.iter().any(|event| event.watch != Some(self.store_watch)) {
             std::thread::sleep(GATHER_WAIT);
@@ -122,7 +128,7 @@ impl WatchedTree {
 
     fn drain_queue(&mut self) -> Result<(), Error> {
         let mut events = Vec::new();
-        while self.queue.drain(&mut events).map_err(errors::watch_error)? == DrainResult::Partial {}
+        while self.queue.drain(&mut events).map_err(errors::watch_error)? == FsEventDrainResult::Partial {}
         self.queued.extend(events);
         Ok(())
     }
@@ -150,36 +156,41 @@ impl WatchedTree {
             return Ok(());
         }
         let Some(path) = self.event_path(&event) else { return Ok(()) };
-        let directory = event.subject == FsEventSubject::Directory;
+        let directory = event.subject == FsEventFileType::Directory;
         match event.kind {
             FsEventKind::Created => {
                 self.touch_path(
                     &path,
-                    EventHints { created: true, appeared: true, complete: directory, ..EventHints::NO_HINTS },
+                    PathEventSummary {
+                        created: true,
+                        appeared: true,
+                        complete: directory,
+                        ..PathEventSummary::NO_HINTS
+                    },
                 );
                 if directory {
                     self.unwatched.insert(path);
                 }
             }
             FsEventKind::Modified => {
-                self.touch_path(&path, EventHints { content_changed: true, ..EventHints::NO_HINTS })
+                self.touch_path(&path, PathEventSummary { content_changed: true, ..PathEventSummary::NO_HINTS })
             }
             FsEventKind::WriterClosed => {
-                self.touch_path(&path, EventHints { writer_closed: true, ..EventHints::NO_HINTS })
+                self.touch_path(&path, PathEventSummary { writer_closed: true, ..PathEventSummary::NO_HINTS })
             }
-            FsEventKind::AttributesChanged => self.touch_path(&path, EventHints::NO_HINTS),
+            FsEventKind::AttributesChanged => self.touch_path(&path, PathEventSummary::NO_HINTS),
             FsEventKind::Deleted => {
                 if self.unwatched.contains(&path) {
                     // Removals in the directory were not observed, but the journal may contain files that calls put
                     // there.
                     self.batch.record_departure(&path, event.subject);
                 }
-                self.touch_path(&path, EventHints::DISAPPEARED);
+                self.touch_path(&path, PathEventSummary::DISAPPEARED);
                 self.unwatched.retain(|unreached| !unreached.is_within(&path));
             }
             FsEventKind::MovedFrom(cookie) => self.handle_moved_from(workspace, &path, event.subject, cookie)?,
             FsEventKind::MovedTo(_) => {
-                self.touch_path(&path, EventHints::APPEARED);
+                self.touch_path(&path, PathEventSummary::APPEARED);
                 if directory {
                     self.unwatched.insert(path);
                 }
@@ -189,15 +200,15 @@ impl WatchedTree {
         Ok(())
     }
 
-    fn touch_path(&mut self, path: &RelPath, hints: EventHints) {
+    fn touch_path(&mut self, path: &RelPath, hints: PathEventSummary) {
         if self.scopes.is_relevant(path) {
             self.batch.touch(path, hints, Instant::now());
         }
     }
 
     /// Whether moves of this path must be tracked.
-    fn concerns(&self, path: &RelPath, subject: FsEventSubject) -> bool {
-        self.scopes.is_relevant(path) || (subject == FsEventSubject::Directory && self.scopes.must_watch(path))
+    fn concerns(&self, path: &RelPath, subject: FsEventFileType) -> bool {
+        self.scopes.is_relevant(path) || (subject == FsEventFileType::Directory && self.scopes.must_watch(path))
     }
 
     /// Handles the first event of a rename. The second event follows at once or after a few other events.
@@ -205,7 +216,7 @@ impl WatchedTree {
         &mut self,
         workspace: &LocalWorkspace,
         from: &RelPath,
-        subject: FsEventSubject,
+        subject: FsEventFileType,
         cookie: u32,
     ) -> Result<(), Error> {
         if !self.concerns(from, subject) {
@@ -217,7 +228,7 @@ impl WatchedTree {
         };
         if other.name.as_ref().is_some_and(attach::is_temporary) {
             // A call renamed the file to a temporary name, so the journal contains the change.
-            self.touch_path(from, EventHints::DISAPPEARED);
+            self.touch_path(from, PathEventSummary::DISAPPEARED);
             return self.unwatch_if_gone(workspace, from);
         }
         match self.event_path(&other) {
@@ -250,10 +261,10 @@ impl WatchedTree {
         workspace: &LocalWorkspace,
         from: &RelPath,
         to: &RelPath,
-        subject: FsEventSubject,
+        subject: FsEventFileType,
     ) -> Result<(), Error> {
         let certainty = self.batch.rename(from, to, subject, Instant::now());
-        if subject != FsEventSubject::Directory {
+        if subject != FsEventFileType::Directory {
             return Ok(());
         }
         let moved = |path: &RelPath| path.strip_prefix(from).and_then(|rest| to.append(&rest).ok());
@@ -279,7 +290,7 @@ impl WatchedTree {
             let (mut tops, mut new, mut reports) = (HashSet::new(), HashSet::new(), Vec::new());
             for top in std::mem::take(&mut self.unwatched) {
                 if self.scopes.must_watch(&top) {
-                    let attached = self.attach_watches(workspace, &top, ContentsReporting::Report);
+                    let attached = self.attach_watches(workspace, &top, WatchedContentsReporting::Report);
                     let mut attached = attached.map_err(errors::at_path(&top))?;
                     self.unwatched.extend(attached.missing.drain(..));
                     new.extend(attached.new.iter().copied());
@@ -327,7 +338,7 @@ impl WatchedTree {
         };
         for path in paths {
             if tops.contains(&path) || path.ancestors().any(|above| tops.contains(&above)) {
-                self.touch_path(&path, EventHints::DISAPPEARED);
+                self.touch_path(&path, PathEventSummary::DISAPPEARED);
             }
         }
         Ok(())
@@ -354,7 +365,7 @@ impl WatchedTree {
     fn directories_renamed_since(&mut self) -> Result<HashSet<RelPath>, Error> {
         self.drain_queue()?;
         let named = self.queued.iter().filter(|event| {
-            event.subject == FsEventSubject::Directory
+            event.subject == FsEventFileType::Directory
                 && matches!(event.kind, FsEventKind::MovedFrom(_) | FsEventKind::MovedTo(_) | FsEventKind::Deleted)
         });
         Ok(named.filter_map(|event| self.event_path(event)).collect())
@@ -378,7 +389,7 @@ impl WatchedTree {
                 stat.is_some_and(|stat| is_newer(&stat, brought_ms))
             });
             if is_new && !found.parent().is_some_and(|parent| moved.contains(&parent)) {
-                self.touch_path(&found, EventHints::APPEARED);
+                self.touch_path(&found, PathEventSummary::APPEARED);
             }
         }
         Ok(())
@@ -406,13 +417,13 @@ impl WatchedTree {
         &mut self,
         workspace: &LocalWorkspace,
         top: &RelPath,
-        finding: ContentsReporting,
-    ) -> Result<AttachReport, DiskError> {
+        finding: WatchedContentsReporting,
+    ) -> Result<WatchAttachReport, DiskError> {
         let (queue, scopes, watched) = (&self.queue, &self.scopes, &mut self.watched);
         WatchAttacher { workspace, queue, scopes, watched, contents: finding }.attach_branch(top)
     }
 
-    fn record_unwatched(&self, workspace: &LocalWorkspace, attached: &AttachReport) -> Result<(), Error> {
+    fn record_unwatched(&self, workspace: &LocalWorkspace, attached: &WatchAttachReport) -> Result<(), Error> {
         workspace.record_rescan(&attached.beyond_limit, MissedEvents::WatchLimit)?;
         workspace.record_rescan(&attached.denied, MissedEvents::PermissionDenied)
     }
@@ -435,8 +446,8 @@ impl WatchedTree {
         &mut self,
         workspace: &LocalWorkspace,
         watched_path: &RelPath,
-    ) -> Result<AttachReport, Error> {
-        let attached = self.attach_watches(workspace, watched_path, ContentsReporting::Skip);
+    ) -> Result<WatchAttachReport, Error> {
+        let attached = self.attach_watches(workspace, watched_path, WatchedContentsReporting::Skip);
         let attached = attached.map_err(errors::at_path(watched_path))?;
         let below = |path: &&RelPath| !watched_path.is_within(path);
         self.unwatched.extend(attached.missing.iter().filter(below).cloned());

@@ -14,7 +14,7 @@ use super::{
     build::IndexBuildOutcome,
     segment::IndexSegment,
     snapshot::IndexSnapshot,
-    tree_model::{IndexModelError, IndexTreeModel, ModelFreshness},
+    tree_model::{IndexTreeModel, IndexTreeModelError, TreeModelFreshness},
 };
 use crate::store::lock_ignoring_poison;
 
@@ -37,11 +37,11 @@ const SMALL_SEGMENTS_MAX: usize = 8;
 /// If the index contains this many files more than twice the files of the tree, it is built again from scratch.
 const STALE_FILES_MAX: u64 = 10_000;
 
-struct IndexPause(Duration, WakeCondition);
+struct IndexThreadPause(Duration, IndexThreadWakeCondition);
 
 /// Who can wake the thread early. Closing the workspace always wakes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum WakeCondition {
+pub(super) enum IndexThreadWakeCondition {
     BySearch,
     Never,
 }
@@ -51,24 +51,24 @@ pub(super) fn run_index_thread(shared: &Arc<IndexState>) {
     stead_disk::lower_thread_priority();
     let mut next_build = Instant::now();
     loop {
-        let IndexPause(pause, wake) = match run_round(shared, &mut next_build) {
+        let IndexThreadPause(pause, wake) = match run_round(shared, &mut next_build) {
             Ok(pause) => pause,
             Err(error) => {
                 *lock_ignoring_poison(&shared.model) = None;
                 match error {
-                    IndexModelError::Stopped => return,
-                    IndexModelError::EventsLost => {}
-                    IndexModelError::WatchFailed => {
+                    IndexTreeModelError::Stopped => return,
+                    IndexTreeModelError::EventsLost => {}
+                    IndexTreeModelError::WatchFailed => {
                         lock_ignoring_poison(&shared.thread_status).unwatched_until =
                             Some(Instant::now() + WATCH_RETRY_PAUSE)
                     }
-                    IndexModelError::IndexCorrupt => shared.discard_loaded(),
-                    IndexModelError::Unsupported => {
+                    IndexTreeModelError::IndexCorrupt => shared.discard_loaded(),
+                    IndexTreeModelError::Unsupported => {
                         shared.set_message(Some("this file system does not report changes".to_owned()));
                         return;
                     }
                 }
-                IndexPause(POLL_INTERVAL, WakeCondition::Never)
+                IndexThreadPause(POLL_INTERVAL, IndexThreadWakeCondition::Never)
             }
         };
         if !shared.sleep(pause, wake) {
@@ -77,10 +77,10 @@ pub(super) fn run_index_thread(shared: &Arc<IndexState>) {
     }
 }
 
-fn run_round(shared: &IndexState, next_build: &mut Instant) -> Result<IndexPause, IndexModelError> {
+fn run_round(shared: &IndexState, next_build: &mut Instant) -> Result<IndexThreadPause, IndexTreeModelError> {
     if lock_ignoring_poison(&shared.thread_status).last_search.elapsed() >= UNWATCH_AFTER_IDLE {
         *lock_ignoring_poison(&shared.model) = None;
-        return Ok(IndexPause(UNWATCH_AFTER_IDLE, WakeCondition::BySearch));
+        return Ok(IndexThreadPause(UNWATCH_AFTER_IDLE, IndexThreadWakeCondition::BySearch));
     }
     let has_model = lock_ignoring_poison(&shared.model).is_some();
     let unwatched = if has_model { None } else { prepare_model(shared)? };
@@ -90,7 +90,7 @@ fn run_round(shared: &IndexState, next_build: &mut Instant) -> Result<IndexPause
         }
         shared.update_file_count(&model);
         // The tree is not watched, so searches walk it themselves.
-        return Ok(IndexPause(RETRY_PAUSE, WakeCondition::Never));
+        return Ok(IndexThreadPause(RETRY_PAUSE, IndexThreadWakeCondition::Never));
     }
     apply_events(shared)?;
     if Instant::now() >= *next_build {
@@ -102,23 +102,23 @@ fn run_round(shared: &IndexState, next_build: &mut Instant) -> Result<IndexPause
             apply_events(shared)?;
         }
     }
-    Ok(IndexPause(POLL_INTERVAL, WakeCondition::Never))
+    Ok(IndexThreadPause(POLL_INTERVAL, IndexThreadWakeCondition::Never))
 }
 
 /// Builds a model of the whole tree. A watched model is made available to searches; one that is not watched is
 /// returned.
-fn prepare_model(shared: &IndexState) -> Result<Option<IndexTreeModel>, IndexModelError> {
-    let top = shared.context.root.open_directory(&RelPath::root()).map_err(|_| IndexModelError::Unsupported)?;
+fn prepare_model(shared: &IndexState) -> Result<Option<IndexTreeModel>, IndexTreeModelError> {
+    let top = shared.context.root.open_directory(&RelPath::root()).map_err(|_| IndexTreeModelError::Unsupported)?;
     let watch = FsEventQueue::new(&top).map_err(|error| {
         let unsupported = error.kind == stead_disk::DiskErrorKind::Unsupported;
-        if unsupported { IndexModelError::Unsupported } else { IndexModelError::WatchFailed }
+        if unsupported { IndexTreeModelError::Unsupported } else { IndexTreeModelError::WatchFailed }
     });
     let may_watch =
         lock_ignoring_poison(&shared.thread_status).unwatched_until.is_none_or(|until| until <= Instant::now());
     let watch = match watch {
         Ok(watch) if may_watch && shared.context.mount_count == 0 => Some(watch),
         Ok(_) => None,
-        Err(IndexModelError::WatchFailed) if !may_watch => None,
+        Err(IndexTreeModelError::WatchFailed) if !may_watch => None,
         Err(error) => return Err(error),
     };
     let snapshot = shared.current_snapshot().unwrap_or_else(|| Arc::new(IndexSnapshot::empty()));
@@ -132,7 +132,7 @@ fn prepare_model(shared: &IndexState) -> Result<Option<IndexTreeModel>, IndexMod
 }
 
 /// Processes events in small steps, so that searches never wait long for the lock.
-fn apply_events(shared: &IndexState) -> Result<(), IndexModelError> {
+fn apply_events(shared: &IndexState) -> Result<(), IndexTreeModelError> {
     let current = shared.current_snapshot();
     if let Some(model) = lock_ignoring_poison(&shared.model).as_mut() {
         model.mark_some_stale(u32::try_from(model.directory_count().div_ceil(FULL_RELIST_TICKS)).unwrap_or(1));
@@ -143,7 +143,8 @@ fn apply_events(shared: &IndexState) -> Result<(), IndexModelError> {
     loop {
         let mut model_guard = lock_ignoring_poison(&shared.model);
         let Some(model) = model_guard.as_mut() else { return Ok(()) };
-        if model.refresh(&shared.context, DIRECTORIES_PER_STEP, &|| shared.is_stopped())? == ModelFreshness::Current {
+        if model.refresh(&shared.context, DIRECTORIES_PER_STEP, &|| shared.is_stopped())? == TreeModelFreshness::Current
+        {
             shared.update_file_count(model);
             return Ok(());
         }
@@ -154,7 +155,7 @@ fn apply_events(shared: &IndexState) -> Result<(), IndexModelError> {
 fn extend_watched_index(
     shared: &IndexState,
     mut model_guard: MutexGuard<'_, Option<IndexTreeModel>>,
-) -> Result<Instant, IndexModelError> {
+) -> Result<Instant, IndexTreeModelError> {
     let Some(model) = model_guard.as_mut() else { return Ok(Instant::now()) };
     let (base, unknown) = (snapshot_without_stale(model), model.unindexed_files());
     drop(model_guard);
@@ -170,7 +171,7 @@ fn extend_watched_index(
 }
 
 /// Indexes new files with a model that no search uses.
-fn extend_index(shared: &IndexState, model: &mut IndexTreeModel) -> Result<Instant, IndexModelError> {
+fn extend_index(shared: &IndexState, model: &mut IndexTreeModel) -> Result<Instant, IndexTreeModelError> {
     match snapshot_without_stale(model) {
         None => build_and_adopt(shared, IndexBuildBase::Current, &model.unindexed_files()),
         Some(base) => {
@@ -209,10 +210,10 @@ fn build_and_adopt(
     shared: &IndexState,
     base: IndexBuildBase,
     unknown: &[(RelPath, Vec<FileName>)],
-) -> Result<Instant, IndexModelError> {
+) -> Result<Instant, IndexTreeModelError> {
     let now = Instant::now();
     match try_build(shared, base, unknown) {
-        Ok(Some(IndexBuildOutcome::Stopped)) => Err(IndexModelError::Stopped),
+        Ok(Some(IndexBuildOutcome::Stopped)) => Err(IndexTreeModelError::Stopped),
         Ok(Some(IndexBuildOutcome::Done { recently_modified: 0 })) => {
             shared.set_message(None);
             Ok(now + RETRY_PAUSE)
@@ -253,17 +254,17 @@ pub(super) fn build_once(shared: &IndexState) -> Result<(), stead_disk::DiskErro
         // The existing index is unusable, so all files are indexed again.
         shared.discard_loaded();
         model = IndexTreeModel::new(Arc::new(IndexSnapshot::empty()), None, 0);
-        model.refresh(&shared.context, usize::MAX, &stopped).unwrap_or(ModelFreshness::Behind);
+        model.refresh(&shared.context, usize::MAX, &stopped).unwrap_or(TreeModelFreshness::Behind);
     }
     let base = snapshot_without_stale(&model);
     if let Some(base) = &base {
         model.adopt_snapshot(Arc::clone(base));
-        model.refresh(&shared.context, usize::MAX, &stopped).unwrap_or(ModelFreshness::Behind);
+        model.refresh(&shared.context, usize::MAX, &stopped).unwrap_or(TreeModelFreshness::Behind);
     }
     try_build(shared, base.map_or(IndexBuildBase::Current, IndexBuildBase::WithoutStale), &model.unindexed_files())?;
     if let Some(current) = shared.current_snapshot() {
         model.adopt_snapshot(current);
-        model.refresh(&shared.context, usize::MAX, &stopped).unwrap_or(ModelFreshness::Behind);
+        model.refresh(&shared.context, usize::MAX, &stopped).unwrap_or(TreeModelFreshness::Behind);
     }
     shared.update_file_count(&model);
     Ok(())

@@ -15,7 +15,7 @@ use stead_engine::Error;
 
 use crate::{
     options::Durability,
-    store::{SqliteStore, SyncRequirement},
+    store::{SqliteStore, TransactionSyncTiming},
     token::random_bytes,
 };
 
@@ -26,7 +26,7 @@ const FORMAT: u32 = 1;
 const INDEX_SECRET_NAME: &str = "index";
 
 /// The random id of an index file.
-pub(super) type IndexFileId = [u8; 16];
+pub(super) type IndexStorageFileId = [u8; 16];
 
 /// The kind of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,9 +56,9 @@ impl IndexBlockKind {
 
 /// The key of one workspace's index.
 #[derive(Clone)]
-pub(super) struct IndexKey([u8; 32]);
+pub(super) struct IndexIntegrityKey([u8; 32]);
 
-impl IndexKey {
+impl IndexIntegrityKey {
     /// Derives the key of a workspace. Creates the secret if there is none.
     pub(super) fn load_or_create(store: &SqliteStore, root: &RootDirectory, workspace: &str) -> Result<Self, Error> {
         let secret = match load_secret(store)? {
@@ -80,7 +80,7 @@ impl IndexKey {
     pub(super) fn hash_block(
         &self,
         kind: IndexBlockKind,
-        file: &IndexFileId,
+        file: &IndexStorageFileId,
         offset: u64,
         bytes: &[u8],
     ) -> [u8; BLOCK_HASH_BYTES] {
@@ -103,7 +103,7 @@ impl IndexKey {
     pub(super) fn verify_block<'a>(
         &self,
         kind: IndexBlockKind,
-        file: &IndexFileId,
+        file: &IndexStorageFileId,
         offset: u64,
         block: &'a [u8],
     ) -> Option<&'a [u8]> {
@@ -123,7 +123,7 @@ fn load_secret(store: &SqliteStore) -> Result<Option<Vec<u8>>, Error> {
 
 fn create_secret(store: &SqliteStore) -> Result<Vec<u8>, Error> {
     let fresh: [u8; 32] = random_bytes()?;
-    store.run_transaction(SyncRequirement::Later, Durability::Fast, |transaction| {
+    store.run_transaction(TransactionSyncTiming::Later, Durability::Fast, |transaction| {
         transaction.execute("INSERT OR IGNORE INTO meta VALUES (?1, ?2)", params![INDEX_SECRET_NAME, fresh.as_slice()])
     })?;
     // If another process has stored a secret first, that secret is used.

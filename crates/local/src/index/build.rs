@@ -13,8 +13,8 @@ use stead_path::{FileName, RelPath};
 
 use super::{
     IndexContext,
-    blocks::IndexFileId,
-    segment::{IndexedFile, IndexedFileKind, SegmentWriter, is_encodable},
+    blocks::IndexStorageFileId,
+    segment::{IndexSegmentWriter, IndexedFile, IndexedFileKind, is_encodable},
     snapshot::{IndexCoverage, IndexSnapshot, SEGMENTS_MAX, manifest_fingerprint, needed_file_names},
 };
 use crate::workspace::to_engine_fingerprint;
@@ -55,7 +55,7 @@ pub(super) fn build_segments(
     }
     let settled_ns = i128::try_from(context.min_file_age.as_nanos()).unwrap_or(i128::MAX);
     let (mut young, mut grams, mut bytes) = (0, TrigramExtractor::default(), Vec::new());
-    let mut writer = SegmentWriter::create(index_directory, &context.key)?;
+    let mut writer = IndexSegmentWriter::create(index_directory, &context.key)?;
     for (path, files) in if available > 0 { unknown } else { &[] } {
         let Ok(directory) = context.root.open_directory(path) else { continue };
         for name in files {
@@ -73,7 +73,7 @@ pub(super) fn build_segments(
             available = available.saturating_sub(writer.size());
             names.push(writer.finish()?.name);
             publish_manifest(context, index_directory, &names, extent)?;
-            writer = SegmentWriter::create(index_directory, &context.key)?;
+            writer = IndexSegmentWriter::create(index_directory, &context.key)?;
             if available == 0 || names.len() + 1 >= SEGMENTS_MAX {
                 extent = IndexCoverage::SizeLimited;
                 break;
@@ -156,14 +156,14 @@ fn available_bytes(context: &IndexContext, base: &IndexSnapshot) -> Result<u64, 
 fn publish_manifest(
     context: &IndexContext,
     index_directory: &DirectoryHandle,
-    names: &[IndexFileId],
+    names: &[IndexStorageFileId],
     extent: IndexCoverage,
 ) -> Result<(), DiskError> {
     IndexSnapshot::write_manifest(index_directory, &context.key, names, extent)
 }
 
 /// Deletes files of the index directory that the manifest does not name, for example those of killed builds.
-fn remove_unused_segments(index_directory: &DirectoryHandle, names: &[IndexFileId]) -> Result<(), DiskError> {
+fn remove_unused_segments(index_directory: &DirectoryHandle, names: &[IndexStorageFileId]) -> Result<(), DiskError> {
     let needed = needed_file_names(names);
     for entry in index_directory.list()? {
         if !needed.iter().any(|name| name.as_bytes() == entry.name.as_bytes()) {

@@ -13,10 +13,10 @@ use stead_engine::{
 };
 use stead_path::{FileName, RelPath};
 
-pub(super) use write::SegmentWriter;
+pub(super) use write::IndexSegmentWriter;
 
 use super::blocks::{
-    BLOCK_HASH_BYTES, IndexBlockKind, IndexByteReader, IndexFileId, IndexKey, write_bytes, write_number,
+    BLOCK_HASH_BYTES, IndexBlockKind, IndexByteReader, IndexIntegrityKey, IndexStorageFileId, write_bytes, write_number,
 };
 
 /// The length of the trailer without its hash: offset and length of the table of contents, and number of files.
@@ -31,22 +31,22 @@ const FEW_FILES: usize = 64;
 pub(super) struct IndexCorrupt;
 
 pub(super) struct IndexSegment {
-    pub(super) name: IndexFileId,
-    key: IndexKey,
+    pub(super) name: IndexStorageFileId,
+    key: IndexIntegrityKey,
     file: OpenFile,
     /// The concatenated paths of the directories, in byte order.
     paths: Vec<u8>,
-    directories: Vec<SegmentDirectory>,
+    directories: Vec<IndexedDirectoryLocation>,
     /// The positions in `directories`, in the order of the numbers of their files.
     directories_by_number: Vec<u32>,
-    blocks: Vec<GramBlock>,
+    blocks: Vec<PostingBlockLocation>,
     /// The number of files.
     pub(super) files: u32,
 }
 
 /// Where the files of one directory are stored.
 #[derive(Debug, Clone, Copy)]
-struct SegmentDirectory {
+struct IndexedDirectoryLocation {
     /// The end of its path in the concatenated paths.
     path_end: u32,
     first_file: u32,
@@ -56,7 +56,7 @@ struct SegmentDirectory {
 
 /// A block of posting lists.
 #[derive(Debug, Clone, Copy)]
-struct GramBlock {
+struct PostingBlockLocation {
     first_gram: Trigram,
     offset: u64,
     length: u32,
@@ -64,13 +64,13 @@ struct GramBlock {
 
 /// A set of file numbers of a segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum SegmentFiles {
+pub(super) enum SegmentFileSelection {
     All,
     /// These, in ascending order.
     Only(Vec<u32>),
 }
 
-impl SegmentFiles {
+impl SegmentFileSelection {
     pub(super) fn contains(&self, number: u32) -> bool {
         match self {
             Self::All => true,
@@ -79,14 +79,18 @@ impl SegmentFiles {
     }
 }
 
-pub(super) fn segment_file_name(name: &IndexFileId) -> String {
+pub(super) fn segment_file_name(name: &IndexStorageFileId) -> String {
     let hex: String = name.iter().map(|byte| format!("{byte:02x}")).collect();
     format!("{SEGMENT_FILE_PREFIX}{hex}")
 }
 
 impl IndexSegment {
     /// Opens a segment and reads its table of contents.
-    pub(super) fn open(directory: &DirectoryHandle, name: IndexFileId, key: &IndexKey) -> Result<Self, IndexCorrupt> {
+    pub(super) fn open(
+        directory: &DirectoryHandle,
+        name: IndexStorageFileId,
+        key: &IndexIntegrityKey,
+    ) -> Result<Self, IndexCorrupt> {
         let file_name = FileName::new(segment_file_name(&name).as_bytes()).map_err(|_| IndexCorrupt)?;
         let file = directory.open_file(&file_name).map_err(|_| IndexCorrupt)?;
         let sealed_bytes = (TRAILER_BYTES + BLOCK_HASH_BYTES) as u64;
@@ -119,13 +123,13 @@ impl IndexSegment {
             let path_end = u32::try_from(self.paths.len()).ok()?;
             let (first, offset, length) =
                 (reading.read_number_u32()?, reading.read_number()?, reading.read_number_u32()?);
-            self.directories.push(SegmentDirectory { path_end, first_file: first, offset, length });
+            self.directories.push(IndexedDirectoryLocation { path_end, first_file: first, offset, length });
         }
         let count = reading.read_number()?;
         for _ in 0..count {
             let (first, offset, length) =
                 (reading.read_number_u32()?, reading.read_number()?, reading.read_number_u32()?);
-            self.blocks.push(GramBlock { first_gram: first, offset, length });
+            self.blocks.push(PostingBlockLocation { first_gram: first, offset, length });
         }
         self.paths.shrink_to_fit();
         self.directories.shrink_to_fit();
@@ -157,14 +161,14 @@ impl IndexSegment {
 
     /// The path of the directory at this position of `directories`.
     fn path_at(&self, index: usize) -> &[u8] {
-        let end = |row: &SegmentDirectory| row.path_end as usize;
+        let end = |row: &IndexedDirectoryLocation| row.path_end as usize;
         let start = index.checked_sub(1).and_then(|before| self.directories.get(before)).map_or(0, end);
         let end = self.directories.get(index).map_or(start, end);
         self.paths.get(start..end).unwrap_or_default()
     }
 
     /// The indexed files of a directory; `None` if this segment has none.
-    pub(super) fn directory_files(&self, directory: &RelPath) -> Result<Option<DirectoryFiles>, IndexCorrupt> {
+    pub(super) fn directory_files(&self, directory: &RelPath) -> Result<Option<IndexedDirectoryFiles>, IndexCorrupt> {
         let wanted = directory.as_bytes();
         let (mut low, mut high) = (0, self.directories.len());
         while low < high {
@@ -177,35 +181,35 @@ impl IndexSegment {
         }
     }
 
-    fn read_directory_files(&self, row: &SegmentDirectory) -> Result<DirectoryFiles, IndexCorrupt> {
+    fn read_directory_files(&self, row: &IndexedDirectoryLocation) -> Result<IndexedDirectoryFiles, IndexCorrupt> {
         let bytes = self.read_block(IndexBlockKind::DirectoryFiles, row.offset, u64::from(row.length))?;
-        DirectoryFiles::decode(bytes, row.first_file).ok_or(IndexCorrupt)
+        IndexedDirectoryFiles::decode(bytes, row.first_file).ok_or(IndexCorrupt)
     }
 
     /// The files that contain the required trigrams.
-    pub(super) fn files_matching(&self, required: &RequiredTrigrams) -> Result<SegmentFiles, IndexCorrupt> {
+    pub(super) fn files_matching(&self, required: &RequiredTrigrams) -> Result<SegmentFileSelection, IndexCorrupt> {
         match required {
-            RequiredTrigrams::Anything => Ok(SegmentFiles::All),
-            RequiredTrigrams::Trigram(gram) => Ok(SegmentFiles::Only(self.files_containing(*gram)?)),
+            RequiredTrigrams::Anything => Ok(SegmentFileSelection::All),
+            RequiredTrigrams::Trigram(gram) => Ok(SegmentFileSelection::Only(self.files_containing(*gram)?)),
             RequiredTrigrams::All(needs) => self.files_matching_all(needs),
             RequiredTrigrams::Any(needs) => {
                 let mut numbers = Vec::new();
                 for required in needs {
                     match self.files_matching(required)? {
-                        SegmentFiles::All => return Ok(SegmentFiles::All),
-                        SegmentFiles::Only(more) => numbers.extend(more),
+                        SegmentFileSelection::All => return Ok(SegmentFileSelection::All),
+                        SegmentFileSelection::Only(more) => numbers.extend(more),
                     }
                 }
                 numbers.sort_unstable();
                 numbers.dedup();
-                Ok(SegmentFiles::Only(numbers))
+                Ok(SegmentFileSelection::Only(numbers))
             }
         }
     }
 
     /// The files that meet all requirements. Rare trigrams are looked up first. Once few candidates are left, the other
     /// trigrams are skipped, because reading the files costs less.
-    fn files_matching_all(&self, needs: &[RequiredTrigrams]) -> Result<SegmentFiles, IndexCorrupt> {
+    fn files_matching_all(&self, needs: &[RequiredTrigrams]) -> Result<SegmentFileSelection, IndexCorrupt> {
         let cost = |required: &RequiredTrigrams| match required {
             RequiredTrigrams::Trigram(gram) => self.block_of(*gram).map_or(0, |block| block.length),
             RequiredTrigrams::Anything | RequiredTrigrams::All(_) | RequiredTrigrams::Any(_) => u32::MAX,
@@ -213,24 +217,24 @@ impl IndexSegment {
         let mut needs: Vec<(u32, &RequiredTrigrams)> =
             needs.iter().map(|required| (cost(required), required)).collect();
         needs.sort_by_key(|(cost, _)| *cost);
-        let mut left = SegmentFiles::All;
+        let mut left = SegmentFileSelection::All;
         for (_, required) in needs {
             left = match (left, self.files_matching(required)?) {
-                (SegmentFiles::All, files) => files,
-                (files, SegmentFiles::All) => files,
-                (SegmentFiles::Only(mut one), SegmentFiles::Only(two)) => {
+                (SegmentFileSelection::All, files) => files,
+                (files, SegmentFileSelection::All) => files,
+                (SegmentFileSelection::Only(mut one), SegmentFileSelection::Only(two)) => {
                     one.retain(|number| two.binary_search(number).is_ok());
-                    SegmentFiles::Only(one)
+                    SegmentFileSelection::Only(one)
                 }
             };
-            if matches!(&left, SegmentFiles::Only(numbers) if numbers.len() <= FEW_FILES) {
+            if matches!(&left, SegmentFileSelection::Only(numbers) if numbers.len() <= FEW_FILES) {
                 break;
             }
         }
         Ok(left)
     }
 
-    fn block_of(&self, gram: Trigram) -> Option<&GramBlock> {
+    fn block_of(&self, gram: Trigram) -> Option<&PostingBlockLocation> {
         let after = self.blocks.partition_point(|block| block.first_gram <= gram);
         self.blocks.get(after.checked_sub(1)?)
     }
@@ -272,7 +276,7 @@ impl IndexSegment {
     pub(super) fn paths_of_files(&self, numbers: &[u32]) -> Result<Vec<(RelPath, u64)>, IndexCorrupt> {
         let row = |at: &u32| self.directories.get(*at as usize);
         let mut paths = Vec::with_capacity(numbers.len());
-        let mut open: Option<(u32, DirectoryFiles, RelPath)> = None;
+        let mut open: Option<(u32, IndexedDirectoryFiles, RelPath)> = None;
         for number in numbers {
             let begins = |at: &u32| row(at).is_some_and(|row| row.first_file <= *number);
             let after = self.directories_by_number.partition_point(begins);
@@ -325,14 +329,14 @@ pub(super) struct IndexedFile {
 type NamedIndexedFile = (Vec<u8>, IndexedFile);
 
 /// The indexed files of one directory, in byte order of their names.
-pub(super) struct DirectoryFiles {
+pub(super) struct IndexedDirectoryFiles {
     bytes: Vec<u8>,
     /// For each file the position of its name in `bytes`, and its data.
     files: Vec<(std::ops::Range<usize>, IndexedFile)>,
     first_number: u32,
 }
 
-impl DirectoryFiles {
+impl IndexedDirectoryFiles {
     /// Decodes the output of [`encode_directory_files`].
     fn decode(bytes: Vec<u8>, first: u32) -> Option<Self> {
         let mut rows = Vec::new();

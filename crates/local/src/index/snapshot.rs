@@ -6,23 +6,27 @@
 
 use std::sync::Arc;
 
-use stead_disk::{AttributeSource, ContentSource, DirectoryHandle, DiskError, DiskErrorKind, InodeFingerprint};
+use stead_disk::{
+    DirectoryHandle, DiskError, DiskErrorKind, FileAttributeSource, InodeFingerprint, StagedContentSource,
+};
 use stead_engine::{
     FileIdentity as FileStamp,
-    index::{DirectoryIndex, IndexFilter, IndexVerdict, RequiredTrigrams},
+    index::{DirectoryIndex, IndexFilter, RequiredTrigrams, SearchIndexVerdict},
 };
 use stead_path::{FileName, RelPath};
 
 use super::{
-    blocks::{BLOCK_HASH_BYTES, IndexBlockKind, IndexByteReader, IndexFileId, IndexKey, write_number},
-    segment::{self, DirectoryFiles, IndexCorrupt, IndexSegment, IndexedFile, IndexedFileKind, SegmentFiles},
+    blocks::{BLOCK_HASH_BYTES, IndexBlockKind, IndexByteReader, IndexIntegrityKey, IndexStorageFileId, write_number},
+    segment::{
+        self, IndexCorrupt, IndexSegment, IndexedDirectoryFiles, IndexedFile, IndexedFileKind, SegmentFileSelection,
+    },
 };
 
 const MANIFEST: &str = "manifest";
 pub(super) const SEGMENTS_MAX: usize = 512;
 const MANIFEST_BYTES_MAX: u64 = 64 << 10;
 /// The id with which the manifest is hashed. Unlike segments, it has no random id.
-const MANIFEST_FILE_ID: IndexFileId = [0; 16];
+const MANIFEST_FILE_ID: IndexStorageFileId = [0; 16];
 const MANIFEST_MODE: u32 = 0o600;
 
 /// Whether all indexable files are indexed.
@@ -57,7 +61,7 @@ impl IndexSnapshot {
     /// Reads the manifest and opens its segments. Segments that are open in `before` are used again.
     pub(super) fn load(
         directory: &DirectoryHandle,
-        key: &IndexKey,
+        key: &IndexIntegrityKey,
         before: Option<&Self>,
     ) -> Result<Self, IndexCorrupt> {
         let file = directory.open_file(&manifest_name()?).map_err(|_| IndexCorrupt)?;
@@ -72,7 +76,7 @@ impl IndexSnapshot {
         let count = reading.read_number().filter(|count| *count <= SEGMENTS_MAX as u64).ok_or(IndexCorrupt)?;
         let mut segments = Vec::new();
         for _ in 0..count {
-            let name: IndexFileId =
+            let name: IndexStorageFileId =
                 reading.take_bytes(MANIFEST_FILE_ID.len()).and_then(|name| name.try_into().ok()).ok_or(IndexCorrupt)?;
             let known = before.and_then(|before| before.segments.iter().find(|segment| segment.name == name));
             segments.push(match known {
@@ -86,8 +90,8 @@ impl IndexSnapshot {
     /// Writes the manifest. This makes the named segments the current index.
     pub(super) fn write_manifest(
         directory: &DirectoryHandle,
-        key: &IndexKey,
-        names: &[IndexFileId],
+        key: &IndexIntegrityKey,
+        names: &[IndexStorageFileId],
         extent: IndexCoverage,
     ) -> Result<(), DiskError> {
         let mut bytes = vec![match extent {
@@ -98,8 +102,8 @@ impl IndexSnapshot {
         bytes.extend(names.iter().flatten());
         bytes.reserve(BLOCK_HASH_BYTES);
         bytes.extend(key.hash_block(IndexBlockKind::Manifest, &MANIFEST_FILE_ID, 0, &bytes));
-        let staged =
-            directory.stage_file(ContentSource::Bytes(&bytes), AttributeSource::New { mode: MANIFEST_MODE })?;
+        let staged = directory
+            .stage_file(StagedContentSource::Bytes(&bytes), FileAttributeSource::New { mode: MANIFEST_MODE })?;
         let name = manifest_name().map_err(|_| DiskError { kind: DiskErrorKind::Io, step: "manifest", errno: None })?;
         let placed = directory.replace_with_staged(&staged, &name);
         if placed.is_err() {
@@ -108,7 +112,7 @@ impl IndexSnapshot {
         placed
     }
 
-    pub(super) fn segment_ids(&self) -> Vec<IndexFileId> {
+    pub(super) fn segment_ids(&self) -> Vec<IndexStorageFileId> {
         self.segments.iter().map(|segment| segment.name).collect()
     }
 
@@ -123,24 +127,27 @@ impl IndexSnapshot {
     }
 
     /// The files of each segment that contain the required trigrams.
-    pub(super) fn files_matching(&self, required: &RequiredTrigrams) -> Result<Vec<SegmentFiles>, IndexCorrupt> {
+    pub(super) fn files_matching(
+        &self,
+        required: &RequiredTrigrams,
+    ) -> Result<Vec<SegmentFileSelection>, IndexCorrupt> {
         self.segments.iter().map(|segment| segment.files_matching(required)).collect()
     }
 
     /// The data of all segments about the files of a directory.
-    pub(super) fn directory_segments(&self, directory: &RelPath) -> Result<DirectorySegments, IndexCorrupt> {
+    pub(super) fn directory_segments(&self, directory: &RelPath) -> Result<DirectoryFilesBySegment, IndexCorrupt> {
         let mut segments = Vec::new();
         for (at, segment) in self.segments.iter().enumerate() {
             segments.extend(segment.directory_files(directory)?.map(|rows| (at, rows)));
         }
-        Ok(DirectorySegments(segments))
+        Ok(DirectoryFilesBySegment(segments))
     }
 }
 
 /// The data of all segments about one directory, with the position of each segment.
-pub(super) struct DirectorySegments(Vec<(usize, DirectoryFiles)>);
+pub(super) struct DirectoryFilesBySegment(Vec<(usize, IndexedDirectoryFiles)>);
 
-impl DirectorySegments {
+impl DirectoryFilesBySegment {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -163,7 +170,7 @@ impl DirectorySegments {
 pub(super) struct SnapshotIndexFilter {
     pub(super) snapshot: Arc<IndexSnapshot>,
     /// For each segment the files that must be read.
-    pub(super) files: Vec<SegmentFiles>,
+    pub(super) files: Vec<SegmentFileSelection>,
     /// Called when a block has a wrong hash.
     pub(super) on_corrupt: Arc<dyn Fn() + Send + Sync>,
 }
@@ -182,8 +189,8 @@ impl IndexFilter for SnapshotIndexFilter {
 }
 
 struct SnapshotDirectoryIndex<'s> {
-    files: &'s [SegmentFiles],
-    segments: DirectorySegments,
+    files: &'s [SegmentFileSelection],
+    segments: DirectoryFilesBySegment,
 }
 
 impl DirectoryIndex for SnapshotDirectoryIndex<'_> {
@@ -191,18 +198,18 @@ impl DirectoryIndex for SnapshotDirectoryIndex<'_> {
         self.segments.contains_name(name)
     }
 
-    fn verdict(&self, name: &FileName, stamp: &FileStamp) -> Option<IndexVerdict> {
+    fn verdict(&self, name: &FileName, stamp: &FileStamp) -> Option<SearchIndexVerdict> {
         let (segment, number, row) = self.segments.find_file(name, stamp)?;
         match row.kind {
             IndexedFileKind::Text if self.files.get(segment)?.contains(number) => None,
-            IndexedFileKind::Text => Some(IndexVerdict::TextWithoutMatch { bytes: row.fingerprint.size }),
-            IndexedFileKind::Binary => Some(IndexVerdict::Binary),
+            IndexedFileKind::Text => Some(SearchIndexVerdict::TextWithoutMatch { bytes: row.fingerprint.size }),
+            IndexedFileKind::Binary => Some(SearchIndexVerdict::Binary),
             IndexedFileKind::AlwaysRead => None,
         }
     }
 }
 
 /// The names of the files in the index directory that must be kept: the segments and the manifest.
-pub(super) fn needed_file_names(names: &[IndexFileId]) -> Vec<String> {
+pub(super) fn needed_file_names(names: &[IndexStorageFileId]) -> Vec<String> {
     names.iter().map(segment::segment_file_name).chain([MANIFEST.to_owned()]).collect()
 }

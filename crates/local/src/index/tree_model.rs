@@ -4,7 +4,7 @@
 //!
 //! Promises: after [`IndexTreeModel::refresh`] the model is equal to the result of a walk that starts at that moment,
 //! as far as the kernel reports changes. A directory is watched before it is listed, and listed again after any event
-//! in it. After an [`IndexModelError`] the model must be discarded. It needs about thirty bytes per file.
+//! in it. After an [`IndexTreeModelError`] the model must be discarded. It needs about thirty bytes per file.
 
 mod listing;
 
@@ -13,7 +13,7 @@ use std::{
     sync::Arc,
 };
 
-use stead_disk::fs_events::{DrainResult, FsEvent, FsEventKind, FsEventQueue, FsEventSubject, FsWatchId};
+use stead_disk::fs_events::{FsEvent, FsEventDrainResult, FsEventFileType, FsEventKind, FsEventQueue, FsWatchId};
 use stead_engine::{
     index::{IndexIgnoreRules, IndexedWalk, RequiredTrigrams},
     limits,
@@ -22,7 +22,7 @@ use stead_path::{FileName, RelPath};
 
 use super::{
     IndexContext,
-    segment::{IndexCorrupt, SegmentFiles},
+    segment::{IndexCorrupt, SegmentFileSelection},
     snapshot::IndexSnapshot,
 };
 
@@ -32,7 +32,7 @@ const DRAINS_MAX: usize = 4;
 
 /// Why a model must be discarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum IndexModelError {
+pub(super) enum IndexTreeModelError {
     /// Events were lost, or arrive faster than they can be processed.
     EventsLost,
     /// A directory cannot be watched.
@@ -44,7 +44,7 @@ pub(super) enum IndexModelError {
     Unsupported,
 }
 
-impl From<IndexCorrupt> for IndexModelError {
+impl From<IndexCorrupt> for IndexTreeModelError {
     fn from(_: IndexCorrupt) -> Self {
         Self::IndexCorrupt
     }
@@ -52,7 +52,7 @@ impl From<IndexCorrupt> for IndexModelError {
 
 /// Whether all changes of the tree are in the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ModelFreshness {
+pub(super) enum TreeModelFreshness {
     Current,
     /// More directories must be listed again than the caller allowed.
     Behind,
@@ -63,7 +63,7 @@ pub(super) struct IndexTreeModel {
     event_queue: Option<FsEventQueue>,
     watches_max: usize,
     /// The directories by number. Number 0 is the root.
-    directories: Vec<Option<ModelDirectory>>,
+    directories: Vec<Option<TreeModelDirectory>>,
     free_numbers: Vec<u32>,
     watched: HashMap<FsWatchId, (u32, IndexWatchPurpose)>,
     /// For each segment and each of its files, the number of the directory that contains the file now.
@@ -87,7 +87,7 @@ enum IndexWatchPurpose {
     GitInfoDirectory,
 }
 
-struct ModelDirectory {
+struct TreeModelDirectory {
     path: RelPath,
     parent: u32,
     children: Vec<u32>,
@@ -99,7 +99,7 @@ struct ModelDirectory {
     unindexed_files: Vec<(FileName, UnindexedReason)>,
     /// Files with more than one hard link.
     hard_linked: Vec<FileName>,
-    counts: DirectoryCounts,
+    counts: DirectoryEntryCounts,
 }
 
 /// Why a file must be read.
@@ -113,7 +113,7 @@ enum UnindexedReason {
 
 /// The numbers that a walk would count in one directory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct DirectoryCounts {
+struct DirectoryEntryCounts {
     entries: u64,
     texts: u64,
     bytes: u64,
@@ -127,7 +127,7 @@ impl IndexTreeModel {
     pub(super) fn new(snapshot: Arc<IndexSnapshot>, event_queue: Option<FsEventQueue>, watches_max: usize) -> Self {
         let directory_of_files =
             snapshot.segments.iter().map(|segment| vec![NO_DIRECTORY; segment.files as usize]).collect();
-        let root = ModelDirectory::new(RelPath::root(), NO_DIRECTORY, IndexIgnoreRules::default());
+        let root = TreeModelDirectory::new(RelPath::root(), NO_DIRECTORY, IndexIgnoreRules::default());
         Self {
             snapshot,
             event_queue,
@@ -148,41 +148,41 @@ impl IndexTreeModel {
         context: &IndexContext,
         directories_max: usize,
         stopped: &dyn Fn() -> bool,
-    ) -> Result<ModelFreshness, IndexModelError> {
+    ) -> Result<TreeModelFreshness, IndexTreeModelError> {
         self.drain_events()?;
         let mut listed = 0;
         while let Some(number) = self.stale_directories.pop_first() {
             if listed >= directories_max {
                 self.stale_directories.insert(number);
-                return Ok(ModelFreshness::Behind);
+                return Ok(TreeModelFreshness::Behind);
             }
             if stopped() {
-                return Err(IndexModelError::Stopped);
+                return Err(IndexTreeModelError::Stopped);
             }
             self.relist_directory(context, number)?;
             listed += 1;
         }
         self.complete = true;
-        Ok(ModelFreshness::Current)
+        Ok(TreeModelFreshness::Current)
     }
 
-    fn drain_events(&mut self) -> Result<(), IndexModelError> {
+    fn drain_events(&mut self) -> Result<(), IndexTreeModelError> {
         let Some(watch) = &self.event_queue else { return Ok(()) };
-        let (mut events, mut drained) = (Vec::new(), DrainResult::Partial);
+        let (mut events, mut drained) = (Vec::new(), FsEventDrainResult::Partial);
         for _ in 0..DRAINS_MAX {
-            drained = watch.drain(&mut events).map_err(|_| IndexModelError::EventsLost)?;
-            if drained == DrainResult::Complete {
+            drained = watch.drain(&mut events).map_err(|_| IndexTreeModelError::EventsLost)?;
+            if drained == FsEventDrainResult::Complete {
                 break;
             }
         }
-        if drained != DrainResult::Complete {
-            return Err(IndexModelError::EventsLost);
+        if drained != FsEventDrainResult::Complete {
+            return Err(IndexTreeModelError::EventsLost);
         }
         events.into_iter().try_for_each(|event| self.apply_event(&event))
     }
 
-    fn apply_event(&mut self, event: &FsEvent) -> Result<(), IndexModelError> {
-        let Some(watch) = event.watch else { return Err(IndexModelError::EventsLost) };
+    fn apply_event(&mut self, event: &FsEvent) -> Result<(), IndexTreeModelError> {
+        let Some(watch) = event.watch else { return Err(IndexTreeModelError::EventsLost) };
         // The event is from a watch that was already removed, so its directory is no longer in the model.
         let Some((number, role)) = self.watched.get(&watch).copied() else { return Ok(()) };
         let name = event.name.as_ref().map(FileName::as_bytes);
@@ -203,7 +203,7 @@ impl IndexTreeModel {
                     self.reapply_ignore_rules(above);
                 }
                 Some(b".git" | b".gitignore" | b".ignore") => self.reapply_ignore_rules(number),
-                Some(name) if event.subject == FsEventSubject::Directory => {
+                Some(name) if event.subject == FsEventFileType::Directory => {
                     if let Some(below) = self.child(number, name) {
                         self.remove_directory(below);
                     }
@@ -239,11 +239,11 @@ impl IndexTreeModel {
         self.stale_directories.insert(number);
     }
 
-    fn directory(&self, number: u32) -> Option<&ModelDirectory> {
+    fn directory(&self, number: u32) -> Option<&TreeModelDirectory> {
         self.directories.get(number as usize)?.as_ref()
     }
 
-    fn directory_mut(&mut self, number: u32) -> Option<&mut ModelDirectory> {
+    fn directory_mut(&mut self, number: u32) -> Option<&mut TreeModelDirectory> {
         self.directories.get_mut(number as usize)?.as_mut()
     }
 
@@ -302,7 +302,7 @@ impl IndexTreeModel {
 
     /// Whether there are files without current index data.
     pub(super) fn has_unindexed(&self) -> bool {
-        let is_new = |folder: &ModelDirectory| {
+        let is_new = |folder: &TreeModelDirectory| {
             folder.unindexed_files.iter().any(|(_, why)| *why == UnindexedReason::NotYetIndexed)
         };
         self.directories.iter().flatten().any(is_new)
@@ -326,7 +326,7 @@ impl IndexTreeModel {
 
     /// The files without current index data, by directory.
     pub(super) fn unindexed_files(&self) -> Vec<(RelPath, Vec<FileName>)> {
-        let names = |folder: &ModelDirectory| -> Vec<FileName> {
+        let names = |folder: &TreeModelDirectory| -> Vec<FileName> {
             folder
                 .unindexed_files
                 .iter()
@@ -386,7 +386,7 @@ impl IndexTreeModel {
     }
 }
 
-impl ModelDirectory {
+impl TreeModelDirectory {
     fn new(path: RelPath, parent: u32, ignored: IndexIgnoreRules) -> Self {
         Self {
             path,
@@ -397,7 +397,7 @@ impl ModelDirectory {
             indexed_files: Vec::new(),
             unindexed_files: Vec::new(),
             hard_linked: Vec::new(),
-            counts: DirectoryCounts::default(),
+            counts: DirectoryEntryCounts::default(),
         }
     }
 
@@ -416,12 +416,12 @@ impl IndexTreeModel {
         &self,
         start: &RelPath,
         required: &RequiredTrigrams,
-    ) -> Result<Option<IndexedWalk>, IndexModelError> {
+    ) -> Result<Option<IndexedWalk>, IndexTreeModelError> {
         let is_open = |number: &u32| self.directory(*number).is_some_and(|folder| folder.counts.unreadable == 0);
         let Some(start) = self.find_directory(start).filter(is_open) else { return Ok(None) };
         let mut walk = IndexedWalk::default();
         let mut met = vec![false; self.directories.len()];
-        let mut total = DirectoryCounts::default();
+        let mut total = DirectoryEntryCounts::default();
         let mut waiting = vec![start];
         while let Some(number) = waiting.pop() {
             let (Some(folder), Some(met)) = (self.directory(number), met.get_mut(number as usize)) else {
@@ -446,7 +446,7 @@ impl IndexTreeModel {
         for ((segment, files), owners) in self.snapshot.segments.iter().zip(holding).zip(&self.directory_of_files) {
             let is_met = |owner: u32| owner != NO_DIRECTORY && met.get(owner as usize).copied().unwrap_or(false);
             let stands_here = |file: &u32| owners.get(*file as usize).is_some_and(|owner| is_met(*owner));
-            let SegmentFiles::Only(mut files) = files else { return Ok(None) };
+            let SegmentFileSelection::Only(mut files) = files else { return Ok(None) };
             files.retain(stands_here);
             if walk.candidates.len() + files.len() > CANDIDATES_MAX {
                 return Ok(None);
@@ -466,7 +466,7 @@ impl IndexTreeModel {
     }
 }
 
-impl DirectoryCounts {
+impl DirectoryEntryCounts {
     fn add_counts(&mut self, other: &Self) {
         self.entries += other.entries;
         self.texts += other.texts;

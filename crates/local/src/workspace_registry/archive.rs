@@ -12,8 +12,8 @@ use stead_path::{FileName, RelPath};
 
 use super::{
     CreateWorkspaceRequest, FILES_DIRECTORY, WorkspaceDescription, WorkspaceName, WorkspaceRegistry,
-    create::{InitialContent, PendingWorkspace},
-    fork::CopyCounts,
+    create::{InitialContentOrigin, PendingWorkspace},
+    fork::WorkspaceCopyCounts,
     tar::{TarEntry, TarReader, TarWriter},
 };
 use crate::{errors, open::LocalWorkspace, options::Durability};
@@ -32,9 +32,9 @@ impl WorkspaceRegistry {
         &self,
         by: &Caller,
         name: &WorkspaceName,
-        begin: &mut dyn FnMut(CopyCounts),
+        begin: &mut dyn FnMut(WorkspaceCopyCounts),
         out: &mut dyn Write,
-    ) -> Result<CopyCounts, Error> {
+    ) -> Result<WorkspaceCopyCounts, Error> {
         let id = self.find_ready_workspace(name.as_str())?.id;
         let source = self.open_local_workspace(&id)?;
         let pending = self.begin_unnamed_creation(by)?;
@@ -71,7 +71,9 @@ impl WorkspaceRegistry {
             drop(engine);
             workspace.close();
             let origin = imported?;
-            Ok(InitialContent { origin: Some(json!({ "archive": { "files": origin.files, "bytes": origin.bytes } })) })
+            Ok(InitialContentOrigin {
+                origin: Some(json!({ "archive": { "files": origin.files, "bytes": origin.bytes } })),
+            })
         })
     }
 }
@@ -142,9 +144,9 @@ impl Read for OpenFileReader<'_> {
     }
 }
 
-fn import_archive(engine: &Engine, by: &Caller, from: &mut dyn Read) -> Result<CopyCounts, Error> {
+fn import_archive(engine: &Engine, by: &Caller, from: &mut dyn Read) -> Result<WorkspaceCopyCounts, Error> {
     let mut reader = TarReader::new(from);
-    let mut taken = CopyCounts::default();
+    let mut taken = WorkspaceCopyCounts::default();
     while let Some(entry) = reader.next()? {
         if taken.files + taken.directories >= ARCHIVE_ENTRIES_MAX {
             return Err(reader.malformed(&format!("the archive has more than {ARCHIVE_ENTRIES_MAX} entries")));

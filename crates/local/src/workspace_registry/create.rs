@@ -4,14 +4,15 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 use stead_disk::{
-    AttributeSource, ContentSource, DirectoryHandle, DiskErrorKind, LockMode, PrivateDirectory, StateError,
+    DirectoryHandle, DiskErrorKind, FileAttributeSource, LockMode, PrivateDirectory, StagedContentSource,
+    StateDirectoryError,
 };
 use stead_engine::{Caller, Error, ErrorKind, Policy};
 use stead_path::FileName;
 
 use super::{
-    DiskReconciliation, FILES_DIRECTORY, STATE_DIRECTORY, WORKSPACES_DIRECTORY, WORKSPACES_MAX, WorkspaceLifecycle,
-    WorkspaceName, WorkspaceRegistry, WorkspaceRow,
+    DiskReconciliationState, FILES_DIRECTORY, STATE_DIRECTORY, WORKSPACES_DIRECTORY, WORKSPACES_MAX,
+    WorkspaceLifecycle, WorkspaceName, WorkspaceRegistry, WorkspaceRow,
     rows::{self, WorkspaceDestroyPolicy, directory_name_of_id},
 };
 use crate::{errors, options::Durability, policy_file::POLICY_FILE, store::lock_ignoring_poison};
@@ -74,7 +75,7 @@ pub(super) struct PendingWorkspace {
 
 /// The content that was put into a new workspace.
 #[derive(Debug, Default)]
-pub(super) struct InitialContent {
+pub(super) struct InitialContentOrigin {
     /// The source of the content, as JSON; `None` for an empty workspace.
     pub(super) origin: Option<Value>,
 }
@@ -87,7 +88,7 @@ impl WorkspaceRegistry {
         name: &WorkspaceName,
         request: &CreateWorkspaceRequest,
     ) -> Result<super::WorkspaceDescription, Error> {
-        self.create_with_content(by, "workspace_create", name, request, &mut |_| Ok(InitialContent::default()))
+        self.create_with_content(by, "workspace_create", name, request, &mut |_| Ok(InitialContentOrigin::default()))
     }
 
     /// Creates a workspace with the content that `fill` puts into it. If anything fails, no workspace is created.
@@ -97,7 +98,7 @@ impl WorkspaceRegistry {
         operation: &str,
         name: &WorkspaceName,
         request: &CreateWorkspaceRequest,
-        fill: &mut dyn FnMut(&PendingWorkspace) -> Result<InitialContent, Error>,
+        fill: &mut dyn FnMut(&PendingWorkspace) -> Result<InitialContentOrigin, Error>,
     ) -> Result<super::WorkspaceDescription, Error> {
         let policy = request.policy_text()?;
         let pending = self.begin_creation(by, name.as_str(), request)?;
@@ -116,7 +117,7 @@ impl WorkspaceRegistry {
         let origin = content.origin.map(|origin| origin.to_string());
         let row = WorkspaceRow {
             lifecycle: WorkspaceLifecycle::Ready,
-            reconciliation: DiskReconciliation::Done,
+            reconciliation: DiskReconciliationState::Done,
             origin,
             ..pending.row.clone()
         };
@@ -162,7 +163,7 @@ impl WorkspaceRegistry {
             created_ms: now_ms,
             last_used_ms: now_ms,
             expires_ms: None,
-            reconciliation: DiskReconciliation::Pending,
+            reconciliation: DiskReconciliationState::Pending,
             origin: None,
         };
         self.reserve_name(&row)?;
@@ -224,8 +225,8 @@ impl WorkspaceRegistry {
             (FileName::new(STATE_DIRECTORY.as_bytes())?, FileName::new(POLICY_FILE.as_bytes())?);
         let state = directory.open_directory(&state_name).map_err(creation_error)?;
         let written = state.with(|state| {
-            let content = ContentSource::Bytes(text.as_bytes());
-            let staged = state.stage_file(content, AttributeSource::New { mode: 0o600 })?;
+            let content = StagedContentSource::Bytes(text.as_bytes());
+            let staged = state.stage_file(content, FileAttributeSource::New { mode: 0o600 })?;
             staged.sync()?;
             state.rename_staged_to_new(&staged, &policy_name)?;
             state.sync()
@@ -234,7 +235,7 @@ impl WorkspaceRegistry {
     }
 
     /// Syncs a new workspace with its content to disk.
-    fn sync_new_workspace(&self, pending: &PendingWorkspace, content: &InitialContent) -> Result<(), Error> {
+    fn sync_new_workspace(&self, pending: &PendingWorkspace, content: &InitialContentOrigin) -> Result<(), Error> {
         let synced = match (&content.origin, self.options.durability) {
             (Some(_), Durability::Full) => self.directory.sync_file_system(),
             (Some(_), Durability::Fast) | (None, _) => Ok(()),
@@ -256,7 +257,7 @@ impl WorkspaceRegistry {
 }
 
 /// Converts an error of creating directories and files of a workspace.
-fn creation_error(error: StateError) -> Error {
+fn creation_error(error: StateDirectoryError) -> Error {
     if matches!(error.kind(), DiskErrorKind::NoSpace | DiskErrorKind::QuotaExceeded) {
         return Error::new(ErrorKind::NoSpace, "the disk is full; nothing was changed");
     }

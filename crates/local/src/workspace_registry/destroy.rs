@@ -2,11 +2,11 @@
 //! workspace is deleted at once; any other stays in the trash until it expires.
 
 use serde_json::json;
-use stead_disk::{DirectoryHandle, DiskErrorKind, ExistingTarget, LockMode, PrivateDirectory};
+use stead_disk::{DirectoryHandle, DiskErrorKind, ExistingTargetPolicy, LockMode, PrivateDirectory};
 use stead_engine::{Caller, Error, ErrorKind, Principal};
 
 use super::{
-    DiskReconciliation, WorkspaceDescription, WorkspaceLifecycle, WorkspaceName, WorkspaceRegistry, WorkspaceRow,
+    DiskReconciliationState, WorkspaceDescription, WorkspaceLifecycle, WorkspaceName, WorkspaceRegistry, WorkspaceRow,
     rows::{self, WorkspaceDestroyPolicy, directory_name_of_id},
 };
 use crate::errors;
@@ -21,12 +21,12 @@ impl WorkspaceRegistry {
         let after = match row.destroy_policy {
             WorkspaceDestroyPolicy::DeleteAtOnce => WorkspaceRow {
                 lifecycle: WorkspaceLifecycle::Deleting,
-                reconciliation: DiskReconciliation::Pending,
+                reconciliation: DiskReconciliationState::Pending,
                 ..row
             },
             WorkspaceDestroyPolicy::MoveToTrash => WorkspaceRow {
                 lifecycle: WorkspaceLifecycle::Trashed,
-                reconciliation: DiskReconciliation::Pending,
+                reconciliation: DiskReconciliationState::Pending,
                 expires_ms: Some(now_ms.saturating_add(self.options.trash_retention_ms)),
                 ..row
             },
@@ -66,7 +66,7 @@ impl WorkspaceRegistry {
         let name = rename.map_or(row.name.clone(), |name| name.as_str().to_owned());
         let after = WorkspaceRow {
             lifecycle: WorkspaceLifecycle::Ready,
-            reconciliation: DiskReconciliation::Pending,
+            reconciliation: DiskReconciliationState::Pending,
             expires_ms: None,
             name,
             ..row
@@ -100,7 +100,7 @@ impl WorkspaceRegistry {
         let by = Caller::new(Principal::System, "estate", "server");
         let after = WorkspaceRow {
             lifecycle: WorkspaceLifecycle::Deleting,
-            reconciliation: DiskReconciliation::Pending,
+            reconciliation: DiskReconciliationState::Pending,
             ..row
         };
         self.record_row(&by, "workspace_expire", &json!({ "workspace": after.name, "id": id }), &after)?;
@@ -110,7 +110,7 @@ impl WorkspaceRegistry {
     /// Makes the disk match the row of a workspace, unless another process has locked the workspace.
     pub(super) fn reconcile_if_unlocked(&self, id: &str) -> Result<(), Error> {
         let Some(_alone) = self.try_lock_workspace(id, LockMode::Exclusive)? else { return Ok(()) };
-        match self.load_row(id)?.filter(|row| row.reconciliation == DiskReconciliation::Pending) {
+        match self.load_row(id)?.filter(|row| row.reconciliation == DiskReconciliationState::Pending) {
             Some(row) => self.reconcile_disk(&row),
             None => Ok(()),
         }
@@ -125,14 +125,14 @@ impl WorkspaceRegistry {
             WorkspaceLifecycle::Ready => self.move_directory(&self.trash, &self.workspaces, &row.id)?,
             WorkspaceLifecycle::Trashed => self.move_directory(&self.workspaces, &self.trash, &row.id)?,
         }
-        let settled = WorkspaceRow { reconciliation: DiskReconciliation::Done, ..row.clone() };
+        let settled = WorkspaceRow { reconciliation: DiskReconciliationState::Done, ..row.clone() };
         self.update_without_entry(move |transaction| rows::upsert_row(transaction, &settled).map(Ok))
     }
 
     /// Moves the directory of a workspace, unless it has already been moved.
     fn move_directory(&self, from: &PrivateDirectory, to: &PrivateDirectory, id: &str) -> Result<(), Error> {
         let name = directory_name_of_id(id)?;
-        match from.with(|from| from.rename(&name, to.as_directory(), &name, ExistingTarget::Refuse)) {
+        match from.with(|from| from.rename(&name, to.as_directory(), &name, ExistingTargetPolicy::Refuse)) {
             Ok(()) => {}
             Err(error) if error.kind() == DiskErrorKind::NotFound => {}
             Err(error) => return Err(errors::state_directory_error(error)),

@@ -4,15 +4,15 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use stead_disk::{AttributeSource, ContentSource, DirectoryHandle, FileType, LockMode};
+use stead_disk::{DirectoryHandle, FileAttributeSource, FileType, LockMode, StagedContentSource};
 use stead_engine::{Caller, Error, ErrorKind, PathLockRequest, Workspace};
 use stead_path::{DEPTH_MAX, FileName, RelPath};
 
 use super::{
     CreateWorkspaceRequest, FILES_DIRECTORY, WorkspaceDescription, WorkspaceName, WorkspaceRegistry,
-    create::{InitialContent, PendingWorkspace},
+    create::{InitialContentOrigin, PendingWorkspace},
 };
-use crate::{errors, open::LocalWorkspace, store::SyncRequirement};
+use crate::{errors, open::LocalWorkspace, store::TransactionSyncTiming};
 
 /// The longest wait for calls that change the source.
 const SOURCE_IDLE_WAIT: Duration = Duration::from_secs(10);
@@ -21,7 +21,7 @@ const COPIED_ENTRIES_MAX: u64 = 1_000_000;
 
 /// What a copy contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct CopyCounts {
+pub struct WorkspaceCopyCounts {
     /// The number of files.
     pub files: u64,
     /// The number of directories.
@@ -36,7 +36,7 @@ pub struct CopyCounts {
 
 /// The counts of a copy, and its source with the position of the source's journal.
 pub(super) struct WorkspaceCopySummary {
-    pub(super) counts: CopyCounts,
+    pub(super) counts: WorkspaceCopyCounts,
     pub(super) origin: Value,
 }
 
@@ -61,7 +61,7 @@ impl WorkspaceRegistry {
             let fork = LocalWorkspace::open(self.workspace_options(&pending.row.id))?;
             fork.record_origin(by, &taken.origin)?;
             fork.close();
-            Ok(InitialContent { origin: Some(taken.origin) })
+            Ok(InitialContentOrigin { origin: Some(taken.origin) })
         })
     }
 
@@ -80,7 +80,7 @@ impl WorkspaceRegistry {
         let head = source.head()?;
         let top = RelPath::root();
         let from = source.root.open_directory(&top).map_err(errors::at_path(&top))?;
-        let mut copied = CopyCounts::default();
+        let mut copied = WorkspaceCopyCounts::default();
         copy_tree(&from, to.as_directory(), &top, &mut copied)?;
         drop(quiet);
         let origin = json!({
@@ -92,7 +92,12 @@ impl WorkspaceRegistry {
 }
 
 /// Copies everything below a directory, except staged files and the trash of the workspace.
-fn copy_tree(from: &DirectoryHandle, to: &DirectoryHandle, at: &RelPath, copied: &mut CopyCounts) -> Result<(), Error> {
+fn copy_tree(
+    from: &DirectoryHandle,
+    to: &DirectoryHandle,
+    at: &RelPath,
+    copied: &mut WorkspaceCopyCounts,
+) -> Result<(), Error> {
     let depth = at.components().count();
     for entry in from.list().map_err(errors::at_path(at))? {
         let name = &entry.name;
@@ -109,8 +114,9 @@ fn copy_tree(from: &DirectoryHandle, to: &DirectoryHandle, at: &RelPath, copied:
         match entry.file_type {
             FileType::File => {
                 let file = from.open_file(name).map_err(failed)?;
-                let staged =
-                    to.stage_file(ContentSource::File(&file), AttributeSource::CopyFrom(&file)).map_err(failed)?;
+                let staged = to
+                    .stage_file(StagedContentSource::File(&file), FileAttributeSource::CopyFrom(&file))
+                    .map_err(failed)?;
                 to.rename_staged_to_new(&staged, name).map_err(failed)?;
                 copied.files += 1;
                 copied.bytes = copied.bytes.saturating_add(staged.size());
@@ -141,6 +147,6 @@ impl LocalWorkspace {
     fn record_origin(&self, by: &Caller, origin: &Value) -> Result<(), Error> {
         let mut draft = self.pending_system_entry("fork", origin.to_string());
         draft.entry.caller.principal = by.principal.to_string();
-        self.append_with_rows(draft, SyncRequirement::Now, |_, _| Ok(()))
+        self.append_with_rows(draft, TransactionSyncTiming::Now, |_, _| Ok(()))
     }
 }

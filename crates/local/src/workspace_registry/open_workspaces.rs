@@ -12,7 +12,7 @@ use rusqlite::params;
 use stead_disk::LockMode;
 use stead_engine::{Engine, Error, ErrorKind};
 
-use super::{DiskReconciliation, WorkspaceLifecycle, WorkspaceRegistry};
+use super::{DiskReconciliationState, WorkspaceLifecycle, WorkspaceRegistry};
 use crate::{open::LocalWorkspace, store::lock_ignoring_poison};
 
 /// The references to an open workspace that are not users: the slot and its engine.
@@ -126,15 +126,15 @@ impl WorkspaceRegistry {
     fn open_from_disk(&self, id: &str) -> Result<Arc<LocalWorkspace>, Error> {
         let gone = || Error::new(ErrorKind::NotFound, "the workspace no longer exists");
         let row = self.load_row(id)?.filter(|row| row.lifecycle == WorkspaceLifecycle::Ready).ok_or_else(gone)?;
-        if row.reconciliation == DiskReconciliation::Pending {
+        if row.reconciliation == DiskReconciliationState::Pending {
             self.reconcile_if_unlocked(id)?;
         }
         // The lock prevents that the workspace is deleted after this check; opening it would then create its
         // directories again.
         let _shared = self.lock_workspace(id, LockMode::Shared)?;
-        let settled = self
-            .load_row(id)?
-            .filter(|row| row.lifecycle == WorkspaceLifecycle::Ready && row.reconciliation == DiskReconciliation::Done);
+        let settled = self.load_row(id)?.filter(|row| {
+            row.lifecycle == WorkspaceLifecycle::Ready && row.reconciliation == DiskReconciliationState::Done
+        });
         settled.ok_or_else(gone)?;
         LocalWorkspace::open(self.workspace_options(id))
     }

@@ -81,7 +81,7 @@ pub enum WorkspaceDestroyPolicy {
 
 /// Whether the disk matches the row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DiskReconciliation {
+pub(crate) enum DiskReconciliationState {
     Done,
     Pending,
 }
@@ -98,7 +98,7 @@ pub(crate) struct WorkspaceRow {
     pub(crate) last_used_ms: i64,
     /// The time in unix milliseconds at which it is deleted from the trash.
     pub(crate) expires_ms: Option<i64>,
-    pub(crate) reconciliation: DiskReconciliation,
+    pub(crate) reconciliation: DiskReconciliationState,
     /// The workspace or archive from which it was created, as JSON.
     pub(crate) origin: Option<String>,
 }
@@ -122,7 +122,8 @@ fn row_from_record(record: &Record<'_>) -> rusqlite::Result<WorkspaceRow> {
     } else {
         WorkspaceDestroyPolicy::DeleteAtOnce
     };
-    let settled = if record.get::<_, i64>(9)? == 0 { DiskReconciliation::Pending } else { DiskReconciliation::Done };
+    let settled =
+        if record.get::<_, i64>(9)? == 0 { DiskReconciliationState::Pending } else { DiskReconciliationState::Done };
     Ok(WorkspaceRow {
         id: record.get(0)?,
         name: record.get(1)?,
@@ -209,8 +210,8 @@ pub(crate) fn upsert_row(connection: &Connection, row: &WorkspaceRow) -> rusqlit
         WorkspaceDestroyPolicy::DeleteAtOnce => 1,
     };
     let settled = match row.reconciliation {
-        DiskReconciliation::Pending => 0_i64,
-        DiskReconciliation::Done => 1,
+        DiskReconciliationState::Pending => 0_i64,
+        DiskReconciliationState::Done => 1,
     };
     connection
         .prepare_cached(

@@ -66,7 +66,7 @@ fn local_workspace_conforms() {
 fn local_workspace_conforms_with_fast_durability_and_walking_resolver() {
     let change = |options: &mut LocalWorkspaceOptions| {
         options.durability = Durability::Fast;
-        options.resolver = stead_disk::PathResolution::Walker;
+        options.resolver = stead_disk::PathResolutionMethod::Walker;
     };
     conformance::run_all(&LocalWorkspaceFactory::new(change), |name| println!("{name}"));
 }

@@ -13,7 +13,8 @@ pub(crate) use self::rig::{check_journal, fast_temporary_directory as rig_place}
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use stead_disk::faults::{
-    FaultAction, FaultFilter, FaultPlan, FaultReport, FaultScope, SystemCall, arm_fault, disarm_fault,
+    FaultFilter, FaultInjectionReport, FaultPlan, FaultThreadScope, InjectedFaultEffect, SystemCall, arm_fault,
+    disarm_fault,
 };
 
 use self::{
@@ -62,13 +63,13 @@ fn may_need_space(call: SystemCall) -> bool {
 }
 
 /// Runs the scenario with one fault. Returns the call that was hit.
-fn run_with_fault(rig: &FaultRig, at: u64, errno: i32, context: &str) -> FaultReport {
+fn run_with_fault(rig: &FaultRig, at: u64, errno: i32, context: &str) -> FaultInjectionReport {
     let directory = rig.copy_template();
     let fixture = open(&directory);
     arm_fault(FaultPlan {
         call_number: at,
-        action: FaultAction::FailOnce(errno),
-        scope: FaultScope::ThisThread,
+        action: InjectedFaultEffect::FailOnce(errno),
+        scope: FaultThreadScope::ThisThread,
         calls: FaultFilter::All,
     });
     let answer = fixture.call(rig.operation, rig.arguments.clone());
@@ -119,8 +120,8 @@ fn fail_then_recover(base: &FaultScenario) {
         let fixture = open(&directory);
         arm_fault(FaultPlan {
             call_number: at,
-            action: FaultAction::FailFromNowOn(IO_ERROR),
-            scope: FaultScope::ThisThread,
+            action: InjectedFaultEffect::FailFromNowOn(IO_ERROR),
+            scope: FaultThreadScope::ThisThread,
             calls: FaultFilter::All,
         });
         let answer = fixture.call(rig.operation, rig.arguments.clone());

@@ -5,7 +5,9 @@
 use std::{fs, os::unix::fs::symlink};
 
 use serde_json::json;
-use stead_disk::faults::{FaultAction, FaultFilter, FaultPlan, FaultScope, SystemCall, arm_fault, disarm_fault};
+use stead_disk::faults::{
+    FaultFilter, FaultPlan, FaultThreadScope, InjectedFaultEffect, SystemCall, arm_fault, disarm_fault,
+};
 
 use crate::{faults::lock_fault_tests, support::LocalFixture};
 
@@ -38,8 +40,8 @@ fn recovery_error_names_the_path_and_not_the_state_directory() {
     let calls = FaultFilter::Only(SystemCall::Rename);
     arm_fault(FaultPlan {
         call_number: 2,
-        action: FaultAction::FailFromNowOn(BROKEN),
-        scope: FaultScope::ThisThread,
+        action: InjectedFaultEffect::FailFromNowOn(BROKEN),
+        scope: FaultThreadScope::ThisThread,
         calls,
     });
     let unfinished = fixture.call("write", write.clone()).unwrap_err();

@@ -7,7 +7,7 @@ use std::{os::unix::fs::PermissionsExt, path::Path, sync::Arc};
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
-use stead_engine::{ApproverProof, Caller, Principal};
+use stead_engine::{Caller, CallerApproverStatus, Principal};
 use stead_local::{Clock, ClockReading};
 
 use crate::{
@@ -63,7 +63,7 @@ fn writer() -> Caller {
 
 fn ann() -> Caller {
     let mut caller = Caller::new(Principal::User("ann".into()), "cli-1", "cli");
-    caller.grants.approver = ApproverProof::SecretVerified;
+    caller.grants.approver = CallerApproverStatus::SecretVerified;
     caller
 }
 

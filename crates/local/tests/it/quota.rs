@@ -11,7 +11,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use stead_engine::{Caller, Error, ErrorKind, Principal, SessionStore, UsageFreshness, WorkspaceUsage};
+use stead_engine::{Caller, Error, ErrorKind, Principal, RequiredUsageFreshness, SessionStore, WorkspaceUsage};
 use stead_local::{Clock, ClockReading};
 use stead_path::RelPath;
 use tempfile::TempDir;
@@ -70,8 +70,11 @@ impl QuotaFixture {
     }
 
     fn known_usage(&self) -> WorkspaceUsage {
-        let holding =
-            self.fixture.workspace.principal_usage(&self.fixture.caller.principal, UsageFreshness::Cached).unwrap();
+        let holding = self
+            .fixture
+            .workspace
+            .principal_usage(&self.fixture.caller.principal, RequiredUsageFreshness::Cached)
+            .unwrap();
         holding.unwrap().workspace
     }
 
@@ -272,7 +275,7 @@ fn usage_is_counted_only_under_a_quota() {
     let quota = QuotaFixture::with_policy("");
     quota.fixture.call_ok("write", json!({ "path": "a", "content": "12345" }));
     let principal = &quota.fixture.caller.principal;
-    assert_eq!(quota.fixture.workspace.principal_usage(principal, UsageFreshness::Cached).unwrap(), None);
+    assert_eq!(quota.fixture.workspace.principal_usage(principal, RequiredUsageFreshness::Cached).unwrap(), None);
     quota.set_policy("[agent.\"agent:nobody\".quota]\nbytes = 1\n");
     quota.fixture.call_ok("write", json!({ "path": "b", "content": "12345" }));
     assert_eq!(quota.exact_usage().bytes, 10);

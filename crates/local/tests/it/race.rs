@@ -2,7 +2,7 @@
 
 #![expect(clippy::print_stderr, reason = "the figures of a run are part of it")]
 
-use stead_disk::PathResolution;
+use stead_disk::PathResolutionMethod;
 use testkit::{
     race::{self, RaceAttackKind, RaceCallCounts},
     stress::StressLength,
@@ -18,7 +18,7 @@ const _: () =
     assert!((CALLS_DEFAULT.reads + CALLS_DEFAULT.changes) * 2 * RaceAttackKind::ALL.len() as u64 >= CALLS_MIN);
 
 fn race_both_resolvers(shape: RaceAttackKind) {
-    for resolver in [PathResolution::Kernel, PathResolution::Walker] {
+    for resolver in [PathResolutionMethod::Kernel, PathResolutionMethod::Walker] {
         let report =
             race::run_race(shape, resolver, StressLength::from_environment().choose(CALLS_DEFAULT, CALLS_LONG))
                 .unwrap();

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use stead_engine::{ApprovalState, ApproverProof, Caller, ErrorKind, Principal, SessionStore, Workspace};
+use stead_engine::{ApprovalState, Caller, CallerApproverStatus, ErrorKind, Principal, SessionStore, Workspace};
 use stead_local::{Clock, ClockReading};
 use tempfile::TempDir;
 
@@ -57,7 +57,7 @@ fn open(directory: impl Into<Arc<TempDir>>, clocks: &SettableClock) -> LocalFixt
 
 fn person_caller() -> Caller {
     let mut caller = Caller::new(Principal::User("ann".into()), "u1", "library");
-    caller.grants.approver = ApproverProof::SecretVerified;
+    caller.grants.approver = CallerApproverStatus::SecretVerified;
     caller
 }
 

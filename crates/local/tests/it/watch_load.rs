@@ -11,7 +11,9 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use stead_disk::faults::{FaultAction, FaultFilter, FaultPlan, FaultScope, SystemCall, arm_fault, disarm_fault};
+use stead_disk::faults::{
+    FaultFilter, FaultPlan, FaultThreadScope, InjectedFaultEffect, SystemCall, arm_fault, disarm_fault,
+};
 
 use crate::{
     event_follower::EventFollower,
@@ -65,8 +67,8 @@ fn check_watch_limit() {
     }
     let full = FaultPlan {
         call_number: 2,
-        action: FaultAction::FailFromNowOn(NO_SPACE),
-        scope: FaultScope::AllThreads,
+        action: InjectedFaultEffect::FailFromNowOn(NO_SPACE),
+        scope: FaultThreadScope::AllThreads,
         calls: FaultFilter::Only(SystemCall::Watch),
     };
     let recursive = json!({ "path": "top", "recursive": true });

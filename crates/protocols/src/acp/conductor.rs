@@ -23,7 +23,7 @@ const CONDUCTOR_METHODS: &[(&str, &str)] =
 
 /// Wraps lines for the successor in envelopes, and unwraps lines from it.
 #[derive(Default)]
-pub(super) struct SuccessorEnvelope {
+pub(super) struct SuccessorEnvelopeCodec {
     /// The method of the envelopes, once the conductor has initialized the connection.
     method: OnceLock<&'static str>,
 }
@@ -39,7 +39,7 @@ pub(super) enum ConductorLine {
     Response(Vec<u8>),
 }
 
-impl SuccessorEnvelope {
+impl SuccessorEnvelopeCodec {
     /// Wraps a line for the successor. Responses and cancellations need no envelope.
     pub(super) fn wrap_line(&self, line: Vec<u8>) -> Vec<u8> {
         let Ok(message) = AcpMessage::parse(&line) else { return line };
@@ -98,7 +98,7 @@ fn params_member(text: &[u8], params: Option<Range<usize>>) -> Vec<u8> {
 /// Writes lines to a peer, whole and in order.
 pub(super) struct AcpPeerWriter {
     outbox: Arc<Outbox<BoxedWriter>>,
-    envelope: Option<Arc<SuccessorEnvelope>>,
+    envelope: Option<Arc<SuccessorEnvelopeCodec>>,
 }
 
 impl AcpPeerWriter {
@@ -108,7 +108,7 @@ impl AcpPeerWriter {
     }
 
     /// A writer to the successor in a chain, over the same connection.
-    pub(super) fn for_successor(&self, envelope: Arc<SuccessorEnvelope>) -> Self {
+    pub(super) fn for_successor(&self, envelope: Arc<SuccessorEnvelopeCodec>) -> Self {
         Self { outbox: self.outbox.clone(), envelope: Some(envelope) }
     }
 
@@ -134,7 +134,7 @@ impl AcpPeerWriter {
 mod tests {
     use super::*;
 
-    fn unwrap_line_of(envelope: &SuccessorEnvelope, line: &str) -> (&'static str, String) {
+    fn unwrap_line_of(envelope: &SuccessorEnvelopeCodec, line: &str) -> (&'static str, String) {
         let (side, line) = match envelope.unwrap_line(line.as_bytes().to_vec()) {
             ConductorLine::FromEditor(line) => ("editor", line),
             ConductorLine::FromAgent(line) => ("agent", line),
@@ -143,13 +143,13 @@ mod tests {
         (side, String::from_utf8(line).unwrap())
     }
 
-    fn wrap_line_of(envelope: &SuccessorEnvelope, line: &str) -> String {
+    fn wrap_line_of(envelope: &SuccessorEnvelopeCodec, line: &str) -> String {
         String::from_utf8(envelope.wrap_line(line.as_bytes().to_vec())).unwrap()
     }
 
     #[test]
     fn enveloped_lines_come_from_the_agent() {
-        let envelope = SuccessorEnvelope::default();
+        let envelope = SuccessorEnvelopeCodec::default();
         let enveloped =
             r#"{"jsonrpc":"2.0","id":7,"method":"proxy/successor","params":{"method":"x/y","params":{"a": 1.0}}}"#;
         let plain = r#"{"jsonrpc":"2.0","id":7,"method":"x/y","params":{"a": 1.0}}"#;
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn envelope_method_matches_the_conductor_version() {
-        let envelope = SuccessorEnvelope::default();
+        let envelope = SuccessorEnvelopeCodec::default();
         let (side, line) = unwrap_line_of(&envelope, r#"{"id":0,"method":"_proxy/initialize","params":{}}"#);
         assert_eq!((side, line.as_str()), ("editor", r#"{"id":0,"method":"initialize","params":{}}"#));
         assert_eq!(

@@ -14,7 +14,7 @@ use super::{
     files::FileRequest,
     session::LastSeenContent,
     setup::AcpCapabilityOffered,
-    text_format::{WriteFormatPolicy, WriteReport},
+    text_format::{AcpWriteAdjustments, WriteFormatPolicy},
 };
 use crate::dialect::acp::{self, READ_METHOD, WRITE_METHOD};
 
@@ -46,7 +46,7 @@ impl FileRequest<'_> {
         &self,
         content: &str,
         format: WriteFormatPolicy,
-    ) -> Result<WriteReport, AcpError> {
+    ) -> Result<AcpWriteAdjustments, AcpError> {
         let _guard = self.session.lock_for_write(&self.resolved_path).await;
         let editor_text: Option<Arc<str>> = self.current_text().await?.map(Arc::from);
         let outcome = self.write_with_approval(content, format, &AppliedBy::Editor(editor_text.clone())).await?;
@@ -56,7 +56,7 @@ impl FileRequest<'_> {
         self.write_in_editor(&merged).await?;
         self.session.editor_writes().record(&self.resolved_path, editor_text, merged.into());
         self.session.remember(&self.resolved_path, LastSeenContent::Text(content.into()));
-        Ok(WriteReport::from_outcome(content, &outcome))
+        Ok(AcpWriteAdjustments::from_outcome(content, &outcome))
     }
 
     pub(super) async fn write_in_editor(&self, text: &str) -> Result<(), AcpError> {

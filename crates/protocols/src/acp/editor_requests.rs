@@ -18,24 +18,24 @@ use super::message::AcpMessageId;
 /// The result or the error with which the editor answers a request.
 pub(super) type EditorResponse = Result<Value, Value>;
 
-type PendingRequests = HashMap<AcpMessageId, oneshot::Sender<EditorResponse>>;
+type EditorResponseSenders = HashMap<AcpMessageId, oneshot::Sender<EditorResponse>>;
 
 /// The requests that the editor has not answered.
-pub(super) struct EditorRequests {
+pub(super) struct RequestsToEditor {
     id_prefix: String,
     next_id: AtomicU64,
     /// `None` once the editor has disconnected.
-    pending: Mutex<Option<PendingRequests>>,
+    pending: Mutex<Option<EditorResponseSenders>>,
 }
 
 /// A request that the editor has not answered.
-pub(super) struct PendingEditorRequest {
+pub(super) struct PendingRequestToEditor {
     pub(super) id: String,
     /// Resolves with the response, or fails once the editor has disconnected.
     pub(super) response: oneshot::Receiver<EditorResponse>,
 }
 
-impl EditorRequests {
+impl RequestsToEditor {
     pub(super) fn new() -> Self {
         // The keys of the standard hasher are random in every process.
         let random = RandomState::new().hash_one(0);
@@ -47,24 +47,24 @@ impl EditorRequests {
     }
 
     /// Registers a new request. Returns `None` if the editor has disconnected.
-    pub(super) fn register(&self) -> Option<PendingEditorRequest> {
+    pub(super) fn register(&self) -> Option<PendingRequestToEditor> {
         let id = format!("{}{}", self.id_prefix, self.next_id.fetch_add(1, Ordering::Relaxed));
         let (sender, response) = oneshot::channel();
         self.lock_pending().as_mut()?.insert(AcpMessageId::from_json(&Value::from(id.as_str())), sender);
-        Some(PendingEditorRequest { id, response })
+        Some(PendingRequestToEditor { id, response })
     }
 
     /// Delivers a response to the request that waits for it. A response whose id has the proxy's prefix belongs to the proxy
     /// even if no request waits for it.
-    pub(super) fn resolve(&self, id: &AcpMessageId, response: impl FnOnce() -> EditorResponse) -> ResponseOwner {
+    pub(super) fn resolve(&self, id: &AcpMessageId, response: impl FnOnce() -> EditorResponse) -> AcpResponseRecipient {
         if !id.0.trim_start_matches('"').starts_with(&self.id_prefix) {
-            return ResponseOwner::Other;
+            return AcpResponseRecipient::Other;
         }
         if let Some(sender) = self.lock_pending().as_mut().and_then(|pending| pending.remove(id)) {
             // A send error means that the request was cancelled.
             drop(sender.send(response()));
         }
-        ResponseOwner::Proxy
+        AcpResponseRecipient::Proxy
     }
 
     /// Stops waiting for a response.
@@ -79,14 +79,14 @@ impl EditorRequests {
         *self.lock_pending() = None;
     }
 
-    fn lock_pending(&self) -> MutexGuard<'_, Option<PendingRequests>> {
+    fn lock_pending(&self) -> MutexGuard<'_, Option<EditorResponseSenders>> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Whether a response answers a request of the proxy or of another peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ResponseOwner {
+pub(super) enum AcpResponseRecipient {
     Proxy,
     Other,
 }
@@ -97,13 +97,13 @@ mod tests {
 
     #[tokio::test]
     async fn responses_reach_only_their_requester() {
-        let requests = EditorRequests::new();
+        let requests = RequestsToEditor::new();
         let (one, two) = (requests.register().unwrap(), requests.register().unwrap());
         let id = |text: &str| AcpMessageId::from_json(&Value::from(text));
-        assert_eq!(requests.resolve(&id("stead-1"), || Ok(1.into())), ResponseOwner::Other);
-        assert_eq!(requests.resolve(&AcpMessageId("7".to_owned()), || Ok(1.into())), ResponseOwner::Other);
-        assert_eq!(requests.resolve(&id(&two.id), || Ok(2.into())), ResponseOwner::Proxy);
-        assert_eq!(requests.resolve(&id(&two.id), || Ok(3.into())), ResponseOwner::Proxy);
+        assert_eq!(requests.resolve(&id("stead-1"), || Ok(1.into())), AcpResponseRecipient::Other);
+        assert_eq!(requests.resolve(&AcpMessageId("7".to_owned()), || Ok(1.into())), AcpResponseRecipient::Other);
+        assert_eq!(requests.resolve(&id(&two.id), || Ok(2.into())), AcpResponseRecipient::Proxy);
+        assert_eq!(requests.resolve(&id(&two.id), || Ok(3.into())), AcpResponseRecipient::Proxy);
         assert_eq!(two.response.await, Ok(Ok(2.into())));
         requests.close();
         assert!(one.response.await.is_err());

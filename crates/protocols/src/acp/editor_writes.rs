@@ -9,7 +9,7 @@ use std::{
 };
 
 use serde::Deserialize;
-use stead_engine::AttributedText;
+use stead_engine::TextWithLineAuthors;
 
 use super::session::AcpResolvedPath;
 use crate::limits::EDITOR_WRITES_BYTES_MAX;
@@ -17,7 +17,7 @@ use crate::limits::EDITOR_WRITES_BYTES_MAX;
 /// The point from which a review shows changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum ReviewSince {
+pub(super) enum ReviewStartPoint {
     /// Since the start of the session.
     #[default]
     Session,
@@ -25,50 +25,50 @@ pub(super) enum ReviewSince {
     Turn,
 }
 
-impl ReviewSince {
+impl ReviewStartPoint {
     /// The value of the `since` argument of the engine's operations.
     pub(super) fn name(self) -> &'static str {
         match self {
-            ReviewSince::Session => "session",
-            ReviewSince::Turn => "turn",
+            ReviewStartPoint::Session => "session",
+            ReviewStartPoint::Turn => "turn",
         }
     }
 }
 
 /// One write: the editor's text before and after it.
 #[derive(Debug)]
-struct EditorWrite {
+struct EditorWriteRecord {
     turn: u64,
     before: Option<Arc<str>>,
     after: Arc<str>,
 }
 
-impl EditorWrite {
+impl EditorWriteRecord {
     fn byte_len(&self) -> usize {
         self.after.len() + self.before.as_ref().map_or(0, |text| text.len())
     }
 }
 
 #[derive(Debug, Default)]
-struct EditorFileWrites {
-    writes: Vec<EditorWrite>,
+struct EditorFileWriteHistory {
+    writes: Vec<EditorWriteRecord>,
     /// The last text of the file that a person accepted.
     accepted_text: Option<Arc<str>>,
 }
 
 /// The names of the two authors to whom text is attributed.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct AuthorNames<'n> {
+pub(super) struct AgentAndPersonNames<'n> {
     pub(super) agent: &'n str,
     pub(super) person: &'n str,
 }
 
 /// The writes of one session.
 #[derive(Debug, Default)]
-pub(super) struct EditorWrites {
+pub(super) struct EditorWriteHistory {
     /// The sequence number of the current turn.
     turn: u64,
-    files: HashMap<AcpResolvedPath, EditorFileWrites>,
+    files: HashMap<AcpResolvedPath, EditorFileWriteHistory>,
     /// The written files, in the order of their first write.
     write_order: VecDeque<AcpResolvedPath>,
     bytes: usize,
@@ -78,19 +78,19 @@ pub(super) struct EditorWrites {
 
 /// The attributed text of a file in the editor.
 pub(super) struct AttributedEditorFile {
-    pub(super) attributed: AttributedText,
+    pub(super) attributed: TextWithLineAuthors,
     /// The text before the first write; `None` if the file did not exist.
     pub(super) original_text: Option<Arc<str>>,
 }
 
-impl EditorWrites {
+impl EditorWriteHistory {
     pub(super) fn begin_turn(&mut self) {
         self.turn += 1;
     }
 
     /// Records a write that the editor applied.
     pub(super) fn record(&mut self, path: &AcpResolvedPath, before: Option<Arc<str>>, after: Arc<str>) {
-        let write = EditorWrite { turn: self.turn, before, after };
+        let write = EditorWriteRecord { turn: self.turn, before, after };
         self.bytes += write.byte_len();
         if !self.files.contains_key(path) {
             self.write_order.push_back(path.clone());
@@ -100,7 +100,7 @@ impl EditorWrites {
             let Some(file) = self.write_order.pop_front().and_then(|oldest| self.files.remove(&oldest)) else {
                 return;
             };
-            self.bytes -= file.writes.iter().map(EditorWrite::byte_len).sum::<usize>();
+            self.bytes -= file.writes.iter().map(EditorWriteRecord::byte_len).sum::<usize>();
             self.is_incomplete = true;
         }
     }
@@ -119,14 +119,14 @@ impl EditorWrites {
     pub(super) fn attribute_file(
         &self,
         path: &AcpResolvedPath,
-        since: ReviewSince,
+        since: ReviewStartPoint,
         current_text: &str,
-        names: AuthorNames<'_>,
+        names: AgentAndPersonNames<'_>,
     ) -> Option<AttributedEditorFile> {
         let file = self.files.get(path)?;
-        let in_range = |write: &&EditorWrite| since == ReviewSince::Session || write.turn == self.turn;
+        let in_range = |write: &&EditorWriteRecord| since == ReviewStartPoint::Session || write.turn == self.turn;
         let first = file.writes.iter().find(in_range)?;
-        let mut attributed = AttributedText::new(first.before.as_deref().unwrap_or_default());
+        let mut attributed = TextWithLineAuthors::new(first.before.as_deref().unwrap_or_default());
         for write in file.writes.iter().filter(in_range) {
             let previous = write.before.as_deref().unwrap_or_default();
             if previous != attributed.text() {
@@ -136,7 +136,7 @@ impl EditorWrites {
         }
         attributed.apply_change(current_text, names.person);
         // Accepted text counts only in reviews of the session, because a turn can be rejected as a whole.
-        let accepted = file.accepted_text.as_ref().filter(|_| since == ReviewSince::Session);
+        let accepted = file.accepted_text.as_ref().filter(|_| since == ReviewStartPoint::Session);
         let original_text = accepted.cloned().or_else(|| first.before.clone());
         if let Some(accepted) = accepted {
             attributed = attributed.with_baseline(accepted);

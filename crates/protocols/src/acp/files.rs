@@ -14,10 +14,10 @@ use super::{
     router::{AcpFileCall, AcpFileMethod},
     session::{AcpResolvedPath, AcpSession, LastSeenContent, SessionRoot},
     setup::{AcpCapabilityOffered, not_absolute_error},
-    text_format::{WriteFormatPolicy, WriteReport},
+    text_format::{AcpWriteAdjustments, WriteFormatPolicy},
 };
 use crate::{
-    call_executor::{CallRequest, OtherRequests},
+    call_executor::{CallRequest, OtherRequestsPending},
     dialect::{
         TranslatedCall,
         acp::{self, AcpReadParams, AcpWriteParams},
@@ -96,11 +96,11 @@ impl<'p> FileRequest<'p> {
     }
 
     /// Writes the agent's text, merged with the changes that others made since the session saw the file.
-    async fn write_text(&self, content: &str, format: WriteFormatPolicy) -> Result<WriteReport, AcpError> {
+    async fn write_text(&self, content: &str, format: WriteFormatPolicy) -> Result<AcpWriteAdjustments, AcpError> {
         let _guard = self.session.lock_for_write(&self.resolved_path).await;
         let call_outcome = self.write_with_approval(content, format, &AppliedBy::Workspace).await?;
         self.session.remember(&self.resolved_path, LastSeenContent::Text(content.into()));
-        Ok(WriteReport::from_outcome(content, &call_outcome))
+        Ok(AcpWriteAdjustments::from_outcome(content, &call_outcome))
     }
 
     /// Has the engine apply or plan a write. If the write needs approval, asks the person at the editor first.
@@ -149,7 +149,7 @@ impl<'p> FileRequest<'p> {
     ) -> Result<Result<CallOutcome, Error>, AcpError> {
         let request = CallRequest::new(caller, request);
         // Forwarded messages must not wait for the disk, so only the shortest calls run inline.
-        let call = self.root()?.executor.run(request, OtherRequests::Waiting, None, |_| self.until_cancelled());
+        let call = self.root()?.executor.run(request, OtherRequestsPending::Waiting, None, |_| self.until_cancelled());
         call.await.map_err(|abort| AcpError::internal_error(format!("io_error: {abort}")))
     }
 

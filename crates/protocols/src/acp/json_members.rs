@@ -19,10 +19,10 @@ pub(super) struct JsonMember {
 
 /// The text is not one JSON object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct MalformedObject;
+pub(super) struct MalformedJsonObjectError;
 
 /// Locates the members of a JSON object.
-pub(super) fn scan_members(text: &[u8]) -> Result<Vec<JsonMember>, MalformedObject> {
+pub(super) fn scan_members(text: &[u8]) -> Result<Vec<JsonMember>, MalformedJsonObjectError> {
     let mut scan = JsonScanner { text, position: 0 };
     scan.skip_whitespace();
     scan.expect_byte(b'{')?;
@@ -40,14 +40,14 @@ pub(super) fn scan_members(text: &[u8]) -> Result<Vec<JsonMember>, MalformedObje
         scan.skip_whitespace();
         let value = scan.scan_value()?;
         if members.len() == MEMBERS_MAX {
-            return Err(MalformedObject);
+            return Err(MalformedJsonObjectError);
         }
         members.push(JsonMember { name, value });
         scan.skip_whitespace();
         match scan.next_byte()? {
             b',' => {}
             b'}' => return scan.expect_end().map(|()| members),
-            _ => return Err(MalformedObject),
+            _ => return Err(MalformedJsonObjectError),
         }
     }
 }
@@ -81,7 +81,7 @@ pub(super) fn find_path(text: &[u8], path: &[&str]) -> Option<Range<usize>> {
 
 /// Sets the value at a path of member names. Missing parent objects are created, and a parent that is not an object is
 /// replaced by one.
-pub(super) fn set_member(text: &[u8], path: &[&str], value: &Value) -> Result<Vec<u8>, MalformedObject> {
+pub(super) fn set_member(text: &[u8], path: &[&str], value: &Value) -> Result<Vec<u8>, MalformedJsonObjectError> {
     let Some((name, rest)) = path.split_first() else { return Ok(value.to_string().into_bytes()) };
     let members = scan_members(text)?;
     let existing = members.iter().rfind(|member| member_name(text, member) == *name);
@@ -99,7 +99,7 @@ pub(super) fn set_member(text: &[u8], path: &[&str], value: &Value) -> Result<Ve
             match members.last() {
                 Some(last) => Ok(insert_at(text, last.value.end, &[b",", pair.as_slice()].concat())),
                 None => {
-                    let brace = memchr::memchr(b'{', text).ok_or(MalformedObject)?;
+                    let brace = memchr::memchr(b'{', text).ok_or(MalformedJsonObjectError)?;
                     Ok(insert_at(text, brace + 1, &pair))
                 }
             }
@@ -139,14 +139,14 @@ impl JsonScanner<'_> {
         self.text.get(self.position).copied()
     }
 
-    fn next_byte(&mut self) -> Result<u8, MalformedObject> {
-        let byte = self.peek().ok_or(MalformedObject)?;
+    fn next_byte(&mut self) -> Result<u8, MalformedJsonObjectError> {
+        let byte = self.peek().ok_or(MalformedJsonObjectError)?;
         self.position += 1;
         Ok(byte)
     }
 
-    fn expect_byte(&mut self, wanted: u8) -> Result<(), MalformedObject> {
-        if self.next_byte()? == wanted { Ok(()) } else { Err(MalformedObject) }
+    fn expect_byte(&mut self, wanted: u8) -> Result<(), MalformedJsonObjectError> {
+        if self.next_byte()? == wanted { Ok(()) } else { Err(MalformedJsonObjectError) }
     }
 
     fn skip_whitespace(&mut self) {
@@ -156,16 +156,16 @@ impl JsonScanner<'_> {
     }
 
     /// Checks that only whitespace follows.
-    fn expect_end(&mut self) -> Result<(), MalformedObject> {
+    fn expect_end(&mut self) -> Result<(), MalformedJsonObjectError> {
         self.skip_whitespace();
-        if self.position == self.text.len() { Ok(()) } else { Err(MalformedObject) }
+        if self.position == self.text.len() { Ok(()) } else { Err(MalformedJsonObjectError) }
     }
 
-    fn scan_string(&mut self) -> Result<Range<usize>, MalformedObject> {
+    fn scan_string(&mut self) -> Result<Range<usize>, MalformedJsonObjectError> {
         let start = self.position;
         self.expect_byte(b'"')?;
         loop {
-            let found = memchr::memchr2(b'"', b'\\', &self.text[self.position..]).ok_or(MalformedObject)?;
+            let found = memchr::memchr2(b'"', b'\\', &self.text[self.position..]).ok_or(MalformedJsonObjectError)?;
             self.position += found;
             if self.next_byte()? == b'"' {
                 return Ok(start..self.position);
@@ -174,11 +174,11 @@ impl JsonScanner<'_> {
         }
     }
 
-    fn scan_value(&mut self) -> Result<Range<usize>, MalformedObject> {
+    fn scan_value(&mut self) -> Result<Range<usize>, MalformedJsonObjectError> {
         let start = self.position;
         let mut depth = 0_usize;
         loop {
-            match self.peek().ok_or(MalformedObject)? {
+            match self.peek().ok_or(MalformedJsonObjectError)? {
                 b'"' => {
                     self.scan_string()?;
                 }
@@ -187,10 +187,10 @@ impl JsonScanner<'_> {
                     self.position += 1;
                 }
                 b'}' | b']' => {
-                    depth = depth.checked_sub(1).ok_or(MalformedObject)?;
+                    depth = depth.checked_sub(1).ok_or(MalformedJsonObjectError)?;
                     self.position += 1;
                 }
-                b',' | b':' if depth == 0 => return Err(MalformedObject),
+                b',' | b':' if depth == 0 => return Err(MalformedJsonObjectError),
                 byte if byte == b',' || byte == b':' || is_json_whitespace(byte) => self.position += 1,
                 _ => self.scan_literal(),
             }
@@ -255,12 +255,12 @@ mod tests {
             "{,}",
             "{\"a\":1 2}",
         ] {
-            assert_eq!(scan_members(text.as_bytes()), Err(MalformedObject), "{text}");
+            assert_eq!(scan_members(text.as_bytes()), Err(MalformedJsonObjectError), "{text}");
         }
         let many = format!("{{{}\"z\":1}}", "\"a\":1,".repeat(MEMBERS_MAX));
-        assert_eq!(scan_members(many.as_bytes()), Err(MalformedObject));
+        assert_eq!(scan_members(many.as_bytes()), Err(MalformedJsonObjectError));
         let deep = format!("{{\"a\":{}}}", "[".repeat(1_000_000));
-        assert_eq!(scan_members(deep.as_bytes()), Err(MalformedObject));
+        assert_eq!(scan_members(deep.as_bytes()), Err(MalformedJsonObjectError));
     }
 
     fn set_member_in_text(text: &str, path: &[&str], value: &Value) -> String {
@@ -284,7 +284,7 @@ mod tests {
     fn creates_missing_parent_objects() {
         assert_eq!(set_member_in_text("{}", &["a", "b"], &json!(1)), r#"{"a":{"b":1}}"#);
         assert_eq!(set_member_in_text(r#"{"a":null,"c":2}"#, &["a", "b"], &json!(1)), r#"{"a":{"b":1},"c":2}"#);
-        assert_eq!(set_member(b"[]", &["a"], &json!(1)), Err(MalformedObject));
+        assert_eq!(set_member(b"[]", &["a"], &json!(1)), Err(MalformedJsonObjectError));
     }
 
     #[test]

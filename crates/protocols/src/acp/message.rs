@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{
     errors::AcpError,
-    json_members::{self, MalformedObject},
+    json_members::{self, MalformedJsonObjectError},
 };
 
 const JSONRPC_VERSION: &str = "2.0";
@@ -52,7 +52,7 @@ pub(super) struct AcpMessageError {
 impl AcpMessage {
     pub(super) fn parse(line: &[u8]) -> Result<Self, AcpMessageError> {
         let members = json_members::scan_members(line)
-            .map_err(|MalformedObject| AcpMessageError { id: None, error: AcpError::parse_error() })?;
+            .map_err(|MalformedJsonObjectError| AcpMessageError { id: None, error: AcpError::parse_error() })?;
         let mut found: [Option<Range<usize>>; ENVELOPE_MEMBERS.len()] = Default::default();
         let mut is_duplicate = false;
         for member in members {

@@ -10,13 +10,13 @@ use tokio::{
 
 use super::{
     AcpProxy, ConversationClosedBy,
-    conductor::{ConductorLine, SuccessorEnvelope},
-    editor_requests::ResponseOwner,
+    conductor::{ConductorLine, SuccessorEnvelopeCodec},
+    editor_requests::AcpResponseRecipient,
     errors::AcpError,
     files,
     message::{self, AcpMessageError, AcpMessageId},
     review::{self, ReviewCall},
-    router::{AcpFileCall, AcpSessionSetup, RoutingDecision},
+    router::{AcpFileCall, AcpRoutingDecision, AcpSessionSetupRequest},
     session::{AcpSession, record_turn},
     setup::McpServerCommand,
 };
@@ -32,9 +32,9 @@ pub type BoxedWriter = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// The running file calls of the agent.
 #[derive(Default)]
-struct FileTasks(JoinSet<()>);
+struct AcpFileCallTasks(JoinSet<()>);
 
-impl FileTasks {
+impl AcpFileCallTasks {
     /// Starts a file call. If too many are running, this waits, and no more messages are read from the agent.
     async fn spawn_call(&mut self, proxy: &Arc<AcpProxy>, call: AcpFileCall) {
         while self.0.try_join_next().is_some() {}
@@ -94,7 +94,7 @@ impl AcpProxy {
         };
         let from_agent = async {
             let mut lines = LineReader::new(agent);
-            let mut file_tasks = FileTasks::default();
+            let mut file_tasks = AcpFileCallTasks::default();
             let mut result = io::Result::Ok(());
             while let Some(line) = next_line(&mut lines).await {
                 result = match line {
@@ -132,10 +132,10 @@ impl AcpProxy {
     pub(super) async fn run_in_chain(
         self: Arc<Self>,
         conductor: BoxedReader,
-        envelope: Arc<SuccessorEnvelope>,
+        envelope: Arc<SuccessorEnvelopeCodec>,
     ) -> io::Result<ConversationClosedBy> {
         let mut lines = LineReader::new(conductor);
-        let mut file_tasks = FileTasks::default();
+        let mut file_tasks = AcpFileCallTasks::default();
         while let Some(line) = next_line(&mut lines).await {
             match line.map(|line| envelope.unwrap_line(line)) {
                 Ok(ConductorLine::FromEditor(line)) => self.handle_editor_line(line).await?,
@@ -161,40 +161,40 @@ impl AcpProxy {
 
     async fn handle_editor_line(self: &Arc<Self>, line: Vec<u8>) -> io::Result<()> {
         match self.router.route_from_editor(&line) {
-            RoutingDecision::Forward => self.agent.send(with_newline(line)).await,
-            RoutingDecision::ForwardChanged(line) => self.agent.send(with_newline(line)).await,
-            RoutingDecision::ReplyToSender(line) => self.editor.send(line).await,
-            RoutingDecision::ForwardPrompt(session) => {
+            AcpRoutingDecision::Forward => self.agent.send(with_newline(line)).await,
+            AcpRoutingDecision::ForwardChanged(line) => self.agent.send(with_newline(line)).await,
+            AcpRoutingDecision::ReplyToSender(line) => self.editor.send(line).await,
+            AcpRoutingDecision::ForwardPrompt(session) => {
                 if let Some(session) = self.router.find_session(&session) {
                     record_turn(session).await;
                 }
                 self.agent.send(with_newline(line)).await
             }
-            RoutingDecision::ServeReviewCall(call) => self.serve_review_call(call).await,
-            RoutingDecision::Consumed
-            | RoutingDecision::ServeFileCall(_)
-            | RoutingDecision::ForwardSessionCreated(_) => Ok(()),
-            RoutingDecision::SetUpSession(setup) => match self.set_up_session(setup, &line).await {
+            AcpRoutingDecision::ServeReviewCall(call) => self.serve_review_call(call).await,
+            AcpRoutingDecision::Consumed
+            | AcpRoutingDecision::ServeFileCall(_)
+            | AcpRoutingDecision::ForwardSessionCreated(_) => Ok(()),
+            AcpRoutingDecision::SetUpSession(setup) => match self.set_up_session(setup, &line).await {
                 Ok(line) => self.agent.send(with_newline(line)).await,
                 Err(back) => self.editor.send(back).await,
             },
         }
     }
 
-    async fn handle_agent_line(self: &Arc<Self>, line: Vec<u8>, file_tasks: &mut FileTasks) -> io::Result<()> {
+    async fn handle_agent_line(self: &Arc<Self>, line: Vec<u8>, file_tasks: &mut AcpFileCallTasks) -> io::Result<()> {
         match self.router.route_from_agent(&line) {
-            RoutingDecision::Forward => self.editor.send(with_newline(line)).await,
-            RoutingDecision::ForwardChanged(line) => self.editor.send(with_newline(line)).await,
-            RoutingDecision::ReplyToSender(line) => self.agent.send(line).await,
-            RoutingDecision::ForwardSessionCreated(session) => {
+            AcpRoutingDecision::Forward => self.editor.send(with_newline(line)).await,
+            AcpRoutingDecision::ForwardChanged(line) => self.editor.send(with_newline(line)).await,
+            AcpRoutingDecision::ReplyToSender(line) => self.agent.send(line).await,
+            AcpRoutingDecision::ForwardSessionCreated(session) => {
                 self.bind_server_to_session(session).await;
                 self.editor.send(with_newline(line)).await
             }
-            RoutingDecision::Consumed
-            | RoutingDecision::SetUpSession(_)
-            | RoutingDecision::ServeReviewCall(_)
-            | RoutingDecision::ForwardPrompt(_) => Ok(()),
-            RoutingDecision::ServeFileCall(call) => {
+            AcpRoutingDecision::Consumed
+            | AcpRoutingDecision::SetUpSession(_)
+            | AcpRoutingDecision::ServeReviewCall(_)
+            | AcpRoutingDecision::ForwardPrompt(_) => Ok(()),
+            AcpRoutingDecision::ServeFileCall(call) => {
                 file_tasks.spawn_call(self, call).await;
                 Ok(())
             }
@@ -204,22 +204,22 @@ impl AcpProxy {
     /// Handles a response in a chain. It answers a request of the proxy, or a forwarded request.
     async fn handle_response(&self, line: Vec<u8>) -> io::Result<()> {
         match self.router.resolve_response(&line) {
-            ResponseOwner::Proxy => Ok(()),
-            ResponseOwner::Other => {
+            AcpResponseRecipient::Proxy => Ok(()),
+            AcpResponseRecipient::Other => {
                 // The router only updates its state here, because the response is forwarded in any case.
                 let line = match self.router.route_from_agent(&line) {
-                    RoutingDecision::ForwardSessionCreated(session) => {
+                    AcpRoutingDecision::ForwardSessionCreated(session) => {
                         self.bind_server_to_session(session).await;
                         line
                     }
-                    RoutingDecision::ForwardChanged(changed) => changed,
-                    RoutingDecision::Forward
-                    | RoutingDecision::ReplyToSender(_)
-                    | RoutingDecision::ForwardPrompt(_)
-                    | RoutingDecision::Consumed
-                    | RoutingDecision::SetUpSession(_)
-                    | RoutingDecision::ServeReviewCall(_)
-                    | RoutingDecision::ServeFileCall(_) => line,
+                    AcpRoutingDecision::ForwardChanged(changed) => changed,
+                    AcpRoutingDecision::Forward
+                    | AcpRoutingDecision::ReplyToSender(_)
+                    | AcpRoutingDecision::ForwardPrompt(_)
+                    | AcpRoutingDecision::Consumed
+                    | AcpRoutingDecision::SetUpSession(_)
+                    | AcpRoutingDecision::ServeReviewCall(_)
+                    | AcpRoutingDecision::ServeFileCall(_) => line,
                 };
                 self.editor.send(with_newline(line)).await
             }
@@ -244,7 +244,7 @@ impl AcpProxy {
     }
 
     /// Opens the roots of a session. Returns the setup request for the agent, or the error response for the editor.
-    async fn set_up_session(&self, setup: AcpSessionSetup, line: &[u8]) -> Result<Vec<u8>, Vec<u8>> {
+    async fn set_up_session(&self, setup: AcpSessionSetupRequest, line: &[u8]) -> Result<Vec<u8>, Vec<u8>> {
         let (root_opener, roots) = (self.root_opener.clone(), setup.params.roots.clone());
         let opening = tokio::task::spawn_blocking(move || {
             let opened: Result<Vec<_>, AcpError> = roots

@@ -13,10 +13,10 @@ use tokio::sync::watch;
 
 use super::{
     AcpProxy,
-    editor_writes::{AttributedEditorFile, AuthorNames, ReviewSince},
+    editor_writes::{AgentAndPersonNames, AttributedEditorFile, ReviewStartPoint},
     errors::AcpError,
     files::FileRequest,
-    json_members::{self, MalformedObject},
+    json_members::{self, MalformedJsonObjectError},
     message::{self, AcpMessageId},
     session::{AcpResolvedPath, AcpSession},
 };
@@ -30,21 +30,21 @@ const METHOD_PREFIX: &str = "_stead/";
 const LOCKED_NOTIFICATION: &str = "_stead/locked";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ReviewMethod {
+pub(super) enum AcpReviewMethod {
     Review,
     Keep,
     Reject,
     UndoTurn,
 }
 
-const REVIEW_METHODS: &[(&str, ReviewMethod)] = &[
-    ("review", ReviewMethod::Review),
-    ("keep", ReviewMethod::Keep),
-    ("reject", ReviewMethod::Reject),
-    ("undo_turn", ReviewMethod::UndoTurn),
+const REVIEW_METHODS: &[(&str, AcpReviewMethod)] = &[
+    ("review", AcpReviewMethod::Review),
+    ("keep", AcpReviewMethod::Keep),
+    ("reject", AcpReviewMethod::Reject),
+    ("undo_turn", AcpReviewMethod::UndoTurn),
 ];
 
-impl ReviewMethod {
+impl AcpReviewMethod {
     pub(super) fn from_name(name: &str) -> Option<Self> {
         let rest = name.strip_prefix(METHOD_PREFIX)?;
         REVIEW_METHODS.iter().find(|(known, _)| *known == rest).map(|(_, method)| *method)
@@ -55,7 +55,7 @@ impl ReviewMethod {
 #[derive(Debug, PartialEq)]
 pub(super) struct ReviewCall {
     pub(super) id: AcpMessageId,
-    pub(super) method: ReviewMethod,
+    pub(super) method: AcpReviewMethod,
     /// The params as unparsed JSON.
     pub(super) params: Vec<u8>,
 }
@@ -67,11 +67,11 @@ struct ReviewParams {
     path: Option<String>,
     hunk: Option<String>,
     #[serde(default)]
-    since: ReviewSince,
+    since: ReviewStartPoint,
 }
 
 /// Adds the list of review methods to the agent's response to `initialize`.
-pub(super) fn advertise_methods(line: &[u8]) -> Result<Vec<u8>, MalformedObject> {
+pub(super) fn advertise_methods(line: &[u8]) -> Result<Vec<u8>, MalformedJsonObjectError> {
     let methods: Vec<String> = REVIEW_METHODS.iter().map(|(name, _)| format!("{METHOD_PREFIX}{name}")).collect();
     json_members::set_member(line, &["result", "_meta", "stead"], &json!({ "methods": methods }))
 }
@@ -93,8 +93,8 @@ pub(super) async fn run_review_call(proxy: &AcpProxy, call: &ReviewCall) -> Resu
     if params.hunk.is_some() && params.path.is_none() {
         return Err(AcpError::invalid_params("hunk requires path: name the file of the hunk"));
     }
-    if call.method == ReviewMethod::UndoTurn {
-        params.since = ReviewSince::Turn;
+    if call.method == AcpReviewMethod::UndoTurn {
+        params.since = ReviewStartPoint::Turn;
     }
     let session =
         proxy.router.find_session(&params.session_id).ok_or_else(|| AcpError::session_not_found(&params.session_id))?;
@@ -105,9 +105,9 @@ pub(super) async fn run_review_call(proxy: &AcpProxy, call: &ReviewCall) -> Resu
     let (_sender, cancelled) = watch::channel(false);
     let handler = ReviewHandler { proxy, session, params, only_path: only, cancelled };
     match call.method {
-        ReviewMethod::Review => handler.review().await,
-        ReviewMethod::Keep => handler.keep().await,
-        ReviewMethod::Reject | ReviewMethod::UndoTurn => handler.reject().await,
+        AcpReviewMethod::Review => handler.review().await,
+        AcpReviewMethod::Keep => handler.keep().await,
+        AcpReviewMethod::Reject | AcpReviewMethod::UndoTurn => handler.reject().await,
     }
 }
 
@@ -123,7 +123,7 @@ struct ReviewHandler<'p> {
 
 /// The paths of changed files, and the files that were skipped with the reasons.
 #[derive(Default)]
-struct ReviewResult {
+struct KeepOrRejectResult {
     paths: Vec<String>,
     skipped: Vec<Value>,
 }
@@ -209,7 +209,7 @@ impl ReviewHandler<'_> {
 
     /// Accepts the changes that the call selects.
     async fn keep(&self) -> Result<Value, AcpError> {
-        let mut result = ReviewResult::default();
+        let mut result = KeepOrRejectResult::default();
         for root in self.target_roots() {
             let mut arguments = self.review_arguments(root);
             arguments.remove("since");
@@ -227,7 +227,7 @@ impl ReviewHandler<'_> {
 
     /// Reverts the changes that the call selects.
     async fn reject(&self) -> Result<Value, AcpError> {
-        let mut result = ReviewResult::default();
+        let mut result = KeepOrRejectResult::default();
         for root in self.target_roots() {
             self.apply_in_root(root, "reject", self.review_arguments(root), &mut result).await?;
         }
@@ -238,7 +238,11 @@ impl ReviewHandler<'_> {
     }
 
     /// Has the editor revert the agent's writes of a file that the editor applied.
-    async fn revert_in_editor(&self, resolved: &AcpResolvedPath, result: &mut ReviewResult) -> Result<(), AcpError> {
+    async fn revert_in_editor(
+        &self,
+        resolved: &AcpResolvedPath,
+        result: &mut KeepOrRejectResult,
+    ) -> Result<(), AcpError> {
         let request = self.file_request(resolved);
         let _guard = self.session.lock_for_write(resolved).await;
         let Some((found, now)) = self.attribute_editor_file(resolved).await? else { return Ok(()) };
@@ -274,7 +278,7 @@ impl ReviewHandler<'_> {
         root: usize,
         operation: &str,
         arguments: Map<String, Value>,
-        result: &mut ReviewResult,
+        result: &mut KeepOrRejectResult,
     ) -> Result<(), AcpError> {
         let key = if operation == "keep" { "kept" } else { "rejected" };
         let listed = |outcome: &CallOutcome, name: &str| {
@@ -299,8 +303,8 @@ impl ReviewHandler<'_> {
         }
     }
 
-    fn response(&self, key: &str, result: ReviewResult) -> Result<Value, AcpError> {
-        let ReviewResult { mut paths, skipped } = result;
+    fn response(&self, key: &str, result: KeepOrRejectResult) -> Result<Value, AcpError> {
+        let KeepOrRejectResult { mut paths, skipped } = result;
         if paths.is_empty() && skipped.is_empty() {
             let reason = if self.params.hunk.is_some() { "no such hunk" } else { "no changes to review" };
             return Err(AcpError::invalid_params(format!("nothing_to_do: {reason}")));
@@ -338,7 +342,7 @@ impl ReviewHandler<'_> {
         let now = self.file_request(resolved).current_text().await?.unwrap_or_default();
         let person = self.session.root_of(resolved).map(|root| root.person.principal.to_string()).unwrap_or_default();
         let agent = self.agent_name(resolved.root_index);
-        let names = AuthorNames { agent: &agent, person: &person };
+        let names = AgentAndPersonNames { agent: &agent, person: &person };
         let found = self.session.editor_writes().attribute_file(resolved, self.params.since, &now, names);
         Ok(found.map(|found| (found, now)))
     }

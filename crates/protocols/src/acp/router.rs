@@ -13,16 +13,16 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::{
-    AcpCallers, AcpOptions, OpenedRoot,
-    editor_requests::{EditorRequests, EditorResponse, ResponseOwner},
+    AcpProxyOptions, AgentAndPersonCallers, OpenedRoot,
+    editor_requests::{AcpResponseRecipient, EditorResponse, RequestsToEditor},
     errors::AcpError,
     json_members,
     message::{self, AcpMessage, AcpMessageError, AcpMessageId, AcpMessageKind},
-    review::{self, ReviewCall, ReviewMethod},
+    review::{self, AcpReviewMethod, ReviewCall},
     session::{AcpSession, AttachedMcpServer},
     setup::{
-        self, AcpCapabilityOffered, AcpFileCapabilities, AcpSessionSetupParams, McpServerCommand, NegotiatedProtocol,
-        VERSION_WITHOUT_FILES,
+        self, AcpCapabilityOffered, AcpFileCapabilities, AcpSessionSetupParams, McpServerCommand,
+        NegotiatedAcpProtocol, VERSION_WITHOUT_FILES,
     },
 };
 use crate::{
@@ -34,7 +34,7 @@ use crate::{
 pub(super) const CANCEL_METHOD: &str = "$/cancel_request";
 
 /// The action that the proxy takes for a line.
-pub(super) enum RoutingDecision {
+pub(super) enum AcpRoutingDecision {
     /// Forward the line unchanged.
     Forward,
     /// Forward this line instead.
@@ -48,7 +48,7 @@ pub(super) enum RoutingDecision {
     /// Forward nothing, because the line has been handled.
     Consumed,
     /// Open the roots of this session, then forward the line.
-    SetUpSession(AcpSessionSetup),
+    SetUpSession(AcpSessionSetupRequest),
     /// Serve this file method.
     ServeFileCall(AcpFileCall),
     /// Serve this `_stead/*` method.
@@ -57,14 +57,14 @@ pub(super) enum RoutingDecision {
 
 /// A session setup request.
 #[derive(Debug, PartialEq)]
-pub(super) struct AcpSessionSetup {
+pub(super) struct AcpSessionSetupRequest {
     pub(super) id: AcpMessageId,
     origin: AcpSessionOrigin,
     pub(super) params: AcpSessionSetupParams,
 }
 
 /// The result of a session setup.
-pub(super) struct AdmittedAcpSession {
+pub(super) struct AcpSessionSetupResult {
     pub(super) agent_line: Vec<u8>,
     /// The session, if its id is already known. The agent chooses the id of a new session.
     pub(super) session: Option<Arc<AcpSession>>,
@@ -123,11 +123,11 @@ enum PendingAgentResponse {
 }
 
 #[derive(Default)]
-struct RouterState {
+struct AcpRouterState {
     editor_capabilities: AcpFileCapabilities,
     advertised: AcpFileCapabilities,
     wants_notices: AcpCapabilityOffered,
-    negotiated: Option<NegotiatedProtocol>,
+    negotiated: Option<NegotiatedAcpProtocol>,
     pending_responses: HashMap<AcpMessageId, PendingAgentResponse>,
     sessions: HashMap<String, Arc<AcpSession>>,
     /// A cancel signal for each running file call, by the agent's request id.
@@ -135,19 +135,19 @@ struct RouterState {
 }
 
 pub(super) struct AcpRouter {
-    callers: AcpCallers,
-    options: AcpOptions,
-    state: Mutex<RouterState>,
-    pub(super) editor_requests: EditorRequests,
+    callers: AgentAndPersonCallers,
+    options: AcpProxyOptions,
+    state: Mutex<AcpRouterState>,
+    pub(super) editor_requests: RequestsToEditor,
 }
 
 impl AcpRouter {
-    pub(super) fn new(callers: AcpCallers, options: AcpOptions) -> Self {
-        Self { callers, options, state: Mutex::default(), editor_requests: EditorRequests::new() }
+    pub(super) fn new(callers: AgentAndPersonCallers, options: AcpProxyOptions) -> Self {
+        Self { callers, options, state: Mutex::default(), editor_requests: RequestsToEditor::new() }
     }
 
     /// Routes a line from the editor.
-    pub(super) fn route_from_editor(&self, line: &[u8]) -> RoutingDecision {
+    pub(super) fn route_from_editor(&self, line: &[u8]) -> AcpRoutingDecision {
         let message = match AcpMessage::parse(line) {
             Ok(message) => message,
             Err(rejected) => return reply_with_error(&rejected),
@@ -155,8 +155,8 @@ impl AcpRouter {
         match &message.kind {
             AcpMessageKind::Response { id } => {
                 match self.editor_requests.resolve(id, || editor_response(line, &message)) {
-                    ResponseOwner::Proxy => RoutingDecision::Consumed,
-                    ResponseOwner::Other => RoutingDecision::Forward,
+                    AcpResponseRecipient::Proxy => AcpRoutingDecision::Consumed,
+                    AcpResponseRecipient::Other => AcpRoutingDecision::Forward,
                 }
             }
             AcpMessageKind::Request { id, method } => match method.as_str() {
@@ -167,8 +167,10 @@ impl AcpRouter {
                         _ => AcpSessionOrigin::New,
                     };
                     match setup::parse_setup_params(message.params_bytes(line)) {
-                        Ok(params) => RoutingDecision::SetUpSession(AcpSessionSetup { id: id.clone(), origin, params }),
-                        Err(error) => RoutingDecision::ReplyToSender(message::error_line(Some(id), &error)),
+                        Ok(params) => {
+                            AcpRoutingDecision::SetUpSession(AcpSessionSetupRequest { id: id.clone(), origin, params })
+                        }
+                        Err(error) => AcpRoutingDecision::ReplyToSender(message::error_line(Some(id), &error)),
                     }
                 }
                 "session/close" | "session/delete" => {
@@ -178,13 +180,13 @@ impl AcpRouter {
                     {
                         state.pending_responses.insert(id.clone(), PendingAgentResponse::CloseSession(session));
                     }
-                    RoutingDecision::Forward
+                    AcpRoutingDecision::Forward
                 }
                 PROMPT_METHOD => session_id_in(message.params_bytes(line))
-                    .map_or(RoutingDecision::Forward, RoutingDecision::ForwardPrompt),
-                other => ReviewMethod::from_name(other).map_or(RoutingDecision::Forward, |method| {
+                    .map_or(AcpRoutingDecision::Forward, AcpRoutingDecision::ForwardPrompt),
+                other => AcpReviewMethod::from_name(other).map_or(AcpRoutingDecision::Forward, |method| {
                     let params = message.params_bytes(line).to_vec();
-                    RoutingDecision::ServeReviewCall(ReviewCall { id: id.clone(), method, params })
+                    AcpRoutingDecision::ServeReviewCall(ReviewCall { id: id.clone(), method, params })
                 }),
             },
             AcpMessageKind::Notification { method } => {
@@ -194,13 +196,13 @@ impl AcpRouter {
                 {
                     session.cancel();
                 }
-                RoutingDecision::Forward
+                AcpRoutingDecision::Forward
             }
         }
     }
 
     /// Routes a line from the agent.
-    pub(super) fn route_from_agent(&self, line: &[u8]) -> RoutingDecision {
+    pub(super) fn route_from_agent(&self, line: &[u8]) -> AcpRoutingDecision {
         let message = match AcpMessage::parse(line) {
             Ok(message) => message,
             Err(rejected) => return reply_with_error(&rejected),
@@ -208,63 +210,63 @@ impl AcpRouter {
         match &message.kind {
             AcpMessageKind::Response { id } => self.track_response(id, line, &message),
             AcpMessageKind::Request { id, method } => match AcpFileMethod::from_name(method) {
-                None => RoutingDecision::Forward,
+                None => AcpRoutingDecision::Forward,
                 Some(method) if self.file_method_offered(method) == AcpCapabilityOffered::No => {
-                    RoutingDecision::ReplyToSender(message::error_line(
+                    AcpRoutingDecision::ReplyToSender(message::error_line(
                         Some(id),
                         &AcpError::method_not_found(method.name()),
                     ))
                 }
                 Some(method) => {
                     let params = message.params_bytes(line).to_vec();
-                    RoutingDecision::ServeFileCall(AcpFileCall { id: id.clone(), method, params })
+                    AcpRoutingDecision::ServeFileCall(AcpFileCall { id: id.clone(), method, params })
                 }
             },
             // A file method without an id cannot get a response.
             AcpMessageKind::Notification { method } if AcpFileMethod::from_name(method).is_some() => {
-                RoutingDecision::Consumed
+                AcpRoutingDecision::Consumed
             }
             AcpMessageKind::Notification { method } if method == CANCEL_METHOD => {
                 let range = json_members::find_member(message.params_bytes(line), "requestId");
                 let id = range.and_then(|range| serde_json::from_slice(&message.params_bytes(line)[range]).ok());
                 match id.map(|id: Value| self.cancel_call(&AcpMessageId::from_json(&id))) {
-                    Some(ResponseOwner::Proxy) => RoutingDecision::Consumed,
-                    Some(ResponseOwner::Other) | None => RoutingDecision::Forward,
+                    Some(AcpResponseRecipient::Proxy) => AcpRoutingDecision::Consumed,
+                    Some(AcpResponseRecipient::Other) | None => AcpRoutingDecision::Forward,
                 }
             }
-            AcpMessageKind::Notification { .. } => RoutingDecision::Forward,
+            AcpMessageKind::Notification { .. } => AcpRoutingDecision::Forward,
         }
     }
 
     /// Delivers a response if it answers a request of the proxy.
-    pub(super) fn resolve_response(&self, line: &[u8]) -> ResponseOwner {
+    pub(super) fn resolve_response(&self, line: &[u8]) -> AcpResponseRecipient {
         match self.route_from_editor(line) {
-            RoutingDecision::Consumed => ResponseOwner::Proxy,
-            RoutingDecision::Forward
-            | RoutingDecision::ForwardChanged(_)
-            | RoutingDecision::ReplyToSender(_)
-            | RoutingDecision::ForwardPrompt(_)
-            | RoutingDecision::ForwardSessionCreated(_)
-            | RoutingDecision::SetUpSession(_)
-            | RoutingDecision::ServeReviewCall(_)
-            | RoutingDecision::ServeFileCall(_) => ResponseOwner::Other,
+            AcpRoutingDecision::Consumed => AcpResponseRecipient::Proxy,
+            AcpRoutingDecision::Forward
+            | AcpRoutingDecision::ForwardChanged(_)
+            | AcpRoutingDecision::ReplyToSender(_)
+            | AcpRoutingDecision::ForwardPrompt(_)
+            | AcpRoutingDecision::ForwardSessionCreated(_)
+            | AcpRoutingDecision::SetUpSession(_)
+            | AcpRoutingDecision::ServeReviewCall(_)
+            | AcpRoutingDecision::ServeFileCall(_) => AcpResponseRecipient::Other,
         }
     }
 
     /// Registers a session with its opened roots and builds the line for the agent.
     pub(super) fn admit_session(
         &self,
-        setup: &AcpSessionSetup,
+        setup: &AcpSessionSetupRequest,
         opened: Vec<OpenedRoot>,
         server: Option<&McpServerCommand>,
         line: &[u8],
-    ) -> Result<AdmittedAcpSession, AcpError> {
+    ) -> Result<AcpSessionSetupResult, AcpError> {
         let mut state = self.lock_state();
         let negotiated =
-            state.negotiated.unwrap_or(NegotiatedProtocol { version: 1, stdio_servers: AcpCapabilityOffered::Yes });
+            state.negotiated.unwrap_or(NegotiatedAcpProtocol { version: 1, stdio_servers: AcpCapabilityOffered::Yes });
         let (line, added) = match server.filter(|_| negotiated.stdio_servers == AcpCapabilityOffered::Yes) {
             Some(server) => {
-                setup::add_mcp_server(line, server, negotiated).map_err(|json_members::MalformedObject| {
+                setup::add_mcp_server(line, server, negotiated).map_err(|json_members::MalformedJsonObjectError| {
                     AcpError::invalid_params("the params are not a JSON object")
                 })?
             }
@@ -292,7 +294,7 @@ impl AcpRouter {
             Some(_) | None => PendingAgentResponse::NewSession(Box::new(session)),
         };
         state.pending_responses.insert(setup.id.clone(), pending);
-        Ok(AdmittedAcpSession { agent_line: line, session: known })
+        Ok(AcpSessionSetupResult { agent_line: line, session: known })
     }
 
     pub(super) fn find_session(&self, id: &str) -> Option<Arc<AcpSession>> {
@@ -327,19 +329,19 @@ impl AcpRouter {
         }
     }
 
-    fn cancel_call(&self, id: &AcpMessageId) -> ResponseOwner {
+    fn cancel_call(&self, id: &AcpMessageId) -> AcpResponseRecipient {
         match self.lock_state().running_calls.get(id) {
             Some(cancel) => {
                 cancel.send_replace(true);
-                ResponseOwner::Proxy
+                AcpResponseRecipient::Proxy
             }
-            None => ResponseOwner::Other,
+            None => AcpResponseRecipient::Other,
         }
     }
 
-    fn handle_initialize(&self, id: &AcpMessageId, line: &[u8]) -> RoutingDecision {
+    fn handle_initialize(&self, id: &AcpMessageId, line: &[u8]) -> AcpRoutingDecision {
         let Ok(rewrite) = setup::rewrite_initialize(line, self.options.file_capabilities) else {
-            return RoutingDecision::ReplyToSender(message::error_line(
+            return AcpRoutingDecision::ReplyToSender(message::error_line(
                 Some(id),
                 &AcpError::invalid_params("the params are not a JSON object"),
             ));
@@ -348,7 +350,7 @@ impl AcpRouter {
         (state.editor_capabilities, state.advertised, state.wants_notices) =
             (rewrite.editor_capabilities, rewrite.advertised, rewrite.wants_notices);
         state.pending_responses.insert(id.clone(), PendingAgentResponse::Initialize);
-        RoutingDecision::ForwardChanged(rewrite.agent_line)
+        AcpRoutingDecision::ForwardChanged(rewrite.agent_line)
     }
 
     /// Whether a file method was advertised and exists in the negotiated version.
@@ -363,21 +365,21 @@ impl AcpRouter {
     }
 
     /// Updates the state when the agent responds to a forwarded request.
-    fn track_response(&self, id: &AcpMessageId, line: &[u8], message: &AcpMessage) -> RoutingDecision {
+    fn track_response(&self, id: &AcpMessageId, line: &[u8], message: &AcpMessage) -> AcpRoutingDecision {
         let mut state = self.lock_state();
-        let Some(pending) = state.pending_responses.remove(id) else { return RoutingDecision::Forward };
+        let Some(pending) = state.pending_responses.remove(id) else { return AcpRoutingDecision::Forward };
         let result = message.result.clone().map(|range| &line[range]);
         match (pending, result) {
             (PendingAgentResponse::Initialize, Some(result)) => {
                 state.negotiated = Some(setup::parse_initialize_result(result));
                 return review::advertise_methods(line)
-                    .map_or(RoutingDecision::Forward, RoutingDecision::ForwardChanged);
+                    .map_or(AcpRoutingDecision::Forward, AcpRoutingDecision::ForwardChanged);
             }
             (PendingAgentResponse::NewSession(session), Some(result)) => {
                 if let Some(id) = session_id_in(result) {
                     let created = Arc::new(session.with_id(id.clone(), printable_session_id(&id)));
                     state.sessions.insert(id, created.clone());
-                    return RoutingDecision::ForwardSessionCreated(created);
+                    return AcpRoutingDecision::ForwardSessionCreated(created);
                 }
             }
             // The request failed, so the previous session is restored.
@@ -394,10 +396,10 @@ impl AcpRouter {
                 None,
             ) => {}
         }
-        RoutingDecision::Forward
+        AcpRoutingDecision::Forward
     }
 
-    fn lock_state(&self) -> MutexGuard<'_, RouterState> {
+    fn lock_state(&self) -> MutexGuard<'_, AcpRouterState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -412,8 +414,8 @@ fn session_id_in(params: &[u8]) -> Option<String> {
     serde_json::from_slice(&params[range]).ok()
 }
 
-fn reply_with_error(rejected: &AcpMessageError) -> RoutingDecision {
-    RoutingDecision::ReplyToSender(message::error_line(rejected.id.as_ref(), &rejected.error))
+fn reply_with_error(rejected: &AcpMessageError) -> AcpRoutingDecision {
+    AcpRoutingDecision::ReplyToSender(message::error_line(rejected.id.as_ref(), &rejected.error))
 }
 
 fn editor_response(line: &[u8], message: &AcpMessage) -> EditorResponse {

@@ -12,9 +12,9 @@ use stead_engine::{Caller, Engine};
 use stead_path::{RelPath, RequiredPathKind};
 use tokio::sync;
 
-use super::{AcpCallers, editor_writes::EditorWrites, setup::SessionTicketVariable};
+use super::{AgentAndPersonCallers, editor_writes::EditorWriteHistory, setup::SessionTicketEnvVar};
 use crate::{
-    call_executor::{CallExecutor, CallRequest, OtherRequests},
+    call_executor::{CallExecutor, CallRequest, OtherRequestsPending},
     dialect::acp,
     limits::{REQUESTS_PENDING_MAX, SESSION_SEEN_BYTES_MAX, SESSION_SEEN_FILES_MAX, TURN_MARK_TIMEOUT},
 };
@@ -80,7 +80,7 @@ pub(super) struct AcpSession {
     pub(super) id: String,
     roots: Vec<SessionRoot>,
     seen_files: Mutex<SeenFiles>,
-    editor_writes: Mutex<EditorWrites>,
+    editor_writes: Mutex<EditorWriteHistory>,
     rejected_paths: Mutex<HashSet<AcpResolvedPath>>,
     write_locks: Mutex<HashMap<AcpResolvedPath, Arc<sync::Mutex<()>>>>,
     cancel_count: sync::watch::Sender<u64>,
@@ -94,7 +94,7 @@ pub(super) struct AcpSession {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct AttachedMcpServer {
     pub(super) directory: String,
-    pub(super) ticket: SessionTicketVariable,
+    pub(super) ticket: SessionTicketEnvVar,
 }
 
 /// A turn mark that is being recorded. Writes of the session wait until this is dropped.
@@ -108,7 +108,7 @@ impl Drop for TurnMarkGuard {
 
 impl AcpSession {
     /// A session that has no id yet.
-    pub(super) fn new(callers: &AcpCallers, opened: impl IntoIterator<Item = OpenedRoot>) -> Self {
+    pub(super) fn new(callers: &AgentAndPersonCallers, opened: impl IntoIterator<Item = OpenedRoot>) -> Self {
         let root = |opened: OpenedRoot| {
             let in_root = |mut caller: Caller| {
                 caller.session_started_ms = opened.engine.workspace().now_ms();
@@ -202,7 +202,7 @@ impl AcpSession {
         self.lock_seen_files().remember(path, seen);
     }
 
-    pub(super) fn editor_writes(&self) -> MutexGuard<'_, EditorWrites> {
+    pub(super) fn editor_writes(&self) -> MutexGuard<'_, EditorWriteHistory> {
         self.editor_writes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -312,7 +312,7 @@ pub(super) async fn record_turn(session: Arc<AcpSession>) {
 async fn record_turn_in_root(root: &SessionRoot) {
     let request = CallRequest::new(root.agent.clone(), acp::turn_mark_call());
     // The prompt is forwarded even if the mark fails. The engine has recorded a refusal.
-    drop(root.executor.run(request, OtherRequests::Waiting, None, |_| std::future::pending()).await);
+    drop(root.executor.run(request, OtherRequestsPending::Waiting, None, |_| std::future::pending()).await);
 }
 
 /// The content of each file that the agent has last seen.
@@ -383,7 +383,7 @@ mod tests {
     fn new_session(roots: Vec<OpenedRoot>) -> AcpSession {
         let agent = Caller::new(Principal::Agent("a".to_owned()), "s", "acp");
         let person = Caller::new(Principal::User("p".to_owned()), "s", "acp");
-        AcpSession::new(&AcpCallers { agent, person }, roots)
+        AcpSession::new(&AgentAndPersonCallers { agent, person }, roots)
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     errors::AcpError,
-    json_members::{self, MalformedObject},
+    json_members::{self, MalformedJsonObjectError},
 };
 
 /// The name of the MCP server that the proxy adds.
@@ -22,12 +22,12 @@ pub struct McpServerCommand {
     /// The arguments of the program.
     pub arguments: Vec<String>,
     /// The environment variable that assigns the server's calls to the session.
-    pub ticket: Option<SessionTicketVariable>,
+    pub ticket: Option<SessionTicketEnvVar>,
 }
 
 /// The environment variable that assigns the calls of an MCP server to a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SessionTicketVariable {
+pub struct SessionTicketEnvVar {
     /// The name of the variable.
     pub variable: &'static str,
     /// The random ticket of the session.
@@ -80,7 +80,10 @@ fn value_at(text: &[u8], path: &[&str]) -> Option<Value> {
 
 /// Rewrites an `initialize` request so that it advertises the file methods in `ours` to the agent. A request of a later
 /// protocol version, which has no such capabilities, stays unchanged.
-pub(super) fn rewrite_initialize(line: &[u8], ours: AcpFileCapabilities) -> Result<InitializeRewrite, MalformedObject> {
+pub(super) fn rewrite_initialize(
+    line: &[u8],
+    ours: AcpFileCapabilities,
+) -> Result<InitializeRewrite, MalformedJsonObjectError> {
     let at = |path: &[&str]| value_at(line, path);
     let offers = |name: &str| at(&["params", CAPABILITIES_MEMBER, "fs", name]) == Some(Value::Bool(true));
     let editor = AcpFileCapabilities {
@@ -114,14 +117,14 @@ pub(super) fn rewrite_initialize(line: &[u8], ours: AcpFileCapabilities) -> Resu
 
 /// The protocol version and features that the agent chose in its response to `initialize`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct NegotiatedProtocol {
+pub(super) struct NegotiatedAcpProtocol {
     pub(super) version: u64,
     /// Whether the agent starts MCP servers over stdio.
     pub(super) stdio_servers: AcpCapabilityOffered,
 }
 
 /// Parses the agent's response to `initialize`.
-pub(super) fn parse_initialize_result(result: &[u8]) -> NegotiatedProtocol {
+pub(super) fn parse_initialize_result(result: &[u8]) -> NegotiatedAcpProtocol {
     let at = |path: &[&str]| value_at(result, path);
     let version = at(&["protocolVersion"]).and_then(|version| version.as_u64()).unwrap_or(1);
     let stdio_servers = if version < VERSION_WITHOUT_FILES {
@@ -130,7 +133,7 @@ pub(super) fn parse_initialize_result(result: &[u8]) -> NegotiatedProtocol {
     } else {
         at(&["capabilities", "session", "mcp", "stdio"]).is_some_and(|offered| offered.is_object()).into()
     };
-    NegotiatedProtocol { version, stdio_servers }
+    NegotiatedAcpProtocol { version, stdio_servers }
 }
 
 /// The params of a session setup request that the proxy uses.
@@ -172,8 +175,8 @@ pub(super) fn not_absolute_error(path: &str) -> AcpError {
 pub(super) fn add_mcp_server(
     line: &[u8],
     server: &McpServerCommand,
-    negotiated: NegotiatedProtocol,
-) -> Result<(Vec<u8>, AcpCapabilityOffered), MalformedObject> {
+    negotiated: NegotiatedAcpProtocol,
+) -> Result<(Vec<u8>, AcpCapabilityOffered), MalformedJsonObjectError> {
     const MCP_SERVERS_PATH: &[&str] = &["params", "mcpServers"];
     let existing = json_members::find_path(line, MCP_SERVERS_PATH).map_or(&b"[]"[..], |range| &line[range]);
     let has_same_name = |entry: &Value| entry["name"] == SERVER_NAME;
@@ -181,7 +184,7 @@ pub(super) fn add_mcp_server(
     if known.as_array().into_iter().flatten().any(has_same_name) {
         return Ok((line.to_vec(), AcpCapabilityOffered::No));
     }
-    let variable = |ticket: &SessionTicketVariable| json!({ "name": ticket.variable, "value": ticket.secret });
+    let variable = |ticket: &SessionTicketEnvVar| json!({ "name": ticket.variable, "value": ticket.secret });
     let mut entry = json!({
         "name": SERVER_NAME,
         "command": server.command,
@@ -245,23 +248,23 @@ mod tests {
             (AcpFileCapabilities::default(), AcpFileCapabilities::default(), line.to_owned())
         );
         let negotiated = |text: &str| parse_initialize_result(text.as_bytes());
-        let first = NegotiatedProtocol { version: 1, stdio_servers: AcpCapabilityOffered::Yes };
+        let first = NegotiatedAcpProtocol { version: 1, stdio_servers: AcpCapabilityOffered::Yes };
         assert_eq!(negotiated(r#"{"protocolVersion":1}"#), first);
         let second = r#"{"protocolVersion":2,"capabilities":{"session":{"mcp":{"stdio":{}}}}}"#;
-        assert_eq!(negotiated(second), NegotiatedProtocol { version: 2, stdio_servers: AcpCapabilityOffered::Yes });
+        assert_eq!(negotiated(second), NegotiatedAcpProtocol { version: 2, stdio_servers: AcpCapabilityOffered::Yes });
         assert_eq!(negotiated(r#"{"protocolVersion":2}"#).stdio_servers, AcpCapabilityOffered::No);
     }
 
     #[test]
     fn session_setup_adds_mcp_server() {
-        let ticket = SessionTicketVariable { variable: "T", secret: "secret".to_owned() };
+        let ticket = SessionTicketEnvVar { variable: "T", secret: "secret".to_owned() };
         let server = McpServerCommand {
             command: "/bin/stead".to_owned(),
             arguments: vec!["mcp".to_owned()],
             ticket: Some(ticket),
         };
         let add = |line: &str, version| {
-            let negotiated = NegotiatedProtocol { version, stdio_servers: AcpCapabilityOffered::Yes };
+            let negotiated = NegotiatedAcpProtocol { version, stdio_servers: AcpCapabilityOffered::Yes };
             String::from_utf8(add_mcp_server(line.as_bytes(), &server, negotiated).unwrap().0).unwrap()
         };
         let entry = r#"{"name":"stead","command":"/bin/stead","args":["mcp"],"env":[{"name":"T","value":"secret"}]}"#;

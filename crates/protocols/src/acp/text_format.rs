@@ -61,7 +61,7 @@ impl WriteFormatPolicy {
 
 /// The differences between the written file and the agent's text.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct WriteReport {
+pub(super) struct AcpWriteAdjustments {
     /// The line endings of the file, if they were converted.
     line_endings: Option<&'static str>,
     /// The encoding of the file, if it is not plain UTF-8.
@@ -70,7 +70,7 @@ pub(super) struct WriteReport {
     merged: Option<bool>,
 }
 
-impl WriteReport {
+impl AcpWriteAdjustments {
     pub(super) fn from_outcome(content: &str, outcome: &CallOutcome) -> Self {
         let after = outcome.before_after.first().and_then(|bytes| bytes.after.as_deref());
         let after = after.and_then(decode_indexable_text).unwrap_or_default();

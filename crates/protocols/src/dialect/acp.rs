@@ -6,7 +6,9 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use stead_engine::{BeforeAfterInclusion, CallOptions, CallOutcome, Error, ErrorKind, MissingBase, ReplacementFormat};
+use stead_engine::{
+    BeforeAfterContentInclusion, CallOptions, CallOutcome, Error, ErrorKind, LineEndingAndBomPolicy, MissingBase,
+};
 use stead_path::{
     AbsolutePathRule, BackslashRule, DotDotRule, EmptyPathRule, ParsedPath, PathSyntax, RelPath, RequiredPathKind,
     TrailingSlashRule,
@@ -15,7 +17,7 @@ use stead_path::{
 use super::{CallResult, Dialect, DialectReply, TranslatedCall};
 use crate::{
     acp::{AcpError, WriteEncodingPolicy, WriteFormatPolicy, WriteLineEndingPolicy, select_lines},
-    definition::{DefinitionError, DialectDefinition},
+    definition::{DialectDefinition, DialectDefinitionParseError},
 };
 
 const DEFINITION_JSON: &str = include_str!("../generated/acp.json");
@@ -72,7 +74,7 @@ pub(crate) fn engine_path(path: &RelPath, trailing: RequiredPathKind) -> String 
 
 /// A read of the whole file; the requested lines are selected from the outcome.
 pub(crate) fn read_call(engine_path: &str) -> TranslatedCall {
-    let options = CallOptions { before_after: BeforeAfterInclusion::Include, ..call_options(READ_METHOD) };
+    let options = CallOptions { before_after: BeforeAfterContentInclusion::Include, ..call_options(READ_METHOD) };
     TranslatedCall::new("read", json!({ "path": engine_path }), options)
 }
 
@@ -84,13 +86,13 @@ pub(crate) fn write_call(engine_path: &str, content: String, format: WriteFormat
         arguments["encoding"] = "utf-8".into();
     }
     let replacement_format = match format.line_endings {
-        WriteLineEndingPolicy::Keep => ReplacementFormat::MatchLineEndings,
-        WriteLineEndingPolicy::AsGiven => ReplacementFormat::AsGiven,
+        WriteLineEndingPolicy::Keep => LineEndingAndBomPolicy::MatchLineEndings,
+        WriteLineEndingPolicy::AsGiven => LineEndingAndBomPolicy::AsGiven,
     };
     let options = CallOptions {
         missing_base: MissingBase::Overwrite,
         replacement_format,
-        before_after: BeforeAfterInclusion::Include,
+        before_after: BeforeAfterContentInclusion::Include,
         ..call_options(WRITE_METHOD)
     };
     TranslatedCall::new("write", arguments, options)
@@ -131,7 +133,7 @@ pub struct AcpDialect {
 
 impl AcpDialect {
     /// The dialect for a root that has these spellings.
-    pub fn new(root_paths: Vec<String>) -> Result<Self, DefinitionError> {
+    pub fn new(root_paths: Vec<String>) -> Result<Self, DialectDefinitionParseError> {
         Ok(Self { definition: DialectDefinition::from_json(DEFINITION_JSON)?, root_paths })
     }
 

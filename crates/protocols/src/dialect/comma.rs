@@ -6,7 +6,7 @@
 //! forbidden paths and the trash belong to the engine.
 
 use serde_json::{Map, Value, json};
-use stead_engine::{BeforeAfterInclusion, CallOptions, CallOutcome, Caller, Error, ErrorKind, ListingStyle};
+use stead_engine::{BeforeAfterContentInclusion, CallOptions, CallOutcome, Caller, Error, ErrorKind, ListingStyle};
 use stead_path::{AbsolutePathRule, BackslashRule, DotDotRule, EmptyPathRule, PathSyntax, TrailingSlashRule};
 
 use super::{
@@ -27,16 +27,16 @@ mod search_files;
 mod whole_file;
 
 use access_limits::CommaAccessLimits;
-use args::{CommaArgs, EditHashRule};
-use edit_file::FuzzyMatching;
-use envelope::{CommaEnvelope, CommaError};
-use list_directory::CommaNameOrder;
+use args::{CommaToolArgs, EditBaseHashRule};
+use edit_file::FuzzyEditMatching;
+use envelope::{CommaReplyEnvelope, CommaToolError};
+use list_directory::CommaNameSortOrder;
 
 const DEFINITION_JSON: &str = include_str!("../generated/comma.json");
 
 /// Whether the dialect follows the original code or its document where they differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CommaCompatibility {
+enum CommaDialectCompatibility {
     /// The dialect follows the document, which is stricter.
     Document,
     /// The dialect follows the original code.
@@ -47,10 +47,10 @@ pub(super) struct CommaDialect {
     definition: DialectDefinition,
     workspace_root: String,
     path_syntax: PathSyntax,
-    compatibility: CommaCompatibility,
-    edit_hash_rule: EditHashRule,
-    fuzzy_matching: FuzzyMatching,
-    name_order: CommaNameOrder,
+    compatibility: CommaDialectCompatibility,
+    edit_hash_rule: EditBaseHashRule,
+    fuzzy_matching: FuzzyEditMatching,
+    name_order: CommaNameSortOrder,
     access_limits: CommaAccessLimits,
 }
 
@@ -78,10 +78,14 @@ pub(super) fn build(settings: &DialectSettings, location: &WorkspaceLocation) ->
         definition,
         workspace_root: clean_path("/", &location.root),
         path_syntax,
-        compatibility: if exact { CommaCompatibility::OriginalCode } else { CommaCompatibility::Document },
-        edit_hash_rule: if hash_required { EditHashRule::Required } else { EditHashRule::Optional },
-        fuzzy_matching: if fuzzy { FuzzyMatching::On } else { FuzzyMatching::Off },
-        name_order: if exact { CommaNameOrder::Collation } else { CommaNameOrder::Bytes },
+        compatibility: if exact {
+            CommaDialectCompatibility::OriginalCode
+        } else {
+            CommaDialectCompatibility::Document
+        },
+        edit_hash_rule: if hash_required { EditBaseHashRule::Required } else { EditBaseHashRule::Optional },
+        fuzzy_matching: if fuzzy { FuzzyEditMatching::On } else { FuzzyEditMatching::Off },
+        name_order: if exact { CommaNameSortOrder::Collation } else { CommaNameSortOrder::Bytes },
         access_limits: CommaAccessLimits::from_settings(settings)?,
     }))
 }
@@ -137,13 +141,13 @@ impl CommaTool {
 }
 
 /// A call with validated arguments.
-struct CommaCall<'a> {
+struct CommaToolCall<'a> {
     tool: CommaTool,
-    args: CommaArgs<'a>,
+    args: CommaToolArgs<'a>,
     dialect: &'a CommaDialect,
 }
 
-impl<'a> CommaCall<'a> {
+impl<'a> CommaToolCall<'a> {
     /// The main path of the call, as the caller wrote it.
     fn path_argument(&self) -> &'a str {
         let default = if matches!(self.tool, CommaTool::SearchFiles | CommaTool::Glob) {
@@ -172,7 +176,7 @@ impl<'a> CommaCall<'a> {
     }
 
     fn follows_document(&self) -> bool {
-        self.dialect.compatibility == CommaCompatibility::Document
+        self.dialect.compatibility == CommaDialectCompatibility::Document
     }
 }
 
@@ -181,11 +185,11 @@ impl CommaDialect {
         &'a self,
         name: &str,
         arguments: &'a Map<String, Value>,
-    ) -> Result<CommaCall<'a>, Box<CommaError>> {
+    ) -> Result<CommaToolCall<'a>, Box<CommaToolError>> {
         let tool = CommaTool::from_name(name).ok_or_else(|| errors::unknown_tool_error(name))?;
-        let args = CommaArgs::validate(tool, name, arguments, self.edit_hash_rule)
-            .map_err(|message| CommaError::new("unknown", message).retryable())?;
-        let call = CommaCall { tool, args, dialect: self };
+        let args = CommaToolArgs::validate(tool, name, arguments, self.edit_hash_rule)
+            .map_err(|message| CommaToolError::new("unknown", message).retryable())?;
+        let call = CommaToolCall { tool, args, dialect: self };
         if tool == CommaTool::MoveFile
             && let Some(error) = errors::invalid_move_error(&call)
         {
@@ -204,7 +208,7 @@ impl Dialect for CommaDialect {
         let options = CallOptions {
             tool: self.full_name(tool),
             path_spelling: self.path_syntax.clone(),
-            before_after: BeforeAfterInclusion::Include,
+            before_after: BeforeAfterContentInclusion::Include,
             listing_style: ListingStyle::DetailedEntries(list_directory::ENTRIES_MAX),
             ..CallOptions::default()
         };
@@ -232,7 +236,7 @@ impl Dialect for CommaDialect {
 
     fn render_reply(&self, tool: &str, arguments: &Map<String, Value>, outcome: CallResult) -> DialectReply {
         let envelope = match (self.parse_call(tool, arguments), outcome) {
-            (Err(error), _) => CommaEnvelope::Error(error),
+            (Err(error), _) => CommaReplyEnvelope::Error(error),
             (Ok(call), Err(error)) => search_files::reply_without_matches(&call, &error)
                 .unwrap_or_else(|| errors::translate_error(&call, &error).into()),
             (Ok(call), Ok(outcome)) => success_envelope(&call, &outcome),
@@ -245,7 +249,7 @@ impl Dialect for CommaDialect {
     }
 }
 
-fn success_envelope(call: &CommaCall<'_>, outcome: &CallOutcome) -> CommaEnvelope {
+fn success_envelope(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> CommaReplyEnvelope {
     match call.tool {
         CommaTool::ReadFile => read_file::read_reply(call, outcome),
         CommaTool::ListDirectory => list_directory::list_reply(call, outcome),

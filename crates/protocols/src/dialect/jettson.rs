@@ -3,13 +3,14 @@
 
 use serde_json::{Map, Value, json};
 use stead_engine::{
-    BeforeAfterInclusion, CallOptions, CallOutcome, DirectoryRemovalPolicy, Error, ErrorKind, ListingStyle, MissingBase,
+    BeforeAfterContentInclusion, CallOptions, CallOutcome, DirectoryRemovalPolicy, Error, ErrorKind, ListingStyle,
+    MissingBase,
 };
 use stead_path::{AbsolutePathRule, BackslashRule, DotDotRule, EmptyPathRule, PathSyntax, RelPath, TrailingSlashRule};
 
 use super::{
     CallResult, Dialect, DialectBuildResult, DialectReply, DialectSettings, TranslatedCall, WorkspaceLocation,
-    rendering::{OutcomeFields, error_detail},
+    rendering::{CallOutcomeExt, error_detail},
 };
 use crate::definition::DialectDefinition;
 
@@ -119,7 +120,7 @@ impl Dialect for JettsonDialect {
             missing_base: MissingBase::Overwrite,
             directory_removal: DirectoryRemovalPolicy::Refuse,
             listing_style: ListingStyle::DetailedEntries(LIST_ENTRIES_MAX),
-            before_after: BeforeAfterInclusion::Include,
+            before_after: BeforeAfterContentInclusion::Include,
             ..CallOptions::default()
         };
         match JettsonCall::validate(tool, arguments) {

@@ -6,15 +6,15 @@
 
 use serde_json::{Map, Value};
 use stead_engine::{
-    BeforeAfterInclusion, CallOptions, CallOutcome, Error, ErrorKind, ListingStyle, MissingBase, MissingParentPolicy,
-    WrittenFileMode, edit_rules::EditRules,
+    BeforeAfterContentInclusion, CallOptions, CallOutcome, Error, ErrorKind, ListingStyle, MissingBase,
+    MissingParentPolicy, WrittenFileMode, edit_rules::EditMatchingRules,
 };
 use stead_path::{AbsolutePathRule, BackslashRule, DotDotRule, EmptyPathRule, PathSyntax, RelPath, TrailingSlashRule};
 
 use super::{
     CallResult, Dialect, DialectBuildResult, DialectReply, DialectSettings, FilesystemReach, ReplyStatus,
     TranslatedCall, WorkspaceLocation,
-    rendering::{OutcomeFields, clean_path},
+    rendering::{CallOutcomeExt, clean_path},
 };
 use crate::definition::DialectDefinition;
 
@@ -22,7 +22,7 @@ mod args;
 mod errors;
 mod newest_generation;
 
-use args::{WeaverCall, WeaverPathArgument, WeaverTool};
+use args::{WeaverDisplayPath, WeaverTool, WeaverToolCall};
 use newest_generation::WeaverPagingOptions;
 
 const DEFINITION_JSON: &str = include_str!("../generated/weaver.json");
@@ -95,36 +95,36 @@ impl WeaverDialect {
             path_spelling: self.path_syntax(),
             missing_base: MissingBase::Overwrite,
             listing_style: ListingStyle::DetailedEntries(LIST_ENTRIES_MAX),
-            edit_rules: EditRules::LITERAL,
+            edit_rules: EditMatchingRules::LITERAL,
             written_file_mode: match self.generation {
                 WeaverGeneration::V0_1_2 => WrittenFileMode::Default,
                 WeaverGeneration::Newest => WrittenFileMode::OwnerOnly,
             },
-            before_after: BeforeAfterInclusion::Include,
+            before_after: BeforeAfterContentInclusion::Include,
             ..CallOptions::default()
         }
     }
 
-    fn parse_call<'a>(&self, tool: &str, arguments: &'a Map<String, Value>) -> Result<WeaverCall<'a>, String> {
-        WeaverCall::validate(tool, arguments, self.generation, self.paging)
+    fn parse_call<'a>(&self, tool: &str, arguments: &'a Map<String, Value>) -> Result<WeaverToolCall<'a>, String> {
+        WeaverToolCall::validate(tool, arguments, self.generation, self.paging)
     }
 
-    fn error_sentence(&self, call: &WeaverCall<'_>, error: &Error) -> String {
-        let path = WeaverPathArgument { workspace_root: &self.workspace_root, as_given: call.path() };
+    fn error_sentence(&self, call: &WeaverToolCall<'_>, error: &Error) -> String {
+        let path = WeaverDisplayPath { workspace_root: &self.workspace_root, as_given: call.path() };
         match self.generation {
             WeaverGeneration::V0_1_2 => errors::error_sentence_v0_1_2(call, &path, &self.filesystem_reach, error),
             WeaverGeneration::Newest => errors::error_sentence_newest(call, &path, error),
         }
     }
 
-    fn success_result(&self, call: &WeaverCall<'_>, outcome: &CallOutcome) -> WeaverResult {
+    fn success_result(&self, call: &WeaverToolCall<'_>, outcome: &CallOutcome) -> WeaverToolResult {
         match call.tool() {
             WeaverTool::ReadFile => newest_generation::render_page(call, self.paging, outcome),
-            WeaverTool::ListDir => WeaverResult::visible(render_listing(outcome)),
-            WeaverTool::WriteFile => WeaverResult::silent(format!("File written: {}", call.path())),
-            WeaverTool::AppendFile => WeaverResult::silent(format!("Appended to {}", call.path())),
+            WeaverTool::ListDir => WeaverToolResult::visible(render_listing(outcome)),
+            WeaverTool::WriteFile => WeaverToolResult::silent(format!("File written: {}", call.path())),
+            WeaverTool::AppendFile => WeaverToolResult::silent(format!("Appended to {}", call.path())),
             WeaverTool::EditFile => match self.generation {
-                WeaverGeneration::V0_1_2 => WeaverResult::silent(format!("File edited: {}", call.path())),
+                WeaverGeneration::V0_1_2 => WeaverToolResult::silent(format!("File edited: {}", call.path())),
                 WeaverGeneration::Newest => newest_generation::edit_result(call.path(), outcome),
             },
         }
@@ -156,8 +156,8 @@ impl Dialect for WeaverDialect {
 
     fn render_reply(&self, tool: &str, arguments: &Map<String, Value>, outcome: CallResult) -> DialectReply {
         let result = match (self.parse_call(tool, arguments), outcome) {
-            (Err(sentence), _) => WeaverResult::error(sentence),
-            (Ok(call), Err(error)) => WeaverResult::error(self.error_sentence(&call, &error)),
+            (Err(sentence), _) => WeaverToolResult::error(sentence),
+            (Ok(call), Err(error)) => WeaverToolResult::error(self.error_sentence(&call, &error)),
             (Ok(call), Ok(outcome)) => self.success_result(&call, &outcome),
         };
         result.into_reply()
@@ -170,14 +170,14 @@ impl Dialect for WeaverDialect {
 
 /// A reply: its texts, and whether it is silent or an error.
 #[derive(Debug, PartialEq, Eq)]
-struct WeaverResult {
+struct WeaverToolResult {
     for_llm: String,
     for_user: String,
-    kind: WeaverResultKind,
+    kind: WeaverToolResultKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum WeaverResultKind {
+enum WeaverToolResultKind {
     /// A text for the model, and possibly one for the user.
     Visible,
     /// A text for the model only.
@@ -185,17 +185,17 @@ enum WeaverResultKind {
     Error,
 }
 
-impl WeaverResult {
+impl WeaverToolResult {
     fn visible(for_llm: String) -> Self {
-        Self { for_llm, for_user: String::new(), kind: WeaverResultKind::Visible }
+        Self { for_llm, for_user: String::new(), kind: WeaverToolResultKind::Visible }
     }
 
     fn silent(for_llm: String) -> Self {
-        Self { for_llm, for_user: String::new(), kind: WeaverResultKind::Silent }
+        Self { for_llm, for_user: String::new(), kind: WeaverToolResultKind::Silent }
     }
 
     fn error(for_llm: String) -> Self {
-        Self { for_llm, for_user: String::new(), kind: WeaverResultKind::Error }
+        Self { for_llm, for_user: String::new(), kind: WeaverToolResultKind::Error }
     }
 
     /// Builds the original's result object, without an empty text for the user.
@@ -205,12 +205,12 @@ impl WeaverResult {
         if !self.for_user.is_empty() {
             json.insert("for_user".into(), self.for_user.into());
         }
-        json.insert("silent".into(), (self.kind == WeaverResultKind::Silent).into());
-        json.insert("is_error".into(), (self.kind == WeaverResultKind::Error).into());
+        json.insert("silent".into(), (self.kind == WeaverToolResultKind::Silent).into());
+        json.insert("is_error".into(), (self.kind == WeaverToolResultKind::Error).into());
         json.insert("async".into(), false.into());
         let status = match self.kind {
-            WeaverResultKind::Error => ReplyStatus::Error,
-            WeaverResultKind::Visible | WeaverResultKind::Silent => ReplyStatus::Success,
+            WeaverToolResultKind::Error => ReplyStatus::Error,
+            WeaverToolResultKind::Visible | WeaverToolResultKind::Silent => ReplyStatus::Success,
         };
         DialectReply { json, text: self.for_llm, status }
     }
@@ -256,9 +256,9 @@ mod tests {
 
     #[test]
     fn omits_empty_user_text() {
-        let reply = WeaverResult::silent("x".to_owned()).into_reply();
+        let reply = WeaverToolResult::silent("x".to_owned()).into_reply();
         let expected = serde_json::json!({ "for_llm": "x", "silent": true, "is_error": false, "async": false });
         assert_eq!(Value::Object(reply.json), expected);
-        assert_eq!(WeaverResult::error("x".to_owned()).into_reply().status, ReplyStatus::Error);
+        assert_eq!(WeaverToolResult::error("x".to_owned()).into_reply().status, ReplyStatus::Error);
     }
 }

@@ -18,7 +18,7 @@ use tokio_stream::{StreamExt, wrappers::ReceiverStream};
 use super::{
     errors::{self, HttpRejection, HttpResult},
     limits::{ARCHIVE_CHUNK_BYTES, ARCHIVE_CHUNKS_MAX, BODY_READ_TIMEOUT},
-    workspace_admin::{AdminContext, WorkspaceExportSummary, WorkspaceNameInUrl, parse_query},
+    workspace_admin::{AdminRequestContext, WorkspaceExportSummary, WorkspaceNameInUrl, parse_query},
 };
 
 const TAR_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/x-tar");
@@ -28,14 +28,14 @@ const OMITTED_FILES_HEADER: &str = "stead-left-out";
 
 type ArchiveChunk = Result<Bytes, io::Error>;
 
-fn acquire_archive_permit(context: &AdminContext) -> Result<OwnedSemaphorePermit, HttpRejection> {
+fn acquire_archive_permit(context: &AdminRequestContext) -> Result<OwnedSemaphorePermit, HttpRejection> {
     let busy = HttpRejection::too_many_requests("too many concurrent imports and exports; retry later");
     context.state.admin_limits.archives.clone().try_acquire_owned().map_err(|_| busy)
 }
 
 /// `GET /v1/workspaces/{name}/export`.
 pub(super) async fn export_workspace(
-    context: AdminContext,
+    context: AdminRequestContext,
     WorkspaceNameInUrl(name): WorkspaceNameInUrl,
 ) -> HttpResult {
     let permit = acquire_archive_permit(&context)?;
@@ -43,7 +43,7 @@ pub(super) async fn export_workspace(
     let (start, started) = oneshot::channel();
     let runtime = Handle::current();
     tokio::task::spawn_blocking(move || {
-        let AdminContext { workspace_admin, caller, .. } = context;
+        let AdminRequestContext { workspace_admin, caller, .. } = context;
         let mut out = ArchiveSender { sender, runtime, chunk: Vec::new() };
         let mut start = Some(start);
         let mut on_start = |summary: WorkspaceExportSummary| {
@@ -72,7 +72,7 @@ pub(super) async fn export_workspace(
 
 /// `PUT /v1/workspaces/{name}/import`.
 pub(super) async fn import_workspace(
-    context: AdminContext,
+    context: AdminRequestContext,
     WorkspaceNameInUrl(name): WorkspaceNameInUrl,
     RawQuery(query): RawQuery,
     body: Body,
@@ -81,7 +81,7 @@ pub(super) async fn import_workspace(
     let (sender, receiver) = mpsc::channel(ARCHIVE_CHUNKS_MAX);
     let (options, runtime) = (parse_query(query.as_deref()), Handle::current());
     let import = tokio::task::spawn_blocking(move || {
-        let AdminContext { workspace_admin, caller, .. } = context;
+        let AdminRequestContext { workspace_admin, caller, .. } = context;
         let mut reader = ArchiveReceiver { receiver, runtime, chunk: Bytes::new() };
         let result = workspace_admin.import_workspace(&caller, &name, options, &mut reader);
         drop(permit);

@@ -81,7 +81,7 @@ pub(super) async fn meter_response(
     let (head, body) = response.into_parts();
     let aborted = HttpRejection::internal_error("internal error: the response was aborted");
     let remaining = axum::body::to_bytes(body, size).await.map_err(|_| aborted)?;
-    let frames = tokio_stream::iter(MeteredBody { remaining, _reservation: reservation });
+    let frames = tokio_stream::iter(MemoryReservedResponseBody { remaining, _reservation: reservation });
     let mut response = Response::from_parts(head, Body::new(StreamBody::new(frames)));
     response.headers_mut().insert(header::CONTENT_LENGTH, size.into());
     Ok(response)
@@ -107,12 +107,12 @@ where
 }
 
 /// A response body in frames. Its memory stays reserved until the last frame is sent.
-struct MeteredBody {
+struct MemoryReservedResponseBody {
     remaining: Bytes,
     _reservation: MemoryReservation,
 }
 
-impl Iterator for MeteredBody {
+impl Iterator for MemoryReservedResponseBody {
     type Item = Result<Frame<Bytes>, Infallible>;
 
     fn next(&mut self) -> Option<Self::Item> {

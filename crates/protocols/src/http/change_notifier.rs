@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use stead_engine::{Engine, Error, JournalEntryQuery, JournalEntrySelection};
+use stead_engine::{Engine, Error, JournalEntriesToReturn, JournalEntryQuery};
 use tokio::sync::watch;
 
 /// How often the thread checks whether any subscriber is left.
@@ -20,10 +20,10 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 pub(super) struct ChangeNotifiers(Mutex<HashMap<String, Weak<ChangeNotifier>>>);
 
 /// Notifies the subscribers of one workspace about changes.
-pub(super) struct ChangeNotifier(watch::Sender<NotifierState>);
+pub(super) struct ChangeNotifier(watch::Sender<ChangeNotifierState>);
 
 #[derive(Clone, Copy)]
-enum NotifierState {
+enum ChangeNotifierState {
     /// The thread does not watch the journal yet, so a change would be missed.
     Starting,
     /// The thread watches the journal. Sent again for every change.
@@ -32,7 +32,7 @@ enum NotifierState {
 
 /// A subscription to the changes of one workspace.
 pub(super) struct ChangeSubscription {
-    receiver: watch::Receiver<NotifierState>,
+    receiver: watch::Receiver<ChangeNotifierState>,
     /// The thread runs as long as the notifier exists.
     _notifier: Arc<ChangeNotifier>,
 }
@@ -50,7 +50,7 @@ impl ChangeNotifiers {
     ) -> Result<ChangeSubscription, NotifierClosed> {
         let notifier = self.notifier_for(workspace, engine).map_err(|_| NotifierClosed)?;
         let mut receiver = notifier.0.subscribe();
-        receiver.wait_for(|state| matches!(state, NotifierState::Notified)).await.map_err(|_| NotifierClosed)?;
+        receiver.wait_for(|state| matches!(state, ChangeNotifierState::Notified)).await.map_err(|_| NotifierClosed)?;
         Ok(ChangeSubscription { receiver, _notifier: notifier })
     }
 
@@ -61,7 +61,7 @@ impl ChangeNotifiers {
             return Ok(notifier);
         }
         notifiers.retain(|_, notifier| notifier.strong_count() > 0);
-        let notifier = Arc::new(ChangeNotifier(watch::channel(NotifierState::Starting).0));
+        let notifier = Arc::new(ChangeNotifier(watch::channel(ChangeNotifierState::Starting).0));
         let (weak, engine) = (Arc::downgrade(&notifier), engine.clone());
         std::thread::Builder::new().name("change-notifier".to_owned()).spawn(move || watch_journal(&weak, &engine))?;
         notifiers.insert(workspace.to_owned(), Arc::downgrade(&notifier));
@@ -80,37 +80,37 @@ impl ChangeSubscription {
 fn watch_journal(notifier: &Weak<ChangeNotifier>, engine: &Engine) {
     let mut known = engine.workspace().head().map_or(0, |head| head.number);
     match notifier.upgrade() {
-        Some(notifier) => notifier.0.send_replace(NotifierState::Notified),
+        Some(notifier) => notifier.0.send_replace(ChangeNotifierState::Notified),
         None => return,
     };
     loop {
         let waited = engine.workspace().wait_for_entry_after(known, Instant::now() + SUBSCRIBER_CHECK_INTERVAL);
         let Some(notifier) = notifier.upgrade() else { return };
         match waited.and_then(|()| check_changes_after(engine, &mut known)) {
-            Ok(HasChanges::Yes) => drop(notifier.0.send_replace(NotifierState::Notified)),
-            Ok(HasChanges::No) => {}
+            Ok(JournalHasChanges::Yes) => drop(notifier.0.send_replace(ChangeNotifierState::Notified)),
+            Ok(JournalHasChanges::No) => {}
             Err(_) => std::thread::sleep(RETRY_DELAY),
         }
     }
 }
 
-enum HasChanges {
+enum JournalHasChanges {
     Yes,
     No,
 }
 
 /// Whether the journal has entries with changes after the entry number `known`, which is set to the last entry.
-fn check_changes_after(engine: &Engine, known: &mut u64) -> Result<HasChanges, Error> {
+fn check_changes_after(engine: &Engine, known: &mut u64) -> Result<JournalHasChanges, Error> {
     let head = engine.workspace().head()?.number;
     let filter = JournalEntryQuery {
         after: Some(*known),
-        selection: JournalEntrySelection::WithChanges,
+        selection: JournalEntriesToReturn::WithChanges,
         limit: 1,
         ..JournalEntryQuery::default()
     };
     let found = engine.workspace().entries(&filter)?;
     *known = head;
-    Ok(if found.is_empty() { HasChanges::No } else { HasChanges::Yes })
+    Ok(if found.is_empty() { JournalHasChanges::No } else { JournalHasChanges::Yes })
 }
 
 #[cfg(test)]
@@ -132,7 +132,7 @@ mod tests {
     async fn subscribe_waits_until_journal_is_watched() {
         let engine = Engine::new(Arc::new(MemoryWorkspace::new()));
         let (notifiers, notifier) =
-            (ChangeNotifiers::default(), Arc::new(ChangeNotifier(watch::channel(NotifierState::Starting).0)));
+            (ChangeNotifiers::default(), Arc::new(ChangeNotifier(watch::channel(ChangeNotifierState::Starting).0)));
         notifiers.0.lock().unwrap().insert("w".to_owned(), Arc::downgrade(&notifier));
         tokio::select! {
             biased;

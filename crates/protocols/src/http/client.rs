@@ -10,7 +10,7 @@ use axum::{
     http::{HeaderMap, request::Parts},
 };
 use serde_json::{Map, Value};
-use stead_engine::{BeforeAfterInclusion, Caller, CallerLifetime, Engine};
+use stead_engine::{BeforeAfterContentInclusion, Caller, CallerLifetime, Engine};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
@@ -21,7 +21,7 @@ use super::{
     state::{HttpServerConfig, ServerState},
 };
 use crate::{
-    call_executor::{CallExecutor, CallRequest, ExecutionResult, OtherRequests, WorkspaceCallLimit},
+    call_executor::{CallExecutionResult, CallExecutor, CallRequest, OtherRequestsPending, WorkspaceCallLimit},
     dialect::{self, DialectSet, WorkspaceLocation},
     limits::CLIENT_NAME_CHARS_MAX,
     rpc::RpcServer,
@@ -200,13 +200,13 @@ impl AuthenticatedClient {
         arguments: Map<String, Value>,
         call_headers: &CallHeaders,
         bytes: FileBytesInclusion,
-    ) -> ExecutionResult {
+    ) -> CallExecutionResult {
         let mut translated = match self.native_dialects.find_tool(operation) {
             Some((dialect, tool)) => dialect.translate_with_tier(tool, &arguments),
             None => dialect::unknown_tool_call(operation, "operation", "GET /v1/openapi.json lists the operations"),
         };
         match bytes {
-            FileBytesInclusion::Include => translated.options.before_after = BeforeAfterInclusion::Include,
+            FileBytesInclusion::Include => translated.options.before_after = BeforeAfterContentInclusion::Include,
             FileBytesInclusion::Omit => {}
         }
         let request = CallRequest {
@@ -215,7 +215,7 @@ impl AuthenticatedClient {
         };
         // One permit belongs to this request.
         let is_only_request = self.limits.requests.available_permits() + 1 >= REQUESTS_PER_CLIENT_MAX;
-        let other_requests = if is_only_request { OtherRequests::None } else { OtherRequests::Waiting };
+        let other_requests = if is_only_request { OtherRequestsPending::None } else { OtherRequestsPending::Waiting };
         self.executor.run(request, other_requests, None, |_| std::future::pending()).await
     }
 }

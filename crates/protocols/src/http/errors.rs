@@ -84,24 +84,24 @@ impl IntoResponse for HttpRejection {
 }
 
 /// The response of a handler, or the reason why there is an error response instead.
-pub(super) type HttpResult = Result<Response<Body>, HttpFailure>;
+pub(super) type HttpResult = Result<Response<Body>, HttpHandlerError>;
 
 /// Why a handler returns an error response.
 #[derive(Debug)]
-pub(super) enum HttpFailure {
+pub(super) enum HttpHandlerError {
     Rejected(HttpRejection),
     CallFailed(Error),
 }
 
-impl From<HttpRejection> for HttpFailure {
+impl From<HttpRejection> for HttpHandlerError {
     fn from(rejection: HttpRejection) -> Self {
-        HttpFailure::Rejected(rejection)
+        HttpHandlerError::Rejected(rejection)
     }
 }
 
-impl From<CallAbortError> for HttpFailure {
+impl From<CallAbortError> for HttpHandlerError {
     fn from(abort: CallAbortError) -> Self {
-        HttpFailure::Rejected(match abort {
+        HttpHandlerError::Rejected(match abort {
             CallAbortError::Panicked => {
                 HttpRejection::internal_error("internal error: the call panicked; committed changes are in the history")
             }
@@ -110,17 +110,17 @@ impl From<CallAbortError> for HttpFailure {
     }
 }
 
-impl From<Error> for HttpFailure {
+impl From<Error> for HttpHandlerError {
     fn from(error: Error) -> Self {
-        HttpFailure::CallFailed(error)
+        HttpHandlerError::CallFailed(error)
     }
 }
 
-impl IntoResponse for HttpFailure {
+impl IntoResponse for HttpHandlerError {
     fn into_response(self) -> Response<Body> {
         match self {
-            HttpFailure::Rejected(rejection) => rejection.into_response(),
-            HttpFailure::CallFailed(error) => error_response(&error),
+            HttpHandlerError::Rejected(rejection) => rejection.into_response(),
+            HttpHandlerError::CallFailed(error) => error_response(&error),
         }
     }
 }

@@ -40,7 +40,7 @@ struct EventStream {
     _permit: OwnedSemaphorePermit,
 }
 
-enum NextPageTiming {
+enum NextEventPageTiming {
     Immediately,
     AfterChange,
 }
@@ -127,8 +127,8 @@ impl EventStream {
         shutdown: &mut ShutdownSignal,
     ) -> Result<CallOutcome, EventStreamEnded> {
         match self.send_page(outcome).await? {
-            NextPageTiming::Immediately => {}
-            NextPageTiming::AfterChange => self.wait_for_change(shutdown).await?,
+            NextEventPageTiming::Immediately => {}
+            NextEventPageTiming::AfterChange => self.wait_for_change(shutdown).await?,
         }
         match self.follower.next_page() {
             Ok(outcome) => Ok(outcome),
@@ -163,7 +163,7 @@ impl EventStream {
     }
 
     /// Sends the events of one page. Returns whether the next page can be read at once.
-    async fn send_page(&mut self, outcome: &CallOutcome) -> Result<NextPageTiming, EventStreamEnded> {
+    async fn send_page(&mut self, outcome: &CallOutcome) -> Result<NextEventPageTiming, EventStreamEnded> {
         let events = outcome.json.get("events").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         if let Some(cursor) = outcome_cursor(outcome) {
             cursor.clone_into(&mut self.cursor);
@@ -179,7 +179,7 @@ impl EventStream {
             self.sender.send(page.into()).await.map_err(|_| EventStreamEnded)?;
         }
         let more = outcome.json.get("truncated").and_then(Value::as_bool) == Some(true);
-        Ok(if more { NextPageTiming::Immediately } else { NextPageTiming::AfterChange })
+        Ok(if more { NextEventPageTiming::Immediately } else { NextEventPageTiming::AfterChange })
     }
 }
 

@@ -18,7 +18,7 @@ use tokio::{
 use tower::ServiceExt;
 
 use super::{
-    PeerOrigin,
+    SocketPeerOrigin,
     limits::{CONNECTIONS_MAX, HEAD_BYTES_MAX, HEAD_READ_TIMEOUT, HEADERS_MAX, SHUTDOWN_TIMEOUT, WRITE_TIMEOUT},
     routes,
     state::{ServerState, ShutdownSignal},
@@ -78,7 +78,7 @@ pub async fn serve(state: Arc<ServerState>, listener: HttpListener) {
         };
         match accepted {
             AcceptedStream::Tls(stream, tls, _) => connections.spawn(connection.serve_tls(stream, tls)),
-            AcceptedStream::Tcp(stream, _) => connections.spawn(connection.serve(stream, PeerOrigin::Network)),
+            AcceptedStream::Tcp(stream, _) => connections.spawn(connection.serve(stream, SocketPeerOrigin::Network)),
             AcceptedStream::Unix(stream, peer) => connections.spawn(connection.serve(stream, peer)),
         };
     }
@@ -90,7 +90,7 @@ pub async fn serve(state: Arc<ServerState>, listener: HttpListener) {
 enum AcceptedStream {
     Tcp(TcpStream, IpAddr),
     Tls(TcpStream, Arc<ReloadableTlsConfig>, IpAddr),
-    Unix(UnixStream, PeerOrigin),
+    Unix(UnixStream, SocketPeerOrigin),
 }
 
 impl AcceptedStream {
@@ -122,8 +122,8 @@ async fn accept_connection(listener: &HttpListener) -> io::Result<AcceptedStream
         HttpListener::Unix(listener, user) => {
             let (stream, _) = listener.accept().await?;
             let peer = match stream.peer_cred() {
-                Ok(cred) if cred.uid() == *user => PeerOrigin::SameUser,
-                Ok(_) | Err(_) => PeerOrigin::OtherUser,
+                Ok(cred) if cred.uid() == *user => SocketPeerOrigin::SameUser,
+                Ok(_) | Err(_) => SocketPeerOrigin::OtherUser,
             };
             Ok(AcceptedStream::Unix(stream, peer))
         }
@@ -154,11 +154,11 @@ impl ServedConnection {
             handshake = handshake => handshake,
         };
         if let Ok(Ok(stream)) = handshake {
-            self.serve(stream, PeerOrigin::Network).await;
+            self.serve(stream, SocketPeerOrigin::Network).await;
         }
     }
 
-    async fn serve(mut self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, peer: PeerOrigin) {
+    async fn serve(mut self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, peer: SocketPeerOrigin) {
         self.state.metrics.connection_opened();
         let unauthenticated = self.unauthenticated.clone();
         let service = self.router.clone().map_request(move |mut request: hyper::Request<hyper::body::Incoming>| {

@@ -16,7 +16,7 @@ use axum::{
     http::{HeaderValue, Response, StatusCode, header},
 };
 
-use super::{routes::HttpRoute, state::ServerState};
+use super::{routes::HttpRouteGroup, state::ServerState};
 
 const METRICS_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4");
 /// Upper bounds of the histogram buckets, in seconds.
@@ -31,8 +31,8 @@ struct DurationHistogram {
 
 #[derive(Debug, Default)]
 pub(super) struct HttpMetrics {
-    responses: Mutex<BTreeMap<(HttpRoute, u16), u64>>,
-    durations: Mutex<BTreeMap<HttpRoute, DurationHistogram>>,
+    responses: Mutex<BTreeMap<(HttpRouteGroup, u16), u64>>,
+    durations: Mutex<BTreeMap<HttpRouteGroup, DurationHistogram>>,
     connections: AtomicI64,
     streams: AtomicI64,
     /// Connections that were closed because their address had too many unauthenticated connections.
@@ -40,7 +40,7 @@ pub(super) struct HttpMetrics {
 }
 
 impl HttpMetrics {
-    pub(super) fn record_response(&self, route: HttpRoute, status: StatusCode, elapsed: Duration) {
+    pub(super) fn record_response(&self, route: HttpRouteGroup, status: StatusCode, elapsed: Duration) {
         let mut responses = self.responses.lock().unwrap_or_else(PoisonError::into_inner);
         *responses.entry((route, status.as_u16())).or_default() += 1;
         drop(responses);

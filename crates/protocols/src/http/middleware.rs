@@ -11,16 +11,16 @@ use axum::{
 };
 
 use super::{
-    Credential, PeerOrigin, body,
+    Credential, SocketPeerOrigin, body,
     client_limits::ClientLimits,
     errors::HttpRejection,
     limits::{ARCHIVE_BYTES_MAX, BODY_BYTES_MAX},
     request_log::{HttpRequestId, REQUEST_ID_HEADER, RequestLogGuard},
-    routes::{self, HttpRoute, RequiredRole},
-    state::{ClientRole, ServerState},
+    routes::{self, HttpRouteGroup, RequiredRole},
+    state::{ServerState, WorkspaceOrAdminClient},
     unauthenticated::UnauthenticatedConnection,
 };
-use crate::call_recorder::{self, CallRecorder};
+use crate::call_recorder::{self, RequestCallRecorder};
 
 /// Headers of every response. They tell browsers not to render, embed or cache it.
 const SECURITY_HEADERS: [(HeaderName, HeaderValue); 4] = [
@@ -60,7 +60,7 @@ pub(super) async fn authenticate_and_log(
             connection.mark_authenticated();
         }
     }
-    let limits = result.as_ref().ok().and_then(Option::as_ref).map(ClientRole::limits);
+    let limits = result.as_ref().ok().and_then(Option::as_ref).map(WorkspaceOrAdminClient::limits);
     let result = match result.and_then(|client| authorize_route(&state, route, client, &mut request)) {
         Ok(()) => run_handler(log_guard.as_ref(), limits.as_deref(), request, next).await,
         Err(rejection) => Err(rejection),
@@ -93,7 +93,7 @@ async fn run_handler(
     mut request: Request,
     next: Next,
 ) -> Result<Response<Body>, HttpRejection> {
-    let recorder = log_guard.map_or_else(Arc::<CallRecorder>::default, |log_guard| log_guard.recorder.clone());
+    let recorder = log_guard.map_or_else(Arc::<RequestCallRecorder>::default, |log_guard| log_guard.recorder.clone());
     request.extensions_mut().insert(recorder.clone());
     let response = call_recorder::record_during(Some(recorder.clone()), next.run(request)).await;
     match limits {
@@ -120,11 +120,11 @@ fn check_request(state: &ServerState, request: &Request) -> Result<RequestCreden
     if route.needs_no_token() {
         return Ok(RequestCredential::NotNeeded);
     }
-    let peer = request.extensions().get::<PeerOrigin>().copied().unwrap_or(PeerOrigin::Network);
+    let peer = request.extensions().get::<SocketPeerOrigin>().copied().unwrap_or(SocketPeerOrigin::Network);
     match (bearer_token(request.headers())?, peer) {
         (Some(token), _) => Ok(RequestCredential::Token(token.to_owned())),
-        (None, PeerOrigin::SameUser) => Ok(RequestCredential::SameUser),
-        (None, PeerOrigin::Network | PeerOrigin::OtherUser) => {
+        (None, SocketPeerOrigin::SameUser) => Ok(RequestCredential::SameUser),
+        (None, SocketPeerOrigin::Network | SocketPeerOrigin::OtherUser) => {
             Err(HttpRejection::unauthorized("missing token; send 'Authorization: Bearer TOKEN'"))
         }
     }
@@ -133,47 +133,47 @@ fn check_request(state: &ServerState, request: &Request) -> Result<RequestCreden
 /// Checks that the client's role permits the route and that the client is within its limits.
 fn authorize_route(
     state: &ServerState,
-    route: HttpRoute,
-    client: Option<ClientRole>,
+    route: HttpRouteGroup,
+    client: Option<WorkspaceOrAdminClient>,
     request: &mut Request,
 ) -> Result<(), HttpRejection> {
     let Some(client) = client else { return Ok(()) };
     match (route.required_role(state.workspace_admin()), &client) {
         (RequiredRole::Any, _)
-        | (RequiredRole::Workspace, ClientRole::Workspace(_))
-        | (RequiredRole::Admin, ClientRole::Admin(_)) => {}
-        (RequiredRole::Workspace, ClientRole::Admin(_)) => {
+        | (RequiredRole::Workspace, WorkspaceOrAdminClient::Workspace(_))
+        | (RequiredRole::Admin, WorkspaceOrAdminClient::Admin(_)) => {}
+        (RequiredRole::Workspace, WorkspaceOrAdminClient::Admin(_)) => {
             let reason = "this is an admin token and cannot open a workspace; create a workspace token";
             return Err(HttpRejection::forbidden(reason));
         }
-        (RequiredRole::Admin, ClientRole::Workspace(_)) => {
+        (RequiredRole::Admin, WorkspaceOrAdminClient::Workspace(_)) => {
             return Err(HttpRejection::forbidden("this endpoint requires an admin token"));
         }
     }
     client.limits().take_request()?;
     check_content_length(request.headers(), route)?;
     match client {
-        ClientRole::Workspace(client) => request.extensions_mut().insert(client).map(drop),
-        ClientRole::Admin(client) => request.extensions_mut().insert(client).map(drop),
+        WorkspaceOrAdminClient::Workspace(client) => request.extensions_mut().insert(client).map(drop),
+        WorkspaceOrAdminClient::Admin(client) => request.extensions_mut().insert(client).map(drop),
     };
     Ok(())
 }
 
 /// Rejects a request whose Content-Length is too large, without reading the body.
-fn check_content_length(headers: &HeaderMap, route: HttpRoute) -> Result<(), HttpRejection> {
+fn check_content_length(headers: &HeaderMap, route: HttpRouteGroup) -> Result<(), HttpRejection> {
     let limit = match route {
         // Archives are streamed. The length of other bodies of this route is checked when they are read.
-        HttpRoute::Workspaces => ARCHIVE_BYTES_MAX,
-        HttpRoute::Mcp
-        | HttpRoute::Rpc
-        | HttpRoute::Files
-        | HttpRoute::Operations
-        | HttpRoute::OpenApi
-        | HttpRoute::Events
-        | HttpRoute::Health
-        | HttpRoute::Metrics
-        | HttpRoute::OAuthMetadata
-        | HttpRoute::Unknown => BODY_BYTES_MAX as u64,
+        HttpRouteGroup::Workspaces => ARCHIVE_BYTES_MAX,
+        HttpRouteGroup::Mcp
+        | HttpRouteGroup::Rpc
+        | HttpRouteGroup::Files
+        | HttpRouteGroup::Operations
+        | HttpRouteGroup::OpenApi
+        | HttpRouteGroup::Events
+        | HttpRouteGroup::Health
+        | HttpRouteGroup::Metrics
+        | HttpRouteGroup::OAuthMetadata
+        | HttpRouteGroup::Unknown => BODY_BYTES_MAX as u64,
     };
     let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     match length.and_then(|length| length.parse::<u64>().ok()) {
@@ -185,7 +185,7 @@ fn check_content_length(headers: &HeaderMap, route: HttpRoute) -> Result<(), Htt
 }
 
 /// Requires a JSON content type, which an HTML form of another site cannot set, on routes that expect JSON.
-fn check_content_type(route: HttpRoute, method: &Method, headers: &HeaderMap) -> Result<(), HttpRejection> {
+fn check_content_type(route: HttpRouteGroup, method: &Method, headers: &HeaderMap) -> Result<(), HttpRejection> {
     if *method != Method::POST || !route.expects_json() {
         return Ok(());
     }

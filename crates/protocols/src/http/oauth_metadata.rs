@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::{
     errors::{self, HttpRejection, HttpResult},
-    routes::{self, HttpRoute},
+    routes::{self, HttpRouteGroup},
     state::ServerState,
 };
 
@@ -81,7 +81,7 @@ pub(super) async fn route_metadata(
 fn requires_token(path: &str) -> bool {
     let is_plain = path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte));
     let route = routes::route_of_path(&format!("/{path}"));
-    is_plain && !route.needs_no_token() && route != HttpRoute::Unknown
+    is_plain && !route.needs_no_token() && route != HttpRouteGroup::Unknown
 }
 
 fn metadata_response(state: &ServerState, headers: &HeaderMap, path: &str) -> HttpResult {

@@ -15,7 +15,7 @@ use stead_engine::{CallOutcome, ErrorKind};
 use super::{
     body,
     client::{AuthenticatedClient, CallHeaders, ClientRequestPermit, FileBytesInclusion},
-    errors::{self, HttpFailure, HttpRejection, HttpResult},
+    errors::{self, HttpHandlerError, HttpRejection, HttpResult},
 };
 use crate::rpc::parse_strict;
 
@@ -295,7 +295,7 @@ async fn change_file(
             Ok(response)
         }
         Err(error) if error.kind == ErrorKind::Exists && headers.contains_key(header::IF_NONE_MATCH) => {
-            let mut response = HttpFailure::from(error).into_response();
+            let mut response = HttpHandlerError::from(error).into_response();
             *response.status_mut() = StatusCode::PRECONDITION_FAILED;
             Ok(response)
         }

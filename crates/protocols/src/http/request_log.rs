@@ -14,9 +14,9 @@ use axum::{
     http::{HeaderMap, HeaderName, HeaderValue, Method, Response},
 };
 
-use super::{body, client::AuthenticatedClient, routes::HttpRoute, state::ClientRole};
-use crate::call_recorder::CallRecorder;
-pub use crate::call_recorder::{LoggedCall, LoggedCalls};
+use super::{body, client::AuthenticatedClient, routes::HttpRouteGroup, state::WorkspaceOrAdminClient};
+use crate::call_recorder::RequestCallRecorder;
+pub use crate::call_recorder::{LoggedCall, RequestCallLog};
 
 pub(super) const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
 /// Longest request id that is accepted from a client.
@@ -40,7 +40,7 @@ pub struct RequestLogEntry {
     /// The workspace id, if the client's token is for one workspace.
     pub workspace: Option<String>,
     /// The engine calls of the request.
-    pub calls: LoggedCalls,
+    pub calls: RequestCallLog,
     /// The response status, or 499 if the client disconnected.
     pub status: u16,
     /// The duration of the request. For a stream, it lasts until the stream ends.
@@ -58,32 +58,32 @@ pub(super) struct RequestLogGuard {
     logger: Arc<dyn RequestLogger>,
     started_at: Instant,
     entry: Option<RequestLogEntry>,
-    pub(super) recorder: Arc<CallRecorder>,
+    pub(super) recorder: Arc<RequestCallRecorder>,
 }
 
 impl RequestLogGuard {
-    pub(super) fn start(logger: &Arc<dyn RequestLogger>, id: &str, route: HttpRoute, method: &Method) -> Self {
+    pub(super) fn start(logger: &Arc<dyn RequestLogger>, id: &str, route: HttpRouteGroup, method: &Method) -> Self {
         let entry = RequestLogEntry {
             id: id.to_owned(),
             route: route.name(),
             method: method_name(method),
             principal: None,
             workspace: None,
-            calls: LoggedCalls::default(),
+            calls: RequestCallLog::default(),
             status: CLIENT_CLOSED_STATUS,
             duration: Duration::ZERO,
         };
         Self { logger: logger.clone(), started_at: Instant::now(), entry: Some(entry), recorder: Arc::default() }
     }
 
-    pub(super) fn set_client(&mut self, client: &ClientRole) {
+    pub(super) fn set_client(&mut self, client: &WorkspaceOrAdminClient) {
         let Some(entry) = &mut self.entry else { return };
         match client {
-            ClientRole::Workspace(client) => {
+            WorkspaceOrAdminClient::Workspace(client) => {
                 entry.principal = Some(client.caller.principal.to_string());
                 entry.workspace = Some(client.workspace_id.clone());
             }
-            ClientRole::Admin(client) => entry.principal = Some(client.caller.principal.to_string()),
+            WorkspaceOrAdminClient::Admin(client) => entry.principal = Some(client.caller.principal.to_string()),
         }
     }
 
@@ -110,19 +110,19 @@ pub(super) fn recorder_for_message(
     logger: Option<&Arc<dyn RequestLogger>>,
     id: &str,
     client: &AuthenticatedClient,
-) -> Arc<CallRecorder> {
+) -> Arc<RequestCallRecorder> {
     let (logger, started, limits) = (logger.cloned(), Instant::now(), client.limits.clone());
     let mut entry = RequestLogEntry {
         id: id.to_owned(),
-        route: HttpRoute::Rpc.name(),
+        route: HttpRouteGroup::Rpc.name(),
         method: "message",
         principal: Some(client.caller.principal.to_string()),
         workspace: Some(client.workspace_id.clone()),
-        calls: LoggedCalls::default(),
+        calls: RequestCallLog::default(),
         status: 200,
         duration: Duration::ZERO,
     };
-    CallRecorder::with_callback(move |calls| {
+    RequestCallRecorder::with_callback(move |calls| {
         limits.charge_extra_calls(calls.count);
         let Some(logger) = logger else { return };
         entry.calls = calls;

@@ -24,7 +24,7 @@ use super::{
 
 /// A group of routes, as named in metrics and logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum HttpRoute {
+pub(super) enum HttpRouteGroup {
     Mcp,
     Rpc,
     Files,
@@ -38,32 +38,32 @@ pub(super) enum HttpRoute {
     Unknown,
 }
 
-impl HttpRoute {
+impl HttpRouteGroup {
     /// The name in metrics and logs.
     pub(super) fn name(self) -> &'static str {
         match self {
-            HttpRoute::Mcp => "mcp",
-            HttpRoute::Rpc => "rpc",
-            HttpRoute::Files => "files",
-            HttpRoute::Operations => "operations",
-            HttpRoute::Workspaces => "workspaces",
-            HttpRoute::OpenApi => "document",
-            HttpRoute::Events => "events",
-            HttpRoute::Health => "health",
-            HttpRoute::Metrics => "metrics",
-            HttpRoute::OAuthMetadata => "metadata",
-            HttpRoute::Unknown => "elsewhere",
+            HttpRouteGroup::Mcp => "mcp",
+            HttpRouteGroup::Rpc => "rpc",
+            HttpRouteGroup::Files => "files",
+            HttpRouteGroup::Operations => "operations",
+            HttpRouteGroup::Workspaces => "workspaces",
+            HttpRouteGroup::OpenApi => "document",
+            HttpRouteGroup::Events => "events",
+            HttpRouteGroup::Health => "health",
+            HttpRouteGroup::Metrics => "metrics",
+            HttpRouteGroup::OAuthMetadata => "metadata",
+            HttpRouteGroup::Unknown => "elsewhere",
         }
     }
 
     pub(super) fn needs_no_token(self) -> bool {
-        matches!(self, HttpRoute::Health | HttpRoute::OAuthMetadata)
+        matches!(self, HttpRouteGroup::Health | HttpRouteGroup::OAuthMetadata)
     }
 
     /// Whether the body of every POST request must be JSON. Requests to `/v1/workspaces` may contain archives, so their
     /// handlers check the content type themselves.
     pub(super) fn expects_json(self) -> bool {
-        matches!(self, HttpRoute::Mcp | HttpRoute::Rpc | HttpRoute::Operations)
+        matches!(self, HttpRouteGroup::Mcp | HttpRouteGroup::Rpc | HttpRouteGroup::Operations)
     }
 }
 
@@ -78,39 +78,41 @@ pub(super) enum RequiredRole {
     Admin,
 }
 
-impl HttpRoute {
+impl HttpRouteGroup {
     /// The role that the route requires. If the server hosts several workspaces, the metrics cover all of them and require
     /// an admin.
     pub(super) fn required_role(self, admin: Option<&Arc<dyn WorkspaceAdmin>>) -> RequiredRole {
         match self {
-            HttpRoute::Mcp | HttpRoute::Rpc | HttpRoute::Files | HttpRoute::Operations | HttpRoute::Events => {
-                RequiredRole::Workspace
-            }
-            HttpRoute::Workspaces | HttpRoute::Metrics if admin.is_some() => RequiredRole::Admin,
-            HttpRoute::Workspaces
-            | HttpRoute::Metrics
-            | HttpRoute::OpenApi
-            | HttpRoute::Health
-            | HttpRoute::OAuthMetadata
-            | HttpRoute::Unknown => RequiredRole::Any,
+            HttpRouteGroup::Mcp
+            | HttpRouteGroup::Rpc
+            | HttpRouteGroup::Files
+            | HttpRouteGroup::Operations
+            | HttpRouteGroup::Events => RequiredRole::Workspace,
+            HttpRouteGroup::Workspaces | HttpRouteGroup::Metrics if admin.is_some() => RequiredRole::Admin,
+            HttpRouteGroup::Workspaces
+            | HttpRouteGroup::Metrics
+            | HttpRouteGroup::OpenApi
+            | HttpRouteGroup::Health
+            | HttpRouteGroup::OAuthMetadata
+            | HttpRouteGroup::Unknown => RequiredRole::Any,
         }
     }
 }
 
-pub(super) fn route_of_path(path: &str) -> HttpRoute {
+pub(super) fn route_of_path(path: &str) -> HttpRouteGroup {
     let mut parts = path.trim_start_matches('/').splitn(3, '/');
     match (parts.next(), parts.next()) {
-        (Some("mcp"), _) => HttpRoute::Mcp,
-        (Some("rpc"), None) => HttpRoute::Rpc,
-        (Some("v1"), Some("files")) => HttpRoute::Files,
-        (Some("v1"), Some("workspaces")) => HttpRoute::Workspaces,
-        (Some("v1"), Some("openapi.json")) => HttpRoute::OpenApi,
-        (Some("v1"), Some(_)) => HttpRoute::Operations,
-        (Some("events"), None) => HttpRoute::Events,
-        (Some("health"), None) => HttpRoute::Health,
-        (Some("metrics"), None) => HttpRoute::Metrics,
-        (Some(".well-known"), Some("oauth-protected-resource")) => HttpRoute::OAuthMetadata,
-        _ => HttpRoute::Unknown,
+        (Some("mcp"), _) => HttpRouteGroup::Mcp,
+        (Some("rpc"), None) => HttpRouteGroup::Rpc,
+        (Some("v1"), Some("files")) => HttpRouteGroup::Files,
+        (Some("v1"), Some("workspaces")) => HttpRouteGroup::Workspaces,
+        (Some("v1"), Some("openapi.json")) => HttpRouteGroup::OpenApi,
+        (Some("v1"), Some(_)) => HttpRouteGroup::Operations,
+        (Some("events"), None) => HttpRouteGroup::Events,
+        (Some("health"), None) => HttpRouteGroup::Health,
+        (Some("metrics"), None) => HttpRouteGroup::Metrics,
+        (Some(".well-known"), Some("oauth-protected-resource")) => HttpRouteGroup::OAuthMetadata,
+        _ => HttpRouteGroup::Unknown,
     }
 }
 

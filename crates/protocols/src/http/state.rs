@@ -19,12 +19,12 @@ use super::{
     metrics::HttpMetrics,
     oauth_metadata::AuthorizationServers,
     request_log::RequestLogger,
-    unauthenticated::{PerAddressLimit, UnauthenticatedLimit},
+    unauthenticated::{UnauthenticatedLimit, UnauthenticatedPerAddressLimit},
     workspace_admin::{AdminClient, AdminLimits},
 };
 use crate::{
     call_executor::WorkspaceCallLimit,
-    dialect::{DialectError, DialectSet, WorkspaceLocation},
+    dialect::{DialectSet, DialectSetupError, WorkspaceLocation},
     mcp::LoadedMcpExtension,
 };
 
@@ -45,23 +45,23 @@ pub struct HttpServerConfig {
 }
 
 /// An authenticated client with its role.
-pub(super) enum ClientRole {
+pub(super) enum WorkspaceOrAdminClient {
     Workspace(Arc<AuthenticatedClient>),
     Admin(Arc<AdminClient>),
 }
 
-impl ClientRole {
+impl WorkspaceOrAdminClient {
     pub(super) fn limits(&self) -> Arc<ClientLimits> {
         match self {
-            ClientRole::Workspace(client) => client.limits.clone(),
-            ClientRole::Admin(admin) => admin.limits.clone(),
+            WorkspaceOrAdminClient::Workspace(client) => client.limits.clone(),
+            WorkspaceOrAdminClient::Admin(admin) => admin.limits.clone(),
         }
     }
 }
 
 impl HttpServerConfig {
     /// Checks that the configured dialects can be loaded.
-    pub fn check_dialects(&self) -> Result<(), DialectError> {
+    pub fn check_dialects(&self) -> Result<(), DialectSetupError> {
         for names in [&self.mcp_dialects, &self.rpc_dialects] {
             DialectSet::from_names(names, &[], &self.location)?;
         }
@@ -83,7 +83,7 @@ pub struct HttpServerOptions {
     /// The number of concurrent connections. `None` means the default limit.
     pub connections_max: Option<usize>,
     /// The limit on unauthenticated connections per address.
-    pub per_address_limit: PerAddressLimit,
+    pub per_address_limit: UnauthenticatedPerAddressLimit,
 }
 
 /// The shared state of one server.
@@ -168,7 +168,10 @@ impl ServerState {
     }
 
     /// Authenticates a client, and opens its workspace if the client is not cached.
-    pub(super) async fn authenticate(&self, credential: Credential<'_>) -> Result<ClientRole, HttpRejection> {
+    pub(super) async fn authenticate(
+        &self,
+        credential: Credential<'_>,
+    ) -> Result<WorkspaceOrAdminClient, HttpRejection> {
         let ClientIdentity { client_key: key, caller, scope } =
             self.authenticator.authenticate(credential).map_err(reject_auth_error)?;
         let principal = caller.principal.to_string();
@@ -176,11 +179,11 @@ impl ServerState {
             ClientScope::Workspace { id, location, opener } => (id, location, opener),
             ClientScope::Administration => {
                 let limits = self.client_limits.limits_for(NO_WORKSPACE, &principal);
-                return Ok(ClientRole::Admin(Arc::new(AdminClient { caller, limits })));
+                return Ok(WorkspaceOrAdminClient::Admin(Arc::new(AdminClient { caller, limits })));
             }
         };
         if let Some(client) = self.cached_client(&key) {
-            return Ok(ClientRole::Workspace(client));
+            return Ok(WorkspaceOrAdminClient::Workspace(client));
         }
         let engine = match open_workspace(opener.clone()).await {
             Err(AuthError::TooManyOpenWorkspaces) => {
@@ -206,7 +209,7 @@ impl ServerState {
         }
         // A concurrent request of the same client may have inserted the client first.
         let cached = clients.entry(key).or_insert(CachedClient { client, last_seen: Instant::now() });
-        Ok(ClientRole::Workspace(cached.client.clone()))
+        Ok(WorkspaceOrAdminClient::Workspace(cached.client.clone()))
     }
 
     /// The native dialect for `/v1`, shared by all clients.

@@ -22,7 +22,7 @@ const ALPN_HTTP_1_1: &[u8] = b"http/1.1";
 
 /// Why a certificate and a key cannot be used. The error does not contain the key.
 #[derive(Debug, thiserror::Error)]
-pub enum TlsError {
+pub enum TlsCertificateError {
     /// The certificates are not valid PEM.
     #[error("cannot parse the certificates: {0}")]
     InvalidCertificates(pem::Error),
@@ -46,7 +46,7 @@ pub struct ReloadableTlsConfig {
 
 impl ReloadableTlsConfig {
     /// Parses the certificate chain and the key from PEM.
-    pub fn new(chain: &[u8], key: &[u8]) -> Result<Self, TlsError> {
+    pub fn new(chain: &[u8], key: &[u8]) -> Result<Self, TlsCertificateError> {
         Ok(Self { config: RwLock::new(build_config(chain, key)?), handshake_timeout: TLS_HANDSHAKE_TIMEOUT })
     }
 
@@ -56,7 +56,7 @@ impl ReloadableTlsConfig {
     }
 
     /// Replaces the certificate and the key for new connections. On error, the old ones stay in use.
-    pub fn reload(&self, chain: &[u8], key: &[u8]) -> Result<(), TlsError> {
+    pub fn reload(&self, chain: &[u8], key: &[u8]) -> Result<(), TlsCertificateError> {
         let next = build_config(chain, key)?;
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = next;
         Ok(())
@@ -67,19 +67,20 @@ impl ReloadableTlsConfig {
     }
 }
 
-fn build_config(chain: &[u8], key: &[u8]) -> Result<Arc<ServerConfig>, TlsError> {
-    let chain: Vec<_> =
-        CertificateDer::pem_slice_iter(chain).collect::<Result<_, _>>().map_err(TlsError::InvalidCertificates)?;
+fn build_config(chain: &[u8], key: &[u8]) -> Result<Arc<ServerConfig>, TlsCertificateError> {
+    let chain: Vec<_> = CertificateDer::pem_slice_iter(chain)
+        .collect::<Result<_, _>>()
+        .map_err(TlsCertificateError::InvalidCertificates)?;
     if chain.is_empty() {
-        return Err(TlsError::NoCertificate);
+        return Err(TlsCertificateError::NoCertificate);
     }
-    let key = PrivateKeyDer::from_pem_slice(key).map_err(TlsError::InvalidKey)?;
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(TlsCertificateError::InvalidKey)?;
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_protocol_versions(&[&TLS13, &TLS12])
-        .map_err(TlsError::Unusable)?
+        .map_err(TlsCertificateError::Unusable)?
         .with_no_client_auth()
         .with_single_cert(chain, key)
-        .map_err(TlsError::Unusable)?;
+        .map_err(TlsCertificateError::Unusable)?;
     config.alpn_protocols = vec![ALPN_HTTP_1_1.to_vec()];
     Ok(Arc::new(config))
 }
@@ -94,11 +95,14 @@ mod tests {
     fn mismatched_certificate_and_key_change_nothing() {
         let (one, two) = (TestCertificate::for_server("localhost"), TestCertificate::for_server("localhost"));
         let unusable = ReloadableTlsConfig::new(one.certificate_pem.as_bytes(), two.key_pem.as_bytes()).unwrap_err();
-        assert!(matches!(unusable, TlsError::Unusable(_)), "{unusable}");
-        assert!(matches!(ReloadableTlsConfig::new(b"", one.key_pem.as_bytes()), Err(TlsError::NoCertificate)));
+        assert!(matches!(unusable, TlsCertificateError::Unusable(_)), "{unusable}");
+        assert!(matches!(
+            ReloadableTlsConfig::new(b"", one.key_pem.as_bytes()),
+            Err(TlsCertificateError::NoCertificate)
+        ));
         assert!(matches!(
             ReloadableTlsConfig::new(one.certificate_pem.as_bytes(), b"no key"),
-            Err(TlsError::InvalidKey(_))
+            Err(TlsCertificateError::InvalidKey(_))
         ));
         let tls = ReloadableTlsConfig::new(one.certificate_pem.as_bytes(), one.key_pem.as_bytes()).unwrap();
         let before = tls.config.read().unwrap().clone();

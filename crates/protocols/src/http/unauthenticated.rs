@@ -17,7 +17,7 @@ const IPV6_NETWORK_BITS: u32 = 64;
 
 /// The limit on unauthenticated connections per address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum PerAddressLimit {
+pub enum UnauthenticatedPerAddressLimit {
     /// The default limit.
     #[default]
     Default,
@@ -49,11 +49,11 @@ pub(super) struct UnauthenticatedConnection(Arc<Mutex<Option<UnauthenticatedSlot
 pub(super) struct TooManyUnauthenticated;
 
 impl UnauthenticatedLimit {
-    pub(super) fn new(per_address: PerAddressLimit) -> Arc<Self> {
+    pub(super) fn new(per_address: UnauthenticatedPerAddressLimit) -> Arc<Self> {
         let max = match per_address {
-            PerAddressLimit::Default => Some(UNAUTHENTICATED_PER_ADDRESS_MAX),
-            PerAddressLimit::AtMost(max) => Some(max),
-            PerAddressLimit::Unlimited => None,
+            UnauthenticatedPerAddressLimit::Default => Some(UNAUTHENTICATED_PER_ADDRESS_MAX),
+            UnauthenticatedPerAddressLimit::AtMost(max) => Some(max),
+            UnauthenticatedPerAddressLimit::Unlimited => None,
         };
         Arc::new(Self { max_per_address: max, counts: Mutex::default() })
     }
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn limit_is_per_address_and_ignores_authenticated() {
-        let limit = UnauthenticatedLimit::new(PerAddressLimit::AtMost(2));
+        let limit = UnauthenticatedLimit::new(UnauthenticatedPerAddressLimit::AtMost(2));
         let first = register_from(&limit, "192.0.2.1").unwrap();
         let _second = register_from(&limit, "::ffff:192.0.2.1").unwrap();
         assert_eq!(register_from(&limit, "192.0.2.1").err(), Some(TooManyUnauthenticated));
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn ipv6_network_counts_as_one_address() {
-        let limit = UnauthenticatedLimit::new(PerAddressLimit::AtMost(1));
+        let limit = UnauthenticatedLimit::new(UnauthenticatedPerAddressLimit::AtMost(1));
         let _first = register_from(&limit, "2001:db8::1").unwrap();
         assert_eq!(register_from(&limit, "2001:db8::ffff:1").err(), Some(TooManyUnauthenticated));
         let _other = register_from(&limit, "2001:db8:0:1::1").unwrap();
@@ -146,10 +146,10 @@ mod tests {
 
     #[test]
     fn closed_connections_are_not_counted() {
-        let limit = UnauthenticatedLimit::new(PerAddressLimit::Default);
+        let limit = UnauthenticatedLimit::new(UnauthenticatedPerAddressLimit::Default);
         drop(register_from(&limit, "192.0.2.1").unwrap());
         assert!(limit.counts.lock().unwrap().is_empty());
-        let unlimited = UnauthenticatedLimit::new(PerAddressLimit::Unlimited);
+        let unlimited = UnauthenticatedLimit::new(UnauthenticatedPerAddressLimit::Unlimited);
         let all: Vec<_> =
             (0..=UNAUTHENTICATED_PER_ADDRESS_MAX).map(|_| register_from(&unlimited, "192.0.2.1")).collect();
         assert!(all.iter().all(Result::is_ok));

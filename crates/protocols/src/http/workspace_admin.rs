@@ -100,13 +100,13 @@ impl Default for AdminLimits {
 }
 
 /// The administration and its caller. A server with a single workspace rejects requests that need it.
-pub(super) struct AdminContext {
+pub(super) struct AdminRequestContext {
     pub(super) state: Arc<ServerState>,
     pub(super) workspace_admin: Arc<dyn WorkspaceAdmin>,
     pub(super) caller: Caller,
 }
 
-impl FromRequestParts<Arc<ServerState>> for AdminContext {
+impl FromRequestParts<Arc<ServerState>> for AdminRequestContext {
     type Rejection = HttpRejection;
 
     async fn from_request_parts(parts: &mut Parts, state: &Arc<ServerState>) -> Result<Self, Self::Rejection> {
@@ -118,10 +118,10 @@ impl FromRequestParts<Arc<ServerState>> for AdminContext {
     }
 }
 
-impl AdminContext {
+impl AdminRequestContext {
     /// Executes one request. The response has the status `success` and the result as its body.
     async fn run_request(self, request: AdminRequest, success: StatusCode) -> HttpResult {
-        let AdminContext { state, workspace_admin, caller } = self;
+        let AdminRequestContext { state, workspace_admin, caller } = self;
         let shutting_down = HttpRejection::unavailable("the server is shutting down");
         let permit = state.admin_limits.requests.clone().acquire_owned().await.map_err(|_| shutting_down)?;
         let task = tokio::task::spawn_blocking(move || {
@@ -193,23 +193,26 @@ fn percent_decode(text: &str) -> String {
 }
 
 /// `GET /v1/workspaces`.
-pub(super) async fn list_workspaces(context: AdminContext, RawQuery(query): RawQuery) -> HttpResult {
+pub(super) async fn list_workspaces(context: AdminRequestContext, RawQuery(query): RawQuery) -> HttpResult {
     context.run_request(AdminRequest::List(parse_query(query.as_deref())), StatusCode::OK).await
 }
 
 /// `POST /v1/workspaces`.
-pub(super) async fn create_workspace(context: AdminContext, AdminBody(options): AdminBody) -> HttpResult {
+pub(super) async fn create_workspace(context: AdminRequestContext, AdminBody(options): AdminBody) -> HttpResult {
     context.run_request(AdminRequest::Create(options), StatusCode::CREATED).await
 }
 
 /// `GET /v1/workspaces/{name}`.
-pub(super) async fn show_workspace(context: AdminContext, WorkspaceNameInUrl(name): WorkspaceNameInUrl) -> HttpResult {
+pub(super) async fn show_workspace(
+    context: AdminRequestContext,
+    WorkspaceNameInUrl(name): WorkspaceNameInUrl,
+) -> HttpResult {
     context.run_request(AdminRequest::Show(name), StatusCode::OK).await
 }
 
 /// `DELETE /v1/workspaces/{name}`.
 pub(super) async fn destroy_workspace(
-    context: AdminContext,
+    context: AdminRequestContext,
     WorkspaceNameInUrl(name): WorkspaceNameInUrl,
 ) -> HttpResult {
     context.run_request(AdminRequest::Destroy(name), StatusCode::OK).await
@@ -217,7 +220,7 @@ pub(super) async fn destroy_workspace(
 
 /// `POST /v1/workspaces/{name}/fork`.
 pub(super) async fn fork_workspace(
-    context: AdminContext,
+    context: AdminRequestContext,
     WorkspaceNameInUrl(name): WorkspaceNameInUrl,
     AdminBody(options): AdminBody,
 ) -> HttpResult {
@@ -226,7 +229,7 @@ pub(super) async fn fork_workspace(
 
 /// `POST /v1/workspaces/{name}/restore`.
 pub(super) async fn restore_workspace(
-    context: AdminContext,
+    context: AdminRequestContext,
     WorkspaceNameInUrl(name): WorkspaceNameInUrl,
     AdminBody(options): AdminBody,
 ) -> HttpResult {
@@ -234,13 +237,16 @@ pub(super) async fn restore_workspace(
 }
 
 /// `GET /v1/workspaces/{name}/tokens`.
-pub(super) async fn list_tokens(context: AdminContext, WorkspaceNameInUrl(name): WorkspaceNameInUrl) -> HttpResult {
+pub(super) async fn list_tokens(
+    context: AdminRequestContext,
+    WorkspaceNameInUrl(name): WorkspaceNameInUrl,
+) -> HttpResult {
     context.run_request(AdminRequest::ListTokens(name), StatusCode::OK).await
 }
 
 /// `POST /v1/workspaces/{name}/tokens`.
 pub(super) async fn create_token(
-    context: AdminContext,
+    context: AdminRequestContext,
     WorkspaceNameInUrl(name): WorkspaceNameInUrl,
     AdminBody(options): AdminBody,
 ) -> HttpResult {
@@ -249,7 +255,7 @@ pub(super) async fn create_token(
 
 /// `DELETE /v1/workspaces/{name}/tokens/{id}`.
 pub(super) async fn revoke_token(
-    context: AdminContext,
+    context: AdminRequestContext,
     path: Result<Path<(String, String)>, PathRejection>,
 ) -> HttpResult {
     let (name, id) = path.map(|Path(path)| path).unwrap_or_default();

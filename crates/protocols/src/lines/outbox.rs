@@ -15,7 +15,7 @@ use tokio::{
 
 /// Queues lines for an output.
 pub(crate) struct Outbox<W> {
-    pending: Mutex<PendingLines>,
+    pending: Mutex<PendingOutputLines>,
     /// The sequence number of the last line that was written, or whose write failed.
     finished: watch::Sender<u64>,
     output: sync::Mutex<W>,
@@ -23,7 +23,7 @@ pub(crate) struct Outbox<W> {
 
 /// Queued lines that no sender has started to write.
 #[derive(Default)]
-struct PendingLines {
+struct PendingOutputLines {
     bytes: Vec<u8>,
     /// The sequence number of the last queued line. Lines are numbered from 1.
     last_number: u64,
@@ -88,12 +88,12 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
         pending.last_number
     }
 
-    fn take_pending(&self) -> PendingLines {
+    fn take_pending(&self) -> PendingOutputLines {
         let mut pending = self.lock_pending();
-        PendingLines { bytes: mem::take(&mut pending.bytes), last_number: pending.last_number }
+        PendingOutputLines { bytes: mem::take(&mut pending.bytes), last_number: pending.last_number }
     }
 
-    fn lock_pending(&self) -> MutexGuard<'_, PendingLines> {
+    fn lock_pending(&self) -> MutexGuard<'_, PendingOutputLines> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -21,14 +21,14 @@ use rmcp::{
 use serde_json::Value;
 use stead_engine::{Approval, ApprovalDecision, ApprovalMode, Caller, Engine, Error, ErrorKind, render_plan_lines};
 
-use super::{McpContext, uses_later_protocol};
+use super::{McpRequestContext, uses_later_protocol};
 use crate::limits::{ELICITATION_CHARS_MAX, PERMISSION_TIMEOUT};
 
 /// The name of the only input request.
 const APPROVAL_INPUT_NAME: &str = "approval";
 
 /// What the server does after asking the client's user.
-pub(super) enum ElicitationOutcome {
+pub(super) enum ElicitationNextStep {
     /// The server makes the call again.
     Retry,
     /// The server returns this result, and the client answers with its next request.
@@ -112,11 +112,11 @@ pub(super) async fn elicit_approval(
     caller: &Caller,
     error: &Error,
     (reply, issued): (&ElicitationReply, &PendingElicitations),
-    context: &McpContext,
-) -> ElicitationOutcome {
+    context: &McpRequestContext,
+) -> ElicitationNextStep {
     let can_ask = context.client_capabilities().is_some_and(|client| client.elicitation.is_some());
     let Some(approval) = pending_approval(engine, error).filter(|_| can_ask) else {
-        return ElicitationOutcome::Refused;
+        return ElicitationNextStep::Refused;
     };
     let handle = format!("{}.{}", approval.id, approval.request.plan_digest);
     let form = ElicitRequestParams::FormElicitationParams {
@@ -132,7 +132,7 @@ pub(super) async fn elicit_approval(
                 let sealed = issued.issue(&handle, &principal);
                 let request = InputRequest::Elicitation(ElicitRequest::new(form));
                 let requests = BTreeMap::from([(APPROVAL_INPUT_NAME.to_owned(), request)]);
-                ElicitationOutcome::InputRequired(InputRequiredResult::new(Some(requests), sealed))
+                ElicitationNextStep::InputRequired(InputRequiredResult::new(Some(requests), sealed))
             }
         };
     }
@@ -140,19 +140,21 @@ pub(super) async fn elicit_approval(
     options.timeout = Some(PERMISSION_TIMEOUT);
     let request = ServerRequest::ElicitRequest(ElicitRequest::new(form));
     let Ok(sent) = context.peer.send_cancellable_request(request, options).await else {
-        return ElicitationOutcome::Refused;
+        return ElicitationNextStep::Refused;
     };
     match sent.await_response().await {
         Ok(rmcp::model::ClientResult::ElicitResult(result)) => {
             match apply_answer(engine, caller, &approval, &result.action) {
                 // The user may have approved the call on the command line before accepting the form.
-                ElicitationOutcome::Refused if result.action == ElicitationAction::Accept => ElicitationOutcome::Retry,
-                other @ (ElicitationOutcome::Retry
-                | ElicitationOutcome::InputRequired(_)
-                | ElicitationOutcome::Refused) => other,
+                ElicitationNextStep::Refused if result.action == ElicitationAction::Accept => {
+                    ElicitationNextStep::Retry
+                }
+                other @ (ElicitationNextStep::Retry
+                | ElicitationNextStep::InputRequired(_)
+                | ElicitationNextStep::Refused) => other,
             }
         }
-        Ok(_) | Err(_) => ElicitationOutcome::Refused,
+        Ok(_) | Err(_) => ElicitationNextStep::Refused,
     }
 }
 
@@ -171,20 +173,20 @@ fn apply_answer(
     caller: &Caller,
     approval: &Approval,
     action: &ElicitationAction,
-) -> ElicitationOutcome {
+) -> ElicitationNextStep {
     let decision = match action {
         ElicitationAction::Accept => ApprovalDecision::Approve,
         ElicitationAction::Decline => ApprovalDecision::Deny,
         // The user cancelled, or the action is one of a later protocol version.
-        ElicitationAction::Cancel | _ => return ElicitationOutcome::Refused,
+        ElicitationAction::Cancel | _ => return ElicitationNextStep::Refused,
     };
     match engine.approval_mode() {
         ApprovalMode::TrustClient => match engine.answer_approval_as_client(caller, &approval.id, decision) {
-            Ok(()) => ElicitationOutcome::Retry,
-            Err(_) => ElicitationOutcome::Refused,
+            Ok(()) => ElicitationNextStep::Retry,
+            Err(_) => ElicitationNextStep::Refused,
         },
         // The call was just refused again, so no person has approved it.
-        ApprovalMode::AskPerson | ApprovalMode::DenyAll | ApprovalMode::AllowAll => ElicitationOutcome::Refused,
+        ApprovalMode::AskPerson | ApprovalMode::DenyAll | ApprovalMode::AllowAll => ElicitationNextStep::Refused,
     }
 }
 

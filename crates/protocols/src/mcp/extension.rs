@@ -15,7 +15,7 @@ use rmcp::{
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
-use super::McpContext;
+use super::McpRequestContext;
 
 /// Supplies additional tools, prompts and resources.
 pub trait McpExtension: Send + Sync + 'static {
@@ -72,10 +72,10 @@ pub struct McpExtensionError {
 /// A tool, prompt or resource of an extension does not match the protocol's types.
 #[derive(Debug, thiserror::Error)]
 #[error("invalid item in an MCP extension: {0}")]
-pub struct InvalidExtensionError(#[from] serde_json::Error);
+pub struct InvalidMcpExtensionError(#[from] serde_json::Error);
 
 /// The client that made a request.
-pub struct McpClientHandle<'a>(pub(super) &'a McpContext);
+pub struct McpClientHandle<'a>(pub(super) &'a McpRequestContext);
 
 impl McpClientHandle<'_> {
     /// The capabilities that the client declared.
@@ -125,7 +125,7 @@ pub struct LoadedMcpExtension {
 
 impl LoadedMcpExtension {
     /// Parses the lists of an extension.
-    pub fn new(extension: Arc<dyn McpExtension>) -> Result<Self, InvalidExtensionError> {
+    pub fn new(extension: Arc<dyn McpExtension>) -> Result<Self, InvalidMcpExtensionError> {
         Ok(Self {
             tools: parse_items(extension.list_items(McpListKind::Tools))?,
             prompts: parse_items(extension.list_items(McpListKind::Prompts))?,
@@ -149,7 +149,7 @@ impl LoadedMcpExtension {
         &self,
         method: &str,
         params: &impl Serialize,
-        context: &McpContext,
+        context: &McpRequestContext,
     ) -> Option<Result<Value, ErrorData>> {
         let request = McpExtensionRequest { method, params: to_json(params) };
         let outcome = self.extension.handle_request(request, McpClientHandle(context)).await?;
@@ -164,8 +164,8 @@ impl LoadedMcpExtension {
     }
 }
 
-fn parse_items<T: DeserializeOwned>(entries: Vec<Value>) -> Result<Vec<T>, InvalidExtensionError> {
-    entries.into_iter().map(|entry| serde_json::from_value(entry).map_err(InvalidExtensionError)).collect()
+fn parse_items<T: DeserializeOwned>(entries: Vec<Value>) -> Result<Vec<T>, InvalidMcpExtensionError> {
+    entries.into_iter().map(|entry| serde_json::from_value(entry).map_err(InvalidMcpExtensionError)).collect()
 }
 
 pub(super) fn parse_result<T: DeserializeOwned>(outcome: Result<Value, ErrorData>) -> Result<T, ErrorData> {

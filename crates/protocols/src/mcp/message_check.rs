@@ -17,7 +17,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// The id and the method of a message.
 #[derive(Debug, Default)]
-pub(crate) struct McpMessageHeader {
+pub(crate) struct McpMessageIdAndMethod {
     /// `None` for a notification.
     pub(crate) id: Option<RequestId>,
     /// `None` for a response.
@@ -45,7 +45,7 @@ pub(super) fn strip_byte_order_mark(line: &[u8]) -> &[u8] {
     line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line)
 }
 
-pub(crate) fn check_line(line: &[u8]) -> Result<McpMessageHeader, McpMessageError> {
+pub(crate) fn check_line(line: &[u8]) -> Result<McpMessageIdAndMethod, McpMessageError> {
     let text = std::str::from_utf8(line).map_err(|error| {
         McpMessageError::parse_error(format!("the message is not UTF-8: invalid byte at {}", error.valid_up_to()))
     })?;
@@ -63,7 +63,7 @@ pub(crate) fn check_line(line: &[u8]) -> Result<McpMessageHeader, McpMessageErro
     if header.id.is_some() && id.is_none() {
         return Err(McpMessageError::invalid_request(None, "the id must be a short string or an integer"));
     }
-    Ok(McpMessageHeader { id, method: header.method })
+    Ok(McpMessageIdAndMethod { id, method: header.method })
 }
 
 pub(super) fn request_id(value: &Value) -> Option<RequestId> {
@@ -83,7 +83,7 @@ const NOT_AN_OBJECT: &str = "a message must be one JSON object";
 const METHOD_NOT_TEXT: &str = "the method must be a string";
 
 #[derive(Debug, Default)]
-struct McpHeaderFields {
+struct RawMcpIdAndMethod {
     id: Option<Value>,
     method: Option<String>,
 }
@@ -93,7 +93,7 @@ struct McpHeaderFields {
 struct MessageVisitor<'a> {
     /// The number of objects and arrays around the visited value; 0 for the whole message.
     depth: usize,
-    header: &'a RefCell<McpHeaderFields>,
+    header: &'a RefCell<RawMcpIdAndMethod>,
     fault: JsonFaultCell<'a>,
 }
 
@@ -132,7 +132,7 @@ impl<'de> Visitor<'de> for MessageVisitor<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let mut names = Vec::new();
-        while let Some(name) = map.next_key_seed(MemberNameSeed)? {
+        while let Some(name) = map.next_key_seed(JsonMemberNameSeed)? {
             match (self.depth, &*name) {
                 (0, "id") => self.header.borrow_mut().id = Some(map.next_value()?),
                 (0, "method") => match map.next_value()? {
@@ -191,9 +191,9 @@ fn flag_duplicates(mut names: Vec<Cow<'_, str>>, fault: JsonFaultCell<'_>) {
 }
 
 /// Deserializes a member name, which is borrowed from the message if it has no escapes.
-struct MemberNameSeed;
+struct JsonMemberNameSeed;
 
-impl<'de> DeserializeSeed<'de> for MemberNameSeed {
+impl<'de> DeserializeSeed<'de> for JsonMemberNameSeed {
     type Value = Cow<'de, str>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -201,7 +201,7 @@ impl<'de> DeserializeSeed<'de> for MemberNameSeed {
     }
 }
 
-impl<'de> Visitor<'de> for MemberNameSeed {
+impl<'de> Visitor<'de> for JsonMemberNameSeed {
     type Value = Cow<'de, str>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

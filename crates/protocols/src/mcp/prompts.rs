@@ -14,7 +14,7 @@ use rmcp::{
 use serde_json::{Value, json};
 use stead_engine::Caller;
 
-use super::{McpContext, resources, server::McpServer};
+use super::{McpRequestContext, resources, server::McpServer};
 use crate::{definition::ToolVisibility, dialect::Dialect};
 
 /// The suffix that the prompt name has after the name of the dialect.
@@ -24,13 +24,13 @@ const PATH_ARGUMENT: &str = "path";
 const COMPLETIONS_MAX: usize = CompletionInfo::MAX_VALUES;
 
 /// The text that the user has typed, split after its last slash.
-struct CompletionPrefix<'a> {
+struct PathCompletionPrefix<'a> {
     /// The directory with its trailing slash; empty for the root.
     directory: &'a str,
     name_prefix: &'a str,
 }
 
-impl<'a> CompletionPrefix<'a> {
+impl<'a> PathCompletionPrefix<'a> {
     fn new(text: &'a str) -> Self {
         let (directory, name_prefix) = text.split_at(text.rfind('/').map_or(0, |slash| slash + 1));
         Self { directory, name_prefix }
@@ -45,7 +45,7 @@ impl<'a> CompletionPrefix<'a> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum MoreCompletions {
+enum MoreCompletionsAvailable {
     Yes,
     No,
 }
@@ -72,7 +72,7 @@ impl McpServer {
     pub(super) async fn get_guide(
         &self,
         request: &GetPromptRequestParams,
-        context: &McpContext,
+        context: &McpRequestContext,
     ) -> Option<Result<GetPromptResult, ErrorData>> {
         let dialect = dialect_of_guide(self, &request.name)?;
         let mut messages = vec![PromptMessage::new_text(Role::User, self.guide_text(dialect))];
@@ -113,21 +113,21 @@ impl McpServer {
     pub(super) async fn complete_path(
         &self,
         request: &CompleteRequestParams,
-        context: &McpContext,
+        context: &McpRequestContext,
     ) -> Option<CompleteResult> {
         if !self.completes_paths(request) {
             return None;
         }
         let (completions, more) =
             self.paths_with_prefix(&request.argument.value, &self.caller_in_session(context)).await;
-        let completion =
-            CompletionInfo::with_pagination(completions, None, more == MoreCompletions::Yes).unwrap_or_default();
+        let completion = CompletionInfo::with_pagination(completions, None, more == MoreCompletionsAvailable::Yes)
+            .unwrap_or_default();
         Some(CompleteResult::new(completion))
     }
 
     /// The paths that start with `text`. Reads one page of one directory, beginning at the first name that can match.
-    async fn paths_with_prefix(&self, text: &str, caller: &Caller) -> (Vec<String>, MoreCompletions) {
-        let prefix = CompletionPrefix::new(text);
+    async fn paths_with_prefix(&self, text: &str, caller: &Caller) -> (Vec<String>, MoreCompletionsAvailable) {
+        let prefix = PathCompletionPrefix::new(text);
         let mut completions = Vec::new();
         let directory = prefix.directory.strip_suffix('/').unwrap_or(".");
         let mut arguments = json!({ "path": directory, "all": prefix.name_prefix.starts_with('.') });
@@ -138,7 +138,7 @@ impl McpServer {
             completions.extend(exact.ok().and_then(|stat| prefix.completion_for(&Value::Object(stat.json))));
         }
         let Ok(listed) = self.resource_call(caller, text, "list", arguments).await else {
-            return (completions, MoreCompletions::No);
+            return (completions, MoreCompletionsAvailable::No);
         };
         let entries = listed.json.get("entries").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let matching = entries.iter().filter_map(|entry| prefix.completion_for(entry));
@@ -146,9 +146,9 @@ impl McpServer {
         let is_cut = listed.json.get("truncated") == Some(&Value::Bool(true));
         let last_matches = entries.last().is_some_and(|last| prefix.completion_for(last).is_some());
         let more = if completions.len() > COMPLETIONS_MAX || (is_cut && last_matches) {
-            MoreCompletions::Yes
+            MoreCompletionsAvailable::Yes
         } else {
-            MoreCompletions::No
+            MoreCompletionsAvailable::No
         };
         completions.truncate(COMPLETIONS_MAX);
         (completions, more)

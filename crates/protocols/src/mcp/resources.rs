@@ -16,9 +16,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use stead_engine::{CallOptions, CallOutcome, Caller, Error, ErrorKind, WatchLifetime, limits::READ_BYTES_MAX};
 
-use super::{McpContext, server::McpServer, uses_later_protocol};
+use super::{McpRequestContext, server::McpServer, uses_later_protocol};
 use crate::{
-    call_executor::{CallRequest, OtherRequests},
+    call_executor::{CallRequest, OtherRequestsPending},
     dialect::{TranslatedCall, error_text},
 };
 
@@ -133,7 +133,8 @@ impl McpServer {
             options: CallOptions { watch_lifetime: WatchLifetime::Process, ..CallOptions::default() },
         };
         let request = CallRequest::new(caller.clone(), call);
-        let outcome = self.shared.executor.run(request, OtherRequests::Waiting, None, |_| std::future::pending()).await;
+        let outcome =
+            self.shared.executor.run(request, OtherRequestsPending::Waiting, None, |_| std::future::pending()).await;
         outcome
             .map_err(|error| ErrorData::internal_error(error.to_string(), None))?
             .map_err(|error| resource_error(uri, &error))
@@ -143,7 +144,7 @@ impl McpServer {
     pub(super) async fn read_resource_at(
         &self,
         uri: &str,
-        context: &McpContext,
+        context: &McpRequestContext,
     ) -> Result<ReadResourceResult, ErrorData> {
         let (path, caller) = (path_of_uri(uri)?, self.caller_in_session(context));
         let stat = self.resource_call(&caller, uri, "stat", json!({ "path": path })).await?;
@@ -168,7 +169,7 @@ impl McpServer {
     pub(super) async fn handle_extension_method(
         &self,
         request: &CustomRequest,
-        context: &McpContext,
+        context: &McpRequestContext,
     ) -> Option<Result<CustomResult, ErrorData>> {
         let outcome = match request.method.as_str() {
             DIRECTORY_READ_METHOD => self.read_directory(request, context).await,
@@ -182,7 +183,7 @@ impl McpServer {
     async fn read_directory(
         &self,
         request: &CustomRequest,
-        context: &McpContext,
+        context: &McpRequestContext,
     ) -> Result<Map<String, Value>, ErrorData> {
         let params = request.params.clone().unwrap_or_default();
         let DirectoryReadParams { uri, cursor } = serde_json::from_value(params)
@@ -220,7 +221,7 @@ fn child_resource(uri: &str, entry: &Value) -> Option<Value> {
 }
 
 /// Adds the fields that later protocol versions require: the result is complete and must not be cached.
-fn add_version_fields(mut result: Map<String, Value>, context: &McpContext) -> Map<String, Value> {
+fn add_version_fields(mut result: Map<String, Value>, context: &McpRequestContext) -> Map<String, Value> {
     if uses_later_protocol(context) {
         result.insert("resultType".to_owned(), json!("complete"));
         result.insert("ttlMs".to_owned(), json!(0));

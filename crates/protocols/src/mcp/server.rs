@@ -20,19 +20,19 @@ use stead_engine::{CallOutcome, Caller, Error};
 use tokio::sync::Mutex;
 
 use super::{
-    McpContext, SessionResolver,
-    elicitation::{self, ElicitationOutcome, ElicitationReply},
+    McpRequestContext, SessionResolver,
+    elicitation::{self, ElicitationNextStep, ElicitationReply},
     extension, resources,
     shared_state::McpSharedState,
     subscriptions::{McpSubscriptions, McpWatchNotifier, WatchedUris},
-    tool_call::{self, CallSpan},
-    transport::CloseSignal,
+    tool_call::{self, McpCallSpan},
+    transport::ClientClosedSignal,
 };
 use crate::{
     call_executor::{CallRequest, ConversationSession},
     call_recorder,
     dialect::{self, TranslatedCall, error_text},
-    event_pusher::WatchEffect,
+    event_pusher::WatchStartOrEnd,
     http::IDEMPOTENCY_KEY_HEADER,
     limits::CLIENT_NAME_CHARS_MAX,
 };
@@ -45,7 +45,7 @@ const LISTS_CACHE_MS: u64 = 60 * 60 * 1000;
 /// The server of one client.
 pub(crate) struct McpServer {
     pub(super) shared: Arc<McpSharedState>,
-    close_signal: CloseSignal,
+    close_signal: ClientClosedSignal,
     session: ConversationSession,
     /// Names the session for which the client was started.
     session_resolver: Option<Arc<dyn SessionResolver>>,
@@ -55,7 +55,7 @@ pub(crate) struct McpServer {
 }
 
 impl McpServer {
-    pub(crate) fn new(shared: Arc<McpSharedState>, close_signal: CloseSignal) -> Self {
+    pub(crate) fn new(shared: Arc<McpSharedState>, close_signal: ClientClosedSignal) -> Self {
         Self {
             shared,
             close_signal,
@@ -82,19 +82,19 @@ impl McpServer {
         &self,
         tool: &str,
         arguments: &JsonObject,
-        context: &McpContext,
+        context: &McpRequestContext,
     ) -> Result<Result<CallOutcome, Error>, ErrorData> {
         let found = self.shared.dialects.find_tool(tool);
         let translated = match found {
             Some((dialect, tool)) => dialect.translate_with_tier(tool, arguments),
             None => self.unknown_tool_call(tool),
         };
-        let effect = WatchEffect::for_operation(&translated.operation);
+        let effect = WatchStartOrEnd::for_operation(&translated.operation);
         let request = CallRequest {
             idempotency_key: idempotency_key(context),
             ..CallRequest::new(self.caller_in_session(context), translated)
         };
-        let span = CallSpan::begin("tools/call", found.map(|(_, tool)| tool), context);
+        let span = McpCallSpan::begin("tools/call", found.map(|(_, tool)| tool), context);
         let result = tool_call::run_call(&self.shared.executor, &self.close_signal, request, context).await?;
         if result.is_err() {
             span.failed();
@@ -117,7 +117,7 @@ impl McpServer {
         &self,
         method: &str,
         params: &impl Serialize,
-        context: &McpContext,
+        context: &McpRequestContext,
     ) -> Option<Result<Value, ErrorData>> {
         match &self.shared.extension {
             Some(extension) => extension.call(method, params, context).await,
@@ -131,7 +131,7 @@ impl McpServer {
     }
 
     /// The caller of a request. Its session is the one for which the client was started, or else has the client's name.
-    pub(super) fn caller_in_session(&self, context: &McpContext) -> Caller {
+    pub(super) fn caller_in_session(&self, context: &McpRequestContext) -> Caller {
         let mut caller = self.shared.caller.clone();
         if let Some(session) = self.session_resolver.as_ref().and_then(|resolver| resolver.current_session()) {
             caller.session = session;
@@ -145,7 +145,7 @@ impl McpServer {
 
 /// The idempotency key, from the message or the HTTP header. A value that is not a string becomes an empty key, which the
 /// engine rejects. To ignore it could apply a change twice.
-fn idempotency_key(context: &McpContext) -> Option<String> {
+fn idempotency_key(context: &McpRequestContext) -> Option<String> {
     let from_header = || {
         let parts = context.extensions.get::<axum::http::request::Parts>()?;
         parts.headers.get(IDEMPOTENCY_KEY_HEADER).map(|key| key.to_str().unwrap_or_default().to_owned())
@@ -158,7 +158,11 @@ impl ServerHandler for McpServer {
         self.shared.config.clone()
     }
 
-    async fn list_tools(&self, _: Option<PaginatedRequestParams>, _: McpContext) -> Result<ListToolsResult, ErrorData> {
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: McpRequestContext,
+    ) -> Result<ListToolsResult, ErrorData> {
         let offered = self.shared.tools.iter().filter(|tool| !self.is_blocked(tool)).cloned().collect();
         Ok(ListToolsResult::with_all_items(offered).with_ttl_ms(LISTS_CACHE_MS))
     }
@@ -170,7 +174,7 @@ impl ServerHandler for McpServer {
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
-        context: McpContext,
+        context: McpRequestContext,
     ) -> Result<CallToolResponse, ErrorData> {
         if self.shared.dialects.find_tool(&request.name).is_none()
             && let Some(outcome) = self.call_extension("tools/call", &request, &context).await
@@ -185,9 +189,9 @@ impl ServerHandler for McpServer {
             let caller = self.caller_in_session(&context);
             let elicitations = (&reply, &self.shared.pending_elicitations);
             match elicitation::elicit_approval(&self.shared.engine, &caller, error, elicitations, &context).await {
-                ElicitationOutcome::Retry => outcome = self.call_operation(&tool, &arguments, &context).await?,
-                ElicitationOutcome::InputRequired(input) => return Ok(input.into()),
-                ElicitationOutcome::Refused => {}
+                ElicitationNextStep::Retry => outcome = self.call_operation(&tool, &arguments, &context).await?,
+                ElicitationNextStep::InputRequired(input) => return Ok(input.into()),
+                ElicitationNextStep::Refused => {}
             }
         }
         self.session.track_session_switch(&outcome);
@@ -204,7 +208,7 @@ impl ServerHandler for McpServer {
     async fn list_resources(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: McpContext,
+        _: McpRequestContext,
     ) -> Result<ListResourcesResult, ErrorData> {
         let mut listed = resources::list_resources();
         listed.resources.extend(self.shared.extension.iter().flat_map(|extension| extension.resources.clone()));
@@ -214,7 +218,7 @@ impl ServerHandler for McpServer {
     async fn list_resource_templates(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: McpContext,
+        _: McpRequestContext,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         let mut listed = resources::list_templates();
         listed
@@ -226,14 +230,14 @@ impl ServerHandler for McpServer {
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        context: McpContext,
+        context: McpRequestContext,
     ) -> Result<ReadResourceResponse, ErrorData> {
         if !resources::is_workspace_uri(&request.uri)
             && let Some(outcome) = self.call_extension("resources/read", &request, &context).await
         {
             return extension::parse_response::<ReadResourceResult, _>(outcome);
         }
-        let span = CallSpan::begin("resources/read", None, &context);
+        let span = McpCallSpan::begin("resources/read", None, &context);
         let recorder = tool_call::request_recorder(&context);
         let read = call_recorder::record_during(recorder, self.read_resource_at(&request.uri, &context)).await;
         if read.is_err() {
@@ -242,7 +246,7 @@ impl ServerHandler for McpServer {
         read.map(Into::into)
     }
 
-    async fn subscribe(&self, request: SubscribeRequestParams, context: McpContext) -> Result<(), ErrorData> {
+    async fn subscribe(&self, request: SubscribeRequestParams, context: McpRequestContext) -> Result<(), ErrorData> {
         if !resources::is_workspace_uri(&request.uri)
             && let Some(outcome) = self.call_extension("resources/subscribe", &request, &context).await
         {
@@ -251,7 +255,11 @@ impl ServerHandler for McpServer {
         self.subscribe_to_uri(&request.uri, &context).await
     }
 
-    async fn unsubscribe(&self, request: UnsubscribeRequestParams, context: McpContext) -> Result<(), ErrorData> {
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        context: McpRequestContext,
+    ) -> Result<(), ErrorData> {
         if !resources::is_workspace_uri(&request.uri)
             && let Some(outcome) = self.call_extension("resources/unsubscribe", &request, &context).await
         {
@@ -264,7 +272,7 @@ impl ServerHandler for McpServer {
     async fn list_prompts(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: McpContext,
+        _: McpRequestContext,
     ) -> Result<ListPromptsResult, ErrorData> {
         let mut prompts = self.list_guides();
         prompts.extend(self.shared.extension.iter().flat_map(|extension| extension.prompts.clone()));
@@ -274,7 +282,7 @@ impl ServerHandler for McpServer {
     async fn get_prompt(
         &self,
         request: GetPromptRequestParams,
-        context: McpContext,
+        context: McpRequestContext,
     ) -> Result<GetPromptResponse, ErrorData> {
         if let Some(guide) = self.get_guide(&request, &context).await {
             return guide.map(Into::into);
@@ -285,7 +293,11 @@ impl ServerHandler for McpServer {
         }
     }
 
-    async fn complete(&self, request: CompleteRequestParams, context: McpContext) -> Result<CompleteResult, ErrorData> {
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: McpRequestContext,
+    ) -> Result<CompleteResult, ErrorData> {
         if let Some(completed) = self.complete_path(&request, &context).await {
             return Ok(completed);
         }
@@ -299,7 +311,7 @@ impl ServerHandler for McpServer {
     async fn set_level(
         &self,
         request: rmcp::model::SetLevelRequestParams,
-        context: McpContext,
+        context: McpRequestContext,
     ) -> Result<(), ErrorData> {
         match self.call_extension("logging/setLevel", &request, &context).await {
             Some(outcome) => outcome.map(drop),
@@ -315,7 +327,11 @@ impl ServerHandler for McpServer {
         self.serve_subscription(&context).await
     }
 
-    async fn on_custom_request(&self, request: CustomRequest, context: McpContext) -> Result<CustomResult, ErrorData> {
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: McpRequestContext,
+    ) -> Result<CustomResult, ErrorData> {
         if let Some(outcome) = self.handle_extension_method(&request, &context).await {
             return outcome;
         }

@@ -16,14 +16,14 @@ use stead_engine::{CallOutcome, Caller, Engine};
 use tokio::sync::mpsc;
 
 use super::{
-    McpContext,
+    McpRequestContext,
     resources::{WORKSPACE_URI, path_of_uri},
     server::McpServer,
     uses_later_protocol,
 };
 use crate::{
     dialect::DialectSet,
-    event_pusher::{EVENT_METHOD, EventPusher, PushedEvent, QUEUED_EVENTS_MAX, WatchEffect},
+    event_pusher::{EVENT_METHOD, EventPusher, PushedEvent, QUEUED_EVENTS_MAX, WatchStartOrEnd},
 };
 
 /// The dialect of subscriptions. An update contains only a URI, so no dialect renders it.
@@ -67,7 +67,7 @@ impl McpServer {
         }
     }
 
-    pub(super) async fn subscribe_to_uri(&self, uri: &str, context: &McpContext) -> Result<(), ErrorData> {
+    pub(super) async fn subscribe_to_uri(&self, uri: &str, context: &McpRequestContext) -> Result<(), ErrorData> {
         let mut subscriptions = self.subscriptions.lock().await;
         if subscriptions.watches.contains_key(uri) {
             return Ok(());
@@ -88,7 +88,7 @@ impl McpServer {
         Ok(())
     }
 
-    pub(super) async fn unsubscribe_from_uri(&self, uri: &str, context: &McpContext) {
+    pub(super) async fn unsubscribe_from_uri(&self, uri: &str, context: &McpRequestContext) {
         let mut subscriptions = self.subscriptions.lock().await;
         if let Some(id) = subscriptions.watches.remove(uri) {
             if let Some(pusher) = &subscriptions.event_pusher {
@@ -193,13 +193,13 @@ impl McpWatchNotifier {
     /// Starts or stops sending the events of a watch that a successful call started or ended.
     pub(super) fn apply_call(
         &self,
-        effect: &WatchEffect,
+        effect: &WatchStartOrEnd,
         outcome: &CallOutcome,
         (engine, caller): (&Engine, &Caller),
         (dialects, dialect): (&Arc<DialectSet>, &str),
-        context: &McpContext,
+        context: &McpRequestContext,
     ) {
-        if uses_later_protocol(context) || matches!(effect, WatchEffect::None) {
+        if uses_later_protocol(context) || matches!(effect, WatchStartOrEnd::None) {
             return;
         }
         let mut pusher = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -12,25 +12,25 @@ use serde_json::Value;
 use stead_engine::{CallOutcome, CallProgress, Error};
 
 use super::{
-    McpContext,
-    transport::{CloseSignal, is_only_request},
+    McpRequestContext,
+    transport::{ClientClosedSignal, is_only_request},
 };
 use crate::{
     call_executor::{
-        CallExecutor, CallRequest, ClientDisconnected, OtherRequests, progress_channel, until_disconnected,
+        CallExecutor, CallRequest, ClientDisconnected, OtherRequestsPending, progress_channel, until_disconnected,
     },
-    call_recorder::{self, CallRecorder},
+    call_recorder::{self, RequestCallRecorder},
     dialect::{DialectReply, ReplyStatus},
 };
 
 pub(super) async fn run_call(
     executor: &CallExecutor,
-    closed: &CloseSignal,
+    closed: &ClientClosedSignal,
     request: CallRequest,
-    context: &McpContext,
+    context: &McpRequestContext,
 ) -> Result<Result<CallOutcome, Error>, ErrorData> {
     let other_requests =
-        if is_only_request(&context.extensions) { OtherRequests::None } else { OtherRequests::Waiting };
+        if is_only_request(&context.extensions) { OtherRequestsPending::None } else { OtherRequestsPending::Waiting };
     let token = context.meta.get_progress_token();
     let (sender, receiver) = token.as_ref().map(|_| progress_channel()).unzip();
     let report = async {
@@ -56,8 +56,8 @@ pub(super) async fn run_call(
 
 /// The call recorder of the HTTP request that contained this message. It must be passed on explicitly, because the protocol
 /// library handles the message in another task.
-pub(super) fn request_recorder(context: &McpContext) -> Option<Arc<CallRecorder>> {
-    context.extensions.get::<Parts>()?.extensions.get::<Arc<CallRecorder>>().cloned()
+pub(super) fn request_recorder(context: &McpRequestContext) -> Option<Arc<RequestCallRecorder>> {
+    context.extensions.get::<Parts>()?.extensions.get::<Arc<RequestCallRecorder>>().cloned()
 }
 
 /// Converts a dialect's reply to an MCP tool result with its object and its text.
@@ -74,14 +74,14 @@ pub(super) fn tool_result(reply: DialectReply) -> CallToolResult {
 /// The tracing span of an MCP call, with attribute names of the OpenTelemetry conventions for MCP. Without the feature
 /// `spans` it does nothing. A span contains no arguments, no results, and of the client's data only the values that
 /// `span_values` accepts.
-pub(super) struct CallSpan {
+pub(super) struct McpCallSpan {
     #[cfg(feature = "spans")]
     span: tracing::Span,
 }
 
 #[cfg(not(feature = "spans"))]
-impl CallSpan {
-    pub(super) fn begin(_method: &str, _tool: Option<&str>, _context: &McpContext) -> Self {
+impl McpCallSpan {
+    pub(super) fn begin(_method: &str, _tool: Option<&str>, _context: &McpRequestContext) -> Self {
         Self {}
     }
 
@@ -89,8 +89,8 @@ impl CallSpan {
 }
 
 #[cfg(feature = "spans")]
-impl CallSpan {
-    pub(super) fn begin(method: &str, tool: Option<&str>, context: &McpContext) -> Self {
+impl McpCallSpan {
+    pub(super) fn begin(method: &str, tool: Option<&str>, context: &McpRequestContext) -> Self {
         let name = tool.map_or_else(|| method.to_owned(), |tool| format!("{method} {tool}"));
         let is_http = context.extensions.get::<Parts>().is_some();
         let version = context.protocol_version().map(|version| version.to_string());

@@ -17,7 +17,7 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, watch},
 };
 
-use super::message_check::{self, McpMessageError, McpMessageHeader};
+use super::message_check::{self, McpMessageError, McpMessageIdAndMethod};
 use crate::{
     limits::REQUESTS_PENDING_MAX,
     lines::{LineReader, LineReaderEvent, Outbox},
@@ -27,7 +27,7 @@ use crate::{
 const LINES_UNREAD_MAX: u64 = REQUESTS_PENDING_MAX as u64;
 
 /// Becomes true when the client has closed its side.
-pub(crate) type CloseSignal = watch::Receiver<bool>;
+pub(crate) type ClientClosedSignal = watch::Receiver<bool>;
 
 /// The slot of a pending request. The request's extensions hold it until the request is answered.
 #[derive(Clone)]
@@ -45,14 +45,14 @@ pub(super) struct McpLineTransport<R, W> {
     outbox: Arc<Outbox<W>>,
     request_slots: Arc<Semaphore>,
     next_slot: Option<OwnedSemaphorePermit>,
-    handshake: HandshakeState,
+    handshake: McpHandshakeState,
     close_sender: watch::Sender<bool>,
 }
 
 /// Whether the client has sent the handshake. Before that, only requests are passed on, because the protocol library ends
 /// the connection at any other message.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum HandshakeState {
+enum McpHandshakeState {
     Pending,
     Done,
 }
@@ -62,14 +62,14 @@ where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send + 'static,
 {
-    pub(super) fn new(input: R, output: W) -> (Self, CloseSignal) {
+    pub(super) fn new(input: R, output: W) -> (Self, ClientClosedSignal) {
         let (closed, watcher) = watch::channel(false);
         let lines = Self {
             reader: LineReader::new(input),
             outbox: Arc::new(Outbox::new(output)),
             request_slots: Arc::new(Semaphore::new(REQUESTS_PENDING_MAX)),
             next_slot: None,
-            handshake: HandshakeState::Pending,
+            handshake: McpHandshakeState::Pending,
             close_sender: closed,
         };
         (lines, watcher)
@@ -101,7 +101,7 @@ where
         match message {
             JsonRpcMessage::Request(mut request) => {
                 if is_handshake(&request.request) {
-                    self.handshake = HandshakeState::Done;
+                    self.handshake = McpHandshakeState::Done;
                 }
                 if let Some(slot) = self.next_slot.take() {
                     request.request.extensions_mut().insert(PendingRequestSlot(Arc::new(slot)));
@@ -109,13 +109,13 @@ where
                 Some(JsonRpcMessage::Request(request))
             }
             other @ (JsonRpcMessage::Notification(_) | JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_)) => {
-                (self.handshake == HandshakeState::Done).then_some(other)
+                (self.handshake == McpHandshakeState::Done).then_some(other)
             }
         }
     }
 
     /// Rejects an object that is not a valid message. A notification gets no response.
-    fn reject_shape(&mut self, header: McpMessageHeader) {
+    fn reject_shape(&mut self, header: McpMessageIdAndMethod) {
         if header.method.is_some() && header.id.is_none() {
             return;
         }

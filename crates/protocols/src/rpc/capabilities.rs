@@ -4,7 +4,9 @@ use serde_json::{Map, Value, json};
 use stead_engine::PolicyTier;
 
 use super::{RpcServer, errors, message::RpcError};
-use crate::definition::{ToolDefinition, ToolErrorDefinition, ToolInput, ToolInputType, ToolOutput};
+use crate::definition::{
+    ToolArgumentDefinition, ToolArgumentType, ToolDefinition, ToolErrorDefinition, ToolResultFieldDefinition,
+};
 
 /// The version that is reported for a tool without a declared version.
 const DEFAULT_TOOL_VERSION: &str = "1.0";
@@ -80,13 +82,13 @@ fn describe_error(error: &ToolErrorDefinition) -> Value {
     json!({ "type": error.kind, "recovery": recovery })
 }
 
-fn describe_input(input: &ToolInput) -> Value {
+fn describe_input(input: &ToolArgumentDefinition) -> Value {
     let kind = match input.kind {
-        ToolInputType::String | ToolInputType::Enum => "string",
-        ToolInputType::StringOrList => "string or array of strings",
-        ToolInputType::Integer => "integer",
-        ToolInputType::Boolean => "boolean",
-        ToolInputType::Json => "json",
+        ToolArgumentType::String | ToolArgumentType::Enum => "string",
+        ToolArgumentType::StringOrList => "string or array of strings",
+        ToolArgumentType::Integer => "integer",
+        ToolArgumentType::Boolean => "boolean",
+        ToolArgumentType::Json => "json",
     };
     let mut description = json!({
         "name": input.name, "type": kind, "required": input.required, "description": input.description,
@@ -104,7 +106,6 @@ fn describe_input(input: &ToolInput) -> Value {
 }
 
 fn describe_outputs(operation: &ToolDefinition) -> Vec<Value> {
-    let describe =
-        |output: &ToolOutput| json!({ "name": output.name, "type": output.kind, "description": output.description });
+    let describe = |output: &ToolResultFieldDefinition| json!({ "name": output.name, "type": output.kind, "description": output.description });
     operation.outputs.iter().map(describe).collect()
 }

@@ -15,7 +15,7 @@ use tokio::sync::{Notify, watch};
 
 use super::transport::MessageSink;
 use crate::{
-    call_executor::{ConversationSession, OtherRequests, until_disconnected},
+    call_executor::{ConversationSession, OtherRequestsPending, until_disconnected},
     event_pusher::EventPusher,
 };
 
@@ -78,9 +78,9 @@ impl RpcConnection {
     }
 
     /// Counts a message as pending until the returned value is dropped.
-    pub fn accept_message(self: &Arc<Self>) -> RpcPendingMessage {
+    pub fn accept_message(self: &Arc<Self>) -> RpcUnansweredMessage {
         self.pending_messages.fetch_add(1, Ordering::Relaxed);
-        RpcPendingMessage(self.clone())
+        RpcUnansweredMessage(self.clone())
     }
 
     /// Closes the connection. Calls that wait for an event are cancelled; the others complete.
@@ -105,15 +105,15 @@ impl Drop for RpcConnection {
 }
 
 /// A message that the server has received and not yet answered.
-pub struct RpcPendingMessage(Arc<RpcConnection>);
+pub struct RpcUnansweredMessage(Arc<RpcConnection>);
 
-impl Drop for RpcPendingMessage {
+impl Drop for RpcUnansweredMessage {
     fn drop(&mut self) {
         self.0.pending_messages.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl RpcPendingMessage {
+impl RpcUnansweredMessage {
     pub(super) fn session(&self) -> &ConversationSession {
         &self.0.session
     }
@@ -131,8 +131,12 @@ impl RpcPendingMessage {
         &self.0
     }
 
-    pub(super) fn other_requests(&self) -> OtherRequests {
-        if self.0.pending_messages.load(Ordering::Relaxed) <= 1 { OtherRequests::None } else { OtherRequests::Waiting }
+    pub(super) fn other_requests(&self) -> OtherRequestsPending {
+        if self.0.pending_messages.load(Ordering::Relaxed) <= 1 {
+            OtherRequestsPending::None
+        } else {
+            OtherRequestsPending::Waiting
+        }
     }
 
     /// Registers a running call under its request id, so that it can be cancelled. A notification has no id.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use stead_engine::{Call, Caller, Engine, Error, ErrorClass, ErrorKind, FileEffect, OPERATIONS, Principal};
-use stead_protocols::definition::{DialectDefinition, ToolInput, ToolInputType};
+use stead_engine::{Call, Caller, Engine, Error, ErrorClass, ErrorKind, OPERATIONS, OperationFileEffect, Principal};
+use stead_protocols::definition::{DialectDefinition, ToolArgumentDefinition, ToolArgumentType};
 use testkit::MemoryWorkspace;
 
 fn call_engine(operation: &str, arguments: Map<String, Value>) -> Result<stead_engine::CallOutcome, Error> {
@@ -13,14 +13,14 @@ fn call_engine(operation: &str, arguments: Map<String, Value>) -> Result<stead_e
     engine.call(&Call::new(&caller, operation, arguments))
 }
 
-fn example_value(input: &ToolInput) -> Value {
+fn example_value(input: &ToolArgumentDefinition) -> Value {
     match input.kind {
-        ToolInputType::String => "x".into(),
-        ToolInputType::StringOrList => json!(["x", "y"]),
-        ToolInputType::Integer => 1.into(),
-        ToolInputType::Boolean => false.into(),
-        ToolInputType::Enum => input.values[0].clone().into(),
-        ToolInputType::Json => example_for_schema(&Value::Object(input.schema.clone().unwrap())),
+        ToolArgumentType::String => "x".into(),
+        ToolArgumentType::StringOrList => json!(["x", "y"]),
+        ToolArgumentType::Integer => 1.into(),
+        ToolArgumentType::Boolean => false.into(),
+        ToolArgumentType::Enum => input.values[0].clone().into(),
+        ToolArgumentType::Json => example_for_schema(&Value::Object(input.schema.clone().unwrap())),
     }
 }
 
@@ -46,9 +46,9 @@ fn example_for_schema(schema: &Value) -> Value {
 #[test]
 fn operations_match_engine_names_order_and_effects() {
     let definition = DialectDefinition::native().unwrap();
-    let declared: Vec<(&str, FileEffect)> =
+    let declared: Vec<(&str, OperationFileEffect)> =
         definition.operations.iter().map(|operation| (operation.name.as_str(), operation.effect.into())).collect();
-    let known: Vec<(&str, FileEffect)> = OPERATIONS.iter().map(|row| (row.name, row.effect)).collect();
+    let known: Vec<(&str, OperationFileEffect)> = OPERATIONS.iter().map(|row| (row.name, row.effect)).collect();
     assert_eq!(declared, known);
 }
 
@@ -98,7 +98,7 @@ fn required_arguments_and_types_are_enforced() {
 #[test]
 fn enum_arguments_accept_only_declared_values() {
     for operation in &DialectDefinition::native().unwrap().operations {
-        for input in operation.inputs.iter().filter(|input| input.kind == ToolInputType::Enum) {
+        for input in operation.inputs.iter().filter(|input| input.kind == ToolArgumentType::Enum) {
             let with = |word: &str| {
                 let mut arguments: Map<String, Value> = operation
                     .inputs

@@ -1,7 +1,7 @@
 //! JSON-RPC: error codes, ids, batches, notifications, cancellation and rejected messages.
 
 use serde_json::{Map, Value, json};
-use stead_engine::{ApproverProof, Call, Caller, Engine, JournalEntryQuery, Principal, Workspace};
+use stead_engine::{Call, Caller, CallerApproverStatus, Engine, JournalEntryQuery, Principal, Workspace};
 use stead_protocols::limits::{BATCH_REQUESTS_MAX, MESSAGE_BYTES_MAX};
 
 use crate::test_client::ProtocolTestClient;
@@ -194,7 +194,7 @@ async fn openrpc_document_matches_reference_and_is_valid() {
 fn approve_pending(client: &ProtocolTestClient) -> Option<String> {
     let engine = Engine::new(client.workspace.clone());
     let mut person = Caller::new(Principal::User("ada".to_owned()), "cli", "cli");
-    person.grants.approver = ApproverProof::SecretVerified;
+    person.grants.approver = CallerApproverStatus::SecretVerified;
     let listed = engine.call(&Call::new(&person, "approvals", Map::new())).unwrap();
     let id = listed.json["approvals"][0]["id"].as_str()?.to_owned();
     engine.call(&Call::new(&person, "approve", Map::from_iter([("id".to_owned(), json!(id))]))).unwrap();

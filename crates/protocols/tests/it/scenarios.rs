@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use stead_engine::{ApproverProof, Call, Caller, Engine, Error, ErrorKind, Principal};
+use stead_engine::{Call, Caller, CallerApproverStatus, Engine, Error, ErrorKind, Principal};
 use stead_protocols::dialect::{DialectSet, ReplyStatus, WorkspaceLocation};
 use testkit::{
     MemoryWorkspace,
@@ -27,7 +27,7 @@ fn create_entry(workspace: &MemoryWorkspace, path: &str, what: InitialItem<'_>) 
 /// Approves or denies a call as a person.
 fn answer_approval(workspace: &Arc<MemoryWorkspace>, id: &str, word: PersonAnswer) {
     let mut person = Caller::new(Principal::User("ann".to_owned()), "cli", "cli");
-    person.grants.approver = ApproverProof::SecretVerified;
+    person.grants.approver = CallerApproverStatus::SecretVerified;
     let arguments = Map::from_iter([("id".to_owned(), id.into())]);
     let operation = match word {
         PersonAnswer::Yes => "approve",

@@ -8,24 +8,24 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use stead_disk::{DiskErrorKind, RootDirectory, RootOptions};
+use stead_disk::{DiskErrorKind, RootDirectory, RootDirectoryOptions};
 use stead_engine::{ApprovalMode, Engine, Error, ErrorKind, FileKind, FinalSymlink, Principal};
 use stead_local::{LandlockMode, LocalWorkspace};
 use stead_path::RelPath;
 use stead_protocols::{
-    acp::{McpServerCommand, OpenedRoot, RootOpener, SessionTicketVariable, SingleFileRoot},
+    acp::{McpServerCommand, OpenedRoot, SessionRootOpener, SessionTicketEnvVar, SingleFileRoot},
     dialect::FilesystemReach,
 };
 
 use crate::{
     approvals,
-    cli::{AcpFlags, ApprovalModeArg, CallerFlags, DurabilityArg, FlagSource, NameProfileArg, WorkspaceFlags},
+    cli::{AcpFlags, ApprovalModeArg, CallerFlags, DurabilityArg, FileNameProfileArg, FlagSource, WorkspaceFlags},
     open_workspace,
     output::CommandError,
     stdio_server::TICKET_VARIABLE,
 };
 
-pub(super) struct LocalRootOpener {
+pub(super) struct LocalSessionRootOpener {
     flags: WorkspaceFlags,
     caller: CallerFlags,
     agent_principal: Principal,
@@ -35,7 +35,7 @@ pub(super) struct LocalRootOpener {
     enclosing_directory: Option<PathBuf>,
     /// The path of this program, for the sessions' MCP server; `None` with `--no-mcp`.
     server_program: Option<String>,
-    open_workspaces: Mutex<HashMap<PathBuf, open_workspace::CommandWorkspace>>,
+    open_workspaces: Mutex<HashMap<PathBuf, open_workspace::CommandLineWorkspace>>,
 }
 
 struct SessionRootDirectory {
@@ -45,7 +45,7 @@ struct SessionRootDirectory {
     file: Option<RelPath>,
 }
 
-impl LocalRootOpener {
+impl LocalSessionRootOpener {
     pub(super) fn new(
         flags: &WorkspaceFlags,
         workspace: FlagSource,
@@ -120,7 +120,7 @@ impl LocalRootOpener {
     }
 }
 
-impl RootOpener for LocalRootOpener {
+impl SessionRootOpener for LocalSessionRootOpener {
     fn open_root(&self, root: &str) -> Result<OpenedRoot, Error> {
         let found = self.find_root(root)?;
         let engine = self.engine_for(&found.canonical_path)?;
@@ -159,8 +159,8 @@ impl RootOpener for LocalRootOpener {
             DurabilityArg::Fast => add("--durability", "fast"),
         }
         match flags.names {
-            NameProfileArg::Portable => {}
-            NameProfileArg::Posix => add("--names", "posix"),
+            FileNameProfileArg::Portable => {}
+            FileNameProfileArg::Posix => add("--names", "posix"),
         }
         match self.approve {
             // The client of the MCP server is the agent, which must not approve its own calls.
@@ -180,11 +180,11 @@ impl RootOpener for LocalRootOpener {
         let secret = self
             .open_local_workspace(&found.canonical_path)
             .and_then(|local| local.create_session_ticket(&self.agent_principal).ok());
-        let ticket = secret.map(|secret| SessionTicketVariable { variable: TICKET_VARIABLE, secret });
+        let ticket = secret.map(|secret| SessionTicketEnvVar { variable: TICKET_VARIABLE, secret });
         Some(McpServerCommand { command, arguments, ticket })
     }
 
-    fn bind_server_to_session(&self, root: &str, ticket: &SessionTicketVariable, session: &str) -> Result<(), Error> {
+    fn bind_server_to_session(&self, root: &str, ticket: &SessionTicketEnvVar, session: &str) -> Result<(), Error> {
         let found = self.find_root(root)?;
         match self.open_local_workspace(&found.canonical_path) {
             Some(local) => local.bind_session_ticket(&ticket.secret, session),
@@ -204,7 +204,7 @@ impl RootOpener for LocalRootOpener {
 }
 
 fn open_root_directory(path: &Path) -> Result<SessionRootDirectory, Error> {
-    let root = RootDirectory::open(path, RootOptions::default()).map_err(|error| {
+    let root = RootDirectory::open(path, RootDirectoryOptions::default()).map_err(|error| {
         let is_file = error.kind == DiskErrorKind::NotDirectory;
         let kind = if is_file { ErrorKind::NotDirectory } else { ErrorKind::NotFound };
         Error::new(kind, format!("the root cannot be opened: {error}"))

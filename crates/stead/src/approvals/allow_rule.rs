@@ -5,13 +5,13 @@ use serde_json::{Map, Value};
 use stead_engine::{Caller, Error, ErrorKind, Workspace};
 
 use crate::{
-    open_workspace::CommandWorkspace,
+    open_workspace::CommandLineWorkspace,
     output::{self, CommandError},
     time,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RuleConfirmation {
+pub(super) enum PolicyRuleConfirmation {
     /// The person confirmed with --yes, or in an editor.
     Given,
     AskAtTerminal,
@@ -22,11 +22,11 @@ const RULE_PATHS_MAX: usize = 50;
 
 /// Prints the rule, asks for confirmation, and writes it.
 pub(super) fn write_rule(
-    opened: &CommandWorkspace,
+    opened: &CommandLineWorkspace,
     caller: &Caller,
     approval: &Map<String, Value>,
     paths: &[String],
-    confirmation: RuleConfirmation,
+    confirmation: PolicyRuleConfirmation,
 ) -> Result<(), CommandError> {
     let word = |name: &str| approval.get(name).and_then(Value::as_str).unwrap_or_default();
     let text = opened.local.policy_text()?.unwrap_or_default();
@@ -56,7 +56,7 @@ pub(super) fn write_rule(
     for line in rule.lines() {
         output::print_note(&format!("  {line}"));
     }
-    if confirmation == RuleConfirmation::AskAtTerminal {
+    if confirmation == PolicyRuleConfirmation::AskAtTerminal {
         let answer = stead_disk::terminal::prompt("Write it? [y/N] ")
             .map_err(|_| output::usage_error("no terminal to ask for confirmation; pass --yes to confirm"))?;
         if !["y", "Y", "yes"].contains(&answer.trim()) {

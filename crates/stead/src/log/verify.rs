@@ -7,12 +7,12 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use stead_engine::{Error, ErrorKind};
-use stead_journal::{Checkpoint, MerkleLeaf, VerifiedPrefix};
+use stead_journal::{Checkpoint, MerkleLeafHash, VerifiedJournalPrefix};
 use stead_local::JournalVerifyReport;
 
 use crate::{
     host_files,
-    open_workspace::CommandWorkspace,
+    open_workspace::CommandLineWorkspace,
     output::{self, CommandError, CommandExit, CommandResult, OutputFormat},
 };
 
@@ -41,12 +41,12 @@ pub(super) struct LogVerifyCliArgs {
 /// File format of `--save`: the verified state and a signed checkpoint of it.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct SavedVerification {
+struct SavedJournalVerification {
     trusted: String,
     checkpoint: Option<String>,
 }
 
-pub(super) fn run(opened: &CommandWorkspace, arguments: &LogVerifyCliArgs) -> CommandResult {
+pub(super) fn run(opened: &CommandLineWorkspace, arguments: &LogVerifyCliArgs) -> CommandResult {
     let format = OutputFormat::from(arguments.json);
     match arguments.entry {
         Some(number) => verify_entry(opened, number, format),
@@ -54,7 +54,7 @@ pub(super) fn run(opened: &CommandWorkspace, arguments: &LogVerifyCliArgs) -> Co
     }
 }
 
-fn verify_journal(opened: &CommandWorkspace, arguments: &LogVerifyCliArgs, format: OutputFormat) -> CommandResult {
+fn verify_journal(opened: &CommandLineWorkspace, arguments: &LogVerifyCliArgs, format: OutputFormat) -> CommandResult {
     let mut against =
         arguments.against.iter().map(|path| host_files::read_text(path)).collect::<Result<Vec<_>, _>>()?;
     let from = match &arguments.from_checkpoint {
@@ -97,11 +97,11 @@ fn print_report(report: &JournalVerifyReport, format: OutputFormat) -> Result<()
     Ok(())
 }
 
-fn verify_entry(opened: &CommandWorkspace, number: u64, format: OutputFormat) -> CommandResult {
+fn verify_entry(opened: &CommandLineWorkspace, number: u64, format: OutputFormat) -> CommandResult {
     let proof = opened.local.prove_entry(number)?;
     let unreadable = |error: stead_journal::CheckpointError| Error::new(ErrorKind::CorruptHistory, error.to_string());
     let checkpoint = Checkpoint::parse(&proof.checkpoint).map_err(unreadable)?;
-    let is_proven = proof.proof.verify(&MerkleLeaf::from_entry_hash(&proof.hash), &checkpoint.root).is_ok();
+    let is_proven = proof.proof.verify(&MerkleLeafHash::from_entry_hash(&proof.hash), &checkpoint.root).is_ok();
     match (format, is_proven) {
         (OutputFormat::Json, _) => output::print_json(&json!({
             "ok": is_proven,
@@ -121,20 +121,24 @@ fn verify_entry(opened: &CommandWorkspace, number: u64, format: OutputFormat) ->
     Ok(if is_proven { CommandExit::Success } else { CommandExit::Tampered })
 }
 
-fn load_saved(path: &Path) -> Result<(VerifiedPrefix, Option<String>), CommandError> {
+fn load_saved(path: &Path) -> Result<(VerifiedJournalPrefix, Option<String>), CommandError> {
     let invalid = |reason: &str| CommandError::Usage(format!("{}: {reason}", path.display()));
-    let saved: SavedVerification =
+    let saved: SavedJournalVerification =
         serde_json::from_str(&host_files::read_text(path)?).map_err(|_| invalid("not a file written by --save"))?;
     let bytes = STANDARD.decode(&saved.trusted).map_err(|_| invalid("not a file written by --save"))?;
-    let trusted = VerifiedPrefix::from_bytes(&bytes).map_err(|error| invalid(&error.to_string()))?;
+    let trusted = VerifiedJournalPrefix::from_bytes(&bytes).map_err(|error| invalid(&error.to_string()))?;
     Ok((trusted, saved.checkpoint))
 }
 
-fn save_verification(opened: &CommandWorkspace, path: &Path, report: &JournalVerifyReport) -> Result<(), CommandError> {
+fn save_verification(
+    opened: &CommandLineWorkspace,
+    path: &Path,
+    report: &JournalVerifyReport,
+) -> Result<(), CommandError> {
     let size = report.verified_prefix.frontier.size();
     let same_size = |note: &String| Checkpoint::parse(note).is_ok_and(|checkpoint| checkpoint.size == size);
     let checkpoint = opened.local.latest_checkpoint()?.filter(same_size);
-    let saved = SavedVerification { trusted: STANDARD.encode(report.verified_prefix.to_bytes()), checkpoint };
+    let saved = SavedJournalVerification { trusted: STANDARD.encode(report.verified_prefix.to_bytes()), checkpoint };
     let text = serde_json::to_string(&saved).map_err(|error| CommandError::System(error.to_string()))?;
     host_files::replace_text(path, &format!("{text}\n"))
 }
@@ -145,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_saved_state_has_the_fields_of_0_1_0() {
-        let saved = SavedVerification { trusted: "t".to_owned(), checkpoint: Some("c".to_owned()) };
+        let saved = SavedJournalVerification { trusted: "t".to_owned(), checkpoint: Some("c".to_owned()) };
         assert_eq!(serde_json::to_string(&saved).unwrap(), r#"{"trusted":"t","checkpoint":"c"}"#);
     }
 }

@@ -9,7 +9,7 @@ use stead_engine::{JournalEntryOrder, JournalEntryQuery, StoredJournalEntry, Wor
 use stead_protocols::dialect::{DialectReply, ReplyStatus};
 use stead_text::diff;
 
-use super::{directory::ReplayFileState, placeholders::Placeholders, recording::RecordedCall};
+use super::{directory::ReplayFileState, placeholders::RecordingPlaceholders, recording::RecordedCall};
 use crate::{
     audit_rows::{AuditRow, audit_rows},
     output::CommandError,
@@ -48,16 +48,16 @@ impl ReplayMismatch {
     }
 }
 
-pub(super) type ComparisonResult = Result<(), ReplayMismatch>;
+pub(super) type ReplayComparisonResult = Result<(), ReplayMismatch>;
 
 /// Compares an answer; `None` if the recording expects nothing.
 pub(super) fn compare_answer(
     call: &RecordedCall,
     reply: &DialectReply,
-    words: &mut Placeholders,
-) -> Option<ComparisonResult> {
+    words: &mut RecordingPlaceholders,
+) -> Option<ReplayComparisonResult> {
     if let Some(issues) = &call.schema_error {
-        let is_missing = |issue: &&super::recording::RecordedIssue| {
+        let is_missing = |issue: &&super::recording::ExpectedArgumentError| {
             !reply.text.contains(&format!("`{}`: {}", issue.path, issue.message))
         };
         let missing: Vec<String> =
@@ -83,7 +83,11 @@ pub(super) fn compare_answer(
 }
 
 /// Whether two objects have the same field names, and every value matches the expected one.
-fn object_matches(expected: &Map<String, Value>, actual: &Map<String, Value>, words: &mut Placeholders) -> bool {
+fn object_matches(
+    expected: &Map<String, Value>,
+    actual: &Map<String, Value>,
+    words: &mut RecordingPlaceholders,
+) -> bool {
     let failed = expected.get("is_error") == Some(&Value::Bool(true));
     expected.len() == actual.len()
         && expected.iter().all(|(name, expected)| match (expected, actual.get(name)) {
@@ -95,7 +99,7 @@ fn object_matches(expected: &Map<String, Value>, actual: &Map<String, Value>, wo
         })
 }
 
-fn value_matches(expected: &Value, actual: &Value, words: &mut Placeholders) -> bool {
+fn value_matches(expected: &Value, actual: &Value, words: &mut RecordingPlaceholders) -> bool {
     match (expected, actual) {
         (Value::String(expected), Value::String(actual)) => words.matches(expected, actual),
         (Value::Array(expected), Value::Array(actual)) => {
@@ -140,7 +144,7 @@ fn to_recorded_form(expected: &Map<String, Value>, answer: &Map<String, Value>) 
     actual
 }
 
-pub(super) fn compare_file(facts: &Map<String, Value>, found: Option<&ReplayFileState>) -> ComparisonResult {
+pub(super) fn compare_file(facts: &Map<String, Value>, found: Option<&ReplayFileState>) -> ReplayComparisonResult {
     let actual: Map<String, Value> = facts
         .keys()
         .map(|name| {
@@ -169,7 +173,7 @@ pub(super) fn compare_audit_row(
     workspace: &dyn Workspace,
     expected: &Map<String, Value>,
     found: &mut Vec<usize>,
-) -> Result<ComparisonResult, CommandError> {
+) -> Result<ReplayComparisonResult, CommandError> {
     let filter =
         JournalEntryQuery { order: JournalEntryOrder::OldestFirst, limit: ENTRIES_MAX, ..JournalEntryQuery::default() };
     let entries = workspace.entries(&filter)?;

@@ -6,8 +6,8 @@ use std::{
 };
 
 use stead_disk::{
-    AttributeSource, ContentSource, DirectoryHandle, DiskError, DiskErrorKind, FileType, FinalSymlink, RootDirectory,
-    RootOptions,
+    DirectoryHandle, DiskError, DiskErrorKind, FileAttributeSource, FileType, FinalSymlink, RootDirectory,
+    RootDirectoryOptions, StagedContentSource,
 };
 use stead_path::{FileName, RelPath};
 
@@ -40,7 +40,7 @@ impl ReplayDirectory {
     pub(super) fn new() -> Result<Self, CommandError> {
         let temporary = std::env::temp_dir();
         let failed = |error: DiskError| CommandError::System(format!("{}: {error}", temporary.display()));
-        let outer = RootDirectory::open(&temporary, RootOptions::default()).map_err(failed)?;
+        let outer = RootDirectory::open(&temporary, RootDirectoryOptions::default()).map_err(failed)?;
         let number = u64::from_be_bytes(stead_disk::random_bytes().map_err(failed)?);
         let name_text = format!("{DIRECTORY_NAME_PREFIX}{number:016x}");
         let name = FileName::new(name_text.as_bytes()).map_err(|error| CommandError::System(error.to_string()))?;
@@ -50,7 +50,7 @@ impl ReplayDirectory {
         let root_name = FileName::new(ROOT_NAME.as_bytes()).map_err(|error| CommandError::System(error.to_string()))?;
         inside.create_directory(&root_name, DIRECTORY_MODE).map_err(failed)?;
         let base = PathBuf::from(outer.absolute_path()).join(name_text);
-        let root = RootDirectory::open(&base.join(ROOT_NAME), RootOptions::default()).map_err(failed)?;
+        let root = RootDirectory::open(&base.join(ROOT_NAME), RootDirectoryOptions::default()).map_err(failed)?;
         Ok(Self { parent, name, base, root })
     }
 
@@ -87,7 +87,8 @@ impl ReplayDirectory {
 
     pub(super) fn write_file(&self, path: &Path, bytes: &[u8]) -> Result<(), CommandError> {
         let (directory, name) = self.open_parent(path)?;
-        let staged = directory.stage_file(ContentSource::Bytes(bytes), AttributeSource::New { mode: FILE_MODE });
+        let staged =
+            directory.stage_file(StagedContentSource::Bytes(bytes), FileAttributeSource::New { mode: FILE_MODE });
         staged
             .and_then(|staged| directory.replace_with_staged(&staged, &name))
             .and_then(|()| directory.set_mode(&name, FILE_MODE))

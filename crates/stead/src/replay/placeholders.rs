@@ -13,7 +13,7 @@ const WILDCARDS: &[&str] = &["<ts>", "<tmp>"];
 const TRASH_FIELDS: &[&str] = &["trashedTo", "overwroteTrashedTo"];
 
 #[derive(Debug, Default)]
-pub(super) struct Placeholders {
+pub(super) struct RecordingPlaceholders {
     directories: Vec<(&'static str, String)>,
     trash: BTreeMap<usize, String>,
 }
@@ -25,7 +25,7 @@ enum ExpectedTextPiece<'a> {
     Trash(usize),
 }
 
-impl Placeholders {
+impl RecordingPlaceholders {
     pub(super) fn new(root: &str, workspace: &str) -> Self {
         let parent = workspace.rsplit_once('/').map_or("/", |(parent, _)| parent);
         let directories =
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn placeholders_are_substituted_and_bound() {
-        let mut words = Placeholders::new("/t/root", "/t/root/ws");
+        let mut words = RecordingPlaceholders::new("/t/root", "/t/root/ws");
         assert_eq!(words.substitute("$WS/a $PARENT/b $ROOT"), "/t/root/ws/a /t/root/b /t/root");
         assert!(words.matches("trashed to $TRASH3)", "trashed to /x/y.tar.gz)"));
         assert_eq!(words.substitute("$TRASH3"), "/x/y.tar.gz");

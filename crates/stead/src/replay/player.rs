@@ -8,13 +8,13 @@ use stead_local::{Durability, LocalWorkspaceOptions};
 use stead_protocols::dialect::{Dialect, DialectReply, DialectSet, FilesystemReach, WorkspaceLocation};
 
 use super::{
-    compare::{self, ComparisonResult, ReplayMismatch},
+    compare::{self, ReplayComparisonResult, ReplayMismatch},
     directory::ReplayDirectory,
-    placeholders::Placeholders,
-    recording::{NewWorkspaceStep, RecordedCall, RecordingAction},
+    placeholders::RecordingPlaceholders,
+    recording::{NewWorkspaceStep, RecordedCall, RecordingStepAction},
 };
 use crate::{
-    open_workspace::{self, CommandWorkspace},
+    open_workspace::{self, CommandLineWorkspace},
     output::CommandError,
 };
 
@@ -24,20 +24,20 @@ const AGENT_NAME: &str = "agent-1";
 const SESSION_ID: &str = "s1";
 
 /// The comparison result of a step, or `None` if the step checks nothing.
-type ReplayStepResult = Result<Option<ComparisonResult>, CommandError>;
+type ReplayStepResult = Result<Option<ReplayComparisonResult>, CommandError>;
 
 pub(super) struct RecordingPlayer {
     dialect: String,
     settings: Vec<String>,
-    played: Option<PlayedWorkspace>,
+    played: Option<ReplayWorkspace>,
 }
 
-struct PlayedWorkspace {
+struct ReplayWorkspace {
     // Dropped before its directory.
-    open_workspace: Option<CommandWorkspace>,
+    open_workspace: Option<CommandLineWorkspace>,
     directory: ReplayDirectory,
     workspace: PathBuf,
-    placeholders: Placeholders,
+    placeholders: RecordingPlaceholders,
     /// Settings of the `new_workspace` step.
     settings: Vec<String>,
     /// Audit rows that are already matched.
@@ -52,8 +52,8 @@ impl RecordingPlayer {
         Ok(player)
     }
 
-    pub(super) fn play_step(&mut self, action: RecordingAction) -> ReplayStepResult {
-        if let RecordingAction::NewWorkspace(new) = action {
+    pub(super) fn play_step(&mut self, action: RecordingStepAction) -> ReplayStepResult {
+        if let RecordingStepAction::NewWorkspace(new) = action {
             self.played = None;
             self.played = Some(self.new_workspace(&new)?);
             return Ok(None);
@@ -63,41 +63,41 @@ impl RecordingPlayer {
         }
         let Some(set) = &mut self.played else { return Ok(None) };
         match action {
-            RecordingAction::NewWorkspace(_) => {}
-            RecordingAction::Mkdir { path } => set.directory.make_directory(&set.resolve_path(&path))?,
-            RecordingAction::WriteFile(put) => {
+            RecordingStepAction::NewWorkspace(_) => {}
+            RecordingStepAction::Mkdir { path } => set.directory.make_directory(&set.resolve_path(&path))?,
+            RecordingStepAction::WriteFile(put) => {
                 let bytes = put.bytes().map_err(CommandError::Usage)?;
                 set.directory.write_file(&set.resolve_path(&put.path), &bytes)?;
             }
-            RecordingAction::Symlink { path, target } => {
+            RecordingStepAction::Symlink { path, target } => {
                 set.directory.make_symlink(&set.resolve_path(&path), &set.placeholders.substitute(&target))?;
             }
-            RecordingAction::Chmod { path, mode } => set.directory.set_mode(&set.resolve_path(&path), &mode)?,
-            RecordingAction::ExpectFile(disk) => {
+            RecordingStepAction::Chmod { path, mode } => set.directory.set_mode(&set.resolve_path(&path), &mode)?,
+            RecordingStepAction::ExpectFile(disk) => {
                 let found = set.directory.read_file(&set.resolve_path(&disk.path))?;
                 return Ok(Some(compare::compare_file(&disk.facts, found.as_ref())));
             }
-            RecordingAction::ExpectAuditEntry { entry } => {
+            RecordingStepAction::ExpectAuditEntry { entry } => {
                 let Some(opened) = &set.open_workspace else {
                     return Ok(Some(Err(ReplayMismatch::new("an audit row", "no call was made yet"))));
                 };
                 return compare::compare_audit_row(&*opened.local, &entry, &mut set.matched_rows).map(Some);
             }
-            RecordingAction::Call(call) => return set.play_call(&self.dialect, &self.settings, &call),
+            RecordingStepAction::Call(call) => return set.play_call(&self.dialect, &self.settings, &call),
         }
         Ok(None)
     }
 
-    fn new_workspace(&self, new: &NewWorkspaceStep) -> Result<PlayedWorkspace, CommandError> {
+    fn new_workspace(&self, new: &NewWorkspaceStep) -> Result<ReplayWorkspace, CommandError> {
         let directory = ReplayDirectory::new()?;
         let named = new.workspace.as_deref().unwrap_or(DEFAULT_WORKSPACE);
         let workspace = named.replace("$ROOT", directory.root());
         directory.make_directory(Path::new(&workspace))?;
-        let placeholders = Placeholders::new(directory.root(), &workspace);
+        let placeholders = RecordingPlaceholders::new(directory.root(), &workspace);
         let chosen = build_dialects(&self.dialect, &self.settings, Path::new(&workspace))?;
         let restrict = new.restrict.map(|restrict| ("restrict", restrict.to_string()));
         let settings = supported_settings(&chosen, restrict.into_iter());
-        Ok(PlayedWorkspace {
+        Ok(ReplayWorkspace {
             open_workspace: None,
             directory,
             workspace: workspace.into(),
@@ -108,7 +108,7 @@ impl RecordingPlayer {
     }
 }
 
-impl PlayedWorkspace {
+impl ReplayWorkspace {
     /// Resolves a path of the recording: absolute, or relative to the workspace.
     fn resolve_path(&self, written: &str) -> PathBuf {
         self.workspace.join(self.placeholders.substitute(written))
@@ -169,7 +169,7 @@ fn open_throwaway_workspace(
     workspace: &Path,
     state: PathBuf,
     reach: &FilesystemReach,
-) -> Result<CommandWorkspace, CommandError> {
+) -> Result<CommandLineWorkspace, CommandError> {
     let mut options = match reach {
         FilesystemReach::Workspace => LocalWorkspaceOptions::new(workspace.to_owned(), state),
         FilesystemReach::WholeMachine => open_workspace::whole_machine_options(workspace, state)?,

@@ -7,12 +7,12 @@ use serde_json::{Map, Value};
 pub(super) struct RecordingStep {
     pub(super) line: usize,
     pub(super) source_line: String,
-    pub(super) action: RecordingAction,
+    pub(super) action: RecordingStepAction,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
-pub(super) enum RecordingAction {
+pub(super) enum RecordingStepAction {
     /// Replaces the workspace by a new, empty one.
     NewWorkspace(NewWorkspaceStep),
     Mkdir {
@@ -69,7 +69,7 @@ pub(super) struct RecordedCall {
     pub(super) expect: Option<Map<String, Value>>,
     /// Expected argument errors, by field.
     #[serde(default)]
-    pub(super) schema_error: Option<Vec<RecordedIssue>>,
+    pub(super) schema_error: Option<Vec<ExpectedArgumentError>>,
     /// The recorded server crashed with this error.
     #[serde(default)]
     pub(super) throws: Option<String>,
@@ -79,7 +79,7 @@ pub(super) struct RecordedCall {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RecordedIssue {
+pub(super) struct ExpectedArgumentError {
     pub(super) path: String,
     pub(super) message: String,
 }
@@ -128,7 +128,7 @@ mod tests {
             parse_recording("{\"op\":\"mkdir\",\"path\":\"a\"}\n\n{\"op\":\"put\",\"path\":\"b\",\"hex\":\"61ff\"}")
                 .unwrap();
         assert_eq!(steps.iter().map(|step| step.line).collect::<Vec<_>>(), [1, 3]);
-        let RecordingAction::WriteFile(put) = &steps[1].action else { panic!("a put") };
+        let RecordingStepAction::WriteFile(put) = &steps[1].action else { panic!("a put") };
         assert_eq!(put.bytes(), Ok(vec![0x61, 0xff]));
         for invalid in ["{\"op\":\"fly\"}", "{}", "x", "{\"op\":\"call\",\"tool\":\"t\",\"hope\":1}"] {
             assert!(parse_recording(invalid).is_err(), "{invalid}");

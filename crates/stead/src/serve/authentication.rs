@@ -15,7 +15,7 @@ use stead_protocols::{
 
 use super::ServeFlags;
 use crate::{
-    open_workspace::{self, CallerKind, CommandWorkspace},
+    open_workspace::{self, CallerKind, CommandLineWorkspace},
     output::{self, CommandError},
     workspace_admin::LocalWorkspaceAdmin,
 };
@@ -40,7 +40,7 @@ pub(super) struct WorkspaceAuthenticator {
 
 impl WorkspaceAuthenticator {
     pub(super) fn new(
-        opened: &CommandWorkspace,
+        opened: &CommandLineWorkspace,
         location: WorkspaceLocation,
         caller: Caller,
     ) -> Result<Self, CommandError> {
@@ -97,7 +97,7 @@ impl http::Authenticator for WorkspaceAuthenticator {
     }
 }
 
-pub(super) struct RegistryAuthenticator {
+pub(super) struct WorkspaceRegistryAuthenticator {
     registry: Arc<WorkspaceRegistry>,
     workspace_admin: Arc<LocalWorkspaceAdmin>,
     /// The administrator for the temporary token and the socket.
@@ -105,7 +105,7 @@ pub(super) struct RegistryAuthenticator {
     run_token: (String, Version),
 }
 
-impl RegistryAuthenticator {
+impl WorkspaceRegistryAuthenticator {
     pub(super) fn new(registry: &Arc<WorkspaceRegistry>, flags: &ServeFlags) -> Result<Self, CommandError> {
         let mut caller = open_workspace::caller_from_flags(&flags.caller, CallerKind::Person)?;
         if !matches!(caller.principal, Principal::User(_)) {
@@ -155,7 +155,7 @@ impl RegistryAuthenticator {
     }
 }
 
-impl http::Authenticator for RegistryAuthenticator {
+impl http::Authenticator for WorkspaceRegistryAuthenticator {
     fn authenticate(&self, credential: Credential<'_>) -> Result<ClientIdentity, AuthError> {
         let presented = match credential {
             Credential::SameUser => {

@@ -28,7 +28,7 @@ const SERVER_ERROR_STATUS: u16 = 500;
 const CLIENT_ERROR_STATUS: u16 = 400;
 
 #[derive(Debug, Args)]
-pub(crate) struct LogFlags {
+pub(crate) struct RequestLogFlags {
     /// Requests to log on standard error: error = status 500 and above, warn = 400 and above, info = all
     #[arg(long, value_name = "LEVEL", value_enum, default_value = "info")]
     log: LogLevel,
@@ -52,7 +52,7 @@ pub(crate) enum LogFormatArg {
     Json,
 }
 
-impl LogFlags {
+impl RequestLogFlags {
     /// Makes all messages on standard error JSON lines, if the flag says so.
     pub(crate) fn apply_format(&self) {
         match self.log_format {
@@ -84,7 +84,7 @@ enum LogLineFormat {
     Json,
 }
 
-enum LogMessage {
+enum LogWriterCommand {
     Line(String),
     /// Answered when all earlier lines are written.
     Flush(SyncSender<()>),
@@ -94,7 +94,7 @@ pub(crate) struct StderrRequestLog {
     level: LogLevel,
     format: LogLineFormat,
     clock: stead_disk::SystemClock,
-    sender: SyncSender<LogMessage>,
+    sender: SyncSender<LogWriterCommand>,
     dropped_lines: Arc<AtomicU64>,
 }
 
@@ -113,7 +113,7 @@ impl StderrRequestLog {
     /// Waits briefly until the last lines are written.
     pub(crate) fn flush(&self) {
         let (done, flushed) = sync_channel(1);
-        if self.sender.try_send(LogMessage::Flush(done)).is_ok() {
+        if self.sender.try_send(LogWriterCommand::Flush(done)).is_ok() {
             // Lines that are not written within this time are lost.
             flushed.recv_timeout(FLUSH_WAIT).unwrap_or_default();
         }
@@ -131,7 +131,7 @@ impl RequestLogger for StderrRequestLog {
             LogLineFormat::Json => format!("{}\n", json_line(&time, level, &request)),
             LogLineFormat::Plain => plain_line(&time, level, &request),
         };
-        if self.sender.try_send(LogMessage::Line(line)).is_err() {
+        if self.sender.try_send(LogWriterCommand::Line(line)).is_err() {
             self.dropped_lines.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -201,15 +201,15 @@ fn plain_line(time: &str, level: LogLevel, request: &RequestLogEntry) -> String 
 }
 
 /// Writes lines until all senders are dropped.
-fn write_lines(receiver: &Receiver<LogMessage>, dropped_lines: &AtomicU64, form: LogLineFormat) {
+fn write_lines(receiver: &Receiver<LogWriterCommand>, dropped_lines: &AtomicU64, form: LogLineFormat) {
     let mut err = std::io::stderr();
     while let Ok(first) = receiver.recv() {
         let (mut batch, mut done) = (String::new(), Vec::new());
         let mut next = Some(first);
         while let Some(message) = next.take() {
             match message {
-                LogMessage::Line(line) => batch.push_str(&line),
-                LogMessage::Flush(sender) => done.push(sender),
+                LogWriterCommand::Line(line) => batch.push_str(&line),
+                LogWriterCommand::Flush(sender) => done.push(sender),
             }
             if batch.len() < BATCH_BYTES_MAX {
                 next = receiver.try_recv().ok();
@@ -235,7 +235,7 @@ fn write_lines(receiver: &Receiver<LogMessage>, dropped_lines: &AtomicU64, form:
 
 #[cfg(test)]
 mod tests {
-    use stead_protocols::http::LoggedCalls;
+    use stead_protocols::http::RequestCallLog;
 
     use super::*;
 
@@ -246,7 +246,7 @@ mod tests {
             method: "PUT",
             principal: Some("agent:a".to_owned()),
             workspace: Some("one".to_owned()),
-            calls: LoggedCalls { count: calls.len(), first_calls: calls },
+            calls: RequestCallLog { count: calls.len(), first_calls: calls },
             status,
             duration: Duration::from_micros(1500),
         }

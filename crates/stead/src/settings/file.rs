@@ -8,10 +8,10 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-use super::{ConfigSetting, SettingForm, nearest_name};
+use super::{ConfigSettingDefinition, SettingValueForm, nearest_name};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct FileSetting {
+pub(super) struct ConfigFileSetting {
     /// Index in the table of settings.
     pub(super) setting_index: usize,
     pub(super) values: Vec<String>,
@@ -30,8 +30,8 @@ pub(super) struct ConfigFileError {
 pub(super) fn parse_config(
     text: &str,
     directory: &Path,
-    settings: &[ConfigSetting],
-) -> Result<Vec<FileSetting>, ConfigFileError> {
+    settings: &[ConfigSettingDefinition],
+) -> Result<Vec<ConfigFileSetting>, ConfigFileError> {
     let wrong = |span: &Range<usize>, reason: String| ConfigFileError { line: line_of_span(text, span), reason };
     let table = DeTable::parse(text)
         .map_err(|error| wrong(&error.span().unwrap_or_default(), error.message().trim().replace('\n', " ")))?;
@@ -42,19 +42,23 @@ pub(super) fn parse_config(
             return Err(wrong(&key.span(), unknown_key_reason(name, settings)));
         };
         let values = values_of(&settings[at], value, directory).map_err(|reason| wrong(&value.span(), reason))?;
-        given.push(FileSetting { setting_index: at, values, line: line_of_span(text, &key.span()) });
+        given.push(ConfigFileSetting { setting_index: at, values, line: line_of_span(text, &key.span()) });
     }
     Ok(given)
 }
 
-fn unknown_key_reason(name: &str, settings: &[ConfigSetting]) -> String {
+fn unknown_key_reason(name: &str, settings: &[ConfigSettingDefinition]) -> String {
     match nearest_name(name, settings.iter().map(|setting| setting.name.as_str())) {
         Some(near) => format!("unknown setting {name}; did you mean {near}?"),
         None => format!("unknown setting {name}; to list all settings, run: stead config show"),
     }
 }
 
-fn values_of(setting: &ConfigSetting, value: &Spanned<DeValue<'_>>, directory: &Path) -> Result<Vec<String>, String> {
+fn values_of(
+    setting: &ConfigSettingDefinition,
+    value: &Spanned<DeValue<'_>>,
+    directory: &Path,
+) -> Result<Vec<String>, String> {
     let to_path = |text: String| match setting.is_path {
         true => directory.join(text).to_string_lossy().into_owned(),
         false => text,
@@ -65,19 +69,19 @@ fn values_of(setting: &ConfigSetting, value: &Spanned<DeValue<'_>>, directory: &
         DeValue::Float(_) | DeValue::Boolean(_) | DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => None,
     };
     let values = match (setting.form, value.get_ref()) {
-        (SettingForm::Switch, DeValue::Boolean(word)) => Some(vec![word.to_string()]),
-        (SettingForm::Switch, _) => None,
-        (SettingForm::Single, value) => one(value).map(|text| vec![to_path(text)]),
-        (SettingForm::List, DeValue::Array(values)) => {
+        (SettingValueForm::Switch, DeValue::Boolean(word)) => Some(vec![word.to_string()]),
+        (SettingValueForm::Switch, _) => None,
+        (SettingValueForm::Single, value) => one(value).map(|text| vec![to_path(text)]),
+        (SettingValueForm::List, DeValue::Array(values)) => {
             values.iter().map(|value| one(value.get_ref()).map(to_path)).collect()
         }
-        (SettingForm::List, _) => None,
+        (SettingValueForm::List, _) => None,
     };
     values.ok_or_else(|| {
         let wanted = match setting.form {
-            SettingForm::Switch => "true or false",
-            SettingForm::Single => "a string or a number",
-            SettingForm::List => "a list of strings: [\"…\", \"…\"]",
+            SettingValueForm::Switch => "true or false",
+            SettingValueForm::Single => "a string or a number",
+            SettingValueForm::List => "a list of strings: [\"…\", \"…\"]",
         };
         format!("{} must be {wanted}", setting.name)
     })
@@ -98,7 +102,7 @@ mod tests {
     fn parse_settings(text: &str) -> Result<Vec<(String, Vec<String>, usize)>, String> {
         let settings = settings::all_settings(&cli::build_command_line(&DialectDefinition::native().unwrap()));
         let given = parse_config(text, Path::new("/etc/stead"), &settings).map_err(|error| error.to_string())?;
-        let to_row = |given: FileSetting| (settings[given.setting_index].name.clone(), given.values, given.line);
+        let to_row = |given: ConfigFileSetting| (settings[given.setting_index].name.clone(), given.values, given.line);
         let mut given: Vec<_> = given.into_iter().map(to_row).collect();
         given.sort_by_key(|(.., line)| *line);
         Ok(given)

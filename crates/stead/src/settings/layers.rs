@@ -11,8 +11,8 @@ use std::{
 use clap::{ArgMatches, Command, parser::ValueSource};
 
 use super::{
-    CONFIG_FLAG, ConfigSetting, SERVE_COMMAND, SettingForm, SettingScope, VARIABLE_PREFIX, all_settings, file,
-    nearest_name,
+    CONFIG_FLAG, ConfigSettingDefinition, SERVE_COMMAND, SettingScope, SettingValueForm, VARIABLE_PREFIX, all_settings,
+    file, nearest_name,
 };
 use crate::{
     cli, host_files,
@@ -75,7 +75,7 @@ pub(crate) type EnvironmentVariables = Vec<(OsString, OsString)>;
 
 /// The settings that a command accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum AcceptedSettings {
+enum AcceptedSettingsScope {
     All,
     WorkspaceOnly,
 }
@@ -94,12 +94,12 @@ pub(crate) fn apply_layers(
         return Ok(LayeredCommandLine { arguments: line, ..LayeredCommandLine::default() });
     };
     let takes = match typed.subcommand() {
-        Some((SERVE_COMMAND, _)) => AcceptedSettings::All,
-        Some((CONFIG_FLAG, below)) if below.subcommand().is_some() => AcceptedSettings::All,
-        Some(_) | None => AcceptedSettings::WorkspaceOnly,
+        Some((SERVE_COMMAND, _)) => AcceptedSettingsScope::All,
+        Some((CONFIG_FLAG, below)) if below.subcommand().is_some() => AcceptedSettingsScope::All,
+        Some(_) | None => AcceptedSettingsScope::WorkspaceOnly,
     };
     let settings = all_settings(command);
-    let mut adding = LayerBuilder::new(&settings, takes, &typed);
+    let mut adding = SettingsLayerBuilder::new(&settings, takes, &typed);
     adding.add_variables(environment)?;
     let file = find_config_file(&typed, environment, takes)?;
     if let Some((path, text)) = &file {
@@ -122,18 +122,19 @@ fn has_other_layers(line: &[OsString], environment: &EnvironmentVariables) -> bo
 }
 
 /// Collects settings from the layers, highest first.
-struct LayerBuilder<'a> {
-    settings: &'a [ConfigSetting],
-    accepted: AcceptedSettings,
+struct SettingsLayerBuilder<'a> {
+    settings: &'a [ConfigSettingDefinition],
+    accepted: AcceptedSettingsScope,
     /// Indexes of the settings that a higher layer has set.
     already_set: Vec<usize>,
     added_arguments: Vec<(SettingScope, OsString)>,
     origins: HashMap<String, SettingOrigin>,
 }
 
-impl<'a> LayerBuilder<'a> {
-    fn new(settings: &'a [ConfigSetting], accepted: AcceptedSettings, typed: &ArgMatches) -> Self {
-        let is_typed = |setting: &ConfigSetting| value_source(typed, &setting.name) == Some(ValueSource::CommandLine);
+impl<'a> SettingsLayerBuilder<'a> {
+    fn new(settings: &'a [ConfigSettingDefinition], accepted: AcceptedSettingsScope, typed: &ArgMatches) -> Self {
+        let is_typed =
+            |setting: &ConfigSettingDefinition| value_source(typed, &setting.name) == Some(ValueSource::CommandLine);
         let already_set = (0..settings.len()).filter(|at| is_typed(&settings[*at])).collect();
         Self { settings, accepted, already_set, added_arguments: Vec::new(), origins: HashMap::new() }
     }
@@ -141,7 +142,7 @@ impl<'a> LayerBuilder<'a> {
     /// Whether the command accepts a setting and no higher layer sets it or a conflicting one.
     fn may_set(&self, at: usize) -> bool {
         let setting = &self.settings[at];
-        let is_taken = self.accepted == AcceptedSettings::All || setting.scope == SettingScope::Workspace;
+        let is_taken = self.accepted == AcceptedSettingsScope::All || setting.scope == SettingScope::Workspace;
         is_taken && !self.already_set.iter().any(|set| *set == at || self.settings[*set].conflicts_with(setting))
     }
 
@@ -167,7 +168,7 @@ impl<'a> LayerBuilder<'a> {
     fn warn_unknown_variable(&self, name: &OsStr) {
         let known = self.settings.iter().map(|setting| setting.variable.as_str());
         let Some(name) = name.to_str().filter(|name| name.starts_with(VARIABLE_PREFIX)) else { return };
-        if self.accepted == AcceptedSettings::All
+        if self.accepted == AcceptedSettingsScope::All
             && let Some(near) = nearest_name(name, known)
         {
             output::print_note(&format!("unknown setting {name}; did you mean {near}?"));
@@ -217,10 +218,10 @@ fn value_source(matches: &ArgMatches, name: &str) -> Option<ValueSource> {
     deepest.try_contains_id(name).is_ok().then(|| deepest.value_source(name)).flatten()
 }
 
-fn split_values(setting: &ConfigSetting, value: &OsStr) -> Result<Vec<OsString>, CommandError> {
+fn split_values(setting: &ConfigSettingDefinition, value: &OsStr) -> Result<Vec<OsString>, CommandError> {
     match setting.form {
-        SettingForm::Single | SettingForm::Switch => Ok(vec![value.to_owned()]),
-        SettingForm::List => {
+        SettingValueForm::Single | SettingValueForm::Switch => Ok(vec![value.to_owned()]),
+        SettingValueForm::List => {
             let unreadable = || CommandError::Usage(format!("{} is not UTF-8", setting.variable));
             let text = value.to_str().ok_or_else(unreadable)?;
             Ok(text.split(LIST_SEPARATOR).map(|part| part.trim().into()).collect())
@@ -233,7 +234,7 @@ fn split_values(setting: &ConfigSetting, value: &OsStr) -> Result<Vec<OsString>,
 fn find_config_file(
     typed: &ArgMatches,
     environment: &EnvironmentVariables,
-    takes: AcceptedSettings,
+    takes: AcceptedSettingsScope,
 ) -> Result<Option<(PathBuf, String)>, CommandError> {
     let variable = |wanted: &str| {
         let known = environment.iter().find(|(name, value)| name == wanted && !value.is_empty());
@@ -245,7 +246,7 @@ fn find_config_file(
         let text = host_files::read_text(&path)?;
         return Ok(Some((path, text)));
     }
-    if takes == AcceptedSettings::WorkspaceOnly {
+    if takes == AcceptedSettingsScope::WorkspaceOnly {
         return Ok(None);
     }
     let own = variable("XDG_CONFIG_HOME")

@@ -19,7 +19,7 @@ fn open_mcp_subject(opening: &SubjectOptions) -> io::Result<Box<dyn AttackSubjec
 }
 
 const MCP_SUITE: AttackSuite<'_> =
-    AttackSuite { subject: "mcp", opener: &open_mcp_subject, resolvers: &[stead_disk::PathResolution::Auto] };
+    AttackSuite { subject: "mcp", opener: &open_mcp_subject, resolvers: &[stead_disk::PathResolutionMethod::Auto] };
 
 fn assert_group_passes(group: &AttackGroup, place: CaseLocation) {
     let AttackReport { ran, skipped: not_run, failures: wrong } = MCP_SUITE.run_group(group, place).unwrap();

@@ -126,7 +126,7 @@ fn assert_corpus_passes(name: &'static str, options: &[&str]) {
                 // These dialects have no base versions.
                 case.arguments.remove("base");
             }
-            let verdicts = match run_sharing_fixture(&group, &portion, &open, stead_disk::PathResolution::Auto) {
+            let verdicts = match run_sharing_fixture(&group, &portion, &open, stead_disk::PathResolutionMethod::Auto) {
                 // A case whose setup call the dialect rejects cannot run.
                 Err(error) if error.to_string().starts_with("setup: ") => continue,
                 other => other.unwrap(),

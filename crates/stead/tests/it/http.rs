@@ -29,11 +29,11 @@ fn assert_group_passes(suite: &AttackSuite<'_>, group: &AttackGroup) {
 }
 
 const REST_SUITE: AttackSuite<'_> =
-    AttackSuite { subject: "rest", opener: &open_rest_subject, resolvers: &[stead_disk::PathResolution::Auto] };
+    AttackSuite { subject: "rest", opener: &open_rest_subject, resolvers: &[stead_disk::PathResolutionMethod::Auto] };
 const RPC_SUITE: AttackSuite<'_> =
-    AttackSuite { subject: "rpc", opener: &open_rpc_subject, resolvers: &[stead_disk::PathResolution::Auto] };
+    AttackSuite { subject: "rpc", opener: &open_rpc_subject, resolvers: &[stead_disk::PathResolutionMethod::Auto] };
 const MCP_SUITE: AttackSuite<'_> =
-    AttackSuite { subject: "mcp", opener: &open_mcp_subject, resolvers: &[stead_disk::PathResolution::Auto] };
+    AttackSuite { subject: "mcp", opener: &open_mcp_subject, resolvers: &[stead_disk::PathResolutionMethod::Auto] };
 
 /// The groups about paths. Races and texts for models are tested with other subjects.
 const PATH_GROUPS: &[&str] = &[

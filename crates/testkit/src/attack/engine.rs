@@ -12,9 +12,10 @@ use std::{
 
 use serde_json::Value;
 use stead_engine::{
-    ApproverProof, Call, Caller, Engine, JournalEntryOrder, JournalEntryQuery, Principal, StoredJournalEntry, Workspace,
+    Call, Caller, CallerApproverStatus, Engine, JournalEntryOrder, JournalEntryQuery, Principal, StoredJournalEntry,
+    Workspace,
 };
-use stead_journal::{EntryRelation, JournalEntry};
+use stead_journal::{JournalEntry, JournalEntryRelation};
 use stead_local::{Clock, ClockReading, Durability, LocalWorkspace, LocalWorkspaceOptions};
 use stead_path::RelPath;
 
@@ -76,7 +77,7 @@ impl AttackSubject for EngineAttackSubject {
         let principal = Principal::parse(&request.principal).map_err(io::Error::other)?;
         let mut caller = Caller::new(principal, "attack", "library");
         if request.principal == APPROVER {
-            caller.grants.approver = ApproverProof::SecretVerified;
+            caller.grants.approver = CallerApproverStatus::SecretVerified;
         }
         let call = Call::new(&caller, &request.operation, request.arguments.clone());
         Ok(match self.engine.call(&call) {
@@ -132,14 +133,14 @@ pub fn read_journal(workspace: &LocalWorkspace) -> io::Result<SubjectJournal> {
         .iter()
         .filter_map(|stored| match stored.entry.relation {
             // A later recovery may know more than was known at the time of the reply.
-            EntryRelation::Amends(number) if stored.entry.operation == AMEND_OPERATION => {
+            JournalEntryRelation::Amends(number) if stored.entry.operation == AMEND_OPERATION => {
                 Some((number, stored.entry.clone()))
             }
-            EntryRelation::Amends(_)
-            | EntryRelation::None
-            | EntryRelation::Undoes(_)
-            | EntryRelation::Redoes(_)
-            | EntryRelation::Restores(_) => None,
+            JournalEntryRelation::Amends(_)
+            | JournalEntryRelation::None
+            | JournalEntryRelation::Undoes(_)
+            | JournalEntryRelation::Redoes(_)
+            | JournalEntryRelation::Restores(_) => None,
         })
         .collect();
     let entries = entries

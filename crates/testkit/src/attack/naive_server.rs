@@ -408,7 +408,7 @@ mod tests {
             workspace: root.clone(),
             state: root.with_file_name("state"),
             mounts: Vec::new(),
-            resolver: stead_disk::PathResolution::Auto,
+            resolver: stead_disk::PathResolutionMethod::Auto,
         };
         let mut control = NaiveServer::open(&opening, ControlServerKind::Join).unwrap();
         let outside = machine.path().join("file").display().to_string();

@@ -102,7 +102,7 @@ pub fn run_case(
     group: &AttackGroup,
     case: &AttackCase,
     opener: SubjectOpener<'_>,
-    resolver: stead_disk::PathResolution,
+    resolver: stead_disk::PathResolutionMethod,
 ) -> io::Result<AttackVerdict> {
     let mut verdicts = run_sharing_fixture(group, std::slice::from_ref(case), opener, resolver)?;
     verdicts.pop().ok_or_else(|| io::Error::other("no verdict"))
@@ -113,7 +113,7 @@ pub fn run_sharing_fixture(
     group: &AttackGroup,
     cases: &[AttackCase],
     opener: SubjectOpener<'_>,
-    resolver: stead_disk::PathResolution,
+    resolver: stead_disk::PathResolutionMethod,
 ) -> io::Result<Vec<AttackVerdict>> {
     let Some(first) = cases.first() else { return Ok(Vec::new()) };
     let steps = parse_setup(group, &first.setup)?;
@@ -174,7 +174,7 @@ impl<'a> AttackRun<'a> {
     fn prepare(
         group: &'a AttackGroup,
         opener: SubjectOpener<'a>,
-        resolver: stead_disk::PathResolution,
+        resolver: stead_disk::PathResolutionMethod,
         steps: &[SetupStep],
     ) -> io::Result<Self> {
         let ground = AttackFixture::new()?;

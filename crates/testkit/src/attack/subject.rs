@@ -9,7 +9,7 @@ use std::{
 };
 
 use serde_json::{Map, Value};
-use stead_disk::PathResolution;
+use stead_disk::PathResolutionMethod;
 use stead_local::{LocalWorkspace, LocalWorkspaceOptions};
 
 use super::request_timer::RequestTimer;
@@ -29,7 +29,7 @@ pub struct SubjectOptions {
     /// Mounts that belong to the workspace.
     pub mounts: Vec<String>,
     /// The path resolver.
-    pub resolver: PathResolution,
+    pub resolver: PathResolutionMethod,
 }
 
 /// One request.
@@ -107,9 +107,9 @@ impl SubjectOptions {
     /// The command of a server for one principal; the caller adds the protocol's arguments.
     pub(super) fn server_command(&self, binary: &Path, face: &str, principal: &str) -> Command {
         let resolver = match self.resolver {
-            PathResolution::Auto => "auto",
-            PathResolution::Kernel => "kernel",
-            PathResolution::Walker => "walker",
+            PathResolutionMethod::Auto => "auto",
+            PathResolutionMethod::Kernel => "kernel",
+            PathResolutionMethod::Walker => "walker",
         };
         let mut command = Command::new(binary);
         command.arg(face).arg("--workspace").arg(&self.workspace).arg("--state").arg(&self.state);

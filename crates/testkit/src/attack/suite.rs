@@ -7,7 +7,7 @@ use std::{
     process::{Command, Output},
 };
 
-use stead_disk::PathResolution;
+use stead_disk::PathResolutionMethod;
 
 use super::{
     case::{AttackCase, AttackGroup},
@@ -37,7 +37,7 @@ pub struct AttackSuite<'a> {
     /// Opens the subject.
     pub opener: SubjectOpener<'a>,
     /// The path resolvers to test.
-    pub resolvers: &'a [PathResolution],
+    pub resolvers: &'a [PathResolutionMethod],
 }
 
 /// Result of a group.

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use stead_engine::{
-    CallRecord, CommitExpectation, ErrorKind, JournalEntryOrder, JournalEntryQuery, JournalEntrySelection, Version,
+    CallRecord, CommitExpectation, ErrorKind, JournalEntriesToReturn, JournalEntryOrder, JournalEntryQuery, Version,
 };
-use stead_journal::{EntryDecision, EntryRelation, JournalOrigin, chain_hash, encode_entry, genesis_hash};
+use stead_journal::{EntryDecision, JournalEntryRelation, JournalWorkspaceId, chain_hash, encode_entry, genesis_hash};
 
 use super::{ConformanceCaseTable, WorkspaceFactory, WorkspaceFixture, put_change, rel_path, remove_change};
 
@@ -26,7 +26,7 @@ pub(super) fn unfiltered() -> JournalEntryQuery {
 pub(super) fn check_chain(fixture: &WorkspaceFixture) {
     let head = fixture.workspace.head().unwrap();
     let entries = fixture.workspace.entries(&unfiltered()).unwrap();
-    let mut hash = genesis_hash(&JournalOrigin::new(&fixture.workspace.profile().id).unwrap());
+    let mut hash = genesis_hash(&JournalWorkspaceId::new(&fixture.workspace.profile().id).unwrap());
     for (number, stored) in (1..).zip(&entries) {
         assert_eq!(stored.entry.number, number);
         hash = chain_hash(&hash, &encode_entry(&stored.entry));
@@ -89,12 +89,16 @@ fn entries_are_filtered(factory: &dyn WorkspaceFactory) {
     assert_eq!(numbers(JournalEntryQuery { path: Some(rel_path("d/x")), ..all() }), [2, 5]);
     assert_eq!(numbers(JournalEntryQuery { path: Some(rel_path("d")), ..all() }), [1, 2, 5]);
     assert_eq!(
-        numbers(JournalEntryQuery { path: Some(rel_path("")), selection: JournalEntrySelection::WithChanges, ..all() }),
+        numbers(JournalEntryQuery {
+            path: Some(rel_path("")),
+            selection: JournalEntriesToReturn::WithChanges,
+            ..all()
+        }),
         [1, 2, 3, 5]
     );
     assert_eq!(numbers(JournalEntryQuery { principal: Some("agent:two".into()), ..all() }), [3]);
     assert_eq!(numbers(JournalEntryQuery { operation: Some("read".into()), ..all() }), [4]);
-    assert_eq!(numbers(JournalEntryQuery { selection: JournalEntrySelection::WithChanges, ..all() }), [1, 2, 3, 5]);
+    assert_eq!(numbers(JournalEntryQuery { selection: JournalEntriesToReturn::WithChanges, ..all() }), [1, 2, 3, 5]);
     assert_eq!(numbers(JournalEntryQuery { after: Some(1), before: Some(4), ..all() }), [2, 3]);
     // An entry without changes concerns the requested paths; a change only the changed ones.
     let record = CallRecord { paths: vec![rel_path("d/x")], ..fixture.journal_record("read", None) };
@@ -106,7 +110,7 @@ fn entries_are_filtered(factory: &dyn WorkspaceFactory) {
     assert_eq!(
         numbers(JournalEntryQuery {
             path: Some(rel_path("d/x")),
-            selection: JournalEntrySelection::WithChanges,
+            selection: JournalEntriesToReturn::WithChanges,
             ..all()
         }),
         [2, 5]
@@ -124,14 +128,17 @@ fn undone_entries_are_marked(factory: &dyn WorkspaceFactory) {
     assert_eq!(undone(first), None);
     for _ in 0..2 {
         let change = remove_change("f", fixture.expect_observed_file("f"), super::single_file_tree(1));
-        let by = fixture.commit_linked(vec![change], EntryRelation::Undoes(first));
+        let by = fixture.commit_linked(vec![change], JournalEntryRelation::Undoes(first));
         assert_eq!(undone(first), Some(by));
-        fixture.commit_linked(vec![put_change("f", CommitExpectation::Absent, b"1")], EntryRelation::Redoes(first));
+        fixture
+            .commit_linked(vec![put_change("f", CommitExpectation::Absent, b"1")], JournalEntryRelation::Redoes(first));
         assert_eq!(undone(first), None);
     }
     // A plan that is not applied marks nothing as undone.
-    let late =
-        super::Plan::with_link(vec![put_change("f", CommitExpectation::Absent, b"x")], EntryRelation::Undoes(first));
+    let late = super::Plan::with_link(
+        vec![put_change("f", CommitExpectation::Absent, b"x")],
+        JournalEntryRelation::Undoes(first),
+    );
     assert!(fixture.try_plan(&late, None).is_err());
     assert_eq!(undone(first), None);
 }

@@ -1,10 +1,10 @@
 //! Usage is updated by every change, and a quota is enforced inside the commit.
 
 use stead_engine::{
-    CallRecord, CommitError, CommitExpectation, ErrorKind, FileKind, Plan, PlannedChange, Quota, TreeSummary,
-    UsageFreshness, WorkspaceUsage,
+    CallRecord, CommitError, CommitExpectation, ErrorKind, FileKind, Plan, PlannedChange, Quota,
+    RequiredUsageFreshness, TreeSummary, WorkspaceUsage,
 };
-use stead_journal::EntryRelation;
+use stead_journal::JournalEntryRelation;
 
 use super::{
     ConformanceCaseTable, WorkspaceFactory, WorkspaceFixture, move_change, put_change, rel_path, remove_change,
@@ -25,7 +25,7 @@ fn commit_under_quota(
     fixture: &WorkspaceFixture,
     quota: Quota,
     changes: Vec<PlannedChange>,
-    link: EntryRelation,
+    link: JournalEntryRelation,
 ) -> Result<(u64, Vec<String>), ErrorKind> {
     let record = CallRecord { quota: Some(quota), ..fixture.journal_record("test", None) };
     match fixture.workspace.commit(&Plan::with_link(changes, link), &record) {
@@ -35,7 +35,7 @@ fn commit_under_quota(
     }
 }
 
-fn usage_of(fixture: &WorkspaceFixture, look: UsageFreshness) -> (u64, u64) {
+fn usage_of(fixture: &WorkspaceFixture, look: RequiredUsageFreshness) -> (u64, u64) {
     let WorkspaceUsage { bytes, files } =
         fixture.workspace.principal_usage(&fixture.caller.principal, look).unwrap().unwrap().workspace;
     (bytes, files)
@@ -45,20 +45,20 @@ fn usage_follows_every_change(factory: &dyn WorkspaceFactory) {
     let fixture = WorkspaceFixture::new(factory);
     fixture.create_directory("d");
     fixture.create_file("d/a", b"12345");
-    assert_eq!(usage_of(&fixture, UsageFreshness::RecountIfStale), (5, 2));
-    let run = |changes| commit_under_quota(&fixture, UNLIMITED_QUOTA, changes, EntryRelation::None).unwrap();
+    assert_eq!(usage_of(&fixture, RequiredUsageFreshness::RecountIfStale), (5, 2));
+    let run = |changes| commit_under_quota(&fixture, UNLIMITED_QUOTA, changes, JournalEntryRelation::None).unwrap();
     run(vec![put_change("b", CommitExpectation::Absent, b"123")]);
-    assert_eq!(usage_of(&fixture, UsageFreshness::Cached), (8, 3));
+    assert_eq!(usage_of(&fixture, RequiredUsageFreshness::Cached), (8, 3));
     run(vec![put_change("b", fixture.expect_observed_file("b"), b"1")]);
-    assert_eq!(usage_of(&fixture, UsageFreshness::Cached), (6, 3));
+    assert_eq!(usage_of(&fixture, RequiredUsageFreshness::Cached), (6, 3));
     run(vec![
         PlannedChange::MakeDirectory { path: rel_path("e"), mode: 0o755 },
         put_change("e/c", CommitExpectation::Absent, b"12"),
     ]);
-    assert_eq!(usage_of(&fixture, UsageFreshness::Cached), (8, 5));
+    assert_eq!(usage_of(&fixture, RequiredUsageFreshness::Cached), (8, 5));
     run(vec![PlannedChange::MakeLink { path: rel_path("l"), target: b"d/a".to_vec() }]);
-    assert_eq!(usage_of(&fixture, UsageFreshness::Cached).1, 6);
-    let with_link = usage_of(&fixture, UsageFreshness::Cached).0;
+    assert_eq!(usage_of(&fixture, RequiredUsageFreshness::Cached).1, 6);
+    let with_link = usage_of(&fixture, RequiredUsageFreshness::Cached).0;
     run(vec![move_change(
         "e/c",
         "b",
@@ -66,25 +66,25 @@ fn usage_follows_every_change(factory: &dyn WorkspaceFactory) {
         fixture.expect_observed_file("b"),
         single_file_tree(2),
     )]);
-    assert_eq!(usage_of(&fixture, UsageFreshness::Cached), (with_link - 1, 5));
+    assert_eq!(usage_of(&fixture, RequiredUsageFreshness::Cached), (with_link - 1, 5));
     run(vec![PlannedChange::RemoveDirectory { path: rel_path("e") }]);
-    assert_eq!(usage_of(&fixture, UsageFreshness::Cached), (with_link - 1, 4));
+    assert_eq!(usage_of(&fixture, RequiredUsageFreshness::Cached), (with_link - 1, 4));
     let tree = TreeSummary { kind: FileKind::Directory, files: 1, directories: 1, bytes: 5 };
     let (_, trash) = run(vec![remove_change("d", CommitExpectation::SameEntry(fixture.stat("d").identity), tree)]);
-    assert_eq!(usage_of(&fixture, UsageFreshness::Cached), (with_link - 6, 2));
+    assert_eq!(usage_of(&fixture, RequiredUsageFreshness::Cached), (with_link - 6, 2));
     run(vec![PlannedChange::Restore { trash: trash[0].clone(), path: rel_path("d"), tree }]);
-    assert_eq!(usage_of(&fixture, UsageFreshness::Cached), (with_link - 1, 4));
-    let known = usage_of(&fixture, UsageFreshness::Cached);
+    assert_eq!(usage_of(&fixture, RequiredUsageFreshness::Cached), (with_link - 1, 4));
+    let known = usage_of(&fixture, RequiredUsageFreshness::Cached);
     let fixture = fixture.reopen(factory);
-    assert_eq!(usage_of(&fixture, UsageFreshness::Cached), known);
-    assert_eq!(usage_of(&fixture, UsageFreshness::Recount), known);
+    assert_eq!(usage_of(&fixture, RequiredUsageFreshness::Cached), known);
+    assert_eq!(usage_of(&fixture, RequiredUsageFreshness::Recount), known);
 }
 
 fn quota_is_enforced_in_commit(factory: &dyn WorkspaceFactory) {
     let fixture = WorkspaceFixture::new(factory);
-    usage_of(&fixture, UsageFreshness::RecountIfStale);
+    usage_of(&fixture, RequiredUsageFreshness::RecountIfStale);
     let tight = Quota { bytes: Some(10), files: Some(2), ..UNLIMITED_QUOTA };
-    let run = |changes| commit_under_quota(&fixture, tight, changes, EntryRelation::None).map(|_| ());
+    let run = |changes| commit_under_quota(&fixture, tight, changes, JournalEntryRelation::None).map(|_| ());
     run(vec![put_change("a", CommitExpectation::Absent, b"123456")]).unwrap();
     let before = (fixture.list_tree(), fixture.head_number());
     assert_eq!(run(vec![put_change("b", CommitExpectation::Absent, b"12345")]), Err(ErrorKind::QuotaExceeded));
@@ -100,36 +100,41 @@ fn quota_is_enforced_in_commit(factory: &dyn WorkspaceFactory) {
 fn undo_may_exceed_quota(factory: &dyn WorkspaceFactory) {
     let fixture = WorkspaceFixture::new(factory);
     fixture.create_file("a", b"1234567890");
-    usage_of(&fixture, UsageFreshness::RecountIfStale);
+    usage_of(&fixture, RequiredUsageFreshness::RecountIfStale);
     let tight = Quota { bytes: Some(5), ..UNLIMITED_QUOTA };
     let (removal, trash) = commit_under_quota(
         &fixture,
         tight,
         vec![remove_change("a", fixture.expect_observed_file("a"), single_file_tree(10))],
-        EntryRelation::None,
+        JournalEntryRelation::None,
     )
     .unwrap();
     let back =
         || vec![PlannedChange::Restore { trash: trash[0].clone(), path: rel_path("a"), tree: single_file_tree(10) }];
     assert_eq!(
-        commit_under_quota(&fixture, tight, back(), EntryRelation::None).map(|_| ()),
+        commit_under_quota(&fixture, tight, back(), JournalEntryRelation::None).map(|_| ()),
         Err(ErrorKind::QuotaExceeded)
     );
     // With another file in its path the total would exceed all earlier ones.
-    commit_under_quota(&fixture, tight, vec![put_change("b", CommitExpectation::Absent, b"1")], EntryRelation::None)
-        .unwrap();
+    commit_under_quota(
+        &fixture,
+        tight,
+        vec![put_change("b", CommitExpectation::Absent, b"1")],
+        JournalEntryRelation::None,
+    )
+    .unwrap();
     assert_eq!(
-        commit_under_quota(&fixture, tight, back(), EntryRelation::Undoes(removal)).map(|_| ()),
+        commit_under_quota(&fixture, tight, back(), JournalEntryRelation::Undoes(removal)).map(|_| ()),
         Err(ErrorKind::QuotaExceeded)
     );
     commit_under_quota(
         &fixture,
         tight,
         vec![remove_change("b", fixture.expect_observed_file("b"), single_file_tree(1))],
-        EntryRelation::None,
+        JournalEntryRelation::None,
     )
     .unwrap();
-    commit_under_quota(&fixture, tight, back(), EntryRelation::Undoes(removal)).unwrap();
+    commit_under_quota(&fixture, tight, back(), JournalEntryRelation::Undoes(removal)).unwrap();
     assert_eq!(fixture.read_bytes("a"), b"1234567890");
 }
 
@@ -138,14 +143,14 @@ fn full_trash_refuses_removal(factory: &dyn WorkspaceFactory) {
     for path in ["a", "b"] {
         fixture.create_file(path, b"12345");
     }
-    usage_of(&fixture, UsageFreshness::RecountIfStale);
+    usage_of(&fixture, RequiredUsageFreshness::RecountIfStale);
     let tight = Quota { trash_bytes: Some(5), ..UNLIMITED_QUOTA };
     let gone = |who: &WorkspaceFixture, path: &str| {
         commit_under_quota(
             who,
             tight,
             vec![remove_change(path, who.expect_observed_file(path), single_file_tree(5))],
-            EntryRelation::None,
+            JournalEntryRelation::None,
         )
         .map(|_| ())
     };

@@ -1,7 +1,7 @@
 //! State that survives closing and reopening the workspace.
 
 use stead_engine::{CommitExpectation, PlannedChange, Version};
-use stead_journal::EntryRelation;
+use stead_journal::JournalEntryRelation;
 
 use super::{
     ConformanceCaseTable, LARGE_FILE_BYTES, Plan, WorkspaceFactory, WorkspaceFixture,
@@ -21,7 +21,7 @@ fn files_journal_and_keys_survive(factory: &dyn WorkspaceFactory) {
         fixture.try_plan(&Plan::new(vec![put_change("f", CommitExpectation::Absent, b"f")]), Some("k")).unwrap().entry;
     fixture.create_directory("d");
     let change = remove_change("f", fixture.expect_observed_file("f"), single_file_tree(1));
-    let by = fixture.commit_linked(vec![change], EntryRelation::Undoes(number));
+    let by = fixture.commit_linked(vec![change], JournalEntryRelation::Undoes(number));
     fixture.workspace.record_call(&fixture.journal_record("read", None)).unwrap();
     let before = (fixture.list_tree(), fixture.head_number());
     let hashes = |fixture: &WorkspaceFixture| -> Vec<_> {

@@ -3,7 +3,7 @@
 use stead_engine::{
     CommitExpectation, ErrorKind, FileModeSource, ObservedVersion, PlannedChange, PlannedContent, Version,
 };
-use stead_journal::EntryRelation;
+use stead_journal::JournalEntryRelation;
 
 use super::{
     ConformanceCaseTable, LARGE_FILE_BYTES, WorkspaceFactory, WorkspaceFixture, assert_commit_fails, put_change,
@@ -186,7 +186,10 @@ fn changes_of_a_plan_build_on_each_other(factory: &dyn WorkspaceFactory) {
     assert_eq!((fixture.read_bytes("d/e/x"), fixture.read_bytes("d/f")), (b"x".to_vec(), b"f".to_vec()));
     assert_eq!(fixture.read_bytes("f"), b"another");
     let entry = fixture.workspace.entry(committed.entry).unwrap().unwrap();
-    assert_eq!((entry.entry.changes.len(), entry.entry.relation, entry.hash), (5, EntryRelation::None, committed.hash));
+    assert_eq!(
+        (entry.entry.changes.len(), entry.entry.relation, entry.hash),
+        (5, JournalEntryRelation::None, committed.hash)
+    );
     // The directories are removed again in reverse order.
     fixture.commit(vec![
         super::remove_change("d/e/x", fixture.expect_observed_file("d/e/x"), super::single_file_tree(1)),

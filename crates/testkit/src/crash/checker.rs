@@ -30,7 +30,7 @@ pub struct CrashChecker {
     leftover_files: BTreeSet<u64>,
     leftovers_allowed: usize,
     replayed_steps: u64,
-    verified_until: Option<stead_journal::VerifiedPrefix>,
+    verified_until: Option<stead_journal::VerifiedJournalPrefix>,
 }
 
 impl CrashChecker {

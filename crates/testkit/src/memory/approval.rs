@@ -1,8 +1,8 @@
 //! Approvals, in the order of the requests.
 
 use stead_engine::{
-    ALLOWED_BY_OPERATOR, Approval, ApprovalAnswer, ApprovalDecision, ApprovalFilter, ApprovalRequest,
-    ApprovalResolution, ApprovalState, CallRecord, Error, ErrorKind, limits,
+    ALLOWED_BY_OPERATOR, Approval, ApprovalAnswer, ApprovalDecision, ApprovalFilter, ApprovalRequest, ApprovalState,
+    ApproverAndReason, CallRecord, Error, ErrorKind, limits,
 };
 
 use super::MemoryState;
@@ -81,7 +81,7 @@ pub(super) fn answer_approval(
         ApprovalDecision::Deny => ApprovalState::Denied,
     };
     kept.resolution =
-        Some(ApprovalResolution { resolved_by: record.caller.principal.to_string(), reason: answer.reason.clone() });
+        Some(ApproverAndReason { resolved_by: record.caller.principal.to_string(), reason: answer.reason.clone() });
     Ok(kept.clone())
 }
 

@@ -2,14 +2,14 @@
 //! it.
 
 use stead_engine::{
-    Buffer, BufferOpenState, BufferStore, BufferStoreRequest, BufferText, CallRecord, CallerLifetime, CommitReceipt,
-    Error, ErrorKind, PlannedBufferChange, PlannedBufferChangeKind, Version, limits,
+    Buffer, BufferOpenState, BufferStore, BufferStoreRequest, BufferWithText, CallRecord, CallerLifetime,
+    CommitReceipt, Error, ErrorKind, PlannedBufferChange, PlannedBufferChangeKind, Version, limits,
 };
-use stead_journal::EntryRelation;
+use stead_journal::JournalEntryRelation;
 
 use super::{MemoryState, MemoryWorkspace};
 
-pub(super) type MemoryBuffer = BufferText;
+pub(super) type MemoryBuffer = BufferWithText;
 
 impl BufferStore for MemoryWorkspace {
     fn buffers(&self) -> Result<Vec<Buffer>, Error> {
@@ -20,7 +20,7 @@ impl BufferStore for MemoryWorkspace {
         Ok(buffers)
     }
 
-    fn buffer_text(&self, id: &str) -> Result<Option<BufferText>, Error> {
+    fn buffer_text(&self, id: &str) -> Result<Option<BufferWithText>, Error> {
         let mut state = self.lock_state();
         orphan_disconnected(&mut state);
         Ok(state.buffers.iter().find(|kept| kept.buffer.id == id).cloned())
@@ -34,7 +34,7 @@ impl BufferStore for MemoryWorkspace {
         let mut state = self.lock_state();
         orphan_disconnected(&mut state);
         check_change(&state, ask, record)?;
-        let head = self.record(&mut state, record, Vec::new(), EntryRelation::None);
+        let head = self.record(&mut state, record, Vec::new(), JournalEntryRelation::None);
         let buffer = apply_change(&mut state, ask, record, head.number)?;
         if let (
             BufferStoreRequest::Open { .. } | BufferStoreRequest::ResumeDraft { .. },

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use stead_engine::{
-    CallRecord, ErrorClass, ErrorKind, JournalEntryOrder, JournalEntryQuery, JournalEntrySelection, JournalHead,
+    CallRecord, ErrorClass, ErrorKind, JournalEntriesToReturn, JournalEntryOrder, JournalEntryQuery, JournalHead,
     PolicyTier, Principal, StoredJournalEntry, Version,
 };
 use stead_journal::{
-    Digest, EntryDecision, EntryRelation, JournalEntry, JournalOrigin, PathState, RecordedChange, chain_hash,
-    encode_entry, genesis_hash,
+    Digest, EntryDecision, JournalEntry, JournalEntryRelation, JournalWorkspaceId, PathState, RecordedChange,
+    chain_hash, encode_entry, genesis_hash,
 };
 use stead_path::RelPath;
 
@@ -24,7 +24,7 @@ pub(super) struct MemoryJournal {
 impl MemoryJournal {
     #[expect(clippy::expect_used, reason = "a fixture with a bad id is a mistake in the test")]
     pub(super) fn new(id: &str) -> Self {
-        let origin = JournalOrigin::new(id).expect("a workspace id");
+        let origin = JournalWorkspaceId::new(id).expect("a workspace id");
         Self {
             genesis_hash: genesis_hash(&origin),
             entries: Vec::new(),
@@ -49,19 +49,19 @@ impl MemoryJournal {
         &mut self,
         record: &CallRecord<'_>,
         changes: Vec<RecordedChange>,
-        link: EntryRelation,
+        link: JournalEntryRelation,
         now_ms: i64,
     ) -> JournalHead {
         let head = self.head();
         let number = head.number + 1;
         match &link {
-            EntryRelation::Undoes(undone) => {
+            JournalEntryRelation::Undoes(undone) => {
                 self.undone_by.insert(*undone, number);
             }
-            EntryRelation::Redoes(redone) => {
+            JournalEntryRelation::Redoes(redone) => {
                 self.undone_by.remove(redone);
             }
-            EntryRelation::None | EntryRelation::Restores(_) | EntryRelation::Amends(_) => {}
+            JournalEntryRelation::None | JournalEntryRelation::Restores(_) | JournalEntryRelation::Amends(_) => {}
         }
         if let Some(key) = record.idempotency_key.filter(|_| !changes.is_empty()) {
             self.entries_by_key.insert((record.caller.principal.to_string(), key.to_owned()), number);
@@ -72,7 +72,7 @@ impl MemoryJournal {
         let entry = JournalEntry {
             number,
             time_ms: now_ms,
-            caller: stead_journal::EntryCaller {
+            caller: stead_journal::JournalEntryCaller {
                 principal: record.caller.principal.to_string(),
                 on_behalf_of: record.caller.on_behalf_of.as_ref().map(ToString::to_string),
                 session: record.caller.session.clone(),
@@ -141,7 +141,7 @@ impl MemoryJournal {
             && filter.before.is_none_or(|before| entry.number < before)
             && filter.since_ms.is_none_or(|since| entry.time_ms >= since)
             && filter.until_ms.is_none_or(|until| entry.time_ms <= until)
-            && (filter.selection == JournalEntrySelection::All || !entry.changes.is_empty())
+            && (filter.selection == JournalEntriesToReturn::All || !entry.changes.is_empty())
     }
 }
 

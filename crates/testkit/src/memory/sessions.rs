@@ -1,11 +1,11 @@
 //! Sessions and alerts in memory.
 
 use stead_engine::{
-    Alert, AlertResponse, CallRecord, CommitReceipt, Error, ErrorKind, Principal, PrincipalUsage, ReviewBaseline,
-    Session, SessionStore, SessionStoreReply, SessionStoreRequest, SessionTotals, SessionTotalsQuery, StorageUsage,
-    UsageFreshness, WorkspaceUsage, limits,
+    Alert, AlertResponse, CallRecord, CommitReceipt, Error, ErrorKind, Principal, PrincipalUsage,
+    RequiredUsageFreshness, ReviewBaseline, Session, SessionStore, SessionStoreReply, SessionStoreRequest,
+    SessionTotals, SessionTotalsQuery, StorageUsage, WorkspaceUsage, limits,
 };
-use stead_journal::EntryRelation;
+use stead_journal::JournalEntryRelation;
 
 use super::{MemoryState, MemoryWorkspace};
 
@@ -28,7 +28,7 @@ impl SessionStore for MemoryWorkspace {
     ) -> Result<(SessionStoreReply, CommitReceipt), Error> {
         let mut state = self.lock_state();
         check_command(&state, ask, record)?;
-        let head = self.record(&mut state, record, Vec::new(), EntryRelation::None);
+        let head = self.record(&mut state, record, Vec::new(), JournalEntryRelation::None);
         let kept = apply_command(&mut state, ask, record, head.number)?;
         let committed =
             CommitReceipt { entry: head.number, hash: head.hash, trash_ids: Vec::new(), notices: Vec::new() };
@@ -86,7 +86,11 @@ impl SessionStore for MemoryWorkspace {
         })
     }
 
-    fn principal_usage(&self, principal: &Principal, _look: UsageFreshness) -> Result<Option<PrincipalUsage>, Error> {
+    fn principal_usage(
+        &self,
+        principal: &Principal,
+        _look: RequiredUsageFreshness,
+    ) -> Result<Option<PrincipalUsage>, Error> {
         Ok(Some(count_usage(&self.lock_state(), principal)))
     }
 

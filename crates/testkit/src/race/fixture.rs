@@ -107,7 +107,7 @@ impl RaceFixture {
         self.directory.path().join("exile")
     }
 
-    pub(super) fn open_workspace(&self, resolver: stead_disk::PathResolution) -> Fallible<Arc<LocalWorkspace>> {
+    pub(super) fn open_workspace(&self, resolver: stead_disk::PathResolutionMethod) -> Fallible<Arc<LocalWorkspace>> {
         let mut options = LocalWorkspaceOptions::new(self.workspace(), self.directory.path().join("state"));
         options.durability = Durability::Fast;
         options.resolver = resolver;

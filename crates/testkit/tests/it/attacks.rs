@@ -2,7 +2,7 @@
 
 use std::io;
 
-use stead_disk::PathResolution;
+use stead_disk::PathResolutionMethod;
 use testkit::attack::{
     AttackCase, AttackGroup, AttackReport, AttackSubject, AttackSuite, AttackVerdict, CaseLocation, ControlServerKind,
     EngineAttackSubject, ExpectedAttackResult, NaiveServer, NamespaceOutcome, SubjectOptions, case_requirements,
@@ -11,7 +11,7 @@ use testkit::attack::{
 
 use crate::sandbox::enter_sandbox;
 
-const BOTH_RESOLVERS: &[PathResolution] = &[PathResolution::Kernel, PathResolution::Walker];
+const BOTH_RESOLVERS: &[PathResolutionMethod] = &[PathResolutionMethod::Kernel, PathResolutionMethod::Walker];
 /// Minimum percentage of the refusal cases that a server that only joins paths must fail.
 const DETECTED_PERCENT_MIN: usize = 95;
 
@@ -196,7 +196,7 @@ fn naive_server_loses_the_races() {
     // If the control creates a directory at a path of an attacker, the attacker stops; such a run is not counted.
     let lost = |case: &&&AttackCase| {
         let open = |opening: &SubjectOptions| NaiveServer::open(opening, ControlServerKind::Join);
-        run_case(&group, case, &open, PathResolution::Auto).is_ok_and(|verdict| verdict.did_harm())
+        run_case(&group, case, &open, PathResolutionMethod::Auto).is_ok_and(|verdict| verdict.did_harm())
     };
     let bitten = safe.iter().filter(askable).filter(lost).count();
     println!("{bitten} of {} races are lost by plain path joining", safe.len());
@@ -225,7 +225,7 @@ fn decoding_server_fails_the_corpus() {
 
 fn run_control(group: &AttackGroup, case: &AttackCase, control: ControlServerKind) -> AttackVerdict {
     let open = |opening: &SubjectOptions| NaiveServer::open(opening, control);
-    match run_case(group, case, &open, PathResolution::Auto) {
+    match run_case(group, case, &open, PathResolutionMethod::Auto) {
         Ok(verdict) => verdict,
         // The control does not support this operation.
         Err(error) if error.kind() == io::ErrorKind::Unsupported => {

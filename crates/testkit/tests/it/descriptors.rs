@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::json;
-use stead_disk::PathResolution;
+use stead_disk::PathResolutionMethod;
 use testkit::attack::{EngineAttackSubject, SubjectOptions, SubjectRequest};
 
 /// The flag as `/proc` shows it.
@@ -27,7 +27,7 @@ fn no_descriptor_is_inherited() {
     std::fs::create_dir(&workspace).unwrap();
     let before = open_descriptors();
     let state = place.path().join("state");
-    let opening = SubjectOptions { workspace, state, mounts: Vec::new(), resolver: PathResolution::Auto };
+    let opening = SubjectOptions { workspace, state, mounts: Vec::new(), resolver: PathResolutionMethod::Auto };
     let mut subject = EngineAttackSubject::open(&opening).unwrap();
     for (operation, arguments) in [
         ("write", json!({ "path": "d/f", "content": "x" })),

@@ -5,9 +5,10 @@
 
 use std::ops::RangeInclusive;
 
-use super::{MatchMethod, QuotedEdit};
+use super::{FindReplaceEdit, QuoteMatchMethod};
 use crate::locate::{
-    DisambiguatingContext, EnclosingDefinition, LocateLimit, MatchPass, NearestCandidate, QuoteMatch, SearchableText,
+    DisambiguatingContext, EnclosingDefinition, NearestCandidate, QuoteMatch, QuoteMatchPass, ReachedQuoteSearchLimit,
+    SearchableText,
 };
 
 /// The most matches that an error describes; further ones are only counted.
@@ -28,15 +29,15 @@ pub enum EditErrorKind {
     /// The quote is empty.
     EmptyOld,
     /// The quote is not in the text.
-    NotFound(Box<QuoteNotFound>),
+    NotFound(Box<QuoteNotFoundDetails>),
     /// The quote matches more than once, but exactly one match is required.
     Ambiguous {
         /// The pass that found the matches.
-        pass: MatchPass,
+        pass: QuoteMatchPass,
         /// The number of matches.
         total: usize,
         /// The first matches.
-        matches: Vec<MatchDescription>,
+        matches: Vec<QuoteMatchDescription>,
     },
     /// The number of matches differs from the number that the edit requires.
     WrongCount {
@@ -45,7 +46,7 @@ pub enum EditErrorKind {
         /// The number of matches.
         total: usize,
         /// The first matches.
-        matches: Vec<MatchDescription>,
+        matches: Vec<QuoteMatchDescription>,
     },
     /// The edit overlaps an earlier edit of the same call.
     Overlap {
@@ -67,7 +68,7 @@ pub enum EditErrorKind {
         /// The line of the new text, 1-based.
         line: usize,
         /// How the quote was found.
-        method: MatchMethod,
+        method: QuoteMatchMethod,
     },
     /// The result would exceed [`RESULT_BYTES_MAX`](super::RESULT_BYTES_MAX).
     TooLong,
@@ -77,7 +78,7 @@ pub enum EditErrorKind {
 
 /// Details about a quote that is not in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct QuoteNotFound {
+pub struct QuoteNotFoundDetails {
     /// The part of the text that resembles the quote most.
     pub nearest: Option<NearestCandidate>,
     /// The index of another edit of the same call whose new text contains the quote. All edits are matched against the
@@ -88,12 +89,12 @@ pub struct QuoteNotFound {
     /// A line of the quote that stands for omitted lines.
     pub elision_line: Option<String>,
     /// The limit that ended the search early.
-    pub limit: Option<LocateLimit>,
+    pub limit: Option<ReachedQuoteSearchLimit>,
 }
 
 /// One of several matches of a quote.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MatchDescription {
+pub struct QuoteMatchDescription {
     /// The bytes of the match in the text.
     pub bytes: std::ops::Range<usize>,
     /// The lines of the match.
@@ -106,8 +107,8 @@ pub struct MatchDescription {
 
 /// Describes the first [`DESCRIBED_MATCHES_MAX`] of `found_matches`.
 #[must_use]
-pub fn describe_matches(finder: &SearchableText<'_>, found_matches: &[QuoteMatch]) -> Vec<MatchDescription> {
-    let describe = |found: &QuoteMatch| MatchDescription {
+pub fn describe_matches(finder: &SearchableText<'_>, found_matches: &[QuoteMatch]) -> Vec<QuoteMatchDescription> {
+    let describe = |found: &QuoteMatch| QuoteMatchDescription {
         bytes: found.bytes.clone(),
         lines: found.lines.clone(),
         enclosing_definition: finder.enclosing_definition(*found.lines.start()),
@@ -119,15 +120,16 @@ pub fn describe_matches(finder: &SearchableText<'_>, found_matches: &[QuoteMatch
 /// Details about the quote of edit `index`, which is not in the text.
 pub(super) fn describe_missing_quote(
     finder: &SearchableText<'_>,
-    edits: &[QuotedEdit<'_>],
+    edits: &[FindReplaceEdit<'_>],
     index: usize,
     new_text_lines: Vec<RangeInclusive<usize>>,
-    limit: Option<LocateLimit>,
-) -> QuoteNotFound {
+    limit: Option<ReachedQuoteSearchLimit>,
+) -> QuoteNotFoundDetails {
     let old = edits[index].old;
-    let produces_quote =
-        |(other, edit): &(usize, &QuotedEdit<'_>)| *other != index && !old.trim().is_empty() && edit.new.contains(old);
-    QuoteNotFound {
+    let produces_quote = |(other, edit): &(usize, &FindReplaceEdit<'_>)| {
+        *other != index && !old.trim().is_empty() && edit.new.contains(old)
+    };
+    QuoteNotFoundDetails {
         nearest: finder.nearest_candidate(old),
         produced_by_edit: edits.iter().enumerate().find(produces_quote).map(|(other, _)| other),
         new_text_lines,

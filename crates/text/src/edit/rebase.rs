@@ -6,13 +6,13 @@
 
 use std::ops::RangeInclusive;
 
-use super::select::{EditSelection, SelectedMatches};
+use super::select::{PlannedEditEffect, SelectedMatches};
 use super::{
-    EditError, EditErrorKind, EditRules, EditedText, MatchMethod, NotFoundRecovery, OccurrenceSelector, QuotedEdit,
-    RESULT_BYTES_MAX, Splice, apply_selections, apply_splices, replacement, select,
+    EditError, EditErrorKind, EditMatchingRules, EditedText, FindReplaceEdit, OccurrenceSelector, QuoteMatchMethod,
+    QuoteNotFoundRecovery, RESULT_BYTES_MAX, TextSplice, apply_selections, apply_splices, replacement, select,
 };
 use crate::diff::{self, Hunk};
-use crate::locate::{MatchOptions, MatchPass, QuoteMatch, SearchableText};
+use crate::locate::{QuoteMatch, QuoteMatchPass, QuoteSearchOptions, SearchableText};
 
 /// A quoted match whose lines changed since the base.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,10 +28,10 @@ pub struct StaleQuote {
 pub fn apply_to_newer_text(
     base: &str,
     current: &str,
-    edits: &[QuotedEdit<'_>],
-    rules: EditRules,
+    edits: &[FindReplaceEdit<'_>],
+    rules: EditMatchingRules,
 ) -> Result<EditedText, Vec<EditError>> {
-    apply_to_newer_text_with(base, current, edits, rules, WhitespaceRule::Significant)
+    apply_to_newer_text_with(base, current, edits, rules, WhitespaceStalenessRule::Significant)
 }
 
 /// The same as [`apply_to_newer_text`], but lines in which only white space changed count as unchanged. Lines that an
@@ -39,15 +39,15 @@ pub fn apply_to_newer_text(
 pub fn apply_ignoring_whitespace(
     base: &str,
     current: &str,
-    edits: &[QuotedEdit<'_>],
-    rules: EditRules,
+    edits: &[FindReplaceEdit<'_>],
+    rules: EditMatchingRules,
 ) -> Result<EditedText, Vec<EditError>> {
-    apply_to_newer_text_with(base, current, edits, rules, WhitespaceRule::Ignored)
+    apply_to_newer_text_with(base, current, edits, rules, WhitespaceStalenessRule::Ignored)
 }
 
 /// Whether a change of white space makes a match stale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum WhitespaceRule {
+enum WhitespaceStalenessRule {
     Significant,
     Ignored,
 }
@@ -55,9 +55,9 @@ enum WhitespaceRule {
 fn apply_to_newer_text_with(
     base: &str,
     current: &str,
-    edits: &[QuotedEdit<'_>],
-    rules: EditRules,
-    whitespace: WhitespaceRule,
+    edits: &[FindReplaceEdit<'_>],
+    rules: EditMatchingRules,
+    whitespace: WhitespaceStalenessRule,
 ) -> Result<EditedText, Vec<EditError>> {
     let hunks = diff::hunks(base, current);
     let (base, current) = (SearchableText::new(base), SearchableText::new(current));
@@ -66,9 +66,9 @@ fn apply_to_newer_text_with(
     for index in 0..edits.len() {
         match rebase_edit(&base, &current, &hunks, edits, index, rules) {
             Ok(outcome) => outcomes.push(outcome),
-            Err(reason @ EditErrorKind::StaleQuote(_)) if whitespace == WhitespaceRule::Ignored => {
+            Err(reason @ EditErrorKind::StaleQuote(_)) if whitespace == WhitespaceStalenessRule::Ignored => {
                 match match_after_reformatting(&base, &current, &hunks, edits, index, rules) {
-                    Some(selected) => outcomes.push(EditSelection::Replace(selected)),
+                    Some(selected) => outcomes.push(PlannedEditEffect::Replace(selected)),
                     None => refusals.push(EditError { edit_index: index, reason }),
                 }
             }
@@ -91,10 +91,10 @@ fn rebase_edit(
     base: &SearchableText<'_>,
     current: &SearchableText<'_>,
     hunks: &[Hunk],
-    edits: &[QuotedEdit<'_>],
+    edits: &[FindReplaceEdit<'_>],
     index: usize,
-    rules: EditRules,
-) -> Result<EditSelection, EditErrorKind> {
+    rules: EditMatchingRules,
+) -> Result<PlannedEditEffect, EditErrorKind> {
     let in_base = select::select_matches(base, edits, index, rules);
     let mut moved = edits.to_vec();
     if let OccurrenceSelector::NearestToLine(line) = edits[index].occurrence {
@@ -103,8 +103,8 @@ fn rebase_edit(
     }
     let in_current = select::select_matches(current, &moved, index, rules);
     let in_base = match in_base {
-        Ok(EditSelection::Replace(selected)) => selected,
-        Ok(outcome @ (EditSelection::Unchanged | EditSelection::AlreadyApplied(_))) => {
+        Ok(PlannedEditEffect::Replace(selected)) => selected,
+        Ok(outcome @ (PlannedEditEffect::Unchanged | PlannedEditEffect::AlreadyApplied(_))) => {
             return in_current.or(Ok(outcome));
         }
         // The quote is ambiguous in the base: one match may have changed and another remained.
@@ -122,15 +122,15 @@ fn rebase_edit(
         Err(EditErrorKind::StaleQuote(StaleQuote { base_lines, lines }))
     };
     match (in_current, mapped) {
-        (Ok(EditSelection::Replace(selected)), Some(mapped)) => {
+        (Ok(PlannedEditEffect::Replace(selected)), Some(mapped)) => {
             let is_same_place = selected.matches.iter().map(|target| target.lines.clone()).eq(mapped);
-            if is_same_place { Ok(EditSelection::Replace(selected)) } else { stale() }
+            if is_same_place { Ok(PlannedEditEffect::Replace(selected)) } else { stale() }
         }
-        (Ok(EditSelection::AlreadyApplied(lines)), _) => Ok(EditSelection::AlreadyApplied(lines)),
-        (Ok(EditSelection::Replace(_) | EditSelection::Unchanged), _) => stale(),
+        (Ok(PlannedEditEffect::AlreadyApplied(lines)), _) => Ok(PlannedEditEffect::AlreadyApplied(lines)),
+        (Ok(PlannedEditEffect::Replace(_) | PlannedEditEffect::Unchanged), _) => stale(),
         (Err(EditErrorKind::NotFound(_)), _) => match find_equivalent_change(base, current, hunks, &in_base) {
-            Some(lines) if rules.recovery == NotFoundRecovery::UndoTypingSlips => {
-                Ok(EditSelection::AlreadyApplied(lines))
+            Some(lines) if rules.recovery == QuoteNotFoundRecovery::UndoTypingSlips => {
+                Ok(PlannedEditEffect::AlreadyApplied(lines))
             }
             Some(_) | None => stale(),
         },
@@ -147,7 +147,7 @@ fn find_equivalent_change(
 ) -> Option<Vec<RangeInclusive<usize>>> {
     let [target] = in_base.matches.as_slice() else { return None };
     let splices = replacement::build_splices(base, in_base, &mut { RESULT_BYTES_MAX }).ok()?;
-    let splices: Vec<Splice> = splices.into_iter().map(|(_, splice)| splice).collect();
+    let splices: Vec<TextSplice> = splices.into_iter().map(|(_, splice)| splice).collect();
     let edited = apply_splices(base.text(), &splices);
     let start = base.line_bytes(*target.lines.start()).start;
     let length_after = base.text().len() - base.line_bytes(*target.lines.end()).end;
@@ -162,11 +162,11 @@ fn match_after_reformatting(
     base: &SearchableText<'_>,
     current: &SearchableText<'_>,
     hunks: &[Hunk],
-    edits: &[QuotedEdit<'_>],
+    edits: &[FindReplaceEdit<'_>],
     index: usize,
-    rules: EditRules,
+    rules: EditMatchingRules,
 ) -> Option<SelectedMatches> {
-    let Ok(EditSelection::Replace(in_base)) = select::select_matches(base, edits, index, rules) else {
+    let Ok(PlannedEditEffect::Replace(in_base)) = select::select_matches(base, edits, index, rules) else {
         return None;
     };
     let [target] = in_base.matches.as_slice() else { return None };
@@ -184,13 +184,13 @@ fn match_after_reformatting(
     let shift = |at: usize| at - base_bytes.start;
     let moved = splices
         .into_iter()
-        .map(|(_, splice)| Splice { bytes: shift(splice.bytes.start)..shift(splice.bytes.end), text: splice.text });
+        .map(|(_, splice)| TextSplice { bytes: shift(splice.bytes.start)..shift(splice.bytes.end), text: splice.text });
     let new = apply_splices(old, &moved.collect::<Vec<_>>());
-    let options = MatchOptions { passes: &[MatchPass::Indentation], ..MatchOptions::WHOLE_LINES };
+    let options = QuoteSearchOptions { passes: &[QuoteMatchPass::Indentation], ..QuoteSearchOptions::WHOLE_LINES };
     let found = current.find(old, options).matches.into_iter().find(|found| found.bytes.start == bytes.start);
     let indentation_shift = found.and_then(|found| found.indentation_shift);
     Some(SelectedMatches {
-        method: MatchMethod::Pass(MatchPass::Indentation),
+        method: QuoteMatchMethod::Pass(QuoteMatchPass::Indentation),
         matches: vec![QuoteMatch { bytes, lines, indentation_shift }],
         old: old.to_owned(),
         new,
@@ -200,13 +200,16 @@ fn match_after_reformatting(
 
 /// Checks a quote that only the current text has: it must match as given.
 fn match_only_in_current(
-    in_current: Result<EditSelection, EditErrorKind>,
+    in_current: Result<PlannedEditEffect, EditErrorKind>,
     hunks: &[Hunk],
-) -> Result<EditSelection, EditErrorKind> {
+) -> Result<PlannedEditEffect, EditErrorKind> {
     match in_current {
-        Ok(EditSelection::Replace(selected))
+        Ok(PlannedEditEffect::Replace(selected))
             if !hunks.is_empty()
-                && !matches!(selected.method, MatchMethod::Pass(MatchPass::Exact | MatchPass::LineEndings)) =>
+                && !matches!(
+                    selected.method,
+                    QuoteMatchMethod::Pass(QuoteMatchPass::Exact | QuoteMatchPass::LineEndings)
+                ) =>
         {
             Err(stale_without_base_lines(&selected))
         }
@@ -215,9 +218,11 @@ fn match_only_in_current(
 }
 
 /// Rejects a quote that was ambiguous in the base: if it has a single match now, that need not be the intended one.
-fn reject_ambiguous_match(in_current: Result<EditSelection, EditErrorKind>) -> Result<EditSelection, EditErrorKind> {
+fn reject_ambiguous_match(
+    in_current: Result<PlannedEditEffect, EditErrorKind>,
+) -> Result<PlannedEditEffect, EditErrorKind> {
     match in_current {
-        Ok(EditSelection::Replace(selected)) => Err(stale_without_base_lines(&selected)),
+        Ok(PlannedEditEffect::Replace(selected)) => Err(stale_without_base_lines(&selected)),
         other => other,
     }
 }
@@ -290,7 +295,7 @@ mod tests {
     const BASE: &str = "a\nb\nc\nd\ne\n";
 
     fn rebase_and_apply(current: &str, old: &str, new: &str) -> Result<String, EditErrorKind> {
-        apply_to_newer_text(BASE, current, &[QuotedEdit::new(old, new)], EditRules::NATIVE)
+        apply_to_newer_text(BASE, current, &[FindReplaceEdit::new(old, new)], EditMatchingRules::NATIVE)
             .map(|edited| edited.text)
             .map_err(|mut refusals| refusals.remove(0).reason)
     }
@@ -326,15 +331,15 @@ mod tests {
     fn whitespace_changes_can_be_ignored() {
         let base = "if x:\n  a()\n  b()\nend\n";
         let current = "if x:\n    a()\n    b()\nend\n";
-        let edits = [QuotedEdit::new("  a()\n  b()\n", "  a()\n  c()\n")];
+        let edits = [FindReplaceEdit::new("  a()\n  b()\n", "  a()\n  c()\n")];
         let text = |result: Result<EditedText, Vec<EditError>>| result.map(|edited| edited.text).ok();
-        assert_eq!(text(apply_to_newer_text(base, current, &edits, EditRules::NATIVE)), None);
+        assert_eq!(text(apply_to_newer_text(base, current, &edits, EditMatchingRules::NATIVE)), None);
         let expected = Some("if x:\n    a()\n    c()\nend\n".to_owned());
-        assert_eq!(text(apply_ignoring_whitespace(base, current, &edits, EditRules::NATIVE)), expected);
+        assert_eq!(text(apply_ignoring_whitespace(base, current, &edits, EditMatchingRules::NATIVE)), expected);
         let changed = "if x:\n    a()\n    B()\nend\n";
-        assert_eq!(text(apply_ignoring_whitespace(base, changed, &edits, EditRules::NATIVE)), None);
+        assert_eq!(text(apply_ignoring_whitespace(base, changed, &edits, EditMatchingRules::NATIVE)), None);
         let joined = "if x:\n  a() b()\nend\n";
-        assert_eq!(text(apply_ignoring_whitespace(base, joined, &edits, EditRules::NATIVE)), None);
+        assert_eq!(text(apply_ignoring_whitespace(base, joined, &edits, EditMatchingRules::NATIVE)), None);
     }
 
     #[test]
@@ -347,12 +352,12 @@ mod tests {
 
     #[test]
     fn a_quote_ambiguous_in_the_base_stays_ambiguous() {
-        let edits = [QuotedEdit::new("x\n", "y\n")];
-        let result = apply_to_newer_text("x\na\nx\n", "X\na\nx\n", &edits, EditRules::NATIVE);
+        let edits = [FindReplaceEdit::new("x\n", "y\n")];
+        let result = apply_to_newer_text("x\na\nx\n", "X\na\nx\n", &edits, EditMatchingRules::NATIVE);
         let reason = EditErrorKind::StaleQuote(StaleQuote { base_lines: None, lines: Some(3..=3) });
         assert_eq!(result, Err(vec![EditError { edit_index: 0, reason }]));
-        let counted = QuotedEdit { occurrence: OccurrenceSelector::Exactly(1), ..edits[0] };
-        assert!(apply_to_newer_text("x\na\nx\n", "X\na\nx\n", &[counted], EditRules::NATIVE).is_err());
+        let counted = FindReplaceEdit { occurrence: OccurrenceSelector::Exactly(1), ..edits[0] };
+        assert!(apply_to_newer_text("x\na\nx\n", "X\na\nx\n", &[counted], EditMatchingRules::NATIVE).is_err());
     }
 
     #[test]

@@ -6,13 +6,13 @@
 use std::ops::Range;
 
 use super::select::SelectedMatches;
-use super::splice::Splice;
-use super::{LineTerminatorRule, MatchMethod};
-use crate::locate::{MatchPass, QuoteMatch, SearchableText};
+use super::splice::TextSplice;
+use super::{LineTerminatorRule, QuoteMatchMethod};
+use crate::locate::{QuoteMatch, QuoteMatchPass, SearchableText};
 use crate::{diff, lines};
 
 /// A splice and the bytes of its match.
-pub(super) type PlacedSplice = (Range<usize>, Splice);
+pub(super) type PlacedSplice = (Range<usize>, TextSplice);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReplacementError {
@@ -29,7 +29,7 @@ pub(super) fn build_splices(
     selected: &SelectedMatches,
     room: &mut usize,
 ) -> Result<Vec<PlacedSplice>, ReplacementError> {
-    let template = ReplacementTemplate::new(selected);
+    let template = PreparedTextEdit::new(selected);
     let mut splices = Vec::with_capacity(selected.matches.len());
     for found in &selected.matches {
         let count = splices.len();
@@ -41,7 +41,7 @@ pub(super) fn build_splices(
 }
 
 /// One edit, split into lines once for all its matches.
-struct ReplacementTemplate<'a> {
+struct PreparedTextEdit<'a> {
     new: &'a str,
     new_lines: Vec<&'a str>,
     old_count: usize,
@@ -53,7 +53,7 @@ struct ReplacementTemplate<'a> {
     whole_lines: bool,
 }
 
-impl<'a> ReplacementTemplate<'a> {
+impl<'a> PreparedTextEdit<'a> {
     fn new(selected: &'a SelectedMatches) -> Self {
         let old: Vec<Vec<u8>> = lines::iter(&selected.old).map(comparable_line).collect();
         let new_lines: Vec<&str> = lines::iter(&selected.new).collect();
@@ -62,10 +62,10 @@ impl<'a> ReplacementTemplate<'a> {
         let new_slices: Vec<&[u8]> = new.iter().map(Vec::as_slice).collect();
         // The author of a quote that matches `\r\n` byte for byte sees terminators, so those of the new text are
         // intended.
-        let quotes_cr = selected.match_pass() == Some(MatchPass::Exact) && selected.old.contains('\r');
+        let quotes_cr = selected.match_pass() == Some(QuoteMatchPass::Exact) && selected.old.contains('\r');
         Self {
             new: &selected.new,
-            hunks: if matches!(selected.method, MatchMethod::Similarity(_)) {
+            hunks: if matches!(selected.method, QuoteMatchMethod::Similarity(_)) {
                 vec![diff::Hunk { old: 0..old.len(), new: 0..new.len() }]
             } else {
                 diff::line_hunks(&old_slices, &new_slices)
@@ -90,7 +90,7 @@ impl<'a> ReplacementTemplate<'a> {
             if !text.is_empty() && !text.ends_with(['\n', '\r']) && self.needs_terminator(finder, found) {
                 text.push_str(terminator_of_line(finder, *found.lines.end()).unwrap_or("\n"));
             }
-            splices.push((found.bytes.clone(), Splice { bytes: found.bytes.clone(), text }));
+            splices.push((found.bytes.clone(), TextSplice { bytes: found.bytes.clone(), text }));
             return Ok(());
         }
         let mut starts = vec![found.bytes.start];
@@ -110,7 +110,7 @@ impl<'a> ReplacementTemplate<'a> {
             for line in hunk.new.clone() {
                 text.push_str(&self.line(finder, found, hunk, line)?);
             }
-            let splice = Splice { bytes: starts[hunk.old.start]..starts[hunk.old.end], text };
+            let splice = TextSplice { bytes: starts[hunk.old.start]..starts[hunk.old.end], text };
             splices.push((found.bytes.clone(), splice));
         }
         Ok(())

@@ -9,11 +9,13 @@ use std::ops::RangeInclusive;
 
 use super::splice::LineMapping;
 use super::{
-    AppliedEdit, ChangedLines, EditErrorKind, EditRules, EmptyQuoteRule, LineTerminatorRule, MatchMethod,
-    NotFoundRecovery, OccurrenceSelector, QuotedEdit, elision, errors, similarity, typing_slips,
+    AppliedEdit, ChangedLineRanges, EditErrorKind, EditMatchingRules, EmptyQuoteRule, FindReplaceEdit,
+    LineTerminatorRule, OccurrenceSelector, QuoteMatchMethod, QuoteNotFoundRecovery, elision, errors, similarity,
+    typing_slips,
 };
 use crate::locate::{
-    self, LocateLimit, MatchBoundary, MatchOptions, MatchPass, OverlapRule, QuoteMatch, QuoteMatches, SearchableText,
+    self, MatchBoundaryRule, MatchOverlapRule, QuoteMatch, QuoteMatchPass, QuoteMatches, QuoteSearchOptions,
+    ReachedQuoteSearchLimit, SearchableText,
 };
 
 /// The least number of characters, without white space, of a new text whose position is reported.
@@ -30,7 +32,7 @@ const NEW_PLACES_MAX: usize = 5;
 
 /// The effect of an edit.
 #[derive(Debug)]
-pub(super) enum EditSelection {
+pub(super) enum PlannedEditEffect {
     /// The edit replaces these matches.
     Replace(SelectedMatches),
     /// The edit has no effect, because old and new are equal.
@@ -42,7 +44,7 @@ pub(super) enum EditSelection {
 /// The matches that one edit replaces.
 #[derive(Debug)]
 pub(super) struct SelectedMatches {
-    pub(super) method: MatchMethod,
+    pub(super) method: QuoteMatchMethod,
     pub(super) matches: Vec<QuoteMatch>,
     /// The quote as it was found, without typing slips.
     pub(super) old: String,
@@ -52,32 +54,37 @@ pub(super) struct SelectedMatches {
 }
 
 impl SelectedMatches {
-    fn new(method: MatchMethod, matches: Vec<QuoteMatch>, edit: QuotedEdit<'_>, rules: EditRules) -> Self {
+    fn new(
+        method: QuoteMatchMethod,
+        matches: Vec<QuoteMatch>,
+        edit: FindReplaceEdit<'_>,
+        rules: EditMatchingRules,
+    ) -> Self {
         let (old, new) = (edit.old.to_owned(), edit.new.to_owned());
         Self { method, matches, old, new, terminators: rules.terminator_rule }
     }
 
     /// The pass that found the matches; `None` if they were found by similarity.
-    pub(super) fn match_pass(&self) -> Option<MatchPass> {
+    pub(super) fn match_pass(&self) -> Option<QuoteMatchPass> {
         match &self.method {
-            MatchMethod::Pass(pass) | MatchMethod::LineNumbersStripped(pass) | MatchMethod::EscapesDecoded(pass) => {
-                Some(*pass)
-            }
-            MatchMethod::Similarity(_) | MatchMethod::NoChange | MatchMethod::AlreadyApplied => None,
+            QuoteMatchMethod::Pass(pass)
+            | QuoteMatchMethod::LineNumbersStripped(pass)
+            | QuoteMatchMethod::EscapesDecoded(pass) => Some(*pass),
+            QuoteMatchMethod::Similarity(_) | QuoteMatchMethod::NoChange | QuoteMatchMethod::AlreadyApplied => None,
         }
     }
 }
 
-impl EditSelection {
+impl PlannedEditEffect {
     pub(super) fn to_applied_edit(&self, finder: &SearchableText<'_>, shift: &LineMapping<'_>) -> AppliedEdit {
         let without_effect =
             |method, changed_lines| AppliedEdit { method, changed_lines, look_alikes: Vec::new(), matched_text: None };
         match self {
-            Self::Unchanged => without_effect(MatchMethod::NoChange, Vec::new()),
+            Self::Unchanged => without_effect(QuoteMatchMethod::NoChange, Vec::new()),
             Self::AlreadyApplied(lines) => {
                 let same_lines =
-                    |lines: &RangeInclusive<usize>| ChangedLines { before: lines.clone(), after: lines.clone() };
-                without_effect(MatchMethod::AlreadyApplied, lines.iter().map(same_lines).collect())
+                    |lines: &RangeInclusive<usize>| ChangedLineRanges { before: lines.clone(), after: lines.clone() };
+                without_effect(QuoteMatchMethod::AlreadyApplied, lines.iter().map(same_lines).collect())
             }
             Self::Replace(selected) => {
                 let matched = selected.matches.first().map(|hit| &finder.text()[hit.bytes.clone()]);
@@ -95,10 +102,10 @@ impl EditSelection {
 /// The matches that edit `index` selects.
 pub(super) fn select_matches(
     finder: &SearchableText<'_>,
-    edits: &[QuotedEdit<'_>],
+    edits: &[FindReplaceEdit<'_>],
     index: usize,
-    rules: EditRules,
-) -> Result<EditSelection, EditErrorKind> {
+    rules: EditMatchingRules,
+) -> Result<PlannedEditEffect, EditErrorKind> {
     let edit = edits[index];
     if edit.old.is_empty() && (rules.empty_quote == EmptyQuoteRule::MatchEverywhere || finder.text().is_empty()) {
         return match_empty_quote(finder, edit, rules);
@@ -106,9 +113,9 @@ pub(super) fn select_matches(
     if edit.old.is_empty() {
         return Err(EditErrorKind::EmptyOld);
     }
-    if rules.recovery == NotFoundRecovery::UndoTypingSlips {
+    if rules.recovery == QuoteNotFoundRecovery::UndoTypingSlips {
         if edit.old == edit.new {
-            return Ok(EditSelection::Unchanged);
+            return Ok(PlannedEditEffect::Unchanged);
         }
         if let Some((line, text)) = elision::find_elision(edit.new, edit.old)
             && !finder.text().contains(&text)
@@ -119,18 +126,18 @@ pub(super) fn select_matches(
     let matching = match_options(edit.occurrence, rules);
     let found = finder.find(edit.old, matching);
     if !found.matches.is_empty() {
-        return choose_matches(finder, found, edit, MatchMethod::Pass, rules);
+        return choose_matches(finder, found, edit, QuoteMatchMethod::Pass, rules);
     }
     match rules.recovery {
-        NotFoundRecovery::None => {}
-        NotFoundRecovery::AcceptSimilar => {
+        QuoteNotFoundRecovery::None => {}
+        QuoteNotFoundRecovery::AcceptSimilar => {
             if matches!(edit.occurrence, OccurrenceSelector::Only | OccurrenceSelector::Exactly(1))
                 && let Some(outcome) = match_similar_text(finder, edit, rules)
             {
                 return outcome;
             }
         }
-        NotFoundRecovery::UndoTypingSlips => {
+        QuoteNotFoundRecovery::UndoTypingSlips => {
             if let Some(outcome) = retry_without_typing_slips(finder, edit, matching, rules) {
                 return outcome;
             }
@@ -139,19 +146,19 @@ pub(super) fn select_matches(
     quote_not_found(finder, edits, index, found.limit, rules)
 }
 
-fn match_options(occurrence: OccurrenceSelector, rules: EditRules) -> MatchOptions {
+fn match_options(occurrence: OccurrenceSelector, rules: EditMatchingRules) -> QuoteSearchOptions {
     // All matches are replaced from left to right, so they must not overlap.
     let is_all = occurrence == OccurrenceSelector::All;
-    let overlap_rule = if is_all { OverlapRule::NonOverlapping } else { rules.overlap_rule };
-    MatchOptions { passes: rules.passes, overlap_rule, boundary: MatchBoundary::Anywhere }
+    let overlap_rule = if is_all { MatchOverlapRule::NonOverlapping } else { rules.overlap_rule };
+    QuoteSearchOptions { passes: rules.passes, overlap_rule, boundary: MatchBoundaryRule::Anywhere }
 }
 
 /// The matches of an empty quote, which are between all characters and at both ends.
 fn match_empty_quote(
     finder: &SearchableText<'_>,
-    edit: QuotedEdit<'_>,
-    rules: EditRules,
-) -> Result<EditSelection, EditErrorKind> {
+    edit: FindReplaceEdit<'_>,
+    rules: EditMatchingRules,
+) -> Result<PlannedEditEffect, EditErrorKind> {
     let total = finder.text().chars().count() + 1;
     let fits = match edit.occurrence {
         OccurrenceSelector::Only | OccurrenceSelector::NearestToLine(_) => total == 1,
@@ -167,21 +174,26 @@ fn match_empty_quote(
         return Err(if let OccurrenceSelector::Exactly(expected) = edit.occurrence {
             EditErrorKind::WrongCount { expected, total, matches: described }
         } else {
-            EditErrorKind::Ambiguous { pass: MatchPass::Exact, total, matches: described }
+            EditErrorKind::Ambiguous { pass: QuoteMatchPass::Exact, total, matches: described }
         });
     }
     let matches = borders().take(locate::MATCHES_MAX).map(hit).collect();
-    Ok(EditSelection::Replace(SelectedMatches::new(MatchMethod::Pass(MatchPass::Exact), matches, edit, rules)))
+    Ok(PlannedEditEffect::Replace(SelectedMatches::new(
+        QuoteMatchMethod::Pass(QuoteMatchPass::Exact),
+        matches,
+        edit,
+        rules,
+    )))
 }
 
 /// Chooses the matches that the edit selects; an error if their number is wrong.
 fn choose_matches(
     finder: &SearchableText<'_>,
     found: QuoteMatches,
-    edit: QuotedEdit<'_>,
-    method: impl Fn(MatchPass) -> MatchMethod,
-    rules: EditRules,
-) -> Result<EditSelection, EditErrorKind> {
+    edit: FindReplaceEdit<'_>,
+    method: impl Fn(QuoteMatchPass) -> QuoteMatchMethod,
+    rules: EditMatchingRules,
+) -> Result<PlannedEditEffect, EditErrorKind> {
     let total = found.matches.len();
     let described = || errors::describe_matches(finder, &found.matches);
     let ambiguous = || EditErrorKind::Ambiguous { pass: found.pass, total, matches: described() };
@@ -190,7 +202,7 @@ fn choose_matches(
         OccurrenceSelector::Exactly(expected) if total != expected || has_overlaps(&found.matches) => {
             return Err(EditErrorKind::WrongCount { expected, total, matches: described() });
         }
-        OccurrenceSelector::All if found.limit == Some(LocateLimit::Matches) => {
+        OccurrenceSelector::All if found.limit == Some(ReachedQuoteSearchLimit::Matches) => {
             return Err(EditErrorKind::WrongCount { expected: total, total: total + 1, matches: described() });
         }
         OccurrenceSelector::NearestToLine(line) => {
@@ -198,7 +210,7 @@ fn choose_matches(
         }
         OccurrenceSelector::Only | OccurrenceSelector::Exactly(_) | OccurrenceSelector::All => found.matches,
     };
-    Ok(EditSelection::Replace(SelectedMatches::new(method(found.pass), hits, edit, rules)))
+    Ok(PlannedEditEffect::Replace(SelectedMatches::new(method(found.pass), hits, edit, rules)))
 }
 
 fn has_overlaps(hits: &[QuoteMatch]) -> bool {
@@ -216,48 +228,52 @@ fn nearest_to_line(hits: &[QuoteMatch], line: usize) -> Option<QuoteMatch> {
 /// Searches again for the quote with its typing slips undone.
 fn retry_without_typing_slips(
     finder: &SearchableText<'_>,
-    edit: QuotedEdit<'_>,
-    matching: MatchOptions,
-    rules: EditRules,
-) -> Option<Result<EditSelection, EditErrorKind>> {
+    edit: FindReplaceEdit<'_>,
+    matching: QuoteSearchOptions,
+    rules: EditMatchingRules,
+) -> Option<Result<PlannedEditEffect, EditErrorKind>> {
     for (old, new) in typing_slips::strip_line_numbers(edit.old, edit.new) {
         let found = finder.find(&old, matching);
         if !found.matches.is_empty() {
-            let edit = QuotedEdit { old: &old, new: &new, occurrence: edit.occurrence };
-            return Some(choose_matches(finder, found, edit, MatchMethod::LineNumbersStripped, rules));
+            let edit = FindReplaceEdit { old: &old, new: &new, occurrence: edit.occurrence };
+            return Some(choose_matches(finder, found, edit, QuoteMatchMethod::LineNumbersStripped, rules));
         }
     }
     let (old, new) = typing_slips::decode_escapes(edit.old, edit.new)?;
     let found = finder.find(&old, matching);
-    let edit = QuotedEdit { old: &old, new: &new, occurrence: edit.occurrence };
-    (!found.matches.is_empty()).then(|| choose_matches(finder, found, edit, MatchMethod::EscapesDecoded, rules))
+    let edit = FindReplaceEdit { old: &old, new: &new, occurrence: edit.occurrence };
+    (!found.matches.is_empty()).then(|| choose_matches(finder, found, edit, QuoteMatchMethod::EscapesDecoded, rules))
 }
 
 /// Selects the only block that resembles the quote.
 fn match_similar_text(
     finder: &SearchableText<'_>,
-    edit: QuotedEdit<'_>,
-    rules: EditRules,
-) -> Option<Result<EditSelection, EditErrorKind>> {
+    edit: FindReplaceEdit<'_>,
+    rules: EditMatchingRules,
+) -> Option<Result<PlannedEditEffect, EditErrorKind>> {
     let (method, hits) = similarity::find_similar(finder, edit.old)?;
     if hits.len() > 1 {
         let described = errors::describe_matches(finder, &hits);
-        return Some(Err(EditErrorKind::Ambiguous { pass: MatchPass::Exact, total: hits.len(), matches: described }));
+        return Some(Err(EditErrorKind::Ambiguous {
+            pass: QuoteMatchPass::Exact,
+            total: hits.len(),
+            matches: described,
+        }));
     }
-    Some(Ok(EditSelection::Replace(SelectedMatches::new(MatchMethod::Similarity(method), hits, edit, rules))))
+    Some(Ok(PlannedEditEffect::Replace(SelectedMatches::new(QuoteMatchMethod::Similarity(method), hits, edit, rules))))
 }
 
 /// The outcome of an edit whose quote is not in the text: it is already applied, or the error says so.
 fn quote_not_found(
     finder: &SearchableText<'_>,
-    edits: &[QuotedEdit<'_>],
+    edits: &[FindReplaceEdit<'_>],
     index: usize,
-    limit: Option<LocateLimit>,
-    rules: EditRules,
-) -> Result<EditSelection, EditErrorKind> {
+    limit: Option<ReachedQuoteSearchLimit>,
+    rules: EditMatchingRules,
+) -> Result<PlannedEditEffect, EditErrorKind> {
     let edit = edits[index];
     let mut new_text_lines = Vec::new();
-    if rules.recovery == NotFoundRecovery::UndoTypingSlips {
+    if rules.recovery == QuoteNotFoundRecovery::UndoTypingSlips {
         let (old, new) = typing_slips::strip_line_numbers(edit.old, edit.new)
             .into_iter()
             .next()
@@ -271,7 +287,7 @@ fn quote_not_found(
         let is_applied = fits && is_distinctive(&old, &new) && hits.iter().all(|hit| covers_whole_lines(finder, hit));
         new_text_lines = hits.into_iter().map(|hit| hit.lines).collect();
         if is_applied {
-            return Ok(EditSelection::AlreadyApplied(new_text_lines));
+            return Ok(PlannedEditEffect::AlreadyApplied(new_text_lines));
         }
         new_text_lines.truncate(NEW_PLACES_MAX);
     }
@@ -285,8 +301,12 @@ fn find_already_applied(finder: &SearchableText<'_>, old: &str, new: &str) -> Ve
     if weight < ALREADY_APPLIED_CHARS_MIN || old.contains(new.trim()) {
         return Vec::new();
     }
-    let passes = &[MatchPass::Exact, MatchPass::LineEndings, MatchPass::TrailingSpace];
-    let options = MatchOptions { passes, overlap_rule: OverlapRule::NonOverlapping, boundary: MatchBoundary::Anywhere };
+    let passes = &[QuoteMatchPass::Exact, QuoteMatchPass::LineEndings, QuoteMatchPass::TrailingSpace];
+    let options = QuoteSearchOptions {
+        passes,
+        overlap_rule: MatchOverlapRule::NonOverlapping,
+        boundary: MatchBoundaryRule::Anywhere,
+    };
     let text = finder.text();
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let has_word_borders = |hit: &QuoteMatch| {

@@ -3,12 +3,12 @@
 
 use std::ops::{Range, RangeInclusive};
 
-use super::ChangedLines;
+use super::ChangedLineRanges;
 use crate::locate::{QuoteMatch, SearchableText};
 
 /// A byte range of a text and the text that replaces it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Splice {
+pub struct TextSplice {
     /// The replaced bytes, on character boundaries.
     pub bytes: Range<usize>,
     /// The new text.
@@ -18,7 +18,7 @@ pub struct Splice {
 /// The text with every splice applied. Splices must be in order of position; one that overlaps an earlier one is
 /// skipped.
 #[must_use]
-pub fn apply_splices(text: &str, splices: &[Splice]) -> String {
+pub fn apply_splices(text: &str, splices: &[TextSplice]) -> String {
     let inserted: usize = splices.iter().map(|splice| splice.text.len()).sum();
     let mut result = String::with_capacity(text.len() + inserted);
     let mut at = 0;
@@ -37,7 +37,7 @@ pub fn apply_splices(text: &str, splices: &[Splice]) -> String {
 
 /// The splices that turn the result of applying `splices` to `text` back into `text`.
 #[must_use]
-pub fn inverse_splices(text: &str, splices: &[Splice]) -> Vec<Splice> {
+pub fn inverse_splices(text: &str, splices: &[TextSplice]) -> Vec<TextSplice> {
     let (mut removed, mut inserted) = (0, 0);
     splices
         .iter()
@@ -46,7 +46,7 @@ pub fn inverse_splices(text: &str, splices: &[Splice]) -> Vec<Splice> {
             removed += splice.bytes.len();
             inserted += splice.text.len();
             let old = text.get(splice.bytes.clone()).unwrap_or_default().to_owned();
-            Splice { bytes: start..start + splice.text.len(), text: old }
+            TextSplice { bytes: start..start + splice.text.len(), text: old }
         })
         .collect()
 }
@@ -54,13 +54,13 @@ pub fn inverse_splices(text: &str, splices: &[Splice]) -> Vec<Splice> {
 /// Maps positions in the old text to positions in the new text.
 pub(super) struct LineMapping<'s> {
     new_text: SearchableText<'s>,
-    splices: &'s [Splice],
+    splices: &'s [TextSplice],
     /// The numbers of bytes removed and inserted before each splice.
     byte_totals: Vec<(usize, usize)>,
 }
 
 impl<'s> LineMapping<'s> {
-    pub(super) fn new(after: &'s str, splices: &'s [Splice]) -> Self {
+    pub(super) fn new(after: &'s str, splices: &'s [TextSplice]) -> Self {
         let mut sum = (0, 0);
         let mut byte_totals = vec![sum];
         for splice in splices {
@@ -71,11 +71,11 @@ impl<'s> LineMapping<'s> {
     }
 
     /// The lines of a match in the old text, and of its replacement in the new text.
-    pub(super) fn changed_lines(&self, found: &QuoteMatch) -> ChangedLines {
+    pub(super) fn changed_lines(&self, found: &QuoteMatch) -> ChangedLineRanges {
         let start =
             self.map_offset(found.bytes.start, self.splices.partition_point(|s| s.bytes.start < found.bytes.start));
         let end = self.map_offset(found.bytes.end, self.splices.partition_point(|s| s.bytes.end <= found.bytes.end));
-        ChangedLines { before: found.lines.clone(), after: self.lines(start..end.max(start)) }
+        ChangedLineRanges { before: found.lines.clone(), after: self.lines(start..end.max(start)) }
     }
 
     fn map_offset(&self, at: usize, applied: usize) -> usize {
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn inverse_splices_restore_the_text() {
         let text = "abcdef";
-        let splice = |bytes, text: &str| Splice { bytes, text: text.to_owned() };
+        let splice = |bytes, text: &str| TextSplice { bytes, text: text.to_owned() };
         let splices = [splice(0..1, "XX"), splice(2..4, ""), splice(6..6, "end")];
         let result = apply_splices(text, &splices);
         assert_eq!(result, "XXbefend");

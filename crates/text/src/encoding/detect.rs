@@ -21,7 +21,7 @@ const GUESS_BYTES_MAX: usize = 256 * 1024;
 
 /// The result of detection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DetectedContent {
+pub enum DetectedContentKind {
     /// The bytes are text: decoding and encoding them gives the same bytes.
     Text {
         /// The encoding of the text.
@@ -33,10 +33,10 @@ pub enum DetectedContent {
 
 /// Detects whether `bytes` are text and in which encoding. Empty bytes are UTF-8 text.
 #[must_use]
-pub fn detect_content(bytes: &[u8]) -> DetectedContent {
+pub fn detect_content(bytes: &[u8]) -> DetectedContentKind {
     match find_encoding(bytes) {
-        Some(encoding) => DetectedContent::Text { encoding },
-        None => DetectedContent::Binary,
+        Some(encoding) => DetectedContentKind::Text { encoding },
+        None => DetectedContentKind::Binary,
     }
 }
 
@@ -135,19 +135,19 @@ mod tests {
     fn damaged_utf8_is_not_taken_for_a_legacy_encoding() {
         assert_eq!(
             detect_content("na\u{ef}ve caf\u{e9}\nbad ?\n".as_bytes()),
-            DetectedContent::Text { encoding: Encoding::Utf8 }
+            DetectedContentKind::Text { encoding: Encoding::Utf8 }
         );
-        assert_eq!(detect_content(b"na\xc3\xafve caf\xc3\xa9\nbad \xff\n"), DetectedContent::Binary);
+        assert_eq!(detect_content(b"na\xc3\xafve caf\xc3\xa9\nbad \xff\n"), DetectedContentKind::Binary);
         assert!(matches!(
             detect_content(b"th\xe9 noir et caf\xe9\n"),
-            DetectedContent::Text { encoding: Encoding::Legacy(_) }
+            DetectedContentKind::Text { encoding: Encoding::Legacy(_) }
         ));
     }
 
     fn name(bytes: &[u8]) -> &'static str {
         match detect_content(bytes) {
-            DetectedContent::Text { encoding } => encoding.name(),
-            DetectedContent::Binary => "binary",
+            DetectedContentKind::Text { encoding } => encoding.name(),
+            DetectedContentKind::Binary => "binary",
         }
     }
 
@@ -175,7 +175,7 @@ mod tests {
             b"\x01\0\x02\0\x03\0\x04\0\x05\0",
             b"\x89PNG\r\n\x1a\n\x01\x02\x03\x04\xff\xfe",
         ] {
-            assert_eq!(detect_content(bytes), DetectedContent::Binary, "{bytes:?}");
+            assert_eq!(detect_content(bytes), DetectedContentKind::Binary, "{bytes:?}");
         }
     }
 
@@ -191,7 +191,7 @@ mod tests {
         ] {
             let encoding = Encoding::parse(label).unwrap();
             let bytes = encode(text, encoding).unwrap();
-            assert_eq!(detect_content(&bytes), DetectedContent::Text { encoding }, "{label}");
+            assert_eq!(detect_content(&bytes), DetectedContentKind::Text { encoding }, "{label}");
         }
     }
 

@@ -3,7 +3,9 @@
 //! However the bytes are divided into chunks, the text is the same as from [`decode`](super::decode) for the whole.
 //! No more than one chunk is held in memory.
 
-use super::{DecodeError, DetectedContent, Encoding, UTF16BE_BOM, UTF16LE_BOM, detect_content, starts_like_binary};
+use super::{
+    DetectedContentKind, Encoding, TextDecodeError, UTF16BE_BOM, UTF16LE_BOM, detect_content, starts_like_binary,
+};
 
 /// Whether a chunk is the last one of its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,14 +17,14 @@ pub enum ChunkFinality {
 }
 
 /// Decodes a text that arrives in chunks.
-pub struct StreamDecoder {
+pub struct TextStreamDecoder {
     encoding: Encoding,
     decoder: encoding_rs::Decoder,
     /// The byte-order mark that the first chunk must start with.
     byte_order_mark: &'static [u8],
 }
 
-impl StreamDecoder {
+impl TextStreamDecoder {
     /// A decoder for this encoding.
     #[must_use]
     pub fn new(encoding: Encoding) -> Self {
@@ -38,8 +40,8 @@ impl StreamDecoder {
 
     /// Decodes the next chunk and appends it to `text`. The first chunk must contain the whole byte-order mark, if the
     /// encoding has one. Fails if a sequence is invalid, if the byte-order mark is missing, or if there is a NUL.
-    pub fn push(&mut self, bytes: &[u8], part: ChunkFinality, text: &mut String) -> Result<(), DecodeError> {
-        let malformed = DecodeError { encoding: self.encoding };
+    pub fn push(&mut self, bytes: &[u8], part: ChunkFinality, text: &mut String) -> Result<(), TextDecodeError> {
+        let malformed = TextDecodeError { encoding: self.encoding };
         let mut left = bytes.strip_prefix(std::mem::take(&mut self.byte_order_mark)).ok_or(malformed)?;
         let start = text.len();
         loop {
@@ -61,9 +63,9 @@ impl StreamDecoder {
 
 /// Detects the content of a file from its first bytes, which may end within a character.
 #[must_use]
-pub fn detect_from_prefix(first: &[u8]) -> DetectedContent {
+pub fn detect_from_prefix(first: &[u8]) -> DetectedContentKind {
     if starts_like_binary(first) {
-        return DetectedContent::Binary;
+        return DetectedContentKind::Binary;
     }
     let end = match std::str::from_utf8(first) {
         Ok(_) => first.len(),
@@ -73,7 +75,7 @@ pub fn detect_from_prefix(first: &[u8]) -> DetectedContent {
         Err(_) => first.iter().rposition(|byte| *byte < FOLLOWING_MIN).map_or(first.len(), |at| at + 1),
     };
     let mut detected = (0..CHARACTER_BYTES_MAX).map(|less| detect_content(&first[..end.saturating_sub(less)]));
-    detected.find(|content| *content != DetectedContent::Binary).unwrap_or(DetectedContent::Binary)
+    detected.find(|content| *content != DetectedContentKind::Binary).unwrap_or(DetectedContentKind::Binary)
 }
 
 /// The smallest byte that can be part of a longer character in a legacy encoding.
@@ -85,8 +87,8 @@ const CHARACTER_BYTES_MAX: usize = 4;
 mod tests {
     use super::{super::encode, *};
 
-    fn decode_in_pieces(bytes: &[u8], encoding: Encoding, piece: usize) -> Result<String, DecodeError> {
-        let (mut stream, mut text) = (StreamDecoder::new(encoding), String::new());
+    fn decode_in_pieces(bytes: &[u8], encoding: Encoding, piece: usize) -> Result<String, TextDecodeError> {
+        let (mut stream, mut text) = (TextStreamDecoder::new(encoding), String::new());
         let (first, rest) = bytes.split_at(encoding.byte_order_mark().len().max(piece).min(bytes.len()));
         stream.push(first, ChunkFinality::MoreFollows, &mut text)?;
         for bytes in rest.chunks(piece) {
@@ -143,10 +145,14 @@ mod tests {
             let encoding = Encoding::parse(name).unwrap();
             let bytes = encode(&text.repeat(20), encoding).unwrap();
             for end in bytes.len() - 12..=bytes.len() {
-                assert_eq!(detect_from_prefix(&bytes[..end]), DetectedContent::Text { encoding }, "{name} to {end}");
+                assert_eq!(
+                    detect_from_prefix(&bytes[..end]),
+                    DetectedContentKind::Text { encoding },
+                    "{name} to {end}"
+                );
             }
         }
-        assert_eq!(detect_from_prefix(b"\x7fELF\x02\x01\0\0\0"), DetectedContent::Binary);
-        assert_eq!(detect_from_prefix(b""), DetectedContent::Text { encoding: Encoding::Utf8 });
+        assert_eq!(detect_from_prefix(b"\x7fELF\x02\x01\0\0\0"), DetectedContentKind::Binary);
+        assert_eq!(detect_from_prefix(b""), DetectedContentKind::Text { encoding: Encoding::Utf8 });
     }
 }

@@ -22,7 +22,7 @@ pub(super) struct WeightedLine {
 
 /// An alignment: its score, and the positions of the quote's first and last line relative to the lines of text.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct LocalAlignment {
+pub(super) struct QuoteAlignment {
     pub(super) score: f64,
     pub(super) first: i64,
     pub(super) last: i64,
@@ -46,7 +46,7 @@ struct AlignmentCell {
 }
 
 /// The best alignment of `quote` with a part of `text`; `None` if no line of the quote resembles one.
-pub(super) fn align(quote: &[WeightedLine], text: &[LineFingerprint]) -> Option<LocalAlignment> {
+pub(super) fn align(quote: &[WeightedLine], text: &[LineFingerprint]) -> Option<QuoteAlignment> {
     let empty = AlignmentCell { score: 0.0, start: (0, 0) };
     let mut above = vec![empty; text.len() + 1];
     let mut best: Option<(AlignmentCell, (usize, usize))> = None;
@@ -78,7 +78,7 @@ pub(super) fn align(quote: &[WeightedLine], text: &[LineFingerprint]) -> Option<
     }
     let (cell, (line, at)) = best?;
     let signed = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
-    Some(LocalAlignment {
+    Some(QuoteAlignment {
         score: cell.score,
         first: signed(cell.start.1) - signed(cell.start.0),
         last: signed(at + quote.len() - 1 - line),

@@ -45,7 +45,7 @@ pub struct EnclosingDefinition {
 
 /// Where the lines are that distinguish a match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ContextSide {
+pub enum ContextLinesPosition {
     /// They are the lines of the match itself, of which the quote is a part.
     SameLines,
     /// They are above the match.
@@ -58,7 +58,7 @@ pub enum ContextSide {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DisambiguatingContext {
     /// Where the lines are.
-    pub side: ContextSide,
+    pub side: ContextLinesPosition,
     /// The lines to add, 1-based; nearly always one.
     pub lines: RangeInclusive<usize>,
     /// The text of these lines, without the last terminator.
@@ -104,7 +104,7 @@ impl SearchableText<'_> {
             (!others.iter().any(is_same)).then(|| (lines, text.to_owned()))
         };
         if let Some((lines, text)) = unique(&|hit| Some(hit.lines.clone())) {
-            return Some(DisambiguatingContext { side: ContextSide::SameLines, lines, text });
+            return Some(DisambiguatingContext { side: ContextLinesPosition::SameLines, lines, text });
         }
         for count in 1..=CONTEXT_LINES_MAX {
             let before = unique(&|hit| {
@@ -116,7 +116,10 @@ impl SearchableText<'_> {
                 (last <= self.line_count()).then(|| hit.lines.end() + 1..=last)
             });
             let context_on = |side| move |(lines, text)| DisambiguatingContext { side, lines, text };
-            let sides = [before.map(context_on(ContextSide::Before)), after.map(context_on(ContextSide::After))];
+            let sides = [
+                before.map(context_on(ContextLinesPosition::Before)),
+                after.map(context_on(ContextLinesPosition::After)),
+            ];
             let shortest = sides.into_iter().flatten().min_by_key(|context| context.text.len());
             if shortest.is_some() {
                 return shortest;
@@ -147,7 +150,7 @@ fn is_definition(body: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::locate::{MatchOptions, find_quote};
+    use crate::locate::{QuoteSearchOptions, find_quote};
 
     const RUST: &str = "impl A {\n    fn one() {\n        if x {\n            stop();\n        }\n        go();\n    }\n\n    fn two() {\n        go();\n    }\n}\ngo();\n";
 
@@ -182,8 +185,8 @@ mod tests {
 
     #[test]
     fn finds_the_shortest_disambiguating_context() {
-        let extras = |text: &str, quote: &str| -> Vec<Option<(ContextSide, String)>> {
-            let found = find_quote(text, quote, MatchOptions::LENIENT);
+        let extras = |text: &str, quote: &str| -> Vec<Option<(ContextLinesPosition, String)>> {
+            let found = find_quote(text, quote, QuoteSearchOptions::LENIENT);
             let finder = SearchableText::new(text);
             let extra = |hit| finder.disambiguating_context(hit, &found.matches).map(|extra| (extra.side, extra.text));
             found.matches.iter().map(extra).collect()
@@ -191,10 +194,13 @@ mod tests {
         let some = |side, text: &str| Some((side, text.to_owned()));
         assert_eq!(
             extras("one\nx\nlong line\ntwo\nx\nb\n", "x"),
-            [some(ContextSide::Before, "one"), some(ContextSide::After, "b")]
+            [some(ContextLinesPosition::Before, "one"), some(ContextLinesPosition::After, "b")]
         );
-        assert_eq!(extras("ax\nbx\n", "x"), [some(ContextSide::SameLines, "ax"), some(ContextSide::SameLines, "bx")]);
-        assert_eq!(extras("a\nx\nb\na\nx\nb\n", "x")[0], some(ContextSide::After, "b\na"));
+        assert_eq!(
+            extras("ax\nbx\n", "x"),
+            [some(ContextLinesPosition::SameLines, "ax"), some(ContextLinesPosition::SameLines, "bx")]
+        );
+        assert_eq!(extras("a\nx\nb\na\nx\nb\n", "x")[0], some(ContextLinesPosition::After, "b\na"));
         assert_eq!(extras("xx", "x"), [None, None]);
     }
 }

@@ -9,7 +9,7 @@ use crate::lines;
 
 /// The differences that folding removes; each level includes the earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FoldLevel {
+pub(super) enum TextNormalizationLevel {
     /// `\r\n` and a lone `\r` become `\n`.
     LineEndings,
     /// Spaces and tabs at the end of a line are dropped.
@@ -20,24 +20,24 @@ pub(super) enum FoldLevel {
 
 /// A folded text, with the original position of each byte.
 #[derive(Debug)]
-pub(super) struct FoldedText {
+pub(super) struct NormalizedText {
     pub(super) text: String,
-    runs: Vec<FoldedRun>,
+    runs: Vec<NormalizedTextRun>,
     /// Whether white space was dropped from an unterminated last line.
     pub(super) tail_dropped: bool,
 }
 
 /// A part of the folded text, up to the start of the next run.
 #[derive(Debug, Clone, Copy)]
-struct FoldedRun {
+struct NormalizedTextRun {
     folded: usize,
     original: usize,
     /// The number of original bytes that one folded byte replaces; `None` if the bytes are the same as in the original.
     replaced_bytes: Option<usize>,
 }
 
-impl FoldedText {
-    pub(super) fn new(text: &str, level: FoldLevel) -> Self {
+impl NormalizedText {
+    pub(super) fn new(text: &str, level: TextNormalizationLevel) -> Self {
         let mut folded = Self { text: String::with_capacity(text.len()), runs: Vec::new(), tail_dropped: false };
         let mut at = 0;
         let mut verbatim_to = None;
@@ -74,14 +74,14 @@ impl FoldedText {
         start..end
     }
 
-    fn run_at(&self, at: usize) -> FoldedRun {
+    fn run_at(&self, at: usize) -> NormalizedTextRun {
         let after = self.runs.partition_point(|run| run.folded <= at);
-        let start = FoldedRun { folded: 0, original: 0, replaced_bytes: None };
+        let start = NormalizedTextRun { folded: 0, original: 0, replaced_bytes: None };
         self.runs.get(after.wrapping_sub(1)).copied().unwrap_or(start)
     }
 
-    fn push_body(&mut self, body: &str, at: usize, level: FoldLevel, verbatim_to: &mut Option<usize>) {
-        if level != FoldLevel::LookAlike || body.is_ascii() {
+    fn push_body(&mut self, body: &str, at: usize, level: TextNormalizationLevel, verbatim_to: &mut Option<usize>) {
+        if level != TextNormalizationLevel::LookAlike || body.is_ascii() {
             self.push_verbatim(body, at, verbatim_to);
             return;
         }
@@ -101,7 +101,7 @@ impl FoldedText {
             return;
         }
         if *verbatim_to != Some(at) {
-            self.runs.push(FoldedRun { folded: self.text.len(), original: at, replaced_bytes: None });
+            self.runs.push(NormalizedTextRun { folded: self.text.len(), original: at, replaced_bytes: None });
         }
         self.text.push_str(piece);
         *verbatim_to = Some(at + piece.len());
@@ -109,17 +109,19 @@ impl FoldedText {
 
     /// Appends one ASCII character that replaces `length` original bytes.
     fn push_replacement(&mut self, plain: char, at: usize, length: usize, verbatim_to: &mut Option<usize>) {
-        self.runs.push(FoldedRun { folded: self.text.len(), original: at, replaced_bytes: Some(length) });
+        self.runs.push(NormalizedTextRun { folded: self.text.len(), original: at, replaced_bytes: Some(length) });
         self.text.push(plain);
         *verbatim_to = None;
     }
 }
 
-fn trim_trailing_space(body: &str, level: FoldLevel) -> &str {
+fn trim_trailing_space(body: &str, level: TextNormalizationLevel) -> &str {
     match level {
-        FoldLevel::LineEndings => body,
-        FoldLevel::TrailingSpace => body.trim_end_matches([' ', '\t']),
-        FoldLevel::LookAlike => body.trim_end_matches(|c| matches!(plain_look_alike(c).unwrap_or(c), ' ' | '\t')),
+        TextNormalizationLevel::LineEndings => body,
+        TextNormalizationLevel::TrailingSpace => body.trim_end_matches([' ', '\t']),
+        TextNormalizationLevel::LookAlike => {
+            body.trim_end_matches(|c| matches!(plain_look_alike(c).unwrap_or(c), ' ' | '\t'))
+        }
     }
 }
 
@@ -136,7 +138,7 @@ pub(super) fn plain_look_alike(character: char) -> Option<char> {
 
 /// `body` with look-alikes replaced by ASCII and trailing white space removed.
 pub(crate) fn replace_look_alikes(body: &str) -> String {
-    let trimmed = trim_trailing_space(body, FoldLevel::LookAlike);
+    let trimmed = trim_trailing_space(body, TextNormalizationLevel::LookAlike);
     if trimmed.is_ascii() {
         return trimmed.to_owned();
     }
@@ -150,7 +152,7 @@ mod tests {
     #[test]
     fn every_folded_byte_maps_back_to_the_original() {
         let text = "a \r\n\u{201c}b\u{201d}\u{a0}\t\rc\n\nd – e ";
-        let folded = FoldedText::new(text, FoldLevel::LookAlike);
+        let folded = NormalizedText::new(text, TextNormalizationLevel::LookAlike);
         assert_eq!(folded.text, "a\n\"b\"\nc\n\nd - e");
         assert!(folded.tail_dropped);
         let back = |from, to| &text[folded.original_range(&(from..to))];
@@ -166,9 +168,9 @@ mod tests {
     #[test]
     fn each_fold_level_ignores_only_its_differences() {
         let text = "x \r\ny–\n";
-        assert_eq!(FoldedText::new(text, FoldLevel::LineEndings).text, "x \ny–\n");
-        assert_eq!(FoldedText::new(text, FoldLevel::TrailingSpace).text, "x\ny–\n");
-        assert_eq!(FoldedText::new(text, FoldLevel::LookAlike).text, "x\ny-\n");
-        assert!(!FoldedText::new(text, FoldLevel::LookAlike).tail_dropped);
+        assert_eq!(NormalizedText::new(text, TextNormalizationLevel::LineEndings).text, "x \ny–\n");
+        assert_eq!(NormalizedText::new(text, TextNormalizationLevel::TrailingSpace).text, "x\ny–\n");
+        assert_eq!(NormalizedText::new(text, TextNormalizationLevel::LookAlike).text, "x\ny-\n");
+        assert!(!NormalizedText::new(text, TextNormalizationLevel::LookAlike).tail_dropped);
     }
 }

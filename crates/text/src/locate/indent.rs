@@ -96,7 +96,7 @@ pub(super) struct IndentedLines<'t> {
     number_by_body: HashMap<String, u32>,
 }
 
-pub(super) struct IndentedMatches {
+pub(super) struct IndentationPassMatches {
     /// The first line (0-based) of each block, and its shift.
     pub(super) found: Vec<(usize, IndentationShift)>,
     /// Whether the search stopped at [`WORK_MAX`].
@@ -120,8 +120,8 @@ impl<'t> IndentedLines<'t> {
     }
 
     /// The blocks of lines that equal `quote` except for one uniform shift of indentation, at most `most`.
-    pub(super) fn find_matches(&self, quote: &str, most: usize) -> IndentedMatches {
-        let mut blocks = IndentedMatches { found: Vec::new(), exhausted: false };
+    pub(super) fn find_matches(&self, quote: &str, most: usize) -> IndentationPassMatches {
+        let mut blocks = IndentationPassMatches { found: Vec::new(), exhausted: false };
         let mut spaces = Vec::new();
         let mut bodies = Vec::new();
         for line in lines::iter(quote) {

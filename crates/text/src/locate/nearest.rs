@@ -56,12 +56,12 @@ pub struct NearestCandidate {
     /// The lines of the candidate, 1-based.
     pub lines: RangeInclusive<usize>,
     /// The first lines in which the quote and the text differ.
-    pub differences: Vec<LineDifference>,
+    pub differences: Vec<QuoteLineDifference>,
 }
 
 /// One line of a quote and the corresponding line of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LineDifference {
+pub struct QuoteLineDifference {
     /// The line of the quote, 1-based.
     pub quote_line: usize,
     /// The line of the text, 1-based.
@@ -134,10 +134,10 @@ impl SearchableText<'_> {
     }
 
     /// The occurrences in the text of the quote's lines and words, at most `most` of each.
-    fn find_features(&self, lines: &[LineFingerprint], most: usize) -> HashMap<u64, FeatureOccurrences> {
+    fn find_features(&self, lines: &[LineFingerprint], most: usize) -> HashMap<u64, TextFeatureOccurrences> {
         let features = lines.iter().flat_map(LineFingerprint::features);
-        let mut found: HashMap<u64, FeatureOccurrences> =
-            features.map(|feature| (feature, FeatureOccurrences::default())).collect();
+        let mut found: HashMap<u64, TextFeatureOccurrences> =
+            features.map(|feature| (feature, TextFeatureOccurrences::default())).collect();
         for line in 0..self.line_count() {
             for_each_feature(self.line(line + 1), |_, feature| {
                 let Some(found) = found.get_mut(&feature).filter(|found| found.last_line != Some(line)) else {
@@ -153,7 +153,7 @@ impl SearchableText<'_> {
         found
     }
 
-    fn differences(&self, quote: &[&str], first: usize) -> Vec<LineDifference> {
+    fn differences(&self, quote: &[&str], first: usize) -> Vec<QuoteLineDifference> {
         let pairs = quote.iter().enumerate().filter_map(|(index, line)| {
             let text_line = first + index;
             (text_line <= self.line_count()).then(|| (index + 1, text_line, *line, self.line(text_line)))
@@ -163,7 +163,7 @@ impl SearchableText<'_> {
             .take(DIFFERENCES_MAX)
             .map(|(quote_line, text_line, quoted, actual)| {
                 let same = quoted.chars().zip(actual.chars()).take_while(|(a, b)| a == b).count();
-                LineDifference {
+                QuoteLineDifference {
                     quote_line,
                     text_line,
                     column: same + 1,
@@ -177,7 +177,7 @@ impl SearchableText<'_> {
 
 /// The occurrences in the text of a line or word of the quote.
 #[derive(Debug, Default)]
-struct FeatureOccurrences {
+struct TextFeatureOccurrences {
     /// The first lines that have it.
     lines: Vec<usize>,
     /// The number of all lines that have it.
@@ -222,8 +222,8 @@ impl LineFingerprint {
 fn fingerprint_line(line: &str) -> LineFingerprint {
     let mut fingerprint = LineFingerprint::default();
     for_each_feature(line, |kind, feature| match kind {
-        FeatureKind::Line => fingerprint.line_hash = feature,
-        FeatureKind::Word => fingerprint.word_hashes.push(feature),
+        TextFeatureKind::Line => fingerprint.line_hash = feature,
+        TextFeatureKind::Word => fingerprint.word_hashes.push(feature),
     });
     fingerprint.word_hashes.sort_unstable();
     fingerprint.word_hashes.dedup();
@@ -231,14 +231,14 @@ fn fingerprint_line(line: &str) -> LineFingerprint {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum FeatureKind {
+enum TextFeatureKind {
     Line,
     Word,
 }
 
 /// Passes the features of a line to `visit`: the folded line without its indentation, its words, and the parts of its
 /// words. Both `read_all` and `readAll` have the parts `read` and `all`.
-fn for_each_feature(line: &str, mut visit: impl FnMut(FeatureKind, u64)) {
+fn for_each_feature(line: &str, mut visit: impl FnMut(TextFeatureKind, u64)) {
     let folded;
     let mut line = line.trim();
     if !line.is_ascii() {
@@ -246,16 +246,16 @@ fn for_each_feature(line: &str, mut visit: impl FnMut(FeatureKind, u64)) {
         line = &folded;
     }
     let (mut whole, mut word, mut part) =
-        (FeatureKind::Line.start_hash(), FeatureKind::Word.start_hash(), FeatureKind::Word.start_hash());
+        (TextFeatureKind::Line.start_hash(), TextFeatureKind::Word.start_hash(), TextFeatureKind::Word.start_hash());
     let mut before = b' ';
     for byte in line.bytes().chain([b'\n']) {
         let is_letter = byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii();
         let is_next_part = byte == b'_' || (byte.is_ascii_uppercase() && before.is_ascii_lowercase());
         if is_next_part || !is_letter {
-            let ended = std::mem::replace(&mut part, FeatureKind::Word.start_hash());
+            let ended = std::mem::replace(&mut part, TextFeatureKind::Word.start_hash());
             // A part that is the whole word is not passed twice.
             if ended.bytes >= WORD_BYTES_MIN && (is_letter || ended.bytes < word.bytes) {
-                visit(FeatureKind::Word, ended.hash);
+                visit(TextFeatureKind::Word, ended.hash);
             }
         }
         if is_letter {
@@ -264,16 +264,16 @@ fn for_each_feature(line: &str, mut visit: impl FnMut(FeatureKind, u64)) {
                 part.add_byte(byte);
             }
         } else {
-            let ended = std::mem::replace(&mut word, FeatureKind::Word.start_hash());
+            let ended = std::mem::replace(&mut word, TextFeatureKind::Word.start_hash());
             if ended.bytes >= WORD_BYTES_MIN {
-                visit(FeatureKind::Word, ended.hash);
+                visit(TextFeatureKind::Word, ended.hash);
             }
         }
         whole.add_byte(byte);
         before = byte;
     }
     if !line.is_empty() {
-        visit(FeatureKind::Line, whole.hash);
+        visit(TextFeatureKind::Line, whole.hash);
     }
 }
 
@@ -284,7 +284,7 @@ struct CaseFoldingHasher {
     bytes: usize,
 }
 
-impl FeatureKind {
+impl TextFeatureKind {
     /// Lines and words have different seeds, so that a line of one word has another hash than the word.
     fn start_hash(self) -> CaseFoldingHasher {
         let hash = match self {
@@ -314,7 +314,7 @@ mod tests {
         let nearest = SearchableText::new(TEXT).nearest_candidate(quote).unwrap();
         assert_eq!(nearest.lines, 5..=9);
         let difference =
-            LineDifference { quote_line: 3, text_line: 7, column: 12, quoted: Some('2'), actual: Some('1') };
+            QuoteLineDifference { quote_line: 3, text_line: 7, column: 12, quoted: Some('2'), actual: Some('1') };
         assert_eq!(nearest.differences, [difference]);
     }
 

@@ -1,17 +1,17 @@
 //! All occurrences of one sequence in another, with or without overlaps, in order and in time linear in both lengths.
 
-use super::OverlapRule;
+use super::MatchOverlapRule;
 
 /// The positions where `needle` starts in `text`, at most `most`. An empty needle does not occur.
-pub(super) fn in_text(text: &[u8], needle: &[u8], overlap_rule: OverlapRule, most: usize) -> Vec<usize> {
+pub(super) fn in_text(text: &[u8], needle: &[u8], overlap_rule: MatchOverlapRule, most: usize) -> Vec<usize> {
     if needle.is_empty() || needle.len() > text.len() {
         return Vec::new();
     }
     let finder = memchr::memmem::Finder::new(needle);
     let Some(first) = finder.find(text) else { return Vec::new() };
     let can_overlap = match overlap_rule {
-        OverlapRule::NonOverlapping => false,
-        OverlapRule::Overlapping => prefix_table(needle).last().is_some_and(|&border| border > 0),
+        MatchOverlapRule::NonOverlapping => false,
+        MatchOverlapRule::Overlapping => prefix_table(needle).last().is_some_and(|&border| border > 0),
     };
     if can_overlap {
         return in_sequence(&text[first..], needle, most).into_iter().map(|at| first + at).collect();
@@ -75,10 +75,10 @@ mod tests {
             ("abc", "", &[], &[]),
         ] {
             let find = |overlap_rule| in_text(text.as_bytes(), needle.as_bytes(), overlap_rule, usize::MAX);
-            assert_eq!(find(OverlapRule::Overlapping), overlapping, "{text} {needle}");
-            assert_eq!(find(OverlapRule::NonOverlapping), separate, "{text} {needle}");
+            assert_eq!(find(MatchOverlapRule::Overlapping), overlapping, "{text} {needle}");
+            assert_eq!(find(MatchOverlapRule::NonOverlapping), separate, "{text} {needle}");
         }
-        assert_eq!(in_text(b"aaaa", b"a", OverlapRule::Overlapping, 2), [0, 1]);
+        assert_eq!(in_text(b"aaaa", b"a", MatchOverlapRule::Overlapping, 2), [0, 1]);
     }
 
     #[test]

@@ -2,13 +2,13 @@
 //! body of its definition or, if the chunk is not there, the following lines. All matching positions are returned, in
 //! order, in time linear in the text; none of several is preferred.
 
-use crate::locate::MatchPass;
+use crate::locate::QuoteMatchPass;
 
-use super::line_index::{LineIndex, LinePattern, SearchBudgetExceeded};
+use super::line_index::{LineLookupIndex, LineToFind, SearchBudgetExceeded};
 
 /// A position of an anchor in the file.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct AnchorMatch {
+pub(super) struct PatchAnchorMatch {
     /// The 0-based line of the anchor, which the chunk may quote as well.
     pub(super) line: usize,
     /// The end of the scope: the next position of the anchor, or the end of the enclosing scope.
@@ -17,24 +17,24 @@ pub(super) struct AnchorMatch {
 
 /// Whether the line of the anchor itself counts as below the anchor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AnchorLineRule {
+pub(super) enum PatchAnchorLineRule {
     Included,
     Skipped,
 }
 
-pub(super) struct AnchorFinder<'i, 't> {
-    index: &'i LineIndex<'t>,
-    passes: &'static [MatchPass],
+pub(super) struct PatchAnchorFinder<'i, 't> {
+    index: &'i LineLookupIndex<'t>,
+    passes: &'static [QuoteMatchPass],
 }
 
-impl<'i, 't> AnchorFinder<'i, 't> {
-    pub(super) fn new(index: &'i LineIndex<'t>, passes: &'static [MatchPass]) -> Self {
+impl<'i, 't> PatchAnchorFinder<'i, 't> {
+    pub(super) fn new(index: &'i LineLookupIndex<'t>, passes: &'static [QuoteMatchPass]) -> Self {
         Self { index, passes }
     }
 
     /// The positions of nested anchors, outermost first.
-    pub(super) fn find_nested(&self, anchors: &[String]) -> Result<Vec<AnchorMatch>, SearchBudgetExceeded> {
-        let mut outer: Option<Vec<AnchorMatch>> = None;
+    pub(super) fn find_nested(&self, anchors: &[String]) -> Result<Vec<PatchAnchorMatch>, SearchBudgetExceeded> {
+        let mut outer: Option<Vec<PatchAnchorMatch>> = None;
         for anchor in anchors {
             outer = Some(self.find_within(anchor, outer.as_deref())?);
         }
@@ -51,11 +51,11 @@ impl<'i, 't> AnchorFinder<'i, 't> {
     fn find_within(
         &self,
         anchor: &str,
-        outer: Option<&[AnchorMatch]>,
-    ) -> Result<Vec<AnchorMatch>, SearchBudgetExceeded> {
+        outer: Option<&[PatchAnchorMatch]>,
+    ) -> Result<Vec<PatchAnchorMatch>, SearchBudgetExceeded> {
         let all = 0..self.index.lines.len();
         for &pass in self.passes {
-            let hits = self.index.find_line_run(&[LinePattern { text: anchor, alternative: None }], pass, &all)?;
+            let hits = self.index.find_line_run(&[LineToFind { text: anchor, alternative: None }], pass, &all)?;
             let lines: Vec<usize> = hits.iter().map(|hit| hit.start).collect();
             let found = self.matches_in_scopes(outer, &lines);
             if !found.is_empty() {
@@ -67,23 +67,28 @@ impl<'i, 't> AnchorFinder<'i, 't> {
         Ok(self.matches_in_scopes(outer, &lines))
     }
 
-    fn matches_in_scopes(&self, outer: Option<&[AnchorMatch]>, lines: &[usize]) -> Vec<AnchorMatch> {
+    fn matches_in_scopes(&self, outer: Option<&[PatchAnchorMatch]>, lines: &[usize]) -> Vec<PatchAnchorMatch> {
         match outer {
             None => split_into_scopes(lines, self.index.lines.len()).collect(),
             Some(outer) => outer
                 .iter()
                 .flat_map(|above| {
-                    split_into_scopes(self.lines_below(*above, AnchorLineRule::Skipped, lines), above.scope_end)
+                    split_into_scopes(self.lines_below(*above, PatchAnchorLineRule::Skipped, lines), above.scope_end)
                 })
                 .collect(),
         }
     }
 
     /// Those of the ascending `lines` that are below an anchor: in its definition, or else after it.
-    pub(super) fn lines_below<'l>(&self, above: AnchorMatch, own: AnchorLineRule, lines: &'l [usize]) -> &'l [usize] {
+    pub(super) fn lines_below<'l>(
+        &self,
+        above: PatchAnchorMatch,
+        own: PatchAnchorLineRule,
+        lines: &'l [usize],
+    ) -> &'l [usize] {
         let first = match own {
-            AnchorLineRule::Included => above.line,
-            AnchorLineRule::Skipped => above.line + 1,
+            PatchAnchorLineRule::Included => above.line,
+            PatchAnchorLineRule::Skipped => above.line + 1,
         };
         let from = lines.partition_point(|line| *line < first);
         let to = lines.partition_point(|line| *line < above.scope_end).max(from);
@@ -111,7 +116,7 @@ impl<'i, 't> AnchorFinder<'i, 't> {
 }
 
 /// Each line with a scope up to the next one.
-fn split_into_scopes(lines: &[usize], end: usize) -> impl Iterator<Item = AnchorMatch> {
+fn split_into_scopes(lines: &[usize], end: usize) -> impl Iterator<Item = PatchAnchorMatch> {
     let ends = lines.iter().skip(1).copied().chain(std::iter::once(end));
-    lines.iter().zip(ends).map(|(line, end)| AnchorMatch { line: *line, scope_end: end })
+    lines.iter().zip(ends).map(|(line, end)| PatchAnchorMatch { line: *line, scope_end: end })
 }

@@ -4,17 +4,17 @@
 use std::borrow::Cow;
 
 use crate::edit::is_distinctive;
-use crate::locate::MatchPass;
+use crate::locate::QuoteMatchPass;
 
 use super::chunk_search::PatchChunkLocator;
-use super::interpretations::{ChunkLine, ResolvedLineKind, SlipRepair, StatedTerminator};
-use super::line_edits::{FileEndRule, InsertedLine, LineEdits, default_terminator, static_terminator};
-use super::line_index::{FileLine, LineIndex};
-use super::{ChunkRepair, PatchChunk, PatchLine, PatchLineKind};
+use super::interpretations::{PatchChunkLine, ResolvedLineKind, StatedTerminator, TypingSlipRepair};
+use super::line_edits::{FinalNewlineRule, InsertedLine, LineEdits, default_terminator, static_terminator};
+use super::line_index::{FileLine, LineLookupIndex};
+use super::{PatchChunk, PatchChunkRepair, PatchLine, PatchLineKind};
 
 /// When the place of a chunk counts as ambiguous, which is an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum AmbiguityRule {
+pub enum PatchAmbiguityRule {
     /// The lines of the chunk occur several times after the previous chunk, and nothing else distinguishes them.
     RepeatedLines,
     /// The text of the chunk occurs more than once, also within lines.
@@ -23,7 +23,7 @@ pub enum AmbiguityRule {
 
 /// Where added lines without context and anchor are inserted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum InsertionPoint {
+pub enum UnanchoredInsertionPoint {
     /// They are inserted after the last line.
     AtEnd,
     /// They are inserted before the first line.
@@ -32,7 +32,7 @@ pub enum InsertionPoint {
 
 /// The text that a chunk is applied to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ChunkBase {
+pub enum PatchChunkBaseText {
     /// Every chunk is applied to the original text, so it cannot quote lines that other chunks add.
     OriginalText,
     /// Each chunk is applied to the result of the previous chunks.
@@ -41,35 +41,40 @@ pub enum ChunkBase {
 
 /// How chunks are placed.
 #[derive(Debug, Clone, Copy)]
-pub struct PatchRules<'a> {
+pub struct PatchApplyRules<'a> {
     /// The file name, for rules that depend on it.
     pub name: &'a str,
     /// The matching passes to try, in this order.
-    pub passes: &'static [MatchPass],
+    pub passes: &'static [QuoteMatchPass],
     /// Whether known typing slips in a chunk are undone.
-    pub slip_repair: SlipRepair,
+    pub slip_repair: TypingSlipRepair,
     /// When the place of a chunk counts as ambiguous.
-    pub ambiguity: AmbiguityRule,
+    pub ambiguity: PatchAmbiguityRule,
     /// Where added lines without context are inserted.
-    pub insertion: InsertionPoint,
+    pub insertion: UnanchoredInsertionPoint,
     /// The text that a chunk is applied to.
-    pub chunk_base: ChunkBase,
+    pub chunk_base: PatchChunkBaseText,
     /// Whether the text ends with a newline after its last line was replaced.
-    pub file_end: FileEndRule,
+    pub file_end: FinalNewlineRule,
 }
 
-impl<'a> PatchRules<'a> {
+impl<'a> PatchApplyRules<'a> {
     /// Accepts every unambiguous match.
     #[must_use]
     pub fn tolerant(name: &'a str) -> Self {
         Self {
             name,
-            passes: &[MatchPass::LineEndings, MatchPass::TrailingSpace, MatchPass::LookAlike, MatchPass::Indentation],
-            slip_repair: SlipRepair::Undo,
-            ambiguity: AmbiguityRule::RepeatedLines,
-            insertion: InsertionPoint::AtEnd,
-            chunk_base: ChunkBase::OriginalText,
-            file_end: FileEndRule::FromPatch,
+            passes: &[
+                QuoteMatchPass::LineEndings,
+                QuoteMatchPass::TrailingSpace,
+                QuoteMatchPass::LookAlike,
+                QuoteMatchPass::Indentation,
+            ],
+            slip_repair: TypingSlipRepair::Undo,
+            ambiguity: PatchAmbiguityRule::RepeatedLines,
+            insertion: UnanchoredInsertionPoint::AtEnd,
+            chunk_base: PatchChunkBaseText::OriginalText,
+            file_end: FinalNewlineRule::FromPatch,
         }
     }
 
@@ -78,12 +83,12 @@ impl<'a> PatchRules<'a> {
     pub fn strict(name: &'a str) -> Self {
         Self {
             name,
-            passes: &[MatchPass::LineEndings],
-            slip_repair: SlipRepair::Off,
-            ambiguity: AmbiguityRule::RepeatedText,
-            insertion: InsertionPoint::AtTop,
-            chunk_base: ChunkBase::PreviousResult,
-            file_end: FileEndRule::FromFile,
+            passes: &[QuoteMatchPass::LineEndings],
+            slip_repair: TypingSlipRepair::Off,
+            ambiguity: PatchAmbiguityRule::RepeatedText,
+            insertion: UnanchoredInsertionPoint::AtTop,
+            chunk_base: PatchChunkBaseText::PreviousResult,
+            file_end: FinalNewlineRule::FromFile,
         }
     }
 }
@@ -94,7 +99,7 @@ pub struct PatchedText {
     /// The patched text.
     pub text: String,
     /// The match of each chunk, in the order of the patch.
-    pub matches: Vec<ChunkMatch>,
+    pub matches: Vec<PatchChunkMatch>,
     /// The number of added lines.
     pub added: usize,
     /// The number of removed lines.
@@ -116,25 +121,25 @@ pub enum FinalNewlineChange {
 
 /// The place where a chunk was applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ChunkMatch {
+pub struct PatchChunkMatch {
     /// The first line of the place in the text, 1-based.
     pub line: usize,
     /// The pass that found the place.
-    pub pass: MatchPass,
+    pub pass: QuoteMatchPass,
     /// The typing slip that was undone, if any.
-    pub repair: Option<ChunkRepair>,
+    pub repair: Option<PatchChunkRepair>,
     /// The basis on which the place was determined.
-    pub basis: PlacementBasis,
+    pub basis: PatchPlacementBasis,
 }
 
 /// The basis on which the place of a chunk was determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PlacementBasis {
+pub enum PatchPlacementBasis {
     /// The content of the chunk: the quoted lines, the anchor, or the end-of-file marker.
     Content,
     /// The stated line number, because the chunk quotes no line.
     LineNumber,
-    /// The [`InsertionPoint`], because the chunk quotes no line and states no number.
+    /// The [`UnanchoredInsertionPoint`], because the chunk quotes no line and states no number.
     Default,
 }
 
@@ -195,10 +200,14 @@ pub enum PatchApplyErrorKind {
 }
 
 /// Applies `chunks` to `text`. The error is that of the first chunk that cannot be placed.
-pub fn apply_chunks(text: &str, chunks: &[PatchChunk], rules: &PatchRules<'_>) -> Result<PatchedText, PatchApplyError> {
+pub fn apply_chunks(
+    text: &str,
+    chunks: &[PatchChunk],
+    rules: &PatchApplyRules<'_>,
+) -> Result<PatchedText, PatchApplyError> {
     let mut applied = match rules.chunk_base {
-        ChunkBase::OriginalText => apply_to_original(text, chunks, 0, rules)?,
-        ChunkBase::PreviousResult => {
+        PatchChunkBaseText::OriginalText => apply_to_original(text, chunks, 0, rules)?,
+        PatchChunkBaseText::PreviousResult => {
             let mut result = apply_to_original(text, &[], 0, rules)?;
             for (number, chunk) in chunks.iter().enumerate() {
                 let next = apply_to_original(&result.text, std::slice::from_ref(chunk), number, rules)?;
@@ -224,9 +233,9 @@ fn apply_to_original(
     text: &str,
     chunks: &[PatchChunk],
     first: usize,
-    rules: &PatchRules<'_>,
+    rules: &PatchApplyRules<'_>,
 ) -> Result<PatchedText, PatchApplyError> {
-    let index = LineIndex::new(text);
+    let index = LineLookupIndex::new(text);
     let mut search = PatchChunkLocator::new(text, &index, rules);
     let mut edits = LineEdits::new(index.lines.len());
     let mut placed = Vec::with_capacity(chunks.len());
@@ -241,7 +250,7 @@ fn apply_to_original(
             return Err(failed(chunk, reason));
         }
     }
-    let to_match = |&PlacedChunk { start, pass, repair, basis, .. }: &PlacedChunk<'_>| ChunkMatch {
+    let to_match = |&PlacedPatchChunk { start, pass, repair, basis, .. }: &PlacedPatchChunk<'_>| PatchChunkMatch {
         line: start + 1,
         pass,
         repair,
@@ -257,22 +266,22 @@ fn apply_to_original(
 }
 
 /// A chunk with its place in the file.
-pub(super) struct PlacedChunk<'c> {
+pub(super) struct PlacedPatchChunk<'c> {
     /// The 0-based line where the chunk starts, or that its lines are inserted before.
     pub(super) start: usize,
-    pub(super) lines: Cow<'c, [ChunkLine]>,
-    pub(super) pass: MatchPass,
-    pub(super) repair: Option<ChunkRepair>,
-    pub(super) basis: PlacementBasis,
+    pub(super) lines: Cow<'c, [PatchChunkLine]>,
+    pub(super) pass: QuoteMatchPass,
+    pub(super) repair: Option<PatchChunkRepair>,
+    pub(super) basis: PatchPlacementBasis,
     /// All 1-based lines where the chunk matches, if it was placed only by the order of the chunks.
     pub(super) candidate_starts: Vec<usize>,
 }
 
 /// Records the line edits of a placed chunk.
-fn record_chunk_edits(edits: &mut LineEdits, number: usize, lines: &[FileLine<'_>], placed: &PlacedChunk<'_>) {
+fn record_chunk_edits(edits: &mut LineEdits, number: usize, lines: &[FileLine<'_>], placed: &PlacedPatchChunk<'_>) {
     let source = terminator_source(lines, placed);
     let is_explicit = placed.lines.iter().any(|line| line.stated_terminator == StatedTerminator::NoNewline);
-    let quotes_no_line = !placed.lines.iter().any(ChunkLine::is_in_old_text);
+    let quotes_no_line = !placed.lines.iter().any(PatchChunkLine::is_in_old_text);
     let mut at = placed.start;
     // The terminators of the removed lines, for the lines that replace them.
     let mut removed_terminators: Vec<&'static str> = Vec::new();
@@ -321,7 +330,7 @@ enum TerminatorSource {
 }
 
 /// The terminators come from the chunk if it has others than newlines and its quoted ones are those of the file.
-fn terminator_source(lines: &[FileLine<'_>], placed: &PlacedChunk<'_>) -> TerminatorSource {
+fn terminator_source(lines: &[FileLine<'_>], placed: &PlacedPatchChunk<'_>) -> TerminatorSource {
     let states_terminators =
         placed.lines.iter().any(|line| matches!(line.stated_terminator, StatedTerminator::Cr | StatedTerminator::Crlf));
     let old = placed.lines.iter().filter(|line| line.is_in_old_text());
@@ -347,7 +356,7 @@ fn neighbouring_terminator(lines: &[FileLine<'_>], at: usize) -> &'static str {
 /// The 1-based lines of the results of all chunks, if the patch is already applied: no old lines of a chunk are
 /// present, and all new lines are, each in one place. Chunks whose new lines are not distinctive prove nothing.
 #[must_use]
-pub fn find_already_applied(text: &str, chunks: &[PatchChunk], rules: &PatchRules<'_>) -> Option<Vec<usize>> {
+pub fn find_already_applied(text: &str, chunks: &[PatchChunk], rules: &PatchApplyRules<'_>) -> Option<Vec<usize>> {
     let adds_text = |line: &PatchLine| line.kind == PatchLineKind::Add && !line.text.trim().is_empty();
     if !chunks.iter().any(|chunk| chunk.lines.iter().any(adds_text))
         || !chunks.iter().all(is_distinctive_chunk)
@@ -359,7 +368,8 @@ pub fn find_already_applied(text: &str, chunks: &[PatchChunk], rules: &PatchRule
     if reversed.iter().any(PatchChunk::only_adds) {
         return None;
     }
-    let exact = PatchRules { passes: &[MatchPass::LineEndings], slip_repair: SlipRepair::Off, ..*rules };
+    let exact =
+        PatchApplyRules { passes: &[QuoteMatchPass::LineEndings], slip_repair: TypingSlipRepair::Off, ..*rules };
     let undone = apply_chunks(text, &reversed, &exact).ok()?;
     Some(undone.matches.iter().map(|matched| matched.line).collect())
 }
@@ -373,8 +383,8 @@ fn is_distinctive_chunk(chunk: &PatchChunk) -> bool {
 }
 
 /// Whether the old lines of all chunks that change something are absent.
-fn are_old_lines_absent(text: &str, chunks: &[PatchChunk], rules: &PatchRules<'_>) -> bool {
-    let index = LineIndex::new(text);
+fn are_old_lines_absent(text: &str, chunks: &[PatchChunk], rules: &PatchApplyRules<'_>) -> bool {
+    let index = LineLookupIndex::new(text);
     let mut search = PatchChunkLocator::new(text, &index, rules);
     let no_edits = LineEdits::new(index.lines.len());
     let changes = |chunk: &&PatchChunk| {

@@ -2,8 +2,8 @@
 
 use super::envelope::{MARKER, PatchCursor, marker_text};
 use super::{
-    EndOfFileMarker, HeadingMeaning, NoNewlineMarker, PatchChunk, PatchLine, PatchLineKind, PatchParseError,
-    PatchParseErrorKind, PatchSourceLine, PatchSyntaxRule,
+    EndOfFileMarker, HunkHeadingMeaning, NoNewlineMarker, PatchChunk, PatchLine, PatchLineKind, PatchParseError,
+    PatchParseErrorKind, PatchSourceLine, PatchSyntaxTolerance,
 };
 
 const HEADING: &str = "@@";
@@ -19,12 +19,12 @@ pub(super) fn parse_chunks(cursor: &mut PatchCursor<'_, '_>) -> Result<Vec<Patch
     let mut chunks: Vec<PatchChunk> = Vec::new();
     while let Some(line) = cursor.peek() {
         let headed = parse_heading(&line, cursor).is_some();
-        let may_be_bare = cursor.grammar.chunk_without_header == PatchSyntaxRule::Accept && chunks.is_empty();
+        let may_be_bare = cursor.grammar.chunk_without_header == PatchSyntaxTolerance::Accept && chunks.is_empty();
         if !headed && line.text.starts_with(MARKER) {
             break;
         }
         if !headed
-            && cursor.grammar.space_around_markers == PatchSyntaxRule::Accept
+            && cursor.grammar.space_around_markers == PatchSyntaxTolerance::Accept
             && is_blank_between_chunks(&line, cursor, &chunks)
         {
             cursor.position += 1;
@@ -54,8 +54,8 @@ fn is_blank_between_chunks(line: &PatchSourceLine<'_>, cursor: &PatchCursor<'_, 
 fn parse_heading<'a>(line: &PatchSourceLine<'a>, cursor: &PatchCursor<'_, '_>) -> Option<&'a str> {
     match cursor.grammar.space_around_markers {
         // A leading space is the sign of a context line.
-        PatchSyntaxRule::Accept if line.text.starts_with(' ') => None,
-        PatchSyntaxRule::Accept | PatchSyntaxRule::Reject => line.text.strip_prefix(HEADING),
+        PatchSyntaxTolerance::Accept if line.text.starts_with(' ') => None,
+        PatchSyntaxTolerance::Accept | PatchSyntaxTolerance::Reject => line.text.strip_prefix(HEADING),
     }
 }
 
@@ -71,7 +71,7 @@ fn parse_chunk(cursor: &mut PatchCursor<'_, '_>) -> Result<PatchChunk, PatchPars
     while let Some(line) = cursor.peek()
         && let Some(text) = parse_heading(&line, cursor)
     {
-        if cursor.grammar.headings == HeadingMeaning::Anchors {
+        if cursor.grammar.headings == HunkHeadingMeaning::Anchors {
             chunk.anchors.extend(anchor_from_heading(text));
         } else if line.number != start {
             return Err(PatchParseErrorKind::EmptyChunk.at_line(start));
@@ -93,11 +93,13 @@ fn parse_chunk(cursor: &mut PatchCursor<'_, '_>) -> Result<PatchChunk, PatchPars
         } else {
             match parse_signed_line(line.text) {
                 Some(line) => chunk.lines.push(line),
-                None if cursor.grammar.line_without_sign == PatchSyntaxRule::Accept => chunk.lines.push(PatchLine {
-                    kind: PatchLineKind::Unmarked,
-                    text: line.text.to_owned(),
-                    no_newline_marker: NoNewlineMarker::Absent,
-                }),
+                None if cursor.grammar.line_without_sign == PatchSyntaxTolerance::Accept => {
+                    chunk.lines.push(PatchLine {
+                        kind: PatchLineKind::Unmarked,
+                        text: line.text.to_owned(),
+                        no_newline_marker: NoNewlineMarker::Absent,
+                    })
+                }
                 None => break,
             }
         }
@@ -111,7 +113,8 @@ fn parse_chunk(cursor: &mut PatchCursor<'_, '_>) -> Result<PatchChunk, PatchPars
 
 /// Consumes `*** End of File`, if present.
 fn parse_end_of_file(cursor: &mut PatchCursor<'_, '_>, line: &PatchSourceLine<'_>, chunk: &mut PatchChunk) {
-    if cursor.grammar.end_of_file_marker == PatchSyntaxRule::Accept && marker_text(line, cursor.grammar) == END_OF_FILE
+    if cursor.grammar.end_of_file_marker == PatchSyntaxTolerance::Accept
+        && marker_text(line, cursor.grammar) == END_OF_FILE
     {
         chunk.end_of_file = EndOfFileMarker::Present;
         cursor.position += 1;

@@ -5,27 +5,32 @@
 use std::borrow::Cow;
 
 use crate::edit::is_distinctive;
-use crate::locate::MatchPass;
+use crate::locate::QuoteMatchPass;
 
-use super::anchor::{AnchorFinder, AnchorLineRule, AnchorMatch};
-use super::apply::{AmbiguityRule, InsertionPoint, PatchApplyErrorKind, PatchRules, PlacedChunk, PlacementBasis};
-use super::interpretations::{ChunkInterpretation, ChunkLine, ResolvedLineKind, SlipRepair, interpretations};
+use super::anchor::{PatchAnchorFinder, PatchAnchorLineRule, PatchAnchorMatch};
+use super::apply::{
+    PatchAmbiguityRule, PatchApplyErrorKind, PatchApplyRules, PatchPlacementBasis, PlacedPatchChunk,
+    UnanchoredInsertionPoint,
+};
+use super::interpretations::{
+    PatchChunkInterpretation, PatchChunkLine, ResolvedLineKind, TypingSlipRepair, interpretations,
+};
 use super::line_edits::LineEdits;
-use super::line_index::{LineIndex, LinePattern, LineRunMatch, SearchBudgetExceeded};
-use super::{DeclaredPosition, EndOfFileMarker, NoNewlineMarker, PatchChunk};
+use super::line_index::{LineLookupIndex, LineRunMatch, LineToFind, SearchBudgetExceeded};
+use super::{DeclaredChunkPosition, EndOfFileMarker, NoNewlineMarker, PatchChunk};
 
 pub(super) struct PatchChunkLocator<'i, 't> {
     text: &'t str,
-    index: &'i LineIndex<'t>,
-    rules: &'i PatchRules<'i>,
-    anchors: AnchorFinder<'i, 't>,
+    index: &'i LineLookupIndex<'t>,
+    rules: &'i PatchApplyRules<'i>,
+    anchors: PatchAnchorFinder<'i, 't>,
     /// The line after the last line that the previous chunk changed. The next chunk may share the context lines after
     /// it.
     cursor: usize,
     /// The distance of the previous chunk from its declared position.
     line_offset: isize,
     number_trust: LineNumberTrust,
-    order: ChunkOrder,
+    order: PatchChunkOrder,
     /// For each line counted by `\n`, its index among the lines of the text, which may also end with `\r`.
     numbered_line_starts: Vec<usize>,
 }
@@ -41,12 +46,12 @@ enum LineNumberTrust {
 
 /// Whether the chunks occur in the text in the order of the patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ChunkOrder {
+enum PatchChunkOrder {
     Ascending,
     Broken,
 }
 
-enum ChunkSearchResult {
+enum PatchChunkSearchResult {
     NotFound,
     Found {
         hit: LineRunMatch,
@@ -68,10 +73,10 @@ impl From<SearchBudgetExceeded> for PatchApplyErrorKind {
 }
 
 impl<'i, 't> PatchChunkLocator<'i, 't> {
-    pub(super) fn new(text: &'t str, index: &'i LineIndex<'t>, rules: &'i PatchRules<'i>) -> Self {
+    pub(super) fn new(text: &'t str, index: &'i LineLookupIndex<'t>, rules: &'i PatchApplyRules<'i>) -> Self {
         let ends = |at: &usize| index.lines[at - 1].terminator.ends_with('\n');
         let numbered_line_starts = std::iter::once(0).chain((1..index.lines.len()).filter(ends)).collect();
-        let anchors = AnchorFinder::new(index, rules.passes);
+        let anchors = PatchAnchorFinder::new(index, rules.passes);
         Self {
             text,
             index,
@@ -80,7 +85,7 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
             cursor: 0,
             line_offset: 0,
             number_trust: LineNumberTrust::Trusted,
-            order: ChunkOrder::Ascending,
+            order: PatchChunkOrder::Ascending,
             numbered_line_starts,
         }
     }
@@ -90,15 +95,15 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
         &mut self,
         chunk: &'c PatchChunk,
         edits: &LineEdits,
-    ) -> Result<PlacedChunk<'c>, PatchApplyErrorKind> {
+    ) -> Result<PlacedPatchChunk<'c>, PatchApplyErrorKind> {
         let interpretations = interpretations(chunk, self.rules);
         if chunk.only_adds() {
             let (start, basis) = self.insertion_line(chunk)?;
             let lines = interpretations.into_iter().next().map(|literal| literal.lines).unwrap_or_default();
-            return Ok(PlacedChunk {
+            return Ok(PlacedPatchChunk {
                 start,
                 lines: Cow::Owned(lines),
-                pass: MatchPass::Exact,
+                pass: QuoteMatchPass::Exact,
                 repair: None,
                 basis,
                 candidate_starts: Vec::new(),
@@ -112,16 +117,16 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
         for interpretation in interpretations {
             for &pass in self.rules.passes {
                 match self.search_pass(chunk, &interpretation, pass, &anchored, edits)? {
-                    ChunkSearchResult::NotFound => {}
-                    ChunkSearchResult::Found { hit, candidate_starts } => {
+                    PatchChunkSearchResult::NotFound => {}
+                    PatchChunkSearchResult::Found { hit, candidate_starts } => {
                         let placed = self.accept_match(chunk, interpretation, pass, hit);
-                        return Ok(PlacedChunk { candidate_starts, ..placed });
+                        return Ok(PlacedPatchChunk { candidate_starts, ..placed });
                     }
-                    ChunkSearchResult::Ambiguous(lines) => {
+                    PatchChunkSearchResult::Ambiguous(lines) => {
                         let count = old_lines(&interpretation.lines).count();
                         return Err(PatchApplyErrorKind::Ambiguous { lines, count });
                     }
-                    ChunkSearchResult::Overlapping { other_chunk: other, line } => {
+                    PatchChunkSearchResult::Overlapping { other_chunk: other, line } => {
                         reason.get_or_insert(PatchApplyErrorKind::Overlap { other, line });
                     }
                 }
@@ -133,10 +138,10 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
     fn accept_match<'c>(
         &mut self,
         chunk: &PatchChunk,
-        interpretation: ChunkInterpretation,
-        pass: MatchPass,
+        interpretation: PatchChunkInterpretation,
+        pass: QuoteMatchPass,
         hit: LineRunMatch,
-    ) -> PlacedChunk<'c> {
+    ) -> PlacedPatchChunk<'c> {
         let mut lines = interpretation.lines;
         if let Some(shift) = &hit.indentation_shift {
             for line in lines.iter_mut().filter(|line| line.kind == ResolvedLineKind::Add) {
@@ -148,31 +153,31 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
         }
         let changed = lines.iter().rposition(|line| line.kind != ResolvedLineKind::Context).map_or(0, |last| last + 1);
         if hit.start < self.cursor {
-            self.order = ChunkOrder::Broken;
+            self.order = PatchChunkOrder::Broken;
         }
         self.cursor = hit.start + old_lines(&lines[..changed]).count();
         if let Some(expected) = self.expected_line(chunk) {
             self.line_offset += hit.start.cast_signed() - expected.cast_signed();
             self.number_trust = if self.line_offset == 0 { self.number_trust } else { LineNumberTrust::Untrusted };
         }
-        PlacedChunk {
+        PlacedPatchChunk {
             start: hit.start,
             lines: Cow::Owned(lines),
             pass,
             repair: interpretation.repair,
-            basis: PlacementBasis::Content,
+            basis: PatchPlacementBasis::Content,
             candidate_starts: Vec::new(),
         }
     }
 
     /// Checks a place again after all chunks are placed: if one line number was wrong, none can be trusted, and if one
     /// chunk was out of order, the order proves nothing.
-    pub(super) fn recheck_placement(&self, placed: &PlacedChunk<'_>) -> Option<PatchApplyErrorKind> {
-        if placed.basis == PlacementBasis::LineNumber && self.number_trust == LineNumberTrust::Untrusted {
+    pub(super) fn recheck_placement(&self, placed: &PlacedPatchChunk<'_>) -> Option<PatchApplyErrorKind> {
+        if placed.basis == PatchPlacementBasis::LineNumber && self.number_trust == LineNumberTrust::Untrusted {
             return Some(PatchApplyErrorKind::NumberOnly { line: placed.start });
         }
         let count = old_lines(&placed.lines).count();
-        (self.order == ChunkOrder::Broken && !placed.candidate_starts.is_empty())
+        (self.order == PatchChunkOrder::Broken && !placed.candidate_starts.is_empty())
             .then(|| PatchApplyErrorKind::Ambiguous { lines: placed.candidate_starts.clone(), count })
     }
 
@@ -184,28 +189,28 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
     }
 
     /// The line before which added lines without context are inserted.
-    fn insertion_line(&self, chunk: &PatchChunk) -> Result<(usize, PlacementBasis), PatchApplyErrorKind> {
+    fn insertion_line(&self, chunk: &PatchChunk) -> Result<(usize, PatchPlacementBasis), PatchApplyErrorKind> {
         let end = self.index.lines.len();
-        if let Some(DeclaredPosition { start }) = chunk.declared_position {
+        if let Some(DeclaredChunkPosition { start }) = chunk.declared_position {
             let last = self.numbered_line_starts.len().min(end);
             return match self.numbered_line_starts.get(start).copied() {
-                Some(line) => Ok((line, PlacementBasis::LineNumber)),
-                None if start == last => Ok((end, PlacementBasis::LineNumber)),
+                Some(line) => Ok((line, PatchPlacementBasis::LineNumber)),
+                None if start == last => Ok((end, PatchPlacementBasis::LineNumber)),
                 None => Err(PatchApplyErrorKind::NumberOnly { line: start }),
             };
         }
         if chunk.end_of_file == EndOfFileMarker::Present {
-            return Ok((end, PlacementBasis::Content));
+            return Ok((end, PatchPlacementBasis::Content));
         }
         if chunk.anchors.is_empty() {
             return Ok(match self.rules.insertion {
-                InsertionPoint::AtTop => (0, PlacementBasis::Default),
-                InsertionPoint::AtEnd => (end, PlacementBasis::Default),
+                UnanchoredInsertionPoint::AtTop => (0, PatchPlacementBasis::Default),
+                UnanchoredInsertionPoint::AtEnd => (end, PatchPlacementBasis::Default),
             });
         }
         match self.anchors.find_nested(&chunk.anchors)?.as_slice() {
             [] => Err(self.anchor_not_found(chunk)),
-            [only] => Ok((only.line + 1, PlacementBasis::Content)),
+            [only] => Ok((only.line + 1, PatchPlacementBasis::Content)),
             several => Err(PatchApplyErrorKind::Ambiguous {
                 lines: several.iter().map(|anchored| anchored.line + 1).collect(),
                 count: 1,
@@ -223,24 +228,25 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
     fn search_pass(
         &self,
         chunk: &PatchChunk,
-        interpretation: &ChunkInterpretation,
-        pass: MatchPass,
-        anchored: &[AnchorMatch],
+        interpretation: &PatchChunkInterpretation,
+        pass: QuoteMatchPass,
+        anchored: &[PatchAnchorMatch],
         edits: &LineEdits,
-    ) -> Result<ChunkSearchResult, PatchApplyErrorKind> {
-        let pattern: Vec<LinePattern<'_>> = old_lines(&interpretation.lines)
-            .map(|line| LinePattern { text: &line.text, alternative: line.alternative.as_deref() })
+    ) -> Result<PatchChunkSearchResult, PatchApplyErrorKind> {
+        let pattern: Vec<LineToFind<'_>> = old_lines(&interpretation.lines)
+            .map(|line| LineToFind { text: &line.text, alternative: line.alternative.as_deref() })
             .collect();
         let mut hits = self.index.find_line_run(&pattern, pass, &(0..self.index.lines.len()))?;
         hits.retain(|hit| matches_indentation(hit, &interpretation.lines));
         if !chunk.anchors.is_empty() {
             let starts: Vec<usize> = hits.iter().map(|hit| hit.start).collect();
-            let below = |above: &AnchorMatch| self.anchors.lines_below(*above, AnchorLineRule::Included, &starts);
+            let below =
+                |above: &PatchAnchorMatch| self.anchors.lines_below(*above, PatchAnchorLineRule::Included, &starts);
             let allowed: Vec<usize> = anchored.iter().flat_map(below).copied().collect();
             hits.retain(|hit| allowed.binary_search(&hit.start).is_ok());
         }
-        if self.rules.ambiguity == AmbiguityRule::RepeatedText && occurs_repeatedly(self.text, &pattern) {
-            return Ok(ChunkSearchResult::Ambiguous(hits.iter().map(|hit| hit.start + 1).collect()));
+        if self.rules.ambiguity == PatchAmbiguityRule::RepeatedText && occurs_repeatedly(self.text, &pattern) {
+            return Ok(PatchChunkSearchResult::Ambiguous(hits.iter().map(|hit| hit.start + 1).collect()));
         }
         Ok(self.choose_match(chunk, &interpretation.lines, hits, edits))
     }
@@ -249,11 +255,11 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
     fn choose_match(
         &self,
         chunk: &PatchChunk,
-        lines: &[ChunkLine],
+        lines: &[PatchChunkLine],
         mut hits: Vec<LineRunMatch>,
         edits: &LineEdits,
-    ) -> ChunkSearchResult {
-        let old: Vec<&ChunkLine> = old_lines(lines).collect();
+    ) -> PatchChunkSearchResult {
+        let old: Vec<&PatchChunkLine> = old_lines(lines).collect();
         let line_count = self.index.lines.len();
         let marks_end = chunk.end_of_file == EndOfFileMarker::Present
             || chunk.lines.iter().any(|line| line.no_newline_marker == NoNewlineMarker::Present);
@@ -269,11 +275,11 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
             candidate_starts = hits.iter().map(|hit| hit.start + 1).collect();
             hits.retain(|hit| hit.start >= self.cursor);
         }
-        let mut overlap = ChunkSearchResult::NotFound;
+        let mut overlap = PatchChunkSearchResult::NotFound;
         hits.retain(|hit| match find_overlap(hit.start, &old, edits) {
             None => true,
             Some((other_chunk, line)) => {
-                overlap = ChunkSearchResult::Overlapping { other_chunk, line };
+                overlap = PatchChunkSearchResult::Overlapping { other_chunk, line };
                 false
             }
         });
@@ -284,21 +290,22 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
         }
         match hits.len() {
             0 => overlap,
-            1 => ChunkSearchResult::Found { hit: hits.swap_remove(0), candidate_starts },
-            _ => ChunkSearchResult::Ambiguous(hits.iter().map(|hit| hit.start + 1).collect()),
+            1 => PatchChunkSearchResult::Found { hit: hits.swap_remove(0), candidate_starts },
+            _ => PatchChunkSearchResult::Ambiguous(hits.iter().map(|hit| hit.start + 1).collect()),
         }
     }
 
     fn chunk_not_found(&self, chunk: &PatchChunk) -> PatchApplyErrorKind {
-        let mut literal = interpretations(chunk, &PatchRules { slip_repair: SlipRepair::Off, ..*self.rules });
+        let mut literal =
+            interpretations(chunk, &PatchApplyRules { slip_repair: TypingSlipRepair::Off, ..*self.rules });
         let lines = literal.pop().map(|interpretation| interpretation.lines).unwrap_or_default();
         let quoted: String = old_lines(&lines).flat_map(|line| [line.text.as_str(), "\n"]).collect();
         let added = lines.iter().filter(|line| !line.is_in_old_text());
         let added: String = added.flat_map(|line| [line.text.as_str(), "\n"]).collect();
         let new = lines.iter().filter(|line| line.kind != ResolvedLineKind::Remove);
-        let new: Vec<LinePattern<'_>> = new.map(|line| LinePattern { text: &line.text, alternative: None }).collect();
+        let new: Vec<LineToFind<'_>> = new.map(|line| LineToFind { text: &line.text, alternative: None }).collect();
         let end = self.index.lines.len();
-        let hits = self.index.find_line_run(&new, MatchPass::LineEndings, &(0..end)).unwrap_or_default();
+        let hits = self.index.find_line_run(&new, QuoteMatchPass::LineEndings, &(0..end)).unwrap_or_default();
         let already = match hits.as_slice() {
             [only] if is_distinctive(&quoted, &added) => Some(only.start + 1),
             [] | [_] | [_, ..] => None,
@@ -308,19 +315,19 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
 }
 
 /// The context and removed lines, which must be in the text.
-fn old_lines(lines: &[ChunkLine]) -> impl Iterator<Item = &ChunkLine> {
+fn old_lines(lines: &[PatchChunkLine]) -> impl Iterator<Item = &PatchChunkLine> {
     lines.iter().filter(|line| line.is_in_old_text())
 }
 
 /// Whether all added lines can be shifted to the indentation of the match.
-fn matches_indentation(hit: &LineRunMatch, lines: &[ChunkLine]) -> bool {
+fn matches_indentation(hit: &LineRunMatch, lines: &[PatchChunkLine]) -> bool {
     let Some(shift) = &hit.indentation_shift else { return true };
     let mut added = lines.iter().filter(|line| line.kind == ResolvedLineKind::Add);
     added.all(|line| shift.apply_to_line(&line.text).is_some())
 }
 
 /// The chunk that already changes a line of this chunk (or quotes one that this chunk removes), and the line.
-fn find_overlap(start: usize, old: &[&ChunkLine], edits: &LineEdits) -> Option<(usize, usize)> {
+fn find_overlap(start: usize, old: &[&PatchChunkLine], edits: &LineEdits) -> Option<(usize, usize)> {
     (start..).zip(old).find_map(|(at, line)| {
         let quoted = edits.quoted_by[at].filter(|_| line.kind == ResolvedLineKind::Remove);
         edits.removed_by[at].or(quoted).map(|other| (other, at + 1))
@@ -328,7 +335,7 @@ fn find_overlap(start: usize, old: &[&ChunkLine], edits: &LineEdits) -> Option<(
 }
 
 /// Whether the lines occur more than once in the text, also within longer lines.
-fn occurs_repeatedly(text: &str, pattern: &[LinePattern<'_>]) -> bool {
+fn occurs_repeatedly(text: &str, pattern: &[LineToFind<'_>]) -> bool {
     let quote: Vec<&str> = pattern.iter().map(|line| line.text).collect();
     let quote = quote.join("\n");
     if quote.is_empty() {

@@ -3,8 +3,8 @@
 //! code fence that a model added, and the line endings of the surrounding text.
 
 use super::{
-    FilePatch, PatchChunk, PatchGrammar, PatchParseError, PatchParseErrorKind, PatchSectionKind, PatchSourceLine,
-    PatchSyntaxRule, chunk_parser,
+    FilePatch, PatchChunk, PatchParseError, PatchParseErrorKind, PatchParseOptions, PatchSectionKind, PatchSourceLine,
+    PatchSyntaxTolerance, chunk_parser,
 };
 
 pub(super) const BEGIN: &str = "*** Begin Patch";
@@ -27,7 +27,7 @@ const ARROW: &str = " -> ";
 /// belongs to the line.
 pub(super) fn split_patch_lines(
     text: &str,
-    grammar: PatchGrammar,
+    grammar: PatchParseOptions,
 ) -> Result<Vec<PatchSourceLine<'_>>, PatchParseError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let first = text.split('\n').find(|line| !line.trim().is_empty());
@@ -40,7 +40,7 @@ pub(super) fn split_patch_lines(
             PatchSourceLine { number, text }
         })
         .collect();
-    if grammar.outer_wrapper == PatchSyntaxRule::Accept {
+    if grammar.outer_wrapper == PatchSyntaxTolerance::Accept {
         strip_outer_wrapper(&mut lines)?;
     }
     Ok(lines)
@@ -96,15 +96,15 @@ fn heredoc_delimiter(line: &str) -> Option<Result<&str, ()>> {
 }
 
 /// The text of a line that is compared with markers.
-pub(super) fn marker_text<'a>(line: &PatchSourceLine<'a>, grammar: PatchGrammar) -> &'a str {
+pub(super) fn marker_text<'a>(line: &PatchSourceLine<'a>, grammar: PatchParseOptions) -> &'a str {
     match grammar.space_around_markers {
-        PatchSyntaxRule::Accept => line.text.trim(),
-        PatchSyntaxRule::Reject => line.text,
+        PatchSyntaxTolerance::Accept => line.text.trim(),
+        PatchSyntaxTolerance::Reject => line.text,
     }
 }
 
 /// The index of the line after the begin marker.
-pub(super) fn find_begin(lines: &[PatchSourceLine<'_>], grammar: PatchGrammar) -> Result<usize, PatchParseError> {
+pub(super) fn find_begin(lines: &[PatchSourceLine<'_>], grammar: PatchParseOptions) -> Result<usize, PatchParseError> {
     let first = lines.iter().find(|line| is_filled(line));
     let number = first.map_or(1, |line| line.number);
     let Some(at) = lines.iter().position(|line| marker_text(line, grammar) == BEGIN) else {
@@ -122,7 +122,7 @@ pub(super) fn find_begin(lines: &[PatchSourceLine<'_>], grammar: PatchGrammar) -
 pub(super) struct PatchCursor<'l, 'a> {
     pub(super) lines: &'l [PatchSourceLine<'a>],
     pub(super) position: usize,
-    pub(super) grammar: PatchGrammar,
+    pub(super) grammar: PatchParseOptions,
 }
 
 impl<'a> PatchCursor<'_, 'a> {
@@ -145,8 +145,8 @@ impl<'a> PatchCursor<'_, 'a> {
         let line = self.peek()?;
         let rest = marker_text(&line, self.grammar).strip_prefix(header)?;
         let path = match self.grammar.space_around_markers {
-            PatchSyntaxRule::Accept => rest.trim(),
-            PatchSyntaxRule::Reject => rest.strip_prefix(' ').unwrap_or(rest),
+            PatchSyntaxTolerance::Accept => rest.trim(),
+            PatchSyntaxTolerance::Reject => rest.strip_prefix(' ').unwrap_or(rest),
         };
         if path.trim().is_empty() {
             return Some(Err(PatchParseErrorKind::MissingPath(line.text.to_owned()).at_line(line.number)));
@@ -159,16 +159,16 @@ impl<'a> PatchCursor<'_, 'a> {
 pub(super) fn parse_sections(
     lines: &[PatchSourceLine<'_>],
     first: usize,
-    grammar: PatchGrammar,
+    grammar: PatchParseOptions,
 ) -> Result<Vec<FilePatch>, PatchParseError> {
     let end = find_end(lines, first, grammar)?;
     let mut cursor = PatchCursor { lines: &lines[..end], position: first, grammar };
-    if grammar.environment_header == PatchSyntaxRule::Accept {
+    if grammar.environment_header == PatchSyntaxTolerance::Accept {
         skip_environment(&mut cursor)?;
     }
     let mut sections = Vec::new();
     loop {
-        if grammar.space_around_markers == PatchSyntaxRule::Accept {
+        if grammar.space_around_markers == PatchSyntaxTolerance::Accept {
             cursor.skip_blank();
         }
         let Some(line) = cursor.peek() else { break };
@@ -181,11 +181,11 @@ pub(super) fn parse_sections(
 }
 
 /// The index of the end marker, which must be last.
-fn find_end(lines: &[PatchSourceLine<'_>], first: usize, grammar: PatchGrammar) -> Result<usize, PatchParseError> {
+fn find_end(lines: &[PatchSourceLine<'_>], first: usize, grammar: PatchParseOptions) -> Result<usize, PatchParseError> {
     let is_end = |line: &PatchSourceLine<'_>| match grammar.space_around_markers {
         // An indented end marker may be a line of a file.
-        PatchSyntaxRule::Accept => line.text.trim_end() == END,
-        PatchSyntaxRule::Reject => line.text == END,
+        PatchSyntaxTolerance::Accept => line.text.trim_end() == END,
+        PatchSyntaxTolerance::Reject => line.text == END,
     };
     if let Some(at) = lines[first..].iter().position(is_end) {
         return match lines[first + at + 1..].iter().find(|line| is_filled(line)) {
@@ -196,7 +196,7 @@ fn find_end(lines: &[PatchSourceLine<'_>], first: usize, grammar: PatchGrammar) 
     let last = lines[first..].iter().rposition(is_filled).map(|at| first + at);
     match last {
         Some(last) if marker_text(&lines[last], grammar) == END => Ok(last),
-        Some(_) | None if grammar.missing_end_marker == PatchSyntaxRule::Accept => Ok(lines.len()),
+        Some(_) | None if grammar.missing_end_marker == PatchSyntaxTolerance::Accept => Ok(lines.len()),
         Some(_) | None => Err(PatchParseErrorKind::MissingEnd.at_line(lines.last().map_or(1, |line| line.number))),
     }
 }
@@ -254,7 +254,7 @@ fn parse_update_section(
 ) -> Result<PatchSectionKind, PatchParseError> {
     cursor.position += 1;
     let mut to = None;
-    if cursor.grammar.move_to_header == PatchSyntaxRule::Accept
+    if cursor.grammar.move_to_header == PatchSyntaxTolerance::Accept
         && let Some(found) = cursor.path(MOVE_TO)
     {
         to = Some(found?.to_owned());
@@ -279,7 +279,7 @@ fn parse_added_content(cursor: &mut PatchCursor<'_, '_>) -> Result<String, Patch
             content.pop();
         } else if cursor.peek_marker().is_some_and(|text| text.starts_with(MARKER)) {
             break;
-        } else if cursor.grammar.line_without_sign == PatchSyntaxRule::Accept && !is_filled(&line) {
+        } else if cursor.grammar.line_without_sign == PatchSyntaxTolerance::Accept && !is_filled(&line) {
             // An empty line between signed lines is part of the file; at the end it is not.
             let next = cursor.lines[cursor.position..].iter().find(|line| is_filled(line));
             if next.is_some_and(|line| line.text.starts_with('+')) {

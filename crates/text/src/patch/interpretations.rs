@@ -4,11 +4,11 @@
 use crate::edit::decode_leading_tabs;
 use crate::lines;
 
-use super::{NoNewlineMarker, PatchChunk, PatchLine, PatchLineKind, PatchRules};
+use super::{NoNewlineMarker, PatchApplyRules, PatchChunk, PatchLine, PatchLineKind};
 
 /// A typing slip that was undone to find a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ChunkRepair {
+pub enum PatchChunkRepair {
     /// Lines had no sign, or context lines had no space as their sign.
     MissingSigns,
     /// The chunk ended with empty lines that do not belong to it.
@@ -21,7 +21,7 @@ pub enum ChunkRepair {
     EscapedNewlines,
 }
 
-impl ChunkRepair {
+impl PatchChunkRepair {
     /// The name of the repair in replies to callers.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -53,7 +53,7 @@ pub(super) enum StatedTerminator {
 
 /// One line of a file, as the chunk states it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ChunkLine {
+pub(super) struct PatchChunkLine {
     pub(super) kind: ResolvedLineKind,
     pub(super) text: String,
     /// Another text that the line may have in the file.
@@ -61,7 +61,7 @@ pub(super) struct ChunkLine {
     pub(super) stated_terminator: StatedTerminator,
 }
 
-impl ChunkLine {
+impl PatchChunkLine {
     pub(super) fn is_in_old_text(&self) -> bool {
         self.kind != ResolvedLineKind::Add
     }
@@ -71,14 +71,14 @@ impl ChunkLine {
     }
 }
 
-pub(super) struct ChunkInterpretation {
-    pub(super) repair: Option<ChunkRepair>,
-    pub(super) lines: Vec<ChunkLine>,
+pub(super) struct PatchChunkInterpretation {
+    pub(super) repair: Option<PatchChunkRepair>,
+    pub(super) lines: Vec<PatchChunkLine>,
 }
 
 /// Whether typing slips are undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum SlipRepair {
+pub enum TypingSlipRepair {
     /// Chunks are taken literally.
     Off,
     /// Known slips are undone.
@@ -86,46 +86,50 @@ pub enum SlipRepair {
 }
 
 /// The interpretations of a chunk, most literal first.
-pub(super) fn interpretations(chunk: &PatchChunk, rules: &PatchRules<'_>) -> Vec<ChunkInterpretation> {
+pub(super) fn interpretations(chunk: &PatchChunk, rules: &PatchApplyRules<'_>) -> Vec<PatchChunkInterpretation> {
     let literal = chunk_lines(&chunk.lines);
     let is_unmarked = |line: &PatchLine| line.kind == PatchLineKind::Unmarked;
-    let repair = chunk.lines.iter().any(is_unmarked).then_some(ChunkRepair::MissingSigns);
-    let mut found = vec![ChunkInterpretation { repair, lines: literal.clone() }];
-    if rules.slip_repair == SlipRepair::Off {
+    let repair = chunk.lines.iter().any(is_unmarked).then_some(PatchChunkRepair::MissingSigns);
+    let mut found = vec![PatchChunkInterpretation { repair, lines: literal.clone() }];
+    if rules.slip_repair == TypingSlipRepair::Off {
         return found;
     }
-    let mut push = |repair, lines: Option<Vec<ChunkLine>>| {
-        if let Some(lines) = lines.filter(|lines| lines.iter().any(ChunkLine::is_in_old_text)) {
-            found.push(ChunkInterpretation { repair: Some(repair), lines });
+    let mut push = |repair, lines: Option<Vec<PatchChunkLine>>| {
+        if let Some(lines) = lines.filter(|lines| lines.iter().any(PatchChunkLine::is_in_old_text)) {
+            found.push(PatchChunkInterpretation { repair: Some(repair), lines });
         }
     };
-    push(ChunkRepair::TrailingBlankLine, without_trailing_blank(&literal));
+    push(PatchChunkRepair::TrailingBlankLine, without_trailing_blank(&literal));
     let literal = without_trailing_blank(&literal).unwrap_or(literal);
-    push(ChunkRepair::MissingSigns, infer_signs(chunk));
-    push(ChunkRepair::PathComment, without_path_comment(&literal, rules.name));
-    push(ChunkRepair::EscapedTabs, decode_tab_escapes(&literal, rules.name));
-    push(ChunkRepair::EscapedNewlines, decode_newline_escapes(&literal));
+    push(PatchChunkRepair::MissingSigns, infer_signs(chunk));
+    push(PatchChunkRepair::PathComment, without_path_comment(&literal, rules.name));
+    push(PatchChunkRepair::EscapedTabs, decode_tab_escapes(&literal, rules.name));
+    push(PatchChunkRepair::EscapedNewlines, decode_newline_escapes(&literal));
     found
 }
 
-fn chunk_lines(lines: &[PatchLine]) -> Vec<ChunkLine> {
+fn chunk_lines(lines: &[PatchLine]) -> Vec<PatchChunkLine> {
     lines.iter().flat_map(split_patch_line).collect()
 }
 
 /// The lines of a file that one line of a chunk stands for; several if it contains lone carriage returns.
-fn split_patch_line(line: &PatchLine) -> Vec<ChunkLine> {
+fn split_patch_line(line: &PatchLine) -> Vec<PatchChunkLine> {
     let kind = match line.kind {
         PatchLineKind::Context | PatchLineKind::Unmarked => ResolvedLineKind::Context,
         PatchLineKind::Remove => ResolvedLineKind::Remove,
         PatchLineKind::Add => ResolvedLineKind::Add,
     };
-    let chunk_line =
-        |text: &str, stated_terminator| ChunkLine { kind, text: text.to_owned(), alternative: None, stated_terminator };
+    let chunk_line = |text: &str, stated_terminator| PatchChunkLine {
+        kind,
+        text: text.to_owned(),
+        alternative: None,
+        stated_terminator,
+    };
     let end = match line.no_newline_marker {
         NoNewlineMarker::Absent => StatedTerminator::Unstated,
         NoNewlineMarker::Present => StatedTerminator::NoNewline,
     };
-    let mut result: Vec<ChunkLine> = lines::iter(&line.text)
+    let mut result: Vec<PatchChunkLine> = lines::iter(&line.text)
         .map(|line| match lines::split_terminator(line) {
             (body, "") => chunk_line(body, end),
             (body, _) => chunk_line(body, StatedTerminator::Cr),
@@ -142,13 +146,13 @@ fn split_patch_line(line: &PatchLine) -> Vec<ChunkLine> {
     result
 }
 
-fn without_trailing_blank(lines: &[ChunkLine]) -> Option<Vec<ChunkLine>> {
+fn without_trailing_blank(lines: &[PatchChunkLine]) -> Option<Vec<PatchChunkLine>> {
     let length = lines.iter().rposition(|line| !line.is_blank_context())? + 1;
     (length < lines.len()).then(|| lines[..length].to_vec())
 }
 
 /// Treats unsigned lines between added lines as added. The leading space of a context line may be part of its text.
-fn infer_signs(chunk: &PatchChunk) -> Option<Vec<ChunkLine>> {
+fn infer_signs(chunk: &PatchChunk) -> Option<Vec<PatchChunkLine>> {
     let mut kinds: Vec<PatchLineKind> = chunk.lines.iter().map(|line| line.kind).collect();
     for at in 0..kinds.len() {
         let before = at.checked_sub(1).and_then(|before| kinds.get(before));
@@ -164,18 +168,18 @@ fn infer_signs(chunk: &PatchChunk) -> Option<Vec<ChunkLine>> {
     for (line, kind) in chunk.lines.iter().zip(kinds) {
         let lines = split_patch_line(&PatchLine { kind, ..line.clone() });
         result.extend(lines.into_iter().map(|line| match kind {
-            PatchLineKind::Context => ChunkLine { alternative: Some(format!(" {}", line.text)), ..line },
+            PatchLineKind::Context => PatchChunkLine { alternative: Some(format!(" {}", line.text)), ..line },
             PatchLineKind::Remove | PatchLineKind::Add | PatchLineKind::Unmarked => line,
         }));
     }
-    while result.last().is_some_and(ChunkLine::is_blank_context) {
+    while result.last().is_some_and(PatchChunkLine::is_blank_context) {
         result.pop();
     }
     Some(result)
 }
 
 /// Removes a first context line that is a comment with the file name.
-fn without_path_comment(lines: &[ChunkLine], name: &str) -> Option<Vec<ChunkLine>> {
+fn without_path_comment(lines: &[PatchChunkLine], name: &str) -> Option<Vec<PatchChunkLine>> {
     const COMMENT_STARTS: [&str; 7] = ["//", "#", "--", "/*", "<!--", ";", "%"];
     let first = lines.first().filter(|line| line.kind == ResolvedLineKind::Context)?;
     let text = first.text.trim();
@@ -184,25 +188,25 @@ fn without_path_comment(lines: &[ChunkLine], name: &str) -> Option<Vec<ChunkLine
 }
 
 /// Decodes `\t` at the start of lines as tabs, except in TeX, where it is a command.
-fn decode_tab_escapes(lines: &[ChunkLine], name: &str) -> Option<Vec<ChunkLine>> {
+fn decode_tab_escapes(lines: &[PatchChunkLine], name: &str) -> Option<Vec<PatchChunkLine>> {
     const TEX: [&str; 5] = [".tex", ".sty", ".cls", ".ltx", ".dtx"];
-    let is_escaped = |line: &ChunkLine| line.text.trim_start().starts_with("\\t");
+    let is_escaped = |line: &PatchChunkLine| line.text.trim_start().starts_with("\\t");
     if TEX.iter().any(|end| name.ends_with(end)) || !lines.iter().any(|line| line.is_in_old_text() && is_escaped(line))
     {
         return None;
     }
-    Some(lines.iter().map(|line| ChunkLine { text: decode_leading_tabs(&line.text), ..line.clone() }).collect())
+    Some(lines.iter().map(|line| PatchChunkLine { text: decode_leading_tabs(&line.text), ..line.clone() }).collect())
 }
 
 /// Decodes `\n` inside lines as newlines, if the chunk quotes a single line.
-fn decode_newline_escapes(lines: &[ChunkLine]) -> Option<Vec<ChunkLine>> {
+fn decode_newline_escapes(lines: &[PatchChunkLine]) -> Option<Vec<PatchChunkLine>> {
     let mut old = lines.iter().filter(|line| line.is_in_old_text());
     let (only, None) = (old.next()?, old.next()) else { return None };
     if !only.text.contains("\\n") {
         return None;
     }
-    let split = |line: &ChunkLine| -> Vec<ChunkLine> {
-        line.text.split("\\n").map(|text| ChunkLine { text: text.to_owned(), ..line.clone() }).collect()
+    let split = |line: &PatchChunkLine| -> Vec<PatchChunkLine> {
+        line.text.split("\\n").map(|text| PatchChunkLine { text: text.to_owned(), ..line.clone() }).collect()
     };
     Some(lines.iter().flat_map(split).collect())
 }

@@ -8,7 +8,7 @@ use super::line_index::FileLine;
 
 /// Whether a text ends with a newline after its last line was replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum FileEndRule {
+pub enum FinalNewlineRule {
     /// A new last line ends with a newline, unless it follows an unchanged line without one.
     FromPatch,
     /// The text ends as before, unless the patch has a no-newline marker.
@@ -35,7 +35,7 @@ pub(super) struct LineEdits {
     pub(super) inserted: BTreeMap<usize, Vec<InsertedLine>>,
 }
 
-struct OutputLine<'a> {
+struct PatchedOutputLine<'a> {
     text: &'a str,
     terminator: &'a str,
     new: Option<&'a InsertedLine>,
@@ -54,14 +54,14 @@ impl LineEdits {
         self.removed_by.iter().flatten().count()
     }
 
-    pub(super) fn text(&self, lines: &[FileLine<'_>], file_end: FileEndRule) -> String {
-        let mut out: Vec<OutputLine<'_>> = Vec::with_capacity(lines.len() + self.added_count());
+    pub(super) fn text(&self, lines: &[FileLine<'_>], file_end: FinalNewlineRule) -> String {
+        let mut out: Vec<PatchedOutputLine<'_>> = Vec::with_capacity(lines.len() + self.added_count());
         for at in 0..=lines.len() + 1 {
             for new in self.inserted.get(&at).into_iter().flatten() {
-                out.push(OutputLine { text: &new.text, terminator: new.terminator, new: Some(new) });
+                out.push(PatchedOutputLine { text: &new.text, terminator: new.terminator, new: Some(new) });
             }
             if let Some(line) = lines.get(at).filter(|_| self.removed_by[at].is_none()) {
-                out.push(OutputLine { text: line.body, terminator: line.terminator, new: None });
+                out.push(PatchedOutputLine { text: line.body, terminator: line.terminator, new: None });
             }
         }
         let mut previous = default_terminator(lines);
@@ -78,14 +78,19 @@ impl LineEdits {
         out.iter().flat_map(|line| [line.text, line.terminator]).collect()
     }
 
-    fn last_terminator<'a>(&self, line: &OutputLine<'a>, lines: &[FileLine<'_>], file_end: FileEndRule) -> &'a str {
+    fn last_terminator<'a>(
+        &self,
+        line: &PatchedOutputLine<'a>,
+        lines: &[FileLine<'_>],
+        file_end: FinalNewlineRule,
+    ) -> &'a str {
         let lacked_newline = lines.last().is_some_and(|line| line.terminator.is_empty());
         let was_replaced = self.removed_by.last().is_some_and(Option::is_some);
         let ends_without = match (line.new, file_end) {
             (Some(new), _) if new.is_explicit => new.stated_terminator == StatedTerminator::NoNewline,
-            (Some(_), FileEndRule::FromPatch) => lacked_newline && !was_replaced,
-            (None, FileEndRule::FromPatch) => false,
-            (Some(_) | None, FileEndRule::FromFile) => lacked_newline,
+            (Some(_), FinalNewlineRule::FromPatch) => lacked_newline && !was_replaced,
+            (None, FinalNewlineRule::FromPatch) => false,
+            (Some(_) | None, FinalNewlineRule::FromFile) => lacked_newline,
         };
         if ends_without { "" } else { line.terminator }
     }

@@ -1,5 +1,5 @@
 //! An index of the lines of a file, in which equal lines have equal numbers. Owns the comparison of whole lines by each
-//! [`MatchPass`] and the search for consecutive lines. The work is bounded by [`WORK_MAX`], however often lines repeat.
+//! [`QuoteMatchPass`] and the search for consecutive lines. The work is bounded by [`WORK_MAX`], however often lines repeat.
 
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::lines;
-use crate::locate::{IndentationShift, MatchPass, replace_look_alikes};
+use crate::locate::{IndentationShift, QuoteMatchPass, replace_look_alikes};
 
 /// The most lines compared for one patch of one file.
 const WORK_MAX: usize = 20_000_000;
@@ -22,7 +22,7 @@ pub(super) struct FileLine<'t> {
 
 /// A line to search for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct LinePattern<'s> {
+pub(super) struct LineToFind<'s> {
     pub(super) text: &'s str,
     /// Another text that matches as well.
     pub(super) alternative: Option<&'s str>,
@@ -38,21 +38,21 @@ pub(super) struct LineRunMatch {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SearchBudgetExceeded;
 
-pub(super) struct LineIndex<'t> {
+pub(super) struct LineLookupIndex<'t> {
     pub(super) lines: Vec<FileLine<'t>>,
-    pass_indexes: [OnceCell<PassIndex>; 4],
+    pass_indexes: [OnceCell<MatchPassLineIndex>; 4],
     work: Cell<usize>,
 }
 
 /// The lines as one pass compares them.
-struct PassIndex {
+struct MatchPassLineIndex {
     number_by_line: HashMap<String, usize>,
     line_numbers: Vec<usize>,
     /// For each number, the lines that have it, in order.
     lines_by_number: Vec<Vec<usize>>,
 }
 
-impl<'t> LineIndex<'t> {
+impl<'t> LineLookupIndex<'t> {
     pub(super) fn new(text: &'t str) -> Self {
         let lines = lines::iter(text)
             .map(|line| {
@@ -66,12 +66,12 @@ impl<'t> LineIndex<'t> {
     /// The positions of the consecutive lines `pattern` that start within `within`, in order.
     pub(super) fn find_line_run(
         &self,
-        pattern: &[LinePattern<'_>],
-        pass: MatchPass,
+        pattern: &[LineToFind<'_>],
+        pass: QuoteMatchPass,
         within: &Range<usize>,
     ) -> Result<Vec<LineRunMatch>, SearchBudgetExceeded> {
         let is_blank = pattern.iter().all(|line| line.text.trim().is_empty());
-        if pattern.is_empty() || (is_blank && pass > MatchPass::LineEndings) {
+        if pattern.is_empty() || (is_blank && pass > QuoteMatchPass::LineEndings) {
             return Ok(Vec::new());
         }
         let index = self.pass_index(pass);
@@ -101,7 +101,7 @@ impl<'t> LineIndex<'t> {
 
     fn matches_at(
         &self,
-        index: &PassIndex,
+        index: &MatchPassLineIndex,
         pattern_numbers: &[[Option<usize>; 2]],
         start: usize,
     ) -> Result<bool, SearchBudgetExceeded> {
@@ -117,10 +117,18 @@ impl<'t> LineIndex<'t> {
     }
 
     /// The indentation shift of a match, if the pass permits one. The outer `None` means that the shift is not uniform.
-    fn shift_at(&self, pattern: &[LinePattern<'_>], pass: MatchPass, start: usize) -> Option<Option<IndentationShift>> {
+    fn shift_at(
+        &self,
+        pattern: &[LineToFind<'_>],
+        pass: QuoteMatchPass,
+        start: usize,
+    ) -> Option<Option<IndentationShift>> {
         match pass {
-            MatchPass::Exact | MatchPass::LineEndings | MatchPass::TrailingSpace | MatchPass::LookAlike => Some(None),
-            MatchPass::Indentation => {
+            QuoteMatchPass::Exact
+            | QuoteMatchPass::LineEndings
+            | QuoteMatchPass::TrailingSpace
+            | QuoteMatchPass::LookAlike => Some(None),
+            QuoteMatchPass::Indentation => {
                 let pairs = || {
                     pattern
                         .iter()
@@ -138,19 +146,19 @@ impl<'t> LineIndex<'t> {
         if self.work.get() > WORK_MAX { Err(SearchBudgetExceeded) } else { Ok(()) }
     }
 
-    fn pass_index(&self, pass: MatchPass) -> &PassIndex {
+    fn pass_index(&self, pass: QuoteMatchPass) -> &MatchPassLineIndex {
         let at = match pass {
-            MatchPass::Exact | MatchPass::LineEndings => 0,
-            MatchPass::TrailingSpace => 1,
-            MatchPass::LookAlike => 2,
-            MatchPass::Indentation => 3,
+            QuoteMatchPass::Exact | QuoteMatchPass::LineEndings => 0,
+            QuoteMatchPass::TrailingSpace => 1,
+            QuoteMatchPass::LookAlike => 2,
+            QuoteMatchPass::Indentation => 3,
         };
-        self.pass_indexes[at].get_or_init(|| PassIndex::new(&self.lines, pass))
+        self.pass_indexes[at].get_or_init(|| MatchPassLineIndex::new(&self.lines, pass))
     }
 }
 
-impl PassIndex {
-    fn new(lines: &[FileLine<'_>], pass: MatchPass) -> Self {
+impl MatchPassLineIndex {
+    fn new(lines: &[FileLine<'_>], pass: QuoteMatchPass) -> Self {
         let mut index = Self { number_by_line: HashMap::new(), line_numbers: Vec::new(), lines_by_number: Vec::new() };
         for (at, line) in lines.iter().enumerate() {
             let next = index.lines_by_number.len();
@@ -164,7 +172,7 @@ impl PassIndex {
         index
     }
 
-    fn line_number(&self, text: &str, pass: MatchPass) -> Option<usize> {
+    fn line_number(&self, text: &str, pass: QuoteMatchPass) -> Option<usize> {
         self.number_by_line.get(normalise_line(pass, text).as_ref()).copied()
     }
 
@@ -184,12 +192,12 @@ impl PassIndex {
 }
 
 /// The form of a line that a pass compares.
-fn normalise_line(pass: MatchPass, body: &str) -> Cow<'_, str> {
+fn normalise_line(pass: QuoteMatchPass, body: &str) -> Cow<'_, str> {
     match pass {
-        MatchPass::Exact | MatchPass::LineEndings => Cow::Borrowed(body),
-        MatchPass::TrailingSpace => Cow::Borrowed(body.trim_end_matches([' ', '\t'])),
-        MatchPass::LookAlike => Cow::Owned(replace_look_alikes(body)),
-        MatchPass::Indentation => Cow::Owned(replace_look_alikes(&body[indentation(body).len()..])),
+        QuoteMatchPass::Exact | QuoteMatchPass::LineEndings => Cow::Borrowed(body),
+        QuoteMatchPass::TrailingSpace => Cow::Borrowed(body.trim_end_matches([' ', '\t'])),
+        QuoteMatchPass::LookAlike => Cow::Owned(replace_look_alikes(body)),
+        QuoteMatchPass::Indentation => Cow::Owned(replace_look_alikes(&body[indentation(body).len()..])),
     }
 }
 

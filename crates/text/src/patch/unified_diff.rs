@@ -4,7 +4,7 @@
 
 use super::chunk_parser::{is_no_newline_marker, parse_signed_line};
 use super::{
-    DeclaredPosition, EndOfFileMarker, FilePatch, NoNewlineMarker, PatchChunk, PatchLine, PatchLineKind,
+    DeclaredChunkPosition, EndOfFileMarker, FilePatch, NoNewlineMarker, PatchChunk, PatchLine, PatchLineKind,
     PatchParseError, PatchParseErrorKind, PatchSectionKind, PatchSourceLine,
 };
 
@@ -244,7 +244,7 @@ fn parse_hunk(lines: &[PatchSourceLine<'_>], start: usize) -> Result<(PatchChunk
     let mut chunk = PatchChunk {
         line: header.number,
         anchors: Vec::new(),
-        declared_position: range.map(|range| DeclaredPosition { start: range.start }),
+        declared_position: range.map(|range| DeclaredChunkPosition { start: range.start }),
         end_of_file: EndOfFileMarker::Absent,
         lines: Vec::new(),
     };

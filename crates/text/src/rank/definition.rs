@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::{Language, line_shape};
+use super::{ProgrammingLanguage, line_shape};
 use crate::is_listed;
 
 /// The role of a line for a name: whether it defines, uses or imports the name. The most relevant role comes first.
@@ -21,24 +21,26 @@ pub enum SymbolRole {
 }
 
 /// The keywords that come directly before the name they define, separated by blanks.
-fn definition_keywords(language: Language) -> &'static str {
+fn definition_keywords(language: ProgrammingLanguage) -> &'static str {
     match language {
-        Language::Rust => "fn struct enum trait union type mod const static macro_rules!",
-        Language::Python => "def class",
-        Language::JavaScript | Language::TypeScriptDeclarations => {
+        ProgrammingLanguage::Rust => "fn struct enum trait union type mod const static macro_rules!",
+        ProgrammingLanguage::Python => "def class",
+        ProgrammingLanguage::JavaScript | ProgrammingLanguage::TypeScriptDeclarations => {
             "function function* class interface enum namespace module type"
         }
-        Language::Go => "func type var const",
-        Language::C | Language::CHeader => "#define namespace concept",
-        Language::Java | Language::CSharp => {
+        ProgrammingLanguage::Go => "func type var const",
+        ProgrammingLanguage::C | ProgrammingLanguage::CHeader => "#define namespace concept",
+        ProgrammingLanguage::Java | ProgrammingLanguage::CSharp => {
             "class interface enum record @interface namespace struct delegate object trait fun def"
         }
-        Language::Ruby => "def class module",
-        Language::Php => "function class interface trait enum const namespace",
-        Language::Shell => "function alias",
-        Language::Sql => "table view function procedure index trigger type exists schema database domain sequence",
-        Language::Markdown | Language::Config => "",
-        Language::Other => {
+        ProgrammingLanguage::Ruby => "def class module",
+        ProgrammingLanguage::Php => "function class interface trait enum const namespace",
+        ProgrammingLanguage::Shell => "function alias",
+        ProgrammingLanguage::Sql => {
+            "table view function procedure index trigger type exists schema database domain sequence"
+        }
+        ProgrammingLanguage::Markdown | ProgrammingLanguage::Config => "",
+        ProgrammingLanguage::Other => {
             "fn func function fun def class struct enum interface trait type module sub proc defun defn (defun (defn \
              (define protocol let val"
         }
@@ -76,7 +78,7 @@ pub(super) fn prefer_whole_name(line: &str, hit: &Range<usize>) -> Range<usize> 
 }
 
 /// The role of a line for the last name in a hit.
-pub fn role_of_hit(language: Language, line: &str, hit: &Range<usize>) -> SymbolRole {
+pub fn role_of_hit(language: ProgrammingLanguage, line: &str, hit: &Range<usize>) -> SymbolRole {
     let hit = &prefer_whole_name(line, hit);
     let Some(name) = name_at(line, hit) else { return SymbolRole::Usage };
     if language.is_import(line) {
@@ -95,45 +97,45 @@ pub fn role_of_hit(language: Language, line: &str, hit: &Range<usize>) -> Symbol
     again.map_or(first, |at| first.min(role_of_name(language, line, &(at..at + word.len()))))
 }
 
-fn role_of_name(language: Language, line: &str, name: &Range<usize>) -> SymbolRole {
+fn role_of_name(language: ProgrammingLanguage, line: &str, name: &Range<usize>) -> SymbolRole {
     let symbol = line_shape::NameInLine::new(line, name);
     if follows_definition_keyword(language, &symbol) {
         return SymbolRole::Definition;
     }
     match language {
-        Language::Rust => line_shape::rust_role(&symbol),
-        Language::Python => line_shape::python_role(&symbol),
-        Language::JavaScript => line_shape::javascript_role(&symbol),
-        Language::TypeScriptDeclarations => line_shape::typescript_declaration_role(&symbol),
-        Language::Go => line_shape::go_role(&symbol),
-        Language::C => line_shape::c_role(&symbol),
-        Language::CHeader => line_shape::c_header_role(&symbol),
-        Language::Java | Language::CSharp => line_shape::java_role(&symbol),
-        Language::Ruby => line_shape::ruby_role(&symbol),
-        Language::Php => line_shape::php_role(&symbol),
-        Language::Shell => line_shape::shell_role(&symbol),
-        Language::Markdown => line_shape::markdown_heading_role(&symbol),
-        Language::Config => line_shape::config_key_role(&symbol),
-        Language::Sql | Language::Other => SymbolRole::Usage,
+        ProgrammingLanguage::Rust => line_shape::rust_role(&symbol),
+        ProgrammingLanguage::Python => line_shape::python_role(&symbol),
+        ProgrammingLanguage::JavaScript => line_shape::javascript_role(&symbol),
+        ProgrammingLanguage::TypeScriptDeclarations => line_shape::typescript_declaration_role(&symbol),
+        ProgrammingLanguage::Go => line_shape::go_role(&symbol),
+        ProgrammingLanguage::C => line_shape::c_role(&symbol),
+        ProgrammingLanguage::CHeader => line_shape::c_header_role(&symbol),
+        ProgrammingLanguage::Java | ProgrammingLanguage::CSharp => line_shape::java_role(&symbol),
+        ProgrammingLanguage::Ruby => line_shape::ruby_role(&symbol),
+        ProgrammingLanguage::Php => line_shape::php_role(&symbol),
+        ProgrammingLanguage::Shell => line_shape::shell_role(&symbol),
+        ProgrammingLanguage::Markdown => line_shape::markdown_heading_role(&symbol),
+        ProgrammingLanguage::Config => line_shape::config_key_role(&symbol),
+        ProgrammingLanguage::Sql | ProgrammingLanguage::Other => SymbolRole::Usage,
     }
 }
 
-fn follows_definition_keyword(language: Language, symbol: &line_shape::NameInLine<'_>) -> bool {
+fn follows_definition_keyword(language: ProgrammingLanguage, symbol: &line_shape::NameInLine<'_>) -> bool {
     let before = symbol.before;
     let is_keyword = |token: &str| is_listed(definition_keywords(language), token);
-    if language == Language::Sql {
+    if language == ProgrammingLanguage::Sql {
         let lower = before.to_ascii_lowercase();
         let token = lower.trim_end_matches(['"', '`', '[']).split_whitespace().last();
         return lower.trim_start().starts_with("create ") && token.is_some_and(is_keyword);
     }
     // Some languages have a marker between the keyword and the name: of class methods, generators, references.
-    let before = if language == Language::Ruby {
+    let before = if language == ProgrammingLanguage::Ruby {
         before.strip_suffix("self.").unwrap_or(before)
-    } else if matches!(language, Language::JavaScript | Language::TypeScriptDeclarations) {
+    } else if matches!(language, ProgrammingLanguage::JavaScript | ProgrammingLanguage::TypeScriptDeclarations) {
         before.strip_suffix('*').map_or(before, str::trim_end)
-    } else if language == Language::Php {
+    } else if language == ProgrammingLanguage::Php {
         before.strip_suffix('&').unwrap_or(before)
-    } else if language == Language::Rust {
+    } else if language == ProgrammingLanguage::Rust {
         before.strip_suffix("mut ").filter(|rest| rest.ends_with("static ")).unwrap_or(before)
     } else {
         before
@@ -233,7 +235,7 @@ mod tests {
         for (path, line, name, expected) in LINES {
             let at = line.find(name).unwrap();
             assert_eq!(
-                role_of_hit(Language::from_path(path), line, &(at..at + name.len())),
+                role_of_hit(ProgrammingLanguage::from_path(path), line, &(at..at + name.len())),
                 *expected,
                 "{path}: {line}"
             );
@@ -245,7 +247,7 @@ mod tests {
         let line = "pub fn parse_all(x)";
         assert_eq!(name_at(line, &(4..12)), Some(7..16));
         assert_eq!(name_at(line, &(16..17)), None);
-        assert_eq!(role_of_hit(Language::Rust, line, &(4..16)), SymbolRole::Definition);
+        assert_eq!(role_of_hit(ProgrammingLanguage::Rust, line, &(4..16)), SymbolRole::Definition);
     }
 
     #[test]
@@ -256,7 +258,7 @@ mod tests {
                 for start in 0..=line.len() {
                     for end in start..=line.len() {
                         if line.is_char_boundary(start) && line.is_char_boundary(end) {
-                            role_of_hit(Language::from_path(path), line, &(start..end));
+                            role_of_hit(ProgrammingLanguage::from_path(path), line, &(start..end));
                         }
                     }
                 }

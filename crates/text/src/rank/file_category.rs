@@ -5,7 +5,7 @@ use crate::is_listed;
 
 /// The category of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FileCategory {
+pub enum CodeFileCategory {
     /// The file is hand-written source.
     Source,
     /// The file declares code that is elsewhere.
@@ -33,7 +33,7 @@ const GENERATED_SUFFIXES: &str = "\
 /// Suffixes of files that declare names whose bodies are elsewhere.
 const DECLARATION_SUFFIXES: &str = ".d.ts .d.mts .d.cts .pyi";
 
-impl FileCategory {
+impl CodeFileCategory {
     /// The category of a file with this path.
     pub fn from_path(path: &str) -> Self {
         let path = path.to_ascii_lowercase();
@@ -82,20 +82,20 @@ mod tests {
     #[test]
     fn classifies_files_by_path() {
         for (path, expected) in [
-            ("src/a.rs", FileCategory::Source),
-            ("src/latest.rs", FileCategory::Source),
-            ("tests/it/a.rs", FileCategory::Test),
-            ("src/a_test.go", FileCategory::Test),
-            ("a/b.spec.ts", FileCategory::Test),
-            ("test_a.py", FileCategory::Test),
-            ("node_modules/a/index.js", FileCategory::Vendored),
-            ("dist/a.js", FileCategory::Generated),
-            ("a.min.js", FileCategory::Generated),
-            ("Cargo.lock", FileCategory::Generated),
-            ("types/a.d.ts", FileCategory::Declarations),
-            ("dist/a.d.ts", FileCategory::GeneratedDeclarations),
+            ("src/a.rs", CodeFileCategory::Source),
+            ("src/latest.rs", CodeFileCategory::Source),
+            ("tests/it/a.rs", CodeFileCategory::Test),
+            ("src/a_test.go", CodeFileCategory::Test),
+            ("a/b.spec.ts", CodeFileCategory::Test),
+            ("test_a.py", CodeFileCategory::Test),
+            ("node_modules/a/index.js", CodeFileCategory::Vendored),
+            ("dist/a.js", CodeFileCategory::Generated),
+            ("a.min.js", CodeFileCategory::Generated),
+            ("Cargo.lock", CodeFileCategory::Generated),
+            ("types/a.d.ts", CodeFileCategory::Declarations),
+            ("dist/a.d.ts", CodeFileCategory::GeneratedDeclarations),
         ] {
-            assert_eq!(FileCategory::from_path(path), expected, "{path}");
+            assert_eq!(CodeFileCategory::from_path(path), expected, "{path}");
         }
     }
 }

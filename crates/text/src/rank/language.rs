@@ -2,7 +2,7 @@
 
 /// A family of languages with the same syntax of definitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Language {
+pub enum ProgrammingLanguage {
     /// Rust.
     Rust,
     /// Python.
@@ -37,26 +37,29 @@ pub enum Language {
     Other,
 }
 
-const LANGUAGE_BY_EXTENSION: &[(Language, &[&str])] = &[
-    (Language::Rust, &["rs"]),
-    (Language::Python, &["py", "pyi", "pyx"]),
-    (Language::JavaScript, &["js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts", "vue", "svelte"]),
-    (Language::Go, &["go"]),
-    (Language::C, &["c", "cc", "cpp", "cxx", "m", "mm", "cu", "inl"]),
-    (Language::CHeader, &["h", "hh", "hpp", "hxx"]),
-    (Language::Java, &["java", "kt", "kts", "scala", "groovy"]),
-    (Language::CSharp, &["cs"]),
-    (Language::Ruby, &["rb", "rake", "gemspec"]),
-    (Language::Php, &["php", "phtml"]),
-    (Language::Shell, &["sh", "bash", "zsh", "ksh", "fish"]),
-    (Language::Sql, &["sql"]),
-    (Language::Markdown, &["md", "mdx", "markdown", "rst", "adoc"]),
-    (Language::Config, &["toml", "yaml", "yml", "json", "jsonc", "ini", "cfg", "conf", "properties", "env", "lock"]),
+const LANGUAGE_BY_EXTENSION: &[(ProgrammingLanguage, &[&str])] = &[
+    (ProgrammingLanguage::Rust, &["rs"]),
+    (ProgrammingLanguage::Python, &["py", "pyi", "pyx"]),
+    (ProgrammingLanguage::JavaScript, &["js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts", "vue", "svelte"]),
+    (ProgrammingLanguage::Go, &["go"]),
+    (ProgrammingLanguage::C, &["c", "cc", "cpp", "cxx", "m", "mm", "cu", "inl"]),
+    (ProgrammingLanguage::CHeader, &["h", "hh", "hpp", "hxx"]),
+    (ProgrammingLanguage::Java, &["java", "kt", "kts", "scala", "groovy"]),
+    (ProgrammingLanguage::CSharp, &["cs"]),
+    (ProgrammingLanguage::Ruby, &["rb", "rake", "gemspec"]),
+    (ProgrammingLanguage::Php, &["php", "phtml"]),
+    (ProgrammingLanguage::Shell, &["sh", "bash", "zsh", "ksh", "fish"]),
+    (ProgrammingLanguage::Sql, &["sql"]),
+    (ProgrammingLanguage::Markdown, &["md", "mdx", "markdown", "rst", "adoc"]),
+    (
+        ProgrammingLanguage::Config,
+        &["toml", "yaml", "yml", "json", "jsonc", "ini", "cfg", "conf", "properties", "env", "lock"],
+    ),
 ];
 
 const DECLARATION_EXTENSIONS: &[&str] = &[".d.ts", ".d.mts", ".d.cts"];
 
-impl Language {
+impl ProgrammingLanguage {
     /// The language of a file with this path.
     pub fn from_path(path: &str) -> Self {
         let name = path.rsplit('/').next().unwrap_or(path);
@@ -131,31 +134,31 @@ mod tests {
     #[test]
     fn detects_the_language_by_file_name() {
         for (path, expected) in [
-            ("src/a.rs", Language::Rust),
-            ("a.test.TSX", Language::JavaScript),
-            ("Makefile", Language::Other),
-            ("d.py/readme", Language::Other),
-            ("x.h", Language::CHeader),
-            ("x.d.ts", Language::TypeScriptDeclarations),
-            ("Cargo.toml", Language::Config),
+            ("src/a.rs", ProgrammingLanguage::Rust),
+            ("a.test.TSX", ProgrammingLanguage::JavaScript),
+            ("Makefile", ProgrammingLanguage::Other),
+            ("d.py/readme", ProgrammingLanguage::Other),
+            ("x.h", ProgrammingLanguage::CHeader),
+            ("x.d.ts", ProgrammingLanguage::TypeScriptDeclarations),
+            ("Cargo.toml", ProgrammingLanguage::Config),
         ] {
-            assert_eq!(Language::from_path(path), expected, "{path}");
+            assert_eq!(ProgrammingLanguage::from_path(path), expected, "{path}");
         }
     }
 
     #[test]
     fn recognises_imports_and_comments() {
         for (language, line, import, comment) in [
-            (Language::Rust, "pub(crate) use a::B;", true, false),
-            (Language::Rust, "    /// use a::B", false, true),
-            (Language::Rust, "user(a);", false, false),
-            (Language::Python, "from a import b", true, false),
-            (Language::Python, "from_a = 1", false, false),
-            (Language::JavaScript, "const a = require('b');", true, false),
-            (Language::JavaScript, " * import a", false, true),
-            (Language::C, "#  include <a.h>", true, false),
-            (Language::C, "#define A 1", false, false),
-            (Language::Markdown, "# import a", false, false),
+            (ProgrammingLanguage::Rust, "pub(crate) use a::B;", true, false),
+            (ProgrammingLanguage::Rust, "    /// use a::B", false, true),
+            (ProgrammingLanguage::Rust, "user(a);", false, false),
+            (ProgrammingLanguage::Python, "from a import b", true, false),
+            (ProgrammingLanguage::Python, "from_a = 1", false, false),
+            (ProgrammingLanguage::JavaScript, "const a = require('b');", true, false),
+            (ProgrammingLanguage::JavaScript, " * import a", false, true),
+            (ProgrammingLanguage::C, "#  include <a.h>", true, false),
+            (ProgrammingLanguage::C, "#define A 1", false, false),
+            (ProgrammingLanguage::Markdown, "# import a", false, false),
         ] {
             assert_eq!(language.is_import(line), import, "{line}");
             assert_eq!(language.is_comment(line), comment, "{line}");

@@ -3,7 +3,7 @@
 //! A word counts more the fewer files contain it, less with every further line, and more in a definition or a file name
 //! than elsewhere. If the question has few words, files with all of them come first.
 
-use super::{FileCategory, Language, SymbolRole, role_of_hit};
+use super::{CodeFileCategory, ProgrammingLanguage, SymbolRole, role_of_hit};
 
 const STOP_WORDS: &[&str] = &[
     "a", "an", "and", "are", "as", "at", "be", "by", "can", "do", "does", "for", "from", "has", "have", "how", "if",
@@ -57,15 +57,15 @@ fn word_stem(word: &str) -> &str {
 
 /// How often each word of a question occurs in one file.
 #[derive(Debug, Clone)]
-pub struct FileWordCounts {
+pub struct FileQueryWordCounts {
     path: String,
     bytes: u64,
-    language: Language,
+    language: ProgrammingLanguage,
     /// For each word, the weighted number of lines that contain it.
     lines: Vec<f64>,
 }
 
-impl FileWordCounts {
+impl FileQueryWordCounts {
     /// The counts of a file of which no line is counted yet; only its path is.
     pub fn new(path: &str, bytes: u64, words: &[String]) -> Self {
         let mut lines = vec![0.0; words.len()];
@@ -78,7 +78,7 @@ impl FileWordCounts {
                 *count = PATH_LINES;
             }
         }
-        Self { path: path.to_owned(), bytes, language: Language::from_path(path), lines }
+        Self { path: path.to_owned(), bytes, language: ProgrammingLanguage::from_path(path), lines }
     }
 
     /// Counts a line and returns its score among the lines of the file, which is higher for more words and definitions.
@@ -98,10 +98,10 @@ impl FileWordCounts {
     }
 
     fn category_factor(&self) -> f64 {
-        let category = FileCategory::from_path(&self.path);
+        let category = CodeFileCategory::from_path(&self.path);
         let percent = match (category, self.language) {
-            (_, Language::Markdown) => category.score_percent().min(DOCUMENTATION_PERCENT),
-            (FileCategory::Test, _) => category.score_percent().max(TEST_PERCENT),
+            (_, ProgrammingLanguage::Markdown) => category.score_percent().min(DOCUMENTATION_PERCENT),
+            (CodeFileCategory::Test, _) => category.score_percent().max(TEST_PERCENT),
             (_, _) => category.score_percent(),
         };
         f64::from(percent) / 100.0
@@ -114,7 +114,7 @@ impl FileWordCounts {
 }
 
 /// The score of each file. `files` are all files with at least one word, out of `total_files` that were searched.
-pub fn score_files(files: &[FileWordCounts], total_files: u64) -> Vec<f64> {
+pub fn score_files(files: &[FileQueryWordCounts], total_files: u64) -> Vec<f64> {
     let word_count = files.first().map_or(0, |file| file.lines.len());
     let total = (total_files.max(files.len() as u64)) as f64;
     let rarity = |word: usize| {
@@ -124,7 +124,7 @@ pub fn score_files(files: &[FileWordCounts], total_files: u64) -> Vec<f64> {
     let rarities: Vec<f64> = (0..word_count).map(rarity).collect();
     let all_rarities: f64 = rarities.iter().sum();
     let mean_bytes = files.iter().map(|file| file.bytes as f64).sum::<f64>() / (files.len().max(1) as f64);
-    let score = |file: &FileWordCounts| {
+    let score = |file: &FileQueryWordCounts| {
         let length = 1.0 - LENGTH_WEIGHT + LENGTH_WEIGHT * file.bytes as f64 / mean_bytes.max(1.0);
         let mut sum = 0.0;
         let mut covered = 0.0;
@@ -138,7 +138,7 @@ pub fn score_files(files: &[FileWordCounts], total_files: u64) -> Vec<f64> {
 }
 
 /// The order of files as indexes: files with all words of a short question first, then by score.
-pub fn rank_files(files: &[FileWordCounts], total_files: u64) -> Vec<usize> {
+pub fn rank_files(files: &[FileQueryWordCounts], total_files: u64) -> Vec<usize> {
     let scores = score_files(files, total_files);
     let has_all_words = |at: usize| {
         let words = files[at].lines.len();
@@ -173,7 +173,7 @@ mod tests {
         let words = query_words(question);
         let mut counted = Vec::new();
         for (path, text) in files {
-            let mut counts = FileWordCounts::new(path, text.len() as u64, &words);
+            let mut counts = FileQueryWordCounts::new(path, text.len() as u64, &words);
             for line in text.lines() {
                 counts.add_line(line, &words);
             }

@@ -63,7 +63,7 @@ fn quote_name(name: &str) -> String {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum RunKind {
+enum DiffRunKind {
     Equal,
     Added,
     Removed,
@@ -72,7 +72,7 @@ enum RunKind {
 /// Consecutive lines of the same kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct DiffRun {
-    kind: RunKind,
+    kind: DiffRunKind,
     count: usize,
     /// The first line in the old text, or the line before which the run is inserted.
     old: usize,
@@ -82,15 +82,15 @@ struct DiffRun {
 
 /// A run on a path of the search, linked to the previous run.
 #[derive(Clone, Copy)]
-struct DiffPathNode {
-    kind: RunKind,
+struct MyersPathNode {
+    kind: DiffRunKind,
     count: usize,
     previous: usize,
 }
 
 /// The position in the old text that a path reached, and the last run of the path.
 #[derive(Clone, Copy)]
-struct FurthestPoint {
+struct MyersFurthestPoint {
     old: usize,
     last_node: usize,
 }
@@ -100,22 +100,22 @@ struct FurthestPoint {
 struct MyersSearch<'a> {
     old: &'a [&'a str],
     new: &'a [&'a str],
-    nodes: Vec<DiffPathNode>,
+    nodes: Vec<MyersPathNode>,
 }
 
 impl MyersSearch<'_> {
-    fn push_node(&mut self, from: FurthestPoint, kind: RunKind) -> FurthestPoint {
+    fn push_node(&mut self, from: MyersFurthestPoint, kind: DiffRunKind) -> MyersFurthestPoint {
         let last = match self.nodes.get(from.last_node) {
-            Some(last) if last.kind == kind => DiffPathNode { count: last.count + 1, ..*last },
-            Some(_) | None => DiffPathNode { kind, count: 1, previous: from.last_node },
+            Some(last) if last.kind == kind => MyersPathNode { count: last.count + 1, ..*last },
+            Some(_) | None => MyersPathNode { kind, count: 1, previous: from.last_node },
         };
         self.nodes.push(last);
-        let step = usize::from(kind == RunKind::Removed);
-        FurthestPoint { old: from.old + step, last_node: self.nodes.len() - 1 }
+        let step = usize::from(kind == DiffRunKind::Removed);
+        MyersFurthestPoint { old: from.old + step, last_node: self.nodes.len() - 1 }
     }
 
     /// Follows equal lines; returns the position reached in the new text.
-    fn follow_equal_lines(&mut self, point: &mut FurthestPoint, mut at_new: usize) -> usize {
+    fn follow_equal_lines(&mut self, point: &mut MyersFurthestPoint, mut at_new: usize) -> usize {
         let mut count = 0;
         while point.old < self.old.len() && at_new < self.new.len() && self.old[point.old] == self.new[at_new] {
             point.old += 1;
@@ -123,7 +123,7 @@ impl MyersSearch<'_> {
             count += 1;
         }
         if count > 0 {
-            self.nodes.push(DiffPathNode { kind: RunKind::Equal, count, previous: point.last_node });
+            self.nodes.push(MyersPathNode { kind: DiffRunKind::Equal, count, previous: point.last_node });
             point.last_node = self.nodes.len() - 1;
         }
         at_new
@@ -136,12 +136,12 @@ impl MyersSearch<'_> {
             last = node.previous;
         }
         let (mut old, mut new) = (0, 0);
-        let to_run = |node: &DiffPathNode| {
+        let to_run = |node: &MyersPathNode| {
             let run = DiffRun { kind: node.kind, count: node.count, old, new };
             match node.kind {
-                RunKind::Equal => (old, new) = (old + node.count, new + node.count),
-                RunKind::Added => new += node.count,
-                RunKind::Removed => old += node.count,
+                DiffRunKind::Equal => (old, new) = (old + node.count, new + node.count),
+                DiffRunKind::Added => new += node.count,
+                DiffRunKind::Removed => old += node.count,
             }
             run
         };
@@ -152,14 +152,14 @@ impl MyersSearch<'_> {
 /// The runs that turn the old text into the new one; `None` if the search takes too many steps.
 fn find_runs(old: &[&str], new: &[&str]) -> Option<Vec<DiffRun>> {
     let mut search = MyersSearch { old, new, nodes: Vec::new() };
-    let mut start = FurthestPoint { old: 0, last_node: NO_NODE };
+    let mut start = MyersFurthestPoint { old: 0, last_node: NO_NODE };
     let reached = search.follow_equal_lines(&mut start, 0);
     if start.old >= old.len() && reached >= new.len() {
         return Some(search.collect_runs(start.last_node));
     }
     // The diagonal `old - new` has the index `old - new + middle`. There is one spare entry on each side.
     let middle = new.len() + 1;
-    let mut best: Vec<Option<FurthestPoint>> = vec![None; old.len() + new.len() + 3];
+    let mut best: Vec<Option<MyersFurthestPoint>> = vec![None; old.len() + new.len() + 3];
     best[middle] = Some(start);
     // If a diagonal reached the end of a text, no path beyond it can be shorter.
     let mut lowest = if reached >= new.len() { middle + 1 } else { 1 };
@@ -176,7 +176,7 @@ fn find_runs(old: &[&str], new: &[&str]) -> Option<Vec<DiffRun>> {
             let (removing, adding) = (best[at - 1].take(), best[at + 1]);
             // The next line of the new text after an insertion from the diagonal above.
             let new_at =
-                |point: &FurthestPoint| (point.old + middle).checked_sub(at + 1).filter(|line| *line < new.len());
+                |point: &MyersFurthestPoint| (point.old + middle).checked_sub(at + 1).filter(|line| *line < new.len());
             let adding = adding.filter(|point| new_at(point).is_some());
             let removing = removing.filter(|point| point.old < old.len());
             let mut point = match (removing, adding) {
@@ -185,9 +185,11 @@ fn find_runs(old: &[&str], new: &[&str]) -> Option<Vec<DiffRun>> {
                     at += 2;
                     continue;
                 }
-                (Some(removing), Some(adding)) if removing.old < adding.old => search.push_node(adding, RunKind::Added),
-                (Some(removing), _) => search.push_node(removing, RunKind::Removed),
-                (None, Some(adding)) => search.push_node(adding, RunKind::Added),
+                (Some(removing), Some(adding)) if removing.old < adding.old => {
+                    search.push_node(adding, DiffRunKind::Added)
+                }
+                (Some(removing), _) => search.push_node(removing, DiffRunKind::Removed),
+                (None, Some(adding)) => search.push_node(adding, DiffRunKind::Added),
             };
             let new_position = point.old + middle - at;
             let reached = search.follow_equal_lines(&mut point, new_position);
@@ -217,21 +219,21 @@ fn runs_from_hunks(old: &[&str], new: &[&str]) -> Vec<DiffRun> {
         }
     };
     for hunk in line_hunks(&as_bytes(old), &as_bytes(new)) {
-        push(RunKind::Equal, hunk.old.start - at_old, at_old, at_new);
-        push(RunKind::Removed, hunk.old.len(), hunk.old.start, hunk.new.start);
-        push(RunKind::Added, hunk.new.len(), hunk.old.end, hunk.new.start);
+        push(DiffRunKind::Equal, hunk.old.start - at_old, at_old, at_new);
+        push(DiffRunKind::Removed, hunk.old.len(), hunk.old.start, hunk.new.start);
+        push(DiffRunKind::Added, hunk.new.len(), hunk.old.end, hunk.new.start);
         (at_old, at_new) = (hunk.old.end, hunk.new.end);
     }
-    push(RunKind::Equal, old.len() - at_old, at_old, at_new);
+    push(DiffRunKind::Equal, old.len() - at_old, at_old, at_new);
     runs
 }
 
 /// The groups of runs that share a header: their changes are at most twice the context apart. A group starts and ends
 /// with a change.
 fn group_into_hunks(runs: &[DiffRun]) -> impl Iterator<Item = &[DiffRun]> {
-    runs.split(|run| run.kind == RunKind::Equal && run.count > 2 * CONTEXT_LINES).filter_map(|group| {
-        let first = group.iter().position(|run| run.kind != RunKind::Equal)?;
-        let last = group.iter().rposition(|run| run.kind != RunKind::Equal)?;
+    runs.split(|run| run.kind == DiffRunKind::Equal && run.count > 2 * CONTEXT_LINES).filter_map(|group| {
+        let first = group.iter().position(|run| run.kind != DiffRunKind::Equal)?;
+        let last = group.iter().rposition(|run| run.kind != DiffRunKind::Equal)?;
         Some(&group[first..=last])
     })
 }
@@ -239,8 +241,8 @@ fn group_into_hunks(runs: &[DiffRun]) -> impl Iterator<Item = &[DiffRun]> {
 fn write_hunk(text: &mut String, old: &[&str], new: &[&str], hunk: &[DiffRun]) {
     let (Some(first), Some(last)) = (hunk.first(), hunk.last()) else { return };
     let (old_end, new_end) = match last.kind {
-        RunKind::Added => (last.old, last.new + last.count),
-        RunKind::Removed | RunKind::Equal => (last.old + last.count, last.new),
+        DiffRunKind::Added => (last.old, last.new + last.count),
+        DiffRunKind::Removed | DiffRunKind::Equal => (last.old + last.count, last.new),
     };
     let before = first.old.min(first.new).min(CONTEXT_LINES).min(equal_lines_before(old, new, first));
     let after = (old.len() - old_end).min(new.len() - new_end).min(CONTEXT_LINES);
@@ -254,9 +256,9 @@ fn write_hunk(text: &mut String, old: &[&str], new: &[&str], hunk: &[DiffRun]) {
     write_lines(text, ' ', &old[first.old - before..first.old]);
     for run in hunk {
         match run.kind {
-            RunKind::Equal => write_lines(text, ' ', &old[run.old..run.old + run.count]),
-            RunKind::Removed => write_lines(text, '-', &old[run.old..run.old + run.count]),
-            RunKind::Added => write_lines(text, '+', &new[run.new..run.new + run.count]),
+            DiffRunKind::Equal => write_lines(text, ' ', &old[run.old..run.old + run.count]),
+            DiffRunKind::Removed => write_lines(text, '-', &old[run.old..run.old + run.count]),
+            DiffRunKind::Added => write_lines(text, '+', &new[run.new..run.new + run.count]),
         }
     }
     write_lines(text, ' ', &old[old_end..old_end + after]);
@@ -327,10 +329,10 @@ mod tests {
     }
 
     /// The lines of the runs that are equal or of this kind.
-    fn lines_of_kind<'a>(runs: &[DiffRun], lines: &[&'a str], kind: RunKind) -> Vec<&'a str> {
-        let start = |run: &DiffRun| if kind == RunKind::Removed { run.old } else { run.new };
+    fn lines_of_kind<'a>(runs: &[DiffRun], lines: &[&'a str], kind: DiffRunKind) -> Vec<&'a str> {
+        let start = |run: &DiffRun| if kind == DiffRunKind::Removed { run.old } else { run.new };
         let run_lines = |run: &DiffRun| lines[start(run)..start(run) + run.count].to_vec();
-        runs.iter().filter(|run| run.kind == RunKind::Equal || run.kind == kind).flat_map(run_lines).collect()
+        runs.iter().filter(|run| run.kind == DiffRunKind::Equal || run.kind == kind).flat_map(run_lines).collect()
     }
 
     proptest::proptest! {
@@ -339,8 +341,8 @@ mod tests {
             let old: Vec<&str> = old.split_inclusive('\n').collect();
             let new: Vec<&str> = new.split_inclusive('\n').collect();
             for runs in find_runs(&old, &new).into_iter().chain([runs_from_hunks(&old, &new)]) {
-                proptest::prop_assert_eq!(lines_of_kind(&runs, &old, RunKind::Removed), old.clone());
-                proptest::prop_assert_eq!(lines_of_kind(&runs, &new, RunKind::Added), new.clone());
+                proptest::prop_assert_eq!(lines_of_kind(&runs, &old, DiffRunKind::Removed), old.clone());
+                proptest::prop_assert_eq!(lines_of_kind(&runs, &new, DiffRunKind::Added), new.clone());
             }
         }
     }

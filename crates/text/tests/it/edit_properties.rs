@@ -3,11 +3,11 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use stead_text::edit::{
-    EditError, EditRules, EditedText, NotFoundRecovery, OccurrenceSelector, QuotedEdit, apply_edits, apply_splices,
-    apply_to_newer_text, inverse_splices,
+    EditError, EditMatchingRules, EditedText, FindReplaceEdit, OccurrenceSelector, QuoteNotFoundRecovery, apply_edits,
+    apply_splices, apply_to_newer_text, inverse_splices,
 };
 use stead_text::lines;
-use stead_text::locate::{MatchOptions, MatchPass, SearchableText};
+use stead_text::locate::{QuoteMatchPass, QuoteSearchOptions, SearchableText};
 
 /// Texts with few distinct words, so that quotes are often found, often twice, and often by a lenient pass.
 fn any_text() -> impl Strategy<Value = String> {
@@ -23,12 +23,12 @@ fn any_occurrence() -> impl Strategy<Value = OccurrenceSelector> {
     ]
 }
 
-fn any_rules() -> impl Strategy<Value = EditRules> {
+fn any_rules() -> impl Strategy<Value = EditMatchingRules> {
     prop_oneof![
-        4 => Just(EditRules::NATIVE),
-        1 => Just(EditRules::LITERAL),
-        1 => Just(EditRules::PLAIN),
-        1 => Just(EditRules { recovery: NotFoundRecovery::AcceptSimilar, ..EditRules::PLAIN }),
+        4 => Just(EditMatchingRules::NATIVE),
+        1 => Just(EditMatchingRules::LITERAL),
+        1 => Just(EditMatchingRules::PLAIN),
+        1 => Just(EditMatchingRules { recovery: QuoteNotFoundRecovery::AcceptSimilar, ..EditMatchingRules::PLAIN }),
     ]
 }
 
@@ -58,9 +58,13 @@ fn any_edits() -> impl Strategy<Value = (String, Vec<RandomEdit>)> {
     })
 }
 
-fn apply_random_edits(text: &str, given: &[RandomEdit], rules: EditRules) -> Result<EditedText, Vec<EditError>> {
-    let edits: Vec<QuotedEdit<'_>> =
-        given.iter().map(|(old, new, wanted)| QuotedEdit { old, new, occurrence: *wanted }).collect();
+fn apply_random_edits(
+    text: &str,
+    given: &[RandomEdit],
+    rules: EditMatchingRules,
+) -> Result<EditedText, Vec<EditError>> {
+    let edits: Vec<FindReplaceEdit<'_>> =
+        given.iter().map(|(old, new, wanted)| FindReplaceEdit { old, new, occurrence: *wanted }).collect();
     apply_edits(text, &edits, rules)
 }
 
@@ -100,13 +104,13 @@ proptest! {
     ) {
         let text = format!("{before}<{old}>{after}");
         let quote = format!("<{old}>");
-        let edited = apply_random_edits(&text, &[(quote, new.clone(), OccurrenceSelector::Only)], EditRules::NATIVE);
+        let edited = apply_random_edits(&text, &[(quote, new.clone(), OccurrenceSelector::Only)], EditMatchingRules::NATIVE);
         prop_assert_eq!(edited.map(|edited| edited.text), Ok(format!("{before}{new}{after}")));
     }
 
     #[test]
     fn matched_text_equals_the_quote_under_its_pass((text, quote) in any_text().prop_flat_map(|text| (Just(text.clone()), any_quote(text)))) {
-        let found = SearchableText::new(&text).find(&quote, MatchOptions::LENIENT);
+        let found = SearchableText::new(&text).find(&quote, QuoteSearchOptions::LENIENT);
         let bare = |text: &str| -> Vec<String> {
             let plain = text.replace(['\u{201c}', '\u{201d}'], "\"").replace('\u{a0}', " ");
             let mut bare: Vec<String> = lines::iter(&plain).map(|line| line.trim().to_owned()).collect();
@@ -118,7 +122,7 @@ proptest! {
         };
         for hit in &found.matches {
             let there = &text[hit.bytes.clone()];
-            if found.pass == MatchPass::Exact {
+            if found.pass == QuoteMatchPass::Exact {
                 prop_assert_eq!(there, &quote);
             }
             prop_assert_eq!(bare(there), bare(&quote), "{:?}", found.pass);
@@ -127,17 +131,17 @@ proptest! {
 
     #[test]
     fn rebasing_onto_an_unchanged_base_changes_nothing((text, given) in any_edits()) {
-        let edits: Vec<QuotedEdit<'_>> =
-            given.iter().map(|(old, new, wanted)| QuotedEdit { old, new, occurrence: *wanted }).collect();
-        let plain = apply_edits(&text, &edits, EditRules::NATIVE).map(|edited| edited.text).ok();
-        prop_assert_eq!(apply_to_newer_text(&text, &text, &edits, EditRules::NATIVE).map(|edited| edited.text).ok(), plain);
+        let edits: Vec<FindReplaceEdit<'_>> =
+            given.iter().map(|(old, new, wanted)| FindReplaceEdit { old, new, occurrence: *wanted }).collect();
+        let plain = apply_edits(&text, &edits, EditMatchingRules::NATIVE).map(|edited| edited.text).ok();
+        prop_assert_eq!(apply_to_newer_text(&text, &text, &edits, EditMatchingRules::NATIVE).map(|edited| edited.text).ok(), plain);
     }
 
     #[test]
     fn rebasing_never_panics((text, given) in any_edits(), current in any_text()) {
-        let edits: Vec<QuotedEdit<'_>> =
-            given.iter().map(|(old, new, wanted)| QuotedEdit { old, new, occurrence: *wanted }).collect();
-        if let Ok(edited) = apply_to_newer_text(&text, &current, &edits, EditRules::NATIVE) {
+        let edits: Vec<FindReplaceEdit<'_>> =
+            given.iter().map(|(old, new, wanted)| FindReplaceEdit { old, new, occurrence: *wanted }).collect();
+        if let Ok(edited) = apply_to_newer_text(&text, &current, &edits, EditMatchingRules::NATIVE) {
             prop_assert_eq!(apply_splices(&edited.text, &inverse_splices(&current, &edited.splices)), current);
         }
     }

@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 use stead_text::edit::{
-    EditError, EditErrorKind, EditRules, EditedText, MatchDescription, NotFoundRecovery, OccurrenceSelector,
-    QuotedEdit, apply_edits, apply_splices, inverse_splices,
+    EditError, EditErrorKind, EditMatchingRules, EditedText, FindReplaceEdit, OccurrenceSelector,
+    QuoteMatchDescription, QuoteNotFoundRecovery, apply_edits, apply_splices, inverse_splices,
 };
 
 #[derive(Deserialize)]
@@ -67,10 +67,12 @@ fn every_case_passes() {
 
 fn run_case(case: &EditTableCase) -> Result<(), String> {
     let rules = match case.rules {
-        NamedEditRules::Native => EditRules::NATIVE,
-        NamedEditRules::Literal => EditRules::LITERAL,
-        NamedEditRules::Plain => EditRules::PLAIN,
-        NamedEditRules::Resemblance => EditRules { recovery: NotFoundRecovery::AcceptSimilar, ..EditRules::PLAIN },
+        NamedEditRules::Native => EditMatchingRules::NATIVE,
+        NamedEditRules::Literal => EditMatchingRules::LITERAL,
+        NamedEditRules::Plain => EditMatchingRules::PLAIN,
+        NamedEditRules::Resemblance => {
+            EditMatchingRules { recovery: QuoteNotFoundRecovery::AcceptSimilar, ..EditMatchingRules::PLAIN }
+        }
     };
     let occurrence = |given: &GivenEdit| match (given.all, given.count, given.near_line) {
         (true, ..) => OccurrenceSelector::All,
@@ -78,10 +80,10 @@ fn run_case(case: &EditTableCase) -> Result<(), String> {
         (.., Some(line)) => OccurrenceSelector::NearestToLine(line),
         (false, None, None) => OccurrenceSelector::Only,
     };
-    let edits: Vec<QuotedEdit<'_>> = case
+    let edits: Vec<FindReplaceEdit<'_>> = case
         .edits
         .iter()
-        .map(|given| QuotedEdit { old: &given.old, new: &given.new, occurrence: occurrence(given) })
+        .map(|given| FindReplaceEdit { old: &given.old, new: &given.new, occurrence: occurrence(given) })
         .collect();
     match (apply_edits(&case.text, &edits, rules), &case.result, &case.error) {
         (Ok(edited), Some(result), None) => check_applied(case, &edited, result),
@@ -107,7 +109,7 @@ fn check_applied(case: &EditTableCase, edited: &EditedText, result: &str) -> Res
 fn check_error(refusal: &EditError, expected: &ExpectedEditError) -> Result<(), String> {
     expect_equal(&refusal.edit_index, &expected.edit)?;
     let first_lines =
-        |matches: &[MatchDescription]| matches.iter().map(|found| *found.lines.start()).collect::<Vec<_>>();
+        |matches: &[QuoteMatchDescription]| matches.iter().map(|found| *found.lines.start()).collect::<Vec<_>>();
     let (reason, lines) = match &refusal.reason {
         EditErrorKind::EmptyOld => ("empty_old", Vec::new()),
         EditErrorKind::NotFound(missing) => {

@@ -5,8 +5,8 @@
 use proptest::prelude::*;
 use serde::Deserialize;
 use stead_text::patch::{
-    FinalNewlineChange, ParsedPatch, PatchApplyError, PatchApplyErrorKind, PatchGrammar, PatchRules, PatchSectionKind,
-    PatchedText, apply_chunks, find_already_applied, parse_patch,
+    FinalNewlineChange, ParsedPatch, PatchApplyError, PatchApplyErrorKind, PatchApplyRules, PatchParseOptions,
+    PatchSectionKind, PatchedText, apply_chunks, find_already_applied, parse_patch,
 };
 use stead_text::unified::{DiffLabels, unified_diff};
 
@@ -50,9 +50,9 @@ fn run_case(case: &PatchTableCase) {
         .patch
         .clone()
         .unwrap_or_else(|| format!("*** Begin Patch\n{}*** End Patch\n", case.body.as_ref().unwrap()));
-    let grammar = if case.strict { PatchGrammar::STRICT } else { PatchGrammar::TOLERANT };
+    let grammar = if case.strict { PatchParseOptions::STRICT } else { PatchParseOptions::TOLERANT };
     let name = case.name.as_deref().unwrap_or("f");
-    let rules = if case.strict { PatchRules::strict(name) } else { PatchRules::tolerant(name) };
+    let rules = if case.strict { PatchApplyRules::strict(name) } else { PatchApplyRules::tolerant(name) };
     let patch = match (parse_patch(&text, grammar), &case.fault) {
         (Ok(patch), None) => patch,
         (Err(error), Some(fault)) => {
@@ -79,7 +79,7 @@ fn check_applied(case: &PatchTableCase, applied: &PatchedText) {
     if let Some(pass) = &case.pass {
         assert_eq!(first.map(|it| it.pass.name()), Some(pass.as_str()), "{id}");
     }
-    let repair = first.and_then(|it| it.repair).map(stead_text::patch::ChunkRepair::name);
+    let repair = first.and_then(|it| it.repair).map(stead_text::patch::PatchChunkRepair::name);
     assert_eq!(repair, case.repair.as_deref(), "{id}");
     let newline = match applied.final_newline {
         FinalNewlineChange::Unchanged => None,
@@ -104,12 +104,16 @@ fn check_error(case: &PatchTableCase, error: &PatchApplyError, expected: &str) {
 }
 
 /// Applies the only section of a patch.
-fn apply_to_text(before: &str, patch: &ParsedPatch, rules: &PatchRules<'_>) -> Result<PatchedText, PatchApplyError> {
+fn apply_to_text(
+    before: &str,
+    patch: &ParsedPatch,
+    rules: &PatchApplyRules<'_>,
+) -> Result<PatchedText, PatchApplyError> {
     apply_chunks(before, chunks_of(patch), rules)
 }
 
 /// The lines where the only section of a patch is already applied.
-fn already_applied_at(before: &str, patch: &ParsedPatch, rules: &PatchRules<'_>) -> Option<Vec<usize>> {
+fn already_applied_at(before: &str, patch: &ParsedPatch, rules: &PatchApplyRules<'_>) -> Option<Vec<usize>> {
     find_already_applied(before, chunks_of(patch), rules)
 }
 
@@ -128,7 +132,7 @@ fn sections_are_parsed() {
     let written = "*** Begin Patch\n*** Add File: a b.txt\n+one\n+\n+two\n*** Delete File: d\n\
         *** Move File: x -> y/z\n*** Move File: p -> q\n@@\n-1\n+2\n*** Update File: u\n*** Move to: v\n@@\n-1\n+2\n\
         *** Add File: open\n+x\n\\ No newline at end of file\n*** Add File: empty\n*** End Patch";
-    for grammar in [PatchGrammar::TOLERANT, PatchGrammar::STRICT] {
+    for grammar in [PatchParseOptions::TOLERANT, PatchParseOptions::STRICT] {
         let patch = parse_patch(written, grammar).unwrap();
         let sections: Vec<String> = patch
             .sections
@@ -157,7 +161,7 @@ fn sections_are_parsed() {
         ];
         assert_eq!(sections, expected);
     }
-    assert!(parse_patch(written, PatchGrammar::EXACT).is_err(), "to the letter a move has one spelling");
+    assert!(parse_patch(written, PatchParseOptions::EXACT).is_err(), "to the letter a move has one spelling");
 }
 
 #[test]
@@ -168,7 +172,7 @@ fn unified_headers_give_the_section_kind() {
         diff --git \"a/caf\\303\\251\" \"b/caf\\303\\251\"\n\
         --- \"a/caf\\303\\251\"\t2020-01-01\n+++ \"b/caf\\303\\251\"\t2020-01-02\n@@ -1 +1 @@\n-1\n+2\n\
         diff --git a/e b/e\nnew file mode 100644\nindex 000..e69\n";
-    let patch = parse_patch(written, PatchGrammar::TOLERANT).unwrap();
+    let patch = parse_patch(written, PatchParseOptions::TOLERANT).unwrap();
     let actions: Vec<&PatchSectionKind> = patch.sections.iter().map(|section| &section.kind).collect();
     assert!(matches!(actions[0], PatchSectionKind::Add { path, content } if path == "n" && content == "x\ny"));
     assert!(matches!(actions[1], PatchSectionKind::Delete { path, chunks } if path == "g" && chunks.len() == 1));
@@ -195,7 +199,8 @@ fn mode_changes_are_rejected_not_dropped() {
         ("index 123..456 120000", hunk, 2),
         ("index 123..456 160000", hunk, 2),
     ] {
-        let error = parse_patch(&format!("diff --git a/f b/f\n{headers}\n{body}"), PatchGrammar::TOLERANT).unwrap_err();
+        let error =
+            parse_patch(&format!("diff --git a/f b/f\n{headers}\n{body}"), PatchParseOptions::TOLERANT).unwrap_err();
         assert_eq!((error.fault.code(), error.line), ("unsupported", line), "{headers}");
     }
     for (headers, body) in [
@@ -206,7 +211,7 @@ fn mode_changes_are_rejected_not_dropped() {
         ("index 123..456", hunk),
     ] {
         assert!(
-            parse_patch(&format!("diff --git a/f b/f\n{headers}\n{body}"), PatchGrammar::TOLERANT).is_ok(),
+            parse_patch(&format!("diff --git a/f b/f\n{headers}\n{body}"), PatchParseOptions::TOLERANT).is_ok(),
             "{headers}"
         );
     }
@@ -219,7 +224,7 @@ fn truncated_patches_never_delete_a_file() {
         *** Delete File: i\n*** End Patch";
     let mut most = 0;
     for end in 0..=written.len() {
-        if let Ok(patch) = parse_patch(&written[..end], PatchGrammar::TOLERANT) {
+        if let Ok(patch) = parse_patch(&written[..end], PatchParseOptions::TOLERANT) {
             assert!(patch.sections.len() >= most);
             most = patch.sections.len();
         }
@@ -231,13 +236,17 @@ fn truncated_patches_never_delete_a_file() {
 fn repetitive_text_is_patched_in_bounded_time() {
     let before = "x\n".repeat(200_000);
     let body: String = "-x\n".repeat(50_000) + "-y\n";
-    let patch =
-        parse_patch(&format!("*** Begin Patch\n*** Update File: f\n@@\n{body}*** End Patch"), PatchGrammar::TOLERANT);
-    assert!(apply_to_text(&before, &patch.unwrap(), &PatchRules::tolerant("f")).is_err());
+    let patch = parse_patch(
+        &format!("*** Begin Patch\n*** Update File: f\n@@\n{body}*** End Patch"),
+        PatchParseOptions::TOLERANT,
+    );
+    assert!(apply_to_text(&before, &patch.unwrap(), &PatchApplyRules::tolerant("f")).is_err());
     let body: String = " x\n".repeat(50_000) + "+y\n";
-    let patch =
-        parse_patch(&format!("*** Begin Patch\n*** Update File: f\n@@\n{body}*** End Patch"), PatchGrammar::TOLERANT);
-    let error = apply_to_text(&before, &patch.unwrap(), &PatchRules::tolerant("f")).unwrap_err();
+    let patch = parse_patch(
+        &format!("*** Begin Patch\n*** Update File: f\n@@\n{body}*** End Patch"),
+        PatchParseOptions::TOLERANT,
+    );
+    let error = apply_to_text(&before, &patch.unwrap(), &PatchApplyRules::tolerant("f")).unwrap_err();
     assert!(matches!(error.reason, PatchApplyErrorKind::Exhausted | PatchApplyErrorKind::Ambiguous { .. }));
 }
 
@@ -290,8 +299,8 @@ proptest! {
             prop_assert!(written.is_empty());
             return Ok(());
         }
-        let patch = parse_patch(&written, PatchGrammar::TOLERANT).unwrap();
-        let applied = apply_to_text(&old, &patch, &PatchRules::tolerant("f"));
+        let patch = parse_patch(&written, PatchParseOptions::TOLERANT).unwrap();
+        let applied = apply_to_text(&old, &patch, &PatchApplyRules::tolerant("f"));
         prop_assert_eq!(applied.map(|applied| applied.text), Ok(new), "{}", written);
     }
 
@@ -300,14 +309,14 @@ proptest! {
         written in prop_oneof![any_patch_text(), any_patch_text().prop_map(|s| format!("*** Begin Patch\n*** Update File: f\n{s}")), ".{0,200}"],
         before in any_text(),
     ) {
-        for grammar in [PatchGrammar::TOLERANT, PatchGrammar::STRICT, PatchGrammar::EXACT] {
+        for grammar in [PatchParseOptions::TOLERANT, PatchParseOptions::STRICT, PatchParseOptions::EXACT] {
             let Ok(patch) = parse_patch(&written, grammar) else { continue };
             prop_assert!(!patch.sections.is_empty());
             for section in &patch.sections {
                 let (PatchSectionKind::Update { chunks, .. } | PatchSectionKind::Move { chunks, .. } | PatchSectionKind::Delete { chunks, .. }) =
                     &section.kind
                 else { continue };
-                for rules in [PatchRules::tolerant("f"), PatchRules::strict("f")] {
+                for rules in [PatchApplyRules::tolerant("f"), PatchApplyRules::strict("f")] {
                     let _applied = apply_chunks(&before, chunks, &rules);
                 }
             }
@@ -325,7 +334,7 @@ proptest! {
             body(at - 1), body(at), body(at + 1)
         );
         let before = lines.concat();
-        let applied = apply_to_text(&before, &parse_patch(&written, PatchGrammar::TOLERANT).unwrap(), &PatchRules::tolerant("f")).unwrap();
+        let applied = apply_to_text(&before, &parse_patch(&written, PatchParseOptions::TOLERANT).unwrap(), &PatchApplyRules::tolerant("f")).unwrap();
         let (head, tail) = (lines[..at].concat(), lines[at + 1..].concat());
         prop_assert!(applied.text.starts_with(&head) && applied.text.ends_with(&tail));
         prop_assert_eq!(applied.text.len() - head.len() - tail.len(), "new".len() + stead_text::lines::split_terminator(&lines[at]).1.len());

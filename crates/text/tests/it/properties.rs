@@ -3,7 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use stead_text::diff::{self, Hunk};
-use stead_text::encoding::{DetectedContent, Encoding, decode, detect_content, encode};
+use stead_text::encoding::{DetectedContentKind, Encoding, decode, detect_content, encode};
 use stead_text::lines;
 use stead_text::merge::{MergeResult, merge, merge_bytes};
 use stead_text::unified::{DiffLabels, unified_diff};
@@ -183,7 +183,7 @@ proptest! {
         any::<String>().prop_map(|text| encode(&text, Encoding::Utf16LeBom).unwrap()),
         "[a-z ]{4,40}é?".prop_map(|text| encode(&text, Encoding::Utf16Be).unwrap()),
     ]) {
-        if let DetectedContent::Text { encoding } = detect_content(&bytes) {
+        if let DetectedContentKind::Text { encoding } = detect_content(&bytes) {
             let text = decode(&bytes, encoding).unwrap();
             prop_assert_eq!(encode(&text, encoding).unwrap(), bytes);
         }

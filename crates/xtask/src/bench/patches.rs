@@ -7,7 +7,9 @@
 
 use std::{collections::BTreeMap, process::Command};
 
-use stead_text::patch::{PatchApplyErrorKind, PatchGrammar, PatchRules, PatchSectionKind, apply_chunks, parse_patch};
+use stead_text::patch::{
+    PatchApplyErrorKind, PatchApplyRules, PatchParseOptions, PatchSectionKind, apply_chunks, parse_patch,
+};
 
 const COMMITS_MAX: &str = "2000";
 
@@ -89,10 +91,10 @@ fn apply_hunks(old: &str, hunks: &[&GitHunk]) -> String {
 
 /// The outcome of a patch with these hunks.
 fn patch_outcome(name: &str, old: &str, hunks: &[&GitHunk], headings: HunkHeadings) -> &'static str {
-    let patch = parse_patch(&patch_envelope(hunks, headings), PatchGrammar::TOLERANT);
+    let patch = parse_patch(&patch_envelope(hunks, headings), PatchParseOptions::TOLERANT);
     let action = patch.ok().and_then(|patch| patch.sections.into_iter().next()).map(|section| section.kind);
     let Some(PatchSectionKind::Update { chunks, .. }) = action else { return "not read" };
-    match (apply_chunks(old, &chunks, &PatchRules::tolerant(name)), hunks) {
+    match (apply_chunks(old, &chunks, &PatchApplyRules::tolerant(name)), hunks) {
         (Ok(applied), _) if applied.text == apply_hunks(old, hunks) => "right",
         (Ok(applied), [only]) if only.is_insertion() => insertion_outcome(old, only, headings, &applied.text),
         (Ok(_), _) => WRONG_RESULT,

@@ -15,7 +15,7 @@ use std::{collections::HashMap, fmt, path::PathBuf, process::Command, time::Inst
 
 use definitions::{DefinedName, DefinitionSort};
 use packages::{PackagePurpose, SourcePackage, SourceText};
-use stead_text::rank::{FileRanker, HitScore, RankedHit, rank_order};
+use stead_text::rank::{ScoredSearchHit, SearchHitScore, SearchHitScorer, rank_order};
 
 /// Maximum number of names per package, sampled evenly.
 const NAMES_MAX: usize = 400;
@@ -123,9 +123,9 @@ fn measure_names(
 
 /// The ranks of the definitions of a name among its matches; `None` if there are too few matches.
 fn definition_ranks(sources: &[SourceText], name: &DefinedName) -> Option<Vec<Option<usize>>> {
-    let mut hits: Vec<(&str, u64, HitScore)> = Vec::new();
+    let mut hits: Vec<(&str, u64, SearchHitScore)> = Vec::new();
     for source in sources.iter().filter(|source| source.text.contains(&name.name)) {
-        let place = FileRanker::from_path(&source.path);
+        let place = SearchHitScorer::from_path(&source.path);
         for (number, line) in (1..).zip(source.text.lines()) {
             if let Some(at) = line.find(&name.name) {
                 hits.push((&source.path, number, place.score_hit(line, &(at..at + name.name.len()))));
@@ -135,8 +135,8 @@ fn definition_ranks(sources: &[SourceText], name: &DefinedName) -> Option<Vec<Op
     if hits.len() < OCCURRENCES_MIN {
         return None;
     }
-    let candidates: Vec<RankedHit<'_>> =
-        hits.iter().map(|(path, line, weight)| RankedHit { path, line: *line, score: *weight }).collect();
+    let candidates: Vec<ScoredSearchHit<'_>> =
+        hits.iter().map(|(path, line, weight)| ScoredSearchHit { path, line: *line, score: *weight }).collect();
     let at: HashMap<(&str, u64), usize> = rank_order(&candidates)
         .into_iter()
         .zip(1..)

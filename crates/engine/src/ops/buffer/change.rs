@@ -10,7 +10,7 @@ use super::{
     own_buffer_text, read_saved_file, require_person_or_editor,
 };
 use crate::{
-    buffers::{Buffer, BufferStoreRequest, BufferText},
+    buffers::{Buffer, BufferStoreRequest, BufferWithText},
     call_context::CallContext,
     errors::{Error, ErrorKind},
     operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
@@ -63,7 +63,7 @@ impl Operation for BufferChangeArgs {
 }
 
 impl BufferChangeArgs {
-    fn merge_change(&self, texts: &BufferText) -> Result<MergedBufferText, Error> {
+    fn merge_change(&self, texts: &BufferWithText) -> Result<MergedBufferText, Error> {
         let buffer = &texts.buffer;
         let now = editor_text::decode_for_editor(&texts.text, buffer.line_endings)?;
         let known = match self.revision {

@@ -178,7 +178,7 @@ pub(crate) struct BufferCloseArgs {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct BufferDropArgs {
+pub(crate) struct BufferDraftDropArgs {
     draft: String,
 }
 
@@ -195,7 +195,7 @@ impl Operation for BufferCloseArgs {
     }
 }
 
-impl Operation for BufferDropArgs {
+impl Operation for BufferDraftDropArgs {
     fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
         require_person_or_editor(context)?;
         Ok(vec![RequestedPath::from_recorded_path(self.find_draft(context)?.path, PathAccess::ReadLocked)])
@@ -207,7 +207,7 @@ impl Operation for BufferDropArgs {
     }
 }
 
-impl BufferDropArgs {
+impl BufferDraftDropArgs {
     fn find_draft(&self, context: &CallContext<'_>) -> Result<Buffer, Error> {
         let found = context.buffers()?.into_iter().find(|buffer| buffer.id == self.draft);
         let draft =

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::{Map, Value};
-use stead_text::edit::{OccurrenceSelector, QuotedEdit};
+use stead_text::edit::{FindReplaceEdit, OccurrenceSelector};
 
 use super::bad_request;
 use crate::{errors::Error, limits};
@@ -14,7 +14,7 @@ pub(crate) struct EditArgs {
     pub(super) path: String,
     pub(super) edits: Vec<EditItem>,
     pub(super) base: Option<String>,
-    pub(super) mode: EditMode,
+    pub(super) mode: StaleEditHandling,
     pub(super) dry_run: bool,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct EditItem {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum EditMode {
+pub(super) enum StaleEditHandling {
     /// The base must be the current version.
     Strict,
     /// An older base is accepted if every quoted place is unchanged.
@@ -51,7 +51,7 @@ struct RawEditArgs {
     edits: Vec<EditItem>,
     base: Option<String>,
     #[serde(default)]
-    mode: EditMode,
+    mode: StaleEditHandling,
     #[serde(default)]
     dry_run: bool,
 }
@@ -94,7 +94,7 @@ impl<'de> Deserialize<'de> for EditArgs {
 }
 
 impl EditArgs {
-    pub(super) fn quoted_edits(&self) -> Result<Vec<QuotedEdit<'_>>, Error> {
+    pub(super) fn quoted_edits(&self) -> Result<Vec<FindReplaceEdit<'_>>, Error> {
         if self.edits.is_empty() {
             return Err(bad_request("edits is empty").with_next_step("pass edits: [{\"old\": \"…\", \"new\": \"…\"}]"));
         }
@@ -121,7 +121,7 @@ impl EditArgs {
             .iter()
             .enumerate()
             .map(|(index, edit)| {
-                Ok(QuotedEdit { old: &edit.old, new: &edit.new, occurrence: occurrence(index, edit)? })
+                Ok(FindReplaceEdit { old: &edit.old, new: &edit.new, occurrence: occurrence(index, edit)? })
             })
             .collect()
     }

@@ -6,21 +6,24 @@ use std::ops::{Range, RangeInclusive};
 use serde_json::{Value, json};
 use stead_path::RelPath;
 use stead_text::{
-    edit::{EditError, EditErrorKind, MatchDescription, QuoteNotFound, QuotedEdit, RESULT_BYTES_MAX, StaleQuote},
+    edit::{
+        EditError, EditErrorKind, FindReplaceEdit, QuoteMatchDescription, QuoteNotFoundDetails, RESULT_BYTES_MAX,
+        StaleQuote,
+    },
     lines,
-    locate::{ContextSide, LineDifference, LocateLimit, MatchBoundary, SearchableText},
-    merge::ConflictRange,
+    locate::{ContextLinesPosition, MatchBoundaryRule, QuoteLineDifference, ReachedQuoteSearchLimit, SearchableText},
+    merge::MergeConflictLines,
     unified::{DiffLabels, unified_diff},
 };
 
 use crate::{
     call_context::CallContext,
-    call_options::BeforeAfterInclusion,
+    call_options::BeforeAfterContentInclusion,
     errors::{Error, ErrorKind},
     limits,
     operation::ResolvedTarget,
     ops::{
-        edit::{EditedFile, OlderFileText, bad_request},
+        edit::{FileToEdit, OlderFileText, bad_request},
         older_revisions::{self, CurrentFileText, OlderRevisionMatch},
         outcome_builder::OutcomeBuilder,
     },
@@ -37,7 +40,7 @@ pub(super) fn not_text_error(path: &RelPath) -> Error {
 pub(super) fn stale_base_error(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
-    current: &EditedFile,
+    current: &FileToEdit,
     old: Option<&OlderFileText>,
 ) -> Error {
     let path = &target.path;
@@ -53,16 +56,16 @@ pub(super) fn stale_base_error(
 pub(super) fn merge_conflict_error(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
-    current: &EditedFile,
+    current: &FileToEdit,
     old: &OlderFileText,
     ours: &str,
-    ranges: &[ConflictRange],
+    ranges: &[MergeConflictLines],
 ) -> Error {
     let path = &target.path;
     let part = |text: &str, range: &Range<usize>| {
         lines::slice_lines(text, range.start + 1..=range.end).unwrap_or_default().to_owned()
     };
-    let describe = |range: &ConflictRange| {
+    let describe = |range: &MergeConflictLines| {
         json!({ "line": range.theirs.start + 1, "base": part(&old.text, &range.base),
             "yours": part(ours, &range.ours), "theirs": part(&current.text, &range.theirs) })
     };
@@ -80,8 +83,8 @@ pub(super) fn merge_conflict_error(
 pub(super) fn edits_refused_error(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
-    current: &EditedFile,
-    edits: &[QuotedEdit<'_>],
+    current: &FileToEdit,
+    edits: &[FindReplaceEdit<'_>],
     refusals: &[EditError],
     old: Option<&OlderFileText>,
 ) -> Error {
@@ -109,8 +112,8 @@ pub(super) fn edits_refused_error(
 struct EditErrorContext<'a> {
     context: &'a CallContext<'a>,
     target: &'a ResolvedTarget,
-    current: &'a EditedFile,
-    edits: &'a [QuotedEdit<'a>],
+    current: &'a FileToEdit,
+    edits: &'a [FindReplaceEdit<'a>],
     old: Option<&'a OlderFileText>,
     finder: SearchableText<'a>,
 }
@@ -168,7 +171,7 @@ impl EditErrorContext<'_> {
         }
     }
 
-    fn quote_not_found_error(&self, index: usize, missing: &QuoteNotFound) -> Error {
+    fn quote_not_found_error(&self, index: usize, missing: &QuoteNotFoundDetails) -> Error {
         let mut what = format!("edit {index}: the text in old is not in {}", self.target.path);
         if let Some(other) = missing.produced_by_edit {
             what.push_str(&format!(
@@ -180,7 +183,7 @@ impl EditErrorContext<'_> {
         }
         let now = CurrentFileText { path: &self.target.path, version: self.current.version, text: &self.current.text };
         let older =
-            older_revisions::find_older_revision(self.context, now, self.edits[index].old, MatchBoundary::Anywhere);
+            older_revisions::find_older_revision(self.context, now, self.edits[index].old, MatchBoundaryRule::Anywhere);
         if let Some(older) = &older {
             what.push_str(&format!("; {}", older.describe()));
         }
@@ -244,10 +247,10 @@ impl EditErrorContext<'_> {
         }
     }
 
-    fn with_match_locations(&self, error: Error, total: usize, locations: &[MatchDescription]) -> Error {
-        let describe = |location: &MatchDescription| {
+    fn with_match_locations(&self, error: Error, total: usize, locations: &[QuoteMatchDescription]) -> Error {
+        let describe = |location: &QuoteMatchDescription| {
             let mut fact = location_json(location);
-            if self.context.options.before_after == BeforeAfterInclusion::Include {
+            if self.context.options.before_after == BeforeAfterContentInclusion::Include {
                 fact["to_line"] = json!(location.lines.end());
                 let text = &self.current.text;
                 fact["units"] = json!([
@@ -267,7 +270,7 @@ impl EditErrorContext<'_> {
     }
 }
 
-fn with_diff(error: Error, old: &OlderFileText, current: &EditedFile) -> Error {
+fn with_diff(error: Error, old: &OlderFileText, current: &FileToEdit) -> Error {
     let labels = DiffLabels { old: &old.rev, new: "now" };
     let lines = limits::ERROR_LINES_MAX;
     let diff = unified_diff(&old.text, &current.text, labels, limits::DIFF_CONTEXT_LINES, lines);
@@ -276,7 +279,7 @@ fn with_diff(error: Error, old: &OlderFileText, current: &EditedFile) -> Error {
     error.with_detail("base_version", old.version.to_string()).with_detail("diff", diff).with_excerpt(excerpt)
 }
 
-fn suggest_distinction(locations: &[MatchDescription]) -> &'static str {
+fn suggest_distinction(locations: &[QuoteMatchDescription]) -> &'static str {
     let has_context = locations.iter().any(|location| location.disambiguating_context.is_some());
     if has_context {
         "add the line that makes the match unique to old and new"
@@ -285,16 +288,16 @@ fn suggest_distinction(locations: &[MatchDescription]) -> &'static str {
     }
 }
 
-fn line_numbers(locations: &[MatchDescription]) -> String {
+fn line_numbers(locations: &[QuoteMatchDescription]) -> String {
     let listed: Vec<String> = locations.iter().map(|location| location.lines.start().to_string()).collect();
     format!("at lines {}", listed.join(", "))
 }
 
-fn limit_name(limit: LocateLimit) -> &'static str {
+fn limit_name(limit: ReachedQuoteSearchLimit) -> &'static str {
     match limit {
-        LocateLimit::Bytes => "the file is too large for anything but an exact search",
-        LocateLimit::Matches => "there are too many matches",
-        LocateLimit::Work => "the file is too repetitive to compare every place",
+        ReachedQuoteSearchLimit::Bytes => "the file is too large for anything but an exact search",
+        ReachedQuoteSearchLimit::Matches => "there are too many matches",
+        ReachedQuoteSearchLimit::Work => "the file is too repetitive to compare every place",
     }
 }
 
@@ -311,29 +314,29 @@ pub(in crate::ops) fn with_nearest(error: Error, lines: &RangeInclusive<usize>, 
         .with_detail("nearest_to", *lines.end())
 }
 
-pub(in crate::ops) fn location_json(location: &MatchDescription) -> Value {
+pub(in crate::ops) fn location_json(location: &QuoteMatchDescription) -> Value {
     let mut fact = json!({ "line": location.lines.start() });
     if let Some(definition) = &location.enclosing_definition {
         fact["in"] = json!(shorten_text(&definition.text));
     }
     if let Some(extra) = &location.disambiguating_context {
         let side = match extra.side {
-            ContextSide::SameLines => "whole_line",
-            ContextSide::Before => "before",
-            ContextSide::After => "after",
+            ContextLinesPosition::SameLines => "whole_line",
+            ContextLinesPosition::Before => "before",
+            ContextLinesPosition::After => "after",
         };
         fact["unique_with"] = json!({ side: extra.text });
     }
     fact
 }
 
-pub(in crate::ops) fn render_location(location: &MatchDescription) -> String {
+pub(in crate::ops) fn render_location(location: &QuoteMatchDescription) -> String {
     let within =
         location.enclosing_definition.as_ref().map(|definition| format!(" in {}", shorten_text(&definition.text)));
     let extra = location.disambiguating_context.as_ref().map(|extra| match extra.side {
-        ContextSide::SameLines => format!(", unique as the whole line: {}", shorten_text(&extra.text)),
-        ContextSide::Before => format!(", unique with the line before: {}", shorten_text(&extra.text)),
-        ContextSide::After => format!(", unique with the line after: {}", shorten_text(&extra.text)),
+        ContextLinesPosition::SameLines => format!(", unique as the whole line: {}", shorten_text(&extra.text)),
+        ContextLinesPosition::Before => format!(", unique with the line before: {}", shorten_text(&extra.text)),
+        ContextLinesPosition::After => format!(", unique with the line after: {}", shorten_text(&extra.text)),
     });
     format!("line {}{}{}\n", location.lines.start(), within.unwrap_or_default(), extra.unwrap_or_default())
 }
@@ -352,7 +355,7 @@ pub(in crate::ops) fn render_numbered_lines(
     text
 }
 
-pub(in crate::ops) fn difference_json(difference: &LineDifference) -> Value {
+pub(in crate::ops) fn difference_json(difference: &QuoteLineDifference) -> Value {
     json!({ "line": difference.text_line, "column": difference.column,
         "quoted": difference.quoted.map(format_code_point), "actual": difference.actual.map(format_code_point) })
 }

@@ -4,15 +4,15 @@
 use serde_json::{Value, json};
 use stead_text::{
     diff::{self, Hunk},
-    edit::{AppliedEdit, MatchMethod},
-    locate::{MatchPass, SearchableText},
+    edit::{AppliedEdit, QuoteMatchMethod},
+    locate::{QuoteMatchPass, SearchableText},
     unified::{DiffLabels, unified_diff},
 };
 
-use super::{EditResult, EditedFile, OlderFileText, errors};
+use super::{EditResult, FileToEdit, OlderFileText, errors};
 use crate::{
     call_context::CallContext,
-    call_options::BeforeAfterInclusion,
+    call_options::BeforeAfterContentInclusion,
     engine::{BeforeAfterBytes, CallOutcome},
     limits,
     operation::ResolvedTarget,
@@ -98,7 +98,7 @@ impl EditReport {
     pub(super) fn new(
         context: &CallContext<'_>,
         target: &ResolvedTarget,
-        current: &EditedFile,
+        current: &FileToEdit,
         result: &EditResult,
         encoded: &EncodedContent,
         version: Version,
@@ -106,7 +106,7 @@ impl EditReport {
         let hunks = diff::hunks(&current.text, &result.text);
         let applied = result.per_edit.as_ref().map_or(&[][..], |edited| &edited.applied);
         let is_inexact = |applied: &&(usize, &AppliedEdit)| {
-            !applied.1.method.is_literal_match() || context.options.before_after == BeforeAfterInclusion::Include
+            !applied.1.method.is_literal_match() || context.options.before_after == BeforeAfterContentInclusion::Include
         };
         let numbered: Vec<(usize, &AppliedEdit)> = applied.iter().enumerate().collect();
         let rev = context.revision_name(&target.path, &current.version);
@@ -114,7 +114,7 @@ impl EditReport {
             numbered.iter().filter_map(|(index, applied)| applied_edit_note(*index, applied)).collect();
         notes.extend(result.rebase.describe(&rev));
         let already = |&(index, applied): &(usize, &AppliedEdit)| {
-            (applied.method == MatchMethod::AlreadyApplied).then_some(index)
+            (applied.method == QuoteMatchMethod::AlreadyApplied).then_some(index)
         };
         Self {
             path: target.path.to_string(),
@@ -133,14 +133,14 @@ impl EditReport {
         }
     }
 
-    fn outcome_fields(&self, rev: String, changed: FileChanged) -> OutcomeBuilder {
+    fn outcome_fields(&self, rev: String, changed: FileChangedFlag) -> OutcomeBuilder {
         let ranges: Vec<Value> = self.ranges.iter().map(|(from, to)| json!(format!("{from}-{to}"))).collect();
         OutcomeBuilder::new()
             .with_field("path", self.path.clone())
             .with_version(&self.version, rev)
             .with_field("size", self.size)
             .with_some("created", self.created.then_some(true))
-            .with_field("changed", changed == FileChanged::Yes)
+            .with_field("changed", changed == FileChangedFlag::Yes)
             .with_field("diff", json!({ "added": self.change.added, "removed": self.change.removed }))
             .with_field("lines", ranges)
             .with_some("already_applied", (!self.already_applied.is_empty()).then(|| self.already_applied.clone()))
@@ -174,7 +174,7 @@ impl EditReport {
         let rev = format!("r{}", receipt.entry);
         let verb = if self.created { "created" } else { "edited" };
         let text = self.render_text(format!("{verb} {}", self.render_size(&rev)));
-        self.outcome_fields(rev, FileChanged::Yes)
+        self.outcome_fields(rev, FileChangedFlag::Yes)
             .with_receipt(receipt)
             .build(text)
             .with_before_after(self.before_after)
@@ -184,7 +184,7 @@ impl EditReport {
         let rev = context.revision_name(&target.path, &self.version);
         let why = if self.already_applied.is_empty() { "already has this content" } else { "already has these edits" };
         let text = self.render_text(format!("{} {why} ({rev}); nothing was changed", self.path));
-        self.outcome_fields(rev, FileChanged::No).build(text).with_before_after(self.before_after)
+        self.outcome_fields(rev, FileChangedFlag::No).build(text).with_before_after(self.before_after)
     }
 
     pub(super) fn preview_outcome(self, before: &str, after: &str) -> CallOutcome {
@@ -193,7 +193,7 @@ impl EditReport {
         let preview = older_revisions::render_bounded_diff(&diff);
         let text = self.render_text(format!("would edit {}", self.render_size("dry run")));
         let text = format!("{text}\n{preview}");
-        self.outcome_fields("dry_run".to_owned(), FileChanged::No)
+        self.outcome_fields("dry_run".to_owned(), FileChangedFlag::No)
             .with_field("dry_run", true)
             .with_field("preview", preview)
             .build(text)
@@ -202,7 +202,7 @@ impl EditReport {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum FileChanged {
+enum FileChangedFlag {
     Yes,
     No,
 }
@@ -242,18 +242,20 @@ fn code_points(applied: &AppliedEdit) -> Vec<String> {
 fn applied_edit_note(index: usize, applied: &AppliedEdit) -> Option<String> {
     let line = applied.changed_lines.first().map_or(0, |span| *span.before.start());
     let method = match &applied.method {
-        MatchMethod::Pass(pass) => match pass {
-            MatchPass::Exact => return None,
-            MatchPass::LineEndings => "matched with other line endings",
-            MatchPass::TrailingSpace => "matched ignoring trailing spaces",
-            MatchPass::LookAlike => "matched by look-alike characters",
-            MatchPass::Indentation => "matched at another indentation; new text was re-indented",
+        QuoteMatchMethod::Pass(pass) => match pass {
+            QuoteMatchPass::Exact => return None,
+            QuoteMatchPass::LineEndings => "matched with other line endings",
+            QuoteMatchPass::TrailingSpace => "matched ignoring trailing spaces",
+            QuoteMatchPass::LookAlike => "matched by look-alike characters",
+            QuoteMatchPass::Indentation => "matched at another indentation; new text was re-indented",
         },
-        MatchMethod::LineNumbersStripped(_) => "matched after removing line numbers",
-        MatchMethod::EscapesDecoded(_) => "matched after decoding \\n and \\t",
-        MatchMethod::Similarity(_) => "matched by similarity",
-        MatchMethod::NoChange => return Some(format!("edit {index} changes nothing: old and new are the same")),
-        MatchMethod::AlreadyApplied => return Some(format!("edit {index} was already applied: new is at line {line}")),
+        QuoteMatchMethod::LineNumbersStripped(_) => "matched after removing line numbers",
+        QuoteMatchMethod::EscapesDecoded(_) => "matched after decoding \\n and \\t",
+        QuoteMatchMethod::Similarity(_) => "matched by similarity",
+        QuoteMatchMethod::NoChange => return Some(format!("edit {index} changes nothing: old and new are the same")),
+        QuoteMatchMethod::AlreadyApplied => {
+            return Some(format!("edit {index} was already applied: new is at line {line}"));
+        }
     };
     let points = code_points(applied);
     let points = if points.is_empty() { String::new() } else { format!(" ({})", points.join(", ")) };

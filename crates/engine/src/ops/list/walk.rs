@@ -23,7 +23,7 @@ pub(super) struct ListCursor(Vec<Vec<u8>>);
 
 /// Whether earlier pages contain an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum ListingStatus {
+pub(super) enum ListedOnEarlierPages {
     /// Earlier pages contain the entry and everything below it.
     Listed,
     /// Earlier pages contain the entry. Its descendants after this cursor are not listed yet.
@@ -47,13 +47,13 @@ impl ListCursor {
     }
 
     /// The status of an entry of the directory to which the cursor is relative.
-    pub(super) fn listing_status(&self, name: &FileName) -> ListingStatus {
-        let Some((first, rest)) = self.0.split_first() else { return ListingStatus::NotListed };
+    pub(super) fn listing_status(&self, name: &FileName) -> ListedOnEarlierPages {
+        let Some((first, rest)) = self.0.split_first() else { return ListedOnEarlierPages::NotListed };
         match name.as_bytes().cmp(first.as_slice()) {
-            Ordering::Less => ListingStatus::Listed,
-            Ordering::Equal if rest.is_empty() => ListingStatus::PartlyListed(None),
-            Ordering::Equal => ListingStatus::PartlyListed(Some(Self(rest.to_vec()))),
-            Ordering::Greater => ListingStatus::NotListed,
+            Ordering::Less => ListedOnEarlierPages::Listed,
+            Ordering::Equal if rest.is_empty() => ListedOnEarlierPages::PartlyListed(None),
+            Ordering::Equal => ListedOnEarlierPages::PartlyListed(Some(Self(rest.to_vec()))),
+            Ordering::Greater => ListedOnEarlierPages::NotListed,
         }
     }
 }
@@ -98,7 +98,7 @@ impl ListingDirectory {
     /// Removes the entries that earlier pages contain, so that they are not stat'ed again.
     fn skip_listed(&mut self) {
         let Some(after) = &self.after else { return };
-        let is_listed = |entry: &DirectoryEntry| after.listing_status(&entry.name) == ListingStatus::Listed;
+        let is_listed = |entry: &DirectoryEntry| after.listing_status(&entry.name) == ListedOnEarlierPages::Listed;
         while self.remaining.pop_if(|entry| is_listed(entry)).is_some() {}
     }
 }
@@ -152,10 +152,14 @@ impl<'v, 'a> ListWalk<'v, 'a> {
                 continue;
             };
             let path = open.path.join(&listed.name)?;
-            match open.after.as_ref().map_or(ListingStatus::NotListed, |after| after.listing_status(&listed.name)) {
-                ListingStatus::Listed => {}
-                ListingStatus::PartlyListed(after) => self.descend(&path, listed.kind, after),
-                ListingStatus::NotListed => {
+            match open
+                .after
+                .as_ref()
+                .map_or(ListedOnEarlierPages::NotListed, |after| after.listing_status(&listed.name))
+            {
+                ListedOnEarlierPages::Listed => {}
+                ListedOnEarlierPages::PartlyListed(after) => self.descend(&path, listed.kind, after),
+                ListedOnEarlierPages::NotListed => {
                     if !self.add_entry(&path, listed.kind, stat) {
                         return Ok(());
                     }
@@ -267,11 +271,11 @@ mod tests {
         let top = RelPath::from_wire("src").unwrap();
         let after = ListCursor::parse("src/m/x", &top).unwrap();
         let status = |after: &ListCursor, name: &str| after.listing_status(&FileName::new(name.as_bytes()).unwrap());
-        assert_eq!(status(&after, "a"), ListingStatus::Listed);
-        assert_eq!(status(&after, "n"), ListingStatus::NotListed);
-        let ListingStatus::PartlyListed(Some(inner)) = status(&after, "m") else { panic!("inside") };
-        assert_eq!(status(&inner, "x"), ListingStatus::PartlyListed(None));
-        assert_eq!(status(&inner, "y"), ListingStatus::NotListed);
+        assert_eq!(status(&after, "a"), ListedOnEarlierPages::Listed);
+        assert_eq!(status(&after, "n"), ListedOnEarlierPages::NotListed);
+        let ListedOnEarlierPages::PartlyListed(Some(inner)) = status(&after, "m") else { panic!("inside") };
+        assert_eq!(status(&inner, "x"), ListedOnEarlierPages::PartlyListed(None));
+        assert_eq!(status(&inner, "y"), ListedOnEarlierPages::NotListed);
     }
 
     #[test]

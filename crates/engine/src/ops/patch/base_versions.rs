@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use stead_path::RelPath;
 use stead_text::patch::{FilePatch, PatchSectionKind};
 
-use super::files::PatchFiles;
+use super::files::PatchedFileMap;
 use crate::{
     call_context::CallContext,
     call_options::PatchBasePathMatching,
@@ -19,9 +19,9 @@ use crate::{
 };
 
 /// The base versions by path, in the spelling of the patch.
-pub(super) struct PatchBases(BTreeMap<String, String>);
+pub(super) struct PatchBaseVersions(BTreeMap<String, String>);
 
-impl PatchBases {
+impl PatchBaseVersions {
     pub(super) fn new(
         context: &CallContext<'_>,
         given: &BTreeMap<String, String>,
@@ -58,7 +58,7 @@ impl PatchBases {
     /// Rejects a file whose current version is not its base.
     pub(super) fn check_base(
         &self,
-        files: &mut PatchFiles<'_, '_>,
+        files: &mut PatchedFileMap<'_, '_>,
         written: &str,
         target: &ResolvedTarget,
     ) -> Result<(), Error> {

@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use serde_json::Value;
 use stead_path::RelPath;
 use stead_text::{
-    edit::{MatchDescription, describe_matches},
-    locate::{MatchBoundary, QuoteMatch, SearchableText},
+    edit::{QuoteMatchDescription, describe_matches},
+    locate::{MatchBoundaryRule, QuoteMatch, SearchableText},
     patch::{FilePatch, PatchApplyError, PatchApplyErrorKind, PatchParseError, PatchSectionKind},
 };
 
@@ -22,7 +22,7 @@ use crate::{
         edit::errors::{
             difference_json, location_json, render_location, render_numbered_lines, shorten_text, with_nearest,
         },
-        r#move::Overwrite,
+        r#move::OverwriteAllowed,
         older_revisions::{self, CurrentFileText},
         patch::base_versions,
         planning::not_found_error,
@@ -114,11 +114,13 @@ pub(super) fn delete_mismatch_error(path: &RelPath) -> Error {
 }
 
 /// Rejects an existing path unless it is a file and `overwrite` is set.
-pub(super) fn require_replaceable(path: &RelPath, kind: FileKind, overwrite: Overwrite) -> Result<(), Error> {
+pub(super) fn require_replaceable(path: &RelPath, kind: FileKind, overwrite: OverwriteAllowed) -> Result<(), Error> {
     let next_step = match (kind, overwrite) {
-        (FileKind::File, Overwrite::Yes) => return Ok(()),
-        (FileKind::File, Overwrite::No) => "write *** Update File: to change it, or pass overwrite: true to replace it",
-        (FileKind::Directory | FileKind::Link | FileKind::Special, Overwrite::Yes | Overwrite::No) => {
+        (FileKind::File, OverwriteAllowed::Yes) => return Ok(()),
+        (FileKind::File, OverwriteAllowed::No) => {
+            "write *** Update File: to change it, or pass overwrite: true to replace it"
+        }
+        (FileKind::Directory | FileKind::Link | FileKind::Special, OverwriteAllowed::Yes | OverwriteAllowed::No) => {
             "choose another path"
         }
     };
@@ -201,7 +203,7 @@ impl PatchChunkErrorContext<'_> {
             QuoteMatch { bytes, lines: *first..=last, indentation_shift: None }
         };
         let matches: Vec<QuoteMatch> = lines.iter().map(to_match).collect();
-        let mut locations: Vec<MatchDescription> = describe_matches(&self.finder, &matches);
+        let mut locations: Vec<QuoteMatchDescription> = describe_matches(&self.finder, &matches);
         locations.truncate(limits::ERROR_LOCATIONS_MAX);
         let next_step = if locations.iter().any(|location| location.disambiguating_context.is_some()) {
             "add the line that makes the match unique as context, or the line of its definition after @@"
@@ -218,7 +220,7 @@ impl PatchChunkErrorContext<'_> {
 
     fn not_found_error(&self, quoted: &str) -> Error {
         let mut what = format!("its lines, starting with {:?}, are not in the file", shorten_text(quoted));
-        let older = older_revisions::find_older_revision(self.context, self.now, quoted, MatchBoundary::WholeLines);
+        let older = older_revisions::find_older_revision(self.context, self.now, quoted, MatchBoundaryRule::WholeLines);
         if let Some(older) = &older {
             what.push_str(&format!("; {}", older.describe()));
         }

@@ -7,11 +7,11 @@ use std::{
 };
 
 use stead_path::RelPath;
-use stead_text::encoding::{self, DetectedContent, Encoding};
+use stead_text::encoding::{self, DetectedContentKind, Encoding};
 
 use crate::{
     call_context::CallContext,
-    call_options::{BeforeAfterInclusion, PatchBinaryFilePolicy},
+    call_options::{BeforeAfterContentInclusion, PatchBinaryFilePolicy},
     errors::{Error, ErrorKind},
     limits,
     operation::ResolvedTarget,
@@ -21,21 +21,21 @@ use crate::{
     workspace::{BytesToRead, FileNamePolicy, FileStat},
 };
 
-pub(super) struct PatchFiles<'v, 'w> {
+pub(super) struct PatchedFileMap<'v, 'w> {
     context: &'v CallContext<'w>,
-    files: BTreeMap<RelPath, PatchFile>,
+    files: BTreeMap<RelPath, PatchedFileState>,
 }
 
-struct PatchFile {
+struct PatchedFileState {
     before: Option<FileStat>,
     /// The bytes before the patch, once they are read.
     read_bytes: Option<Vec<u8>>,
     /// The version that was observed first. The commit expects it.
     observed: Option<ObservedVersion>,
-    after: Option<PatchFileContent>,
+    after: Option<PatchedFileContent>,
 }
 
-struct PatchFileContent {
+struct PatchedFileContent {
     kind: FileKind,
     /// The path that had the content before the patch; `None` for new content.
     origin: Option<RelPath>,
@@ -43,7 +43,7 @@ struct PatchFileContent {
     bytes: Option<Vec<u8>>,
 }
 
-impl<'v, 'w> PatchFiles<'v, 'w> {
+impl<'v, 'w> PatchedFileMap<'v, 'w> {
     pub(super) fn new(context: &'v CallContext<'w>) -> Self {
         Self { context, files: BTreeMap::new() }
     }
@@ -55,8 +55,8 @@ impl<'v, 'w> PatchFiles<'v, 'w> {
     /// Records the current state of a path, unless an earlier section did.
     pub(super) fn track(&mut self, target: &ResolvedTarget) {
         let origin = Some(target.path.clone());
-        let after = target.stat.map(|stat| PatchFileContent { kind: stat.kind, origin, bytes: None });
-        let file = PatchFile { before: target.stat, read_bytes: None, observed: None, after };
+        let after = target.stat.map(|stat| PatchedFileContent { kind: stat.kind, origin, bytes: None });
+        let file = PatchedFileState { before: target.stat, read_bytes: None, observed: None, after };
         self.files.entry(target.path.clone()).or_insert(file);
     }
 
@@ -99,17 +99,17 @@ impl<'v, 'w> PatchFiles<'v, 'w> {
     /// The new bytes of a file, or the path that has its unchanged content.
     fn content(&self, path: &RelPath) -> Result<Result<&[u8], RelPath>, Error> {
         match self.files.get(path).and_then(|file| file.after.as_ref()) {
-            Some(PatchFileContent { bytes: Some(bytes), .. }) => Ok(Ok(bytes)),
-            Some(PatchFileContent { origin: Some(origin), bytes: None, .. }) => Ok(Err(origin.clone())),
-            Some(PatchFileContent { origin: None, bytes: None, .. }) | None => Err(file_missing_error(path)),
+            Some(PatchedFileContent { bytes: Some(bytes), .. }) => Ok(Ok(bytes)),
+            Some(PatchedFileContent { origin: Some(origin), bytes: None, .. }) => Ok(Err(origin.clone())),
+            Some(PatchedFileContent { origin: None, bytes: None, .. }) | None => Err(file_missing_error(path)),
         }
     }
 
     /// The bytes of an existing file, if the call options request them for the outcome.
     pub(super) fn bytes_if_requested(&mut self, path: &RelPath) -> Result<Option<Vec<u8>>, Error> {
         match (self.context.options.before_after, self.kind(path)) {
-            (BeforeAfterInclusion::Include, Some(FileKind::File)) => self.bytes(path).map(Some),
-            (BeforeAfterInclusion::Omit | BeforeAfterInclusion::Include, _) => Ok(None),
+            (BeforeAfterContentInclusion::Include, Some(FileKind::File)) => self.bytes(path).map(Some),
+            (BeforeAfterContentInclusion::Omit | BeforeAfterContentInclusion::Include, _) => Ok(None),
         }
     }
 
@@ -140,7 +140,7 @@ impl<'v, 'w> PatchFiles<'v, 'w> {
     pub(super) fn put_bytes(&mut self, path: &RelPath, bytes: Vec<u8>) {
         if let Some(file) = self.files.get_mut(path) {
             let origin = file.after.take().and_then(|content| content.origin);
-            file.after = Some(PatchFileContent { kind: FileKind::File, origin, bytes: Some(bytes) });
+            file.after = Some(PatchedFileContent { kind: FileKind::File, origin, bytes: Some(bytes) });
         }
     }
 
@@ -233,7 +233,7 @@ impl<'v, 'w> PatchFiles<'v, 'w> {
     }
 
     fn removal_at(&mut self, path: &RelPath) -> Result<Option<PlannedChange>, Error> {
-        let Some(&PatchFile { before: Some(stat), after: None, .. }) = self.files.get(path) else {
+        let Some(&PatchedFileState { before: Some(stat), after: None, .. }) = self.files.get(path) else {
             return Ok(None);
         };
         let retain_until_ms = planning::trash_deadline_ms(self.context, self.context.options.removal_retention);
@@ -292,9 +292,9 @@ pub(super) fn decode_file_text<'b>(
             .with_detail("path", path.to_string())
     };
     let encoding = match (encoding::detect_content(bytes), binary) {
-        (DetectedContent::Text { encoding }, _) => encoding,
-        (DetectedContent::Binary, PatchBinaryFilePolicy::TreatAsText) => Encoding::Utf8,
-        (DetectedContent::Binary, PatchBinaryFilePolicy::Refuse) => return Err(not_text()),
+        (DetectedContentKind::Text { encoding }, _) => encoding,
+        (DetectedContentKind::Binary, PatchBinaryFilePolicy::TreatAsText) => Encoding::Utf8,
+        (DetectedContentKind::Binary, PatchBinaryFilePolicy::Refuse) => return Err(not_text()),
     };
     let text = encoding::decode(bytes, encoding).map_err(|_| not_text())?;
     Ok((text, encoding))

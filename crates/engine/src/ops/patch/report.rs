@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 use stead_path::RelPath;
 use stead_text::{
-    locate::MatchPass,
-    patch::{FinalNewlineChange, PatchedText, PlacementBasis},
+    locate::QuoteMatchPass,
+    patch::{FinalNewlineChange, PatchPlacementBasis, PatchedText},
 };
 
 use crate::{
@@ -22,14 +22,14 @@ use crate::{
 const NO_CONTEXT: &str = "no_context";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PatchReportKind {
+pub(super) enum PatchedFileChangeKind {
     Add,
     Update,
     Delete,
     Move,
 }
 
-impl PatchReportKind {
+impl PatchedFileChangeKind {
     fn as_str(self) -> &'static str {
         match self {
             Self::Add => "add",
@@ -52,7 +52,7 @@ impl PatchReportKind {
 
 /// The result of one section.
 pub(super) struct PatchReportRow {
-    kind: PatchReportKind,
+    kind: PatchedFileChangeKind,
     path: RelPath,
     to: Option<RelPath>,
     version: Option<Version>,
@@ -62,18 +62,18 @@ pub(super) struct PatchReportRow {
     /// The chunks that did not match exactly.
     matched: Vec<Value>,
     final_newline: FinalNewlineChange,
-    status: PatchRowStatus,
+    status: PatchReportRowStatus,
     before_after: Option<BeforeAfterBytes>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PatchRowStatus {
+enum PatchReportRowStatus {
     Applied,
     AlreadyApplied,
 }
 
 impl PatchReportRow {
-    pub(super) fn new(kind: PatchReportKind, path: &RelPath) -> Self {
+    pub(super) fn new(kind: PatchedFileChangeKind, path: &RelPath) -> Self {
         Self {
             kind,
             path: path.clone(),
@@ -84,7 +84,7 @@ impl PatchReportRow {
             chunks: 0,
             matched: Vec::new(),
             final_newline: FinalNewlineChange::Unchanged,
-            status: PatchRowStatus::Applied,
+            status: PatchReportRowStatus::Applied,
             before_after: None,
         }
     }
@@ -94,12 +94,12 @@ impl PatchReportRow {
         self
     }
 
-    pub(super) fn already_applied(kind: PatchReportKind, path: &RelPath) -> Self {
-        Self { status: PatchRowStatus::AlreadyApplied, ..Self::new(kind, path) }
+    pub(super) fn already_applied(kind: PatchedFileChangeKind, path: &RelPath) -> Self {
+        Self { status: PatchReportRowStatus::AlreadyApplied, ..Self::new(kind, path) }
     }
 
     pub(super) fn is_already_applied(&self) -> bool {
-        self.status == PatchRowStatus::AlreadyApplied
+        self.status == PatchReportRowStatus::AlreadyApplied
     }
 
     pub(super) fn with_line_counts(mut self, added: usize, removed: usize) -> Self {
@@ -120,12 +120,12 @@ impl PatchReportRow {
     /// Adds how the chunks were matched.
     pub(super) fn with_chunks(mut self, applied: &PatchedText) -> Self {
         let inexact = applied.matches.iter().enumerate().filter(|(_, matched)| {
-            let has_no_context = matched.basis == PlacementBasis::Default;
-            matched.pass > MatchPass::LineEndings || matched.repair.is_some() || has_no_context
+            let has_no_context = matched.basis == PatchPlacementBasis::Default;
+            matched.pass > QuoteMatchPass::LineEndings || matched.repair.is_some() || has_no_context
         });
         self.matched = inexact
             .map(|(chunk, matched)| {
-                let by = if matched.basis == PlacementBasis::Default { NO_CONTEXT } else { matched.pass.name() };
+                let by = if matched.basis == PatchPlacementBasis::Default { NO_CONTEXT } else { matched.pass.name() };
                 let mut object = json!({ "chunk": chunk, "line": matched.line, "by": by });
                 if let (Value::Object(fields), Some(repair)) = (&mut object, matched.repair) {
                     fields.insert("reading".to_owned(), repair.name().into());
@@ -228,7 +228,8 @@ impl PatchReport {
     pub(super) fn committed_outcome(self, receipt: &CommitReceipt) -> CallOutcome {
         let rev = format!("r{}", receipt.entry);
         let trash = |row: &PatchReportRow| {
-            let at = self.removed.iter().position(|path| row.kind == PatchReportKind::Delete && *path == row.path)?;
+            let at =
+                self.removed.iter().position(|path| row.kind == PatchedFileChangeKind::Delete && *path == row.path)?;
             receipt.trash_ids.get(at).map(String::as_str)
         };
         let files = self.rows.iter().map(|row| row.to_json(Some(&rev), trash(row))).collect();

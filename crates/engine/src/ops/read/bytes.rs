@@ -4,7 +4,7 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use stead_text::visible::escape_deceptive_line;
 
-use super::{InclusiveRange, ReadContinuation, ReadFormat, read_outcome_fields, render_text, with_link_count};
+use super::{LineOrByteRange, ReadContinuation, ReadFormat, read_outcome_fields, render_text, with_link_count};
 use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
@@ -19,7 +19,7 @@ use crate::{
 const BASE64_PAGE_BYTES: u64 = (limits::OUTCOME_PAGE_CHARS / 4 * 3) as u64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum RangeChosenBy {
+enum ReadRangeChosenBy {
     /// The server returns the first page of the file.
     Server,
     /// The caller requested a range. The outcome is complete even if the file continues after it.
@@ -30,7 +30,7 @@ struct FileSlice {
     bytes: Vec<u8>,
     offset: u64,
     requested_length: u64,
-    chosen_by: RangeChosenBy,
+    chosen_by: ReadRangeChosenBy,
     version: Version,
     stat: FileStat,
 }
@@ -38,7 +38,7 @@ struct FileSlice {
 pub(super) fn read_exact_range(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
-    range: InclusiveRange,
+    range: LineOrByteRange,
     format: ReadFormat,
 ) -> Result<PlannedEffect, Error> {
     let requested = range.length();
@@ -58,7 +58,7 @@ pub(super) fn read_exact_range(
     }
     let FileBytes { bytes, version, stat } = file;
     let requested_length = requested.min(total - range.first);
-    let chosen_by = RangeChosenBy::Caller;
+    let chosen_by = ReadRangeChosenBy::Caller;
     let slice = FileSlice { bytes, offset: range.first, requested_length, chosen_by, version, stat };
     match format {
         ReadFormat::Base64 => Ok(base64_outcome(context, target, slice, ReadFormat::Base64)),
@@ -84,7 +84,7 @@ pub(super) fn first_page_of_file(
 
 fn first_slice(file: FileBytes) -> FileSlice {
     let FileBytes { bytes, version, stat } = file;
-    FileSlice { bytes, offset: 0, requested_length: stat.size, chosen_by: RangeChosenBy::Server, version, stat }
+    FileSlice { bytes, offset: 0, requested_length: stat.size, chosen_by: ReadRangeChosenBy::Server, version, stat }
 }
 
 fn slice_outcome(
@@ -93,8 +93,11 @@ fn slice_outcome(
     mut slice: FileSlice,
     format: ReadFormat,
 ) -> Result<PlannedEffect, Error> {
-    let end =
-        if slice.offset + (slice.bytes.len() as u64) < slice.stat.size { RangeEnd::BeforeEof } else { RangeEnd::AtEof };
+    let end = if slice.offset + (slice.bytes.len() as u64) < slice.stat.size {
+        ReadRangeEnd::BeforeEof
+    } else {
+        ReadRangeEnd::AtEof
+    };
     match decode_complete_text(std::mem::take(&mut slice.bytes), end) {
         Ok(content) if format == ReadFormat::Text || !content.as_bytes().contains(&0) => {
             let length = content.len() as u64;
@@ -118,17 +121,17 @@ fn slice_outcome(
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum RangeEnd {
+enum ReadRangeEnd {
     BeforeEof,
     AtEof,
 }
 
 /// Decodes UTF-8. A character that the end of the range cuts is omitted; the next call returns it.
-fn decode_complete_text(bytes: Vec<u8>, end: RangeEnd) -> Result<String, Vec<u8>> {
+fn decode_complete_text(bytes: Vec<u8>, end: ReadRangeEnd) -> Result<String, Vec<u8>> {
     String::from_utf8(bytes).or_else(|error| {
         let (whole, cut) = (error.utf8_error().valid_up_to(), error.utf8_error().error_len().is_none());
         let mut bytes = error.into_bytes();
-        if end == RangeEnd::AtEof || !cut || whole == 0 {
+        if end == ReadRangeEnd::AtEof || !cut || whole == 0 {
             return Err(bytes);
         }
         bytes.truncate(whole);
@@ -217,8 +220,8 @@ fn payload_outcome(
 /// The call that continues at byte `end` with a range of the same length.
 fn continuation(slice: &FileSlice, end: u64, format: ReadFormat) -> Option<ReadContinuation> {
     let step = match slice.chosen_by {
-        RangeChosenBy::Server => BASE64_PAGE_BYTES,
-        RangeChosenBy::Caller => slice.requested_length.min(limits::READ_BYTES_MAX),
+        ReadRangeChosenBy::Server => BASE64_PAGE_BYTES,
+        ReadRangeChosenBy::Caller => slice.requested_length.min(limits::READ_BYTES_MAX),
     };
     let until = end.saturating_add(step).min(slice.stat.size);
     (end < until).then(|| ReadContinuation { argument: "bytes", range: format!("{end}-{}", until - 1), format })

@@ -8,7 +8,7 @@ use stead_text::{
     visible::escape_deceptive_line,
 };
 
-use super::{InclusiveRange, ReadContinuation, ReadFormat, read_outcome_fields, render_text, with_link_count};
+use super::{LineOrByteRange, ReadContinuation, ReadFormat, read_outcome_fields, render_text, with_link_count};
 use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
@@ -24,7 +24,7 @@ pub(super) fn read_lines_page(
     target: &ResolvedTarget,
     file: FileBytes,
     encoding: Encoding,
-    range: Option<InclusiveRange>,
+    range: Option<LineOrByteRange>,
     format: ReadFormat,
 ) -> Result<PlannedEffect, Error> {
     let FileBytes { bytes, version, stat } = file;
@@ -89,7 +89,7 @@ fn decode_text(bytes: Vec<u8>, encoding: Encoding) -> Option<String> {
 }
 
 /// Limits the requested lines to the lines of the file.
-fn clamp_range(range: Option<InclusiveRange>, total: usize, path: &RelPath) -> Result<(usize, usize), Error> {
+fn clamp_range(range: Option<LineOrByteRange>, total: usize, path: &RelPath) -> Result<(usize, usize), Error> {
     let Some(range) = range else { return Ok((1, total)) };
     let first = usize::try_from(range.first).unwrap_or(usize::MAX);
     // Line 1 of an empty file is a valid position.
@@ -105,7 +105,7 @@ fn clamp_range(range: Option<InclusiveRange>, total: usize, path: &RelPath) -> R
     Ok((first, last.min(total)))
 }
 
-fn lines_continuation(first: usize, range: Option<InclusiveRange>, format: ReadFormat) -> ReadContinuation {
+fn lines_continuation(first: usize, range: Option<LineOrByteRange>, format: ReadFormat) -> ReadContinuation {
     let range = match range.and_then(|range| range.last) {
         Some(last) => format!("{first}-{last}"),
         None => format!("{first}-"),

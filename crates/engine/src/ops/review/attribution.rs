@@ -1,5 +1,5 @@
 //! Line authorship. [`Blame`] computes the author of each line from successive texts, and hunks between two texts have
-//! the authors of their lines and a stable name. [`AttributedText`] offers the same for a text outside the workspace,
+//! the authors of their lines and a stable name. [`TextWithLineAuthors`] offers the same for a text outside the workspace,
 //! such as an editor buffer that an agent writes to. Pure.
 
 use std::{
@@ -155,12 +155,12 @@ pub(super) fn revert_hunks(before: &str, blame: &Blame, chosen: &[&ReviewHunk], 
 }
 
 /// A text with an author for each line, and a baseline with which it is compared.
-pub struct AttributedText {
+pub struct TextWithLineAuthors {
     before: String,
     blame: Blame,
 }
 
-impl AttributedText {
+impl TextWithLineAuthors {
     /// The original text, which has no authors, is also the baseline.
     pub fn new(before: &str) -> Self {
         Self { before: before.to_owned(), blame: Blame::new(before) }
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn hunks_are_accepted_and_reverted_individually() {
-        let mut attributed = AttributedText::new("a\nb\nc\nd\ne\n");
+        let mut attributed = TextWithLineAuthors::new("a\nb\nc\nd\ne\n");
         attributed.apply_change("A\nb\nc\nd\nE\n", "agent:one");
         attributed.apply_change("A\nb\nC\nd\nE\n", "user:ann");
         let hunks = attributed.hunks_json();

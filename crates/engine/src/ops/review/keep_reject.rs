@@ -9,7 +9,7 @@ use stead_path::RelPath;
 use crate::{
     authorization,
     call_context::CallContext,
-    call_options::RemovalRetention,
+    call_options::TrashRetentionChoice,
     errors::{Error, ErrorKind},
     operation::{Operation, PathAccess, PlannedEffect, RequestedPath, ResolvedTarget},
     ops::{
@@ -17,10 +17,10 @@ use crate::{
         outcome_builder::{OutcomeBuilder, shorten_for_error},
         planning,
         review::{
-            ReviewStart, ReviewedSession,
+            ReviewedSession, SessionOrTurnStart,
             attribution::{self, ReviewHunk},
             require_person, resolve_session,
-            session_changes::{self, ReviewedFile, TrackedFileContent},
+            session_changes::{self, ReviewedFile, ReviewedFileContent},
         },
     },
     plan::{CommitExpectation, FileKind, FileModeSource, Plan, PlannedChange, PlannedContent, TreeSummary},
@@ -47,9 +47,9 @@ impl Operation for KeepArgs {
     fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
         let reviewed = resolve_session(context, self.author.as_deref(), self.session.as_deref())?;
         let only: Option<&RelPath> = targets.first().map(|target| &target.path);
-        let changes = session_changes::find_session_changes(context, &reviewed, ReviewStart::Session, only)?;
+        let changes = session_changes::find_session_changes(context, &reviewed, SessionOrTurnStart::Session, only)?;
         if changes.files.is_empty() {
-            return Err(nothing_to_review_error(&reviewed, ReviewStart::Session));
+            return Err(nothing_to_review_error(&reviewed, SessionOrTurnStart::Session));
         }
         let mut baselines = Vec::new();
         for file in &changes.files {
@@ -107,14 +107,14 @@ fn unknown_hunk_error(name: &str) -> Error {
         .with_next_step("call review again: a changed hunk has a new name")
 }
 
-fn nothing_to_review_error(reviewed: &ReviewedSession, since: ReviewStart) -> Error {
+fn nothing_to_review_error(reviewed: &ReviewedSession, since: SessionOrTurnStart) -> Error {
     let ReviewedSession { principal, session } = reviewed;
     match since {
-        ReviewStart::Session => {
+        SessionOrTurnStart::Session => {
             Error::new(ErrorKind::NothingToDo, format!("{principal} has no changes to review in session {session}"))
                 .with_next_step("call review to see pending changes")
         }
-        ReviewStart::Turn => Error::new(
+        SessionOrTurnStart::Turn => Error::new(
             ErrorKind::NothingToDo,
             format!("{principal} has no changes to review in the last turn of session {session}"),
         )
@@ -130,12 +130,12 @@ pub(crate) struct RejectArgs {
     session: Option<String>,
     author: Option<String>,
     #[serde(default)]
-    since: ReviewStart,
+    since: SessionOrTurnStart,
     #[serde(default)]
     dry_run: bool,
 }
 
-enum RejectAction {
+enum FileRejectPlan {
     Revert(Vec<PlannedChange>),
     /// The file stays as it is, for this reason.
     Leave(&'static str),
@@ -167,11 +167,13 @@ impl Operation for RejectArgs {
                 continue;
             }
             match self.plan_rejection(context, file, &session)? {
-                RejectAction::Revert(more) => {
+                FileRejectPlan::Revert(more) => {
                     changes.extend(more);
                     rejected.push(file.path.to_string());
                 }
-                RejectAction::Leave(reason) => skipped.push(json!({ "path": file.path.to_string(), "reason": reason })),
+                FileRejectPlan::Leave(reason) => {
+                    skipped.push(json!({ "path": file.path.to_string(), "reason": reason }))
+                }
             }
         }
         if changes.is_empty() {
@@ -212,7 +214,7 @@ impl RejectArgs {
         context: &CallContext<'_>,
         file: &ReviewedFile,
         session: &ReviewedSession,
-    ) -> Result<RejectAction, Error> {
+    ) -> Result<FileRejectPlan, Error> {
         let Some((blame, hunks)) = &file.blame_and_hunks else { return restore_from_trash(context, file) };
         let chosen: Vec<&ReviewHunk> = match &self.hunk {
             None => hunks.iter().filter(|hunk| hunk.authors.contains(&session.principal)).collect(),
@@ -234,14 +236,14 @@ impl RejectArgs {
         let text = attribution::revert_hunks(before, blame, &chosen, &session.principal);
         let Some(now) = &file.current else { return restore_text(context, file, &text) };
         if file.before.is_none() && text.is_empty() {
-            return Ok(RejectAction::Revert(vec![plan_removal(context, file, now)]));
+            return Ok(FileRejectPlan::Revert(vec![plan_removal(context, file, now)]));
         }
         let bytes = encode_like(&text, &now.bytes)?;
         let version = Version::hash_bytes(&bytes);
         if version == now.observed.version {
-            return Ok(RejectAction::Leave("its lines are already reverted"));
+            return Ok(FileRejectPlan::Leave("its lines are already reverted"));
         }
-        Ok(RejectAction::Revert(vec![PlannedChange::Put {
+        Ok(FileRejectPlan::Revert(vec![PlannedChange::Put {
             path: file.path.clone(),
             expectation: CommitExpectation::File(now.observed),
             size: bytes.len() as u64,
@@ -252,12 +254,12 @@ impl RejectArgs {
     }
 
     /// Moves a file back whose content the session did not change.
-    fn revert_move(&self, context: &CallContext<'_>, file: &ReviewedFile) -> Result<RejectAction, Error> {
+    fn revert_move(&self, context: &CallContext<'_>, file: &ReviewedFile) -> Result<FileRejectPlan, Error> {
         let (Some(origin), Some(now)) = (&file.moved_from, &file.current) else {
-            return Ok(RejectAction::Leave("others changed it, not the session"));
+            return Ok(FileRejectPlan::Leave("others changed it, not the session"));
         };
         if context.workspace().stat(origin)?.is_some() {
-            return Ok(RejectAction::Leave("its old path is occupied"));
+            return Ok(FileRejectPlan::Leave("its old path is occupied"));
         }
         let mut changes = planning::create_missing_parents(context, origin)?;
         changes.push(PlannedChange::Move {
@@ -267,29 +269,29 @@ impl RejectArgs {
             replaced: CommitExpectation::Absent,
             tree: TreeSummary { kind: FileKind::File, files: 1, directories: 0, bytes: now.bytes.len() as u64 },
         });
-        Ok(RejectAction::Revert(changes))
+        Ok(FileRejectPlan::Revert(changes))
     }
 }
 
 /// Restores a removed file whose bytes are stored only in the trash.
-fn restore_from_trash(context: &CallContext<'_>, file: &ReviewedFile) -> Result<RejectAction, Error> {
+fn restore_from_trash(context: &CallContext<'_>, file: &ReviewedFile) -> Result<FileRejectPlan, Error> {
     let item = match &file.trash_id {
         Some(id) => context.workspace().trash_item(id)?,
-        None => return Ok(RejectAction::Leave("it is not text, or its content is no longer stored")),
+        None => return Ok(FileRejectPlan::Leave("it is not text, or its content is no longer stored")),
     };
-    let Some(item) = item else { return Ok(RejectAction::Leave("it is no longer in the trash")) };
+    let Some(item) = item else { return Ok(FileRejectPlan::Leave("it is no longer in the trash")) };
     if context.workspace().stat(&file.path)?.is_some() {
-        return Ok(RejectAction::Leave("its path is occupied"));
+        return Ok(FileRejectPlan::Leave("its path is occupied"));
     }
     let mut changes = planning::create_missing_parents(context, &file.path)?;
     changes.push(PlannedChange::Restore { trash: item.id, path: file.path.clone(), tree: item.summary });
-    Ok(RejectAction::Revert(changes))
+    Ok(FileRejectPlan::Revert(changes))
 }
 
 /// Restores the text of a removed file.
-fn restore_text(context: &CallContext<'_>, file: &ReviewedFile, text: &str) -> Result<RejectAction, Error> {
+fn restore_text(context: &CallContext<'_>, file: &ReviewedFile, text: &str) -> Result<FileRejectPlan, Error> {
     if context.workspace().stat(&file.path)?.is_some() {
-        return Ok(RejectAction::Leave("its path is occupied"));
+        return Ok(FileRejectPlan::Leave("its path is occupied"));
     }
     let bytes = text.as_bytes().to_vec();
     let mut changes = planning::create_missing_parents(context, &file.path)?;
@@ -301,15 +303,15 @@ fn restore_text(context: &CallContext<'_>, file: &ReviewedFile, text: &str) -> R
         content: PlannedContent::Bytes(bytes),
         mode: FileModeSource::KeepExisting,
     });
-    Ok(RejectAction::Revert(changes))
+    Ok(FileRejectPlan::Revert(changes))
 }
 
 /// Moves a file to the trash that only the session wrote to.
-fn plan_removal(context: &CallContext<'_>, file: &ReviewedFile, now: &TrackedFileContent) -> PlannedChange {
+fn plan_removal(context: &CallContext<'_>, file: &ReviewedFile, now: &ReviewedFileContent) -> PlannedChange {
     PlannedChange::Remove {
         path: file.path.clone(),
         expectation: CommitExpectation::File(now.observed),
-        retain_until_ms: planning::trash_deadline_ms(context, RemovalRetention::PrincipalDefault),
+        retain_until_ms: planning::trash_deadline_ms(context, TrashRetentionChoice::PrincipalDefault),
         tree: TreeSummary { kind: FileKind::File, files: 1, directories: 0, bytes: now.bytes.len() as u64 },
     }
 }

@@ -7,7 +7,7 @@ use stead_journal::{ChangeKind, EntryDecision, JournalEntry, PathState, Recorded
 use stead_path::RelPath;
 
 use super::{
-    ReviewStart, ReviewedSession,
+    ReviewedSession, SessionOrTurnStart,
     attribution::{self, Blame, EXTERNAL_AUTHOR, ReviewHunk},
 };
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
     ops::decode_diff_text,
     plan::{FileKind, ObservedVersion},
     version::Version,
-    workspace::{BytesToRead, JournalEntryOrder, JournalEntryQuery, JournalEntrySelection, StoredJournalEntry},
+    workspace::{BytesToRead, JournalEntriesToReturn, JournalEntryOrder, JournalEntryQuery, StoredJournalEntry},
 };
 
 const TRACKING_BATCH_ENTRIES: usize = 500;
@@ -55,7 +55,7 @@ struct AuthoredChange {
 
 /// The changes to one file since the session first changed it.
 #[derive(Debug)]
-struct FileTrack {
+struct SessionFileHistory {
     /// The path that the file had when the session first changed it.
     origin: RelPath,
     baseline: TrackedFileState,
@@ -64,7 +64,7 @@ struct FileTrack {
     trash_id: Option<String>,
 }
 
-pub(super) struct TrackedFileContent {
+pub(super) struct ReviewedFileContent {
     pub(super) observed: ObservedVersion,
     pub(super) bytes: Vec<u8>,
 }
@@ -77,7 +77,7 @@ pub(super) struct ReviewedFile {
     /// The text before the session; `None` if the file did not exist.
     pub(super) before: Option<String>,
     /// `None` if the file does not exist.
-    pub(super) current: Option<TrackedFileContent>,
+    pub(super) current: Option<ReviewedFileContent>,
     /// `None` if one of the versions is not text or no longer stored.
     pub(super) blame_and_hunks: Option<(Blame, Vec<ReviewHunk>)>,
     /// The trash id, if the session was the last to remove the file.
@@ -96,21 +96,21 @@ pub(super) struct SessionChanges {
 pub(super) fn find_session_changes(
     context: &CallContext<'_>,
     session: &ReviewedSession,
-    since: ReviewStart,
+    since: SessionOrTurnStart,
     only: Option<&RelPath>,
 ) -> Result<SessionChanges, Error> {
     let after = match since {
-        ReviewStart::Session => 0,
-        ReviewStart::Turn => last_turn_entry(context, session)?,
+        SessionOrTurnStart::Session => 0,
+        SessionOrTurnStart::Turn => last_turn_entry(context, session)?,
     };
     let (tracks, truncated) = collect_tracks(context, session, after)?;
     let accepted: BTreeMap<RelPath, Option<Vec<u8>>> = match since {
-        ReviewStart::Session => {
+        SessionOrTurnStart::Session => {
             let reviewed = context.workspace().review_baselines(&session.principal, &session.session)?;
             reviewed.into_iter().map(|baseline| (baseline.path, baseline.text)).collect()
         }
         // The review of a turn includes accepted changes.
-        ReviewStart::Turn => BTreeMap::new(),
+        SessionOrTurnStart::Turn => BTreeMap::new(),
     };
     let mut files = Vec::new();
     for (path, track) in tracks {
@@ -147,7 +147,7 @@ fn collect_tracks(
     context: &CallContext<'_>,
     session: &ReviewedSession,
     after: u64,
-) -> Result<(BTreeMap<RelPath, FileTrack>, bool), Error> {
+) -> Result<(BTreeMap<RelPath, SessionFileHistory>, bool), Error> {
     let is_own =
         |entry: &JournalEntry| entry.caller.principal == session.principal && entry.caller.session == session.session;
     let page = |principal: Option<&str>, after: u64| -> Result<Vec<StoredJournalEntry>, Error> {
@@ -155,7 +155,7 @@ fn collect_tracks(
         context.workspace().entries(&JournalEntryQuery {
             principal: principal.map(str::to_owned),
             after: Some(after),
-            selection: JournalEntrySelection::WithChanges,
+            selection: JournalEntriesToReturn::WithChanges,
             order: JournalEntryOrder::OldestFirst,
             limit: TRACKING_BATCH_ENTRIES,
             ..JournalEntryQuery::default()
@@ -194,7 +194,7 @@ fn collect_tracks(
 
 /// Adds one change to the tracks. A change by the session itself (`own`) starts a track.
 fn track_change(
-    tracks: &mut BTreeMap<RelPath, FileTrack>,
+    tracks: &mut BTreeMap<RelPath, SessionFileHistory>,
     author: &str,
     change: &RecordedChange,
     own: bool,
@@ -253,13 +253,13 @@ fn trash_id(state: &PathState) -> Option<String> {
     }
 }
 
-fn ensure_track(tracks: &mut BTreeMap<RelPath, FileTrack>, path: &RelPath, baseline: TrackedFileState) {
-    let new_track = || FileTrack { origin: path.clone(), baseline, changes: Vec::new(), trash_id: None };
+fn ensure_track(tracks: &mut BTreeMap<RelPath, SessionFileHistory>, path: &RelPath, baseline: TrackedFileState) {
+    let new_track = || SessionFileHistory { origin: path.clone(), baseline, changes: Vec::new(), trash_id: None };
     tracks.entry(path.clone()).or_insert_with(new_track);
 }
 
 fn add_change(
-    tracks: &mut BTreeMap<RelPath, FileTrack>,
+    tracks: &mut BTreeMap<RelPath, SessionFileHistory>,
     path: &RelPath,
     author: &str,
     before: TrackedFileState,
@@ -274,7 +274,7 @@ fn add_change(
 fn reviewed_file(
     context: &CallContext<'_>,
     path: RelPath,
-    track: &FileTrack,
+    track: &SessionFileHistory,
     accepted: &BTreeMap<RelPath, Option<Vec<u8>>>,
 ) -> Result<Option<ReviewedFile>, Error> {
     let current = current_content(context, &path)?;
@@ -320,14 +320,14 @@ fn reviewed_file(
 }
 
 /// The unsaved text of an editor, otherwise the content of the file.
-fn current_content(context: &CallContext<'_>, path: &RelPath) -> Result<Option<TrackedFileContent>, Error> {
+fn current_content(context: &CallContext<'_>, path: &RelPath) -> Result<Option<ReviewedFileContent>, Error> {
     let stat = context.workspace().stat(path)?.filter(|stat| stat.kind == FileKind::File);
     if stat.is_none_or(|stat| stat.size > limits::DIFF_BYTES_MAX) {
         return Ok(None);
     }
     let file = context.read(path, BytesToRead::Whole { limit_bytes: limits::DIFF_BYTES_MAX })?;
     let observed = ObservedVersion { version: file.version, identity: file.stat.identity };
-    Ok(Some(TrackedFileContent { observed, bytes: file.bytes }))
+    Ok(Some(ReviewedFileContent { observed, bytes: file.bytes }))
 }
 
 /// The stored bytes of a state. The outer `None` means unknown, the inner `None` that there was no file.
@@ -343,7 +343,7 @@ fn state_bytes(context: &CallContext<'_>, state: &TrackedFileState) -> Result<Op
 fn compute_blame(
     context: &CallContext<'_>,
     path: &RelPath,
-    track: &FileTrack,
+    track: &SessionFileHistory,
     start: &str,
     current: &str,
 ) -> Result<Blame, Error> {

@@ -3,11 +3,11 @@
 
 use stead_path::RelPath;
 
-use super::{SearchArgs, SearchContext, SearchResults, SearchedFile};
+use super::{FileToSearch, SearchArgs, SearchPatternAndLimits, SearchResults};
 use crate::{
     call_context::CallContext,
     errors::Error,
-    index::{DirectoryIndex, IndexFilter, IndexVerdict, IndexedWalk},
+    index::{DirectoryIndex, IndexFilter, IndexedWalk, SearchIndexVerdict},
     ops::walk::{IgnoredFileFilter, ParallelWalkEntry, WalkOmissions},
 };
 
@@ -23,7 +23,7 @@ impl<'s> DirectoryIndexCache<'s> {
     }
 
     /// The verdict of the index for a file; `None` if the file must be read.
-    pub(super) fn index_verdict(&mut self, entry: &ParallelWalkEntry<'_, '_>) -> Option<IndexVerdict> {
+    pub(super) fn index_verdict(&mut self, entry: &ParallelWalkEntry<'_, '_>) -> Option<SearchIndexVerdict> {
         let index_filter = self.filter?;
         if self.current.as_ref().is_none_or(|(directory, _)| directory != entry.directory) {
             self.current = Some((entry.directory.clone(), index_filter.directory_index(entry.directory)));
@@ -38,7 +38,7 @@ impl SearchArgs {
     /// or if a filter, a hidden path or unsaved text makes the call differ from a plain walk.
     pub(super) fn search_by_index(
         &self,
-        search_context: &SearchContext<'_>,
+        search_context: &SearchPatternAndLimits<'_>,
         start: &RelPath,
     ) -> Result<Option<(SearchResults, WalkOmissions)>, Error> {
         let context = search_context.context;
@@ -63,7 +63,7 @@ impl SearchArgs {
         };
         for path in &candidates {
             context.control.check()?;
-            search_context.search_file(&mut found, &SearchedFile::ByPath(path))?;
+            search_context.search_file(&mut found, &FileToSearch::ByPath(path))?;
         }
         found.truncate(search_context.hits_max, search_context.ranking());
         Ok(Some((found, WalkOmissions { unlistable_directories, limit_reached: false, ignored })))

@@ -9,69 +9,75 @@ use std::{
 
 use stead_path::RelPath;
 use stead_text::encoding::{
-    ChunkFinality, DetectedContent, Encoding, StreamDecoder, detect_from_prefix, starts_like_binary,
+    ChunkFinality, DetectedContentKind, Encoding, TextStreamDecoder, detect_from_prefix, starts_like_binary,
 };
 
 use crate::{
-    call_options::BeforeAfterInclusion,
+    call_options::BeforeAfterContentInclusion,
     control::CallControl,
     errors::{Error, ErrorKind},
     limits,
-    ops::search::{SearchContext, SearchResults, SearchedFile, matcher::TextMatches, results::IncompleteReason},
+    ops::search::{
+        FileToSearch, SearchPatternAndLimits, SearchResults, matcher::TextMatches, results::IncompleteSearchReason,
+    },
     workspace::FileReader,
 };
 
-enum LargeFilePass {
+enum LargeFileSearchOutcome {
     Searched(TextMatches, u64),
     /// The file is not UTF-8. It must be searched again with this encoding.
     RetryWith(Encoding),
     NotText,
-    Stopped(IncompleteReason),
+    Stopped(IncompleteSearchReason),
     Unreadable,
 }
 
-impl SearchContext<'_> {
+impl SearchPatternAndLimits<'_> {
     /// Searches a large file, or records why it was not searched.
     pub(super) fn search_large(
         &self,
         found: &mut SearchResults,
-        source: &SearchedFile<'_, '_, '_>,
+        source: &FileToSearch<'_, '_, '_>,
     ) -> Result<(), Error> {
         let path = source.path();
-        if self.context.options.before_after == BeforeAfterInclusion::Include {
-            found.incomplete.add(path, IncompleteReason::FileTooLarge);
+        if self.context.options.before_after == BeforeAfterContentInclusion::Include {
+            found.incomplete.add(path, IncompleteSearchReason::FileTooLarge);
             return Ok(());
         }
         match self.search_large_file(path, source)? {
-            LargeFilePass::Searched(matched, bytes) => {
+            LargeFileSearchOutcome::Searched(matched, bytes) => {
                 found.files_searched += 1;
                 found.bytes_searched += bytes;
                 self.add_matches(found, path, matched);
             }
-            LargeFilePass::NotText | LargeFilePass::RetryWith(_) => found.binary_files += 1,
-            LargeFilePass::Stopped(reason) => found.incomplete.add(path, reason),
-            LargeFilePass::Unreadable => found.unreadable_files += 1,
+            LargeFileSearchOutcome::NotText | LargeFileSearchOutcome::RetryWith(_) => found.binary_files += 1,
+            LargeFileSearchOutcome::Stopped(reason) => found.incomplete.add(path, reason),
+            LargeFileSearchOutcome::Unreadable => found.unreadable_files += 1,
         }
         Ok(())
     }
 
-    fn search_large_file(&self, path: &RelPath, source: &SearchedFile<'_, '_, '_>) -> Result<LargeFilePass, Error> {
-        let Ok(reader) = source.open_file(self.context) else { return Ok(LargeFilePass::Unreadable) };
+    fn search_large_file(
+        &self,
+        path: &RelPath,
+        source: &FileToSearch<'_, '_, '_>,
+    ) -> Result<LargeFileSearchOutcome, Error> {
+        let Ok(reader) = source.open_file(self.context) else { return Ok(LargeFileSearchOutcome::Unreadable) };
         let file = &*reader;
         if file.size() > limits::SEARCH_LARGE_BYTES_MAX {
-            return Ok(LargeFilePass::Stopped(IncompleteReason::FileTooLarge));
+            return Ok(LargeFileSearchOutcome::Stopped(IncompleteSearchReason::FileTooLarge));
         }
         let encoding = match detect_encoding(file) {
             Ok(Some(encoding)) => encoding,
-            Ok(None) => return Ok(LargeFilePass::NotText),
-            Err(_) => return Ok(LargeFilePass::Unreadable),
+            Ok(None) => return Ok(LargeFileSearchOutcome::NotText),
+            Err(_) => return Ok(LargeFileSearchOutcome::Unreadable),
         };
         match self.search_with_encoding(path, file, encoding)? {
-            LargeFilePass::RetryWith(other) => self.search_with_encoding(path, file, other),
-            result @ (LargeFilePass::Searched(..)
-            | LargeFilePass::NotText
-            | LargeFilePass::Stopped(_)
-            | LargeFilePass::Unreadable) => Ok(result),
+            LargeFileSearchOutcome::RetryWith(other) => self.search_with_encoding(path, file, other),
+            result @ (LargeFileSearchOutcome::Searched(..)
+            | LargeFileSearchOutcome::NotText
+            | LargeFileSearchOutcome::Stopped(_)
+            | LargeFileSearchOutcome::Unreadable) => Ok(result),
         }
     }
 
@@ -80,9 +86,9 @@ impl SearchContext<'_> {
         path: &RelPath,
         file: &dyn FileReader,
         encoding: Encoding,
-    ) -> Result<LargeFilePass, Error> {
+    ) -> Result<LargeFileSearchOutcome, Error> {
         let control = self.context.control;
-        let limits = LargeFileLimits { control, deadline: self.large_file_deadline };
+        let limits = LargeFileSearchDeadline { control, deadline: self.large_file_deadline };
         let ranker = self.ranker(path);
         let mut hit_limits = self.hit_limits(ranker.as_ref());
         loop {
@@ -91,26 +97,28 @@ impl SearchContext<'_> {
             // The call may have been cancelled during the match.
             control.check()?;
             let bytes = reader.bytes_read();
-            if let Some(LargeFileEnd::NotText(at)) = reader.stop_reason() {
+            if let Some(LargeFileStreamEnd::NotText(at)) = reader.stop_reason() {
                 let other = reader.detect_other_encoding(*at).unwrap_or(None);
-                return Ok(other.map_or(LargeFilePass::NotText, LargeFilePass::RetryWith));
+                return Ok(other.map_or(LargeFileSearchOutcome::NotText, LargeFileSearchOutcome::RetryWith));
             }
             return match (matched, reader.into_end()) {
-                (Some(matched), LargeFileEnd::Complete) => Ok(LargeFilePass::Searched(matched, bytes)),
-                (Some(matched), LargeFileEnd::LinesCut) => {
-                    Ok(LargeFilePass::Searched(TextMatches { skipped_long_lines: true, ..matched }, bytes))
+                (Some(matched), LargeFileStreamEnd::Complete) => Ok(LargeFileSearchOutcome::Searched(matched, bytes)),
+                (Some(matched), LargeFileStreamEnd::LinesCut) => {
+                    Ok(LargeFileSearchOutcome::Searched(TextMatches { skipped_long_lines: true, ..matched }, bytes))
                 }
-                (_, LargeFileEnd::Stopped(reason)) => Ok(LargeFilePass::Stopped(reason)),
-                (_, LargeFileEnd::NotText(_)) => Ok(LargeFilePass::NotText),
-                (_, LargeFileEnd::Failed(error)) if is_file_error(&error) => Ok(LargeFilePass::Unreadable),
-                (_, LargeFileEnd::Failed(error)) => Err(error),
+                (_, LargeFileStreamEnd::Stopped(reason)) => Ok(LargeFileSearchOutcome::Stopped(reason)),
+                (_, LargeFileStreamEnd::NotText(_)) => Ok(LargeFileSearchOutcome::NotText),
+                (_, LargeFileStreamEnd::Failed(error)) if is_file_error(&error) => {
+                    Ok(LargeFileSearchOutcome::Unreadable)
+                }
+                (_, LargeFileStreamEnd::Failed(error)) => Err(error),
                 // The context lines do not fit into the buffer, so the file is searched again without context.
-                (None, LargeFileEnd::Complete | LargeFileEnd::LinesCut) if hit_limits.context_lines > 0 => {
+                (None, LargeFileStreamEnd::Complete | LargeFileStreamEnd::LinesCut) if hit_limits.context_lines > 0 => {
                     hit_limits.context_lines = 0;
                     continue;
                 }
-                (None, LargeFileEnd::Complete | LargeFileEnd::LinesCut) => {
-                    Ok(LargeFilePass::Stopped(IncompleteReason::LineTooLong))
+                (None, LargeFileStreamEnd::Complete | LargeFileStreamEnd::LinesCut) => {
+                    Ok(LargeFileSearchOutcome::Stopped(IncompleteSearchReason::LineTooLong))
                 }
             };
         }
@@ -124,11 +132,11 @@ const CUT_LINE_MARK: &str = "…";
 
 /// How the stream of a file ended.
 #[derive(Debug)]
-enum LargeFileEnd {
+enum LargeFileStreamEnd {
     Complete,
     /// The file was read to its end, but long lines were truncated.
     LinesCut,
-    Stopped(IncompleteReason),
+    Stopped(IncompleteSearchReason),
     /// The bytes from this offset on are not valid in the encoding.
     NotText(u64),
     /// A read failed, or the call was cancelled.
@@ -136,7 +144,7 @@ enum LargeFileEnd {
 }
 
 #[derive(Clone, Copy)]
-struct LargeFileLimits<'a> {
+struct LargeFileSearchDeadline<'a> {
     control: &'a CallControl<'a>,
     /// The time at which the search of large files stops, so that the outcome arrives in time.
     deadline: Instant,
@@ -144,8 +152,8 @@ struct LargeFileLimits<'a> {
 
 struct LargeFileReader<'a> {
     file: &'a dyn FileReader,
-    limits: LargeFileLimits<'a>,
-    stream: StreamDecoder,
+    limits: LargeFileSearchDeadline<'a>,
+    stream: TextStreamDecoder,
     raw: Vec<u8>,
     offset: u64,
     decoded: String,
@@ -154,16 +162,16 @@ struct LargeFileReader<'a> {
     /// The length of the current line, as far as it is decoded.
     line_bytes: usize,
     has_non_ascii: bool,
-    end: Option<LargeFileEnd>,
+    end: Option<LargeFileStreamEnd>,
     has_cut_line: bool,
 }
 
 impl<'a> LargeFileReader<'a> {
-    fn new(file: &'a dyn FileReader, encoding: Encoding, limits: LargeFileLimits<'a>) -> Self {
+    fn new(file: &'a dyn FileReader, encoding: Encoding, limits: LargeFileSearchDeadline<'a>) -> Self {
         Self {
             file,
             limits,
-            stream: StreamDecoder::new(encoding),
+            stream: TextStreamDecoder::new(encoding),
             raw: vec![0; PIECE_BYTES],
             offset: 0,
             decoded: String::new(),
@@ -175,15 +183,15 @@ impl<'a> LargeFileReader<'a> {
         }
     }
 
-    fn into_end(self) -> LargeFileEnd {
+    fn into_end(self) -> LargeFileStreamEnd {
         match self.end {
-            Some(LargeFileEnd::Complete) | None if self.has_cut_line => LargeFileEnd::LinesCut,
+            Some(LargeFileStreamEnd::Complete) | None if self.has_cut_line => LargeFileStreamEnd::LinesCut,
             Some(end) => end,
-            None => LargeFileEnd::Complete,
+            None => LargeFileStreamEnd::Complete,
         }
     }
 
-    fn stop_reason(&self) -> Option<&LargeFileEnd> {
+    fn stop_reason(&self) -> Option<&LargeFileStreamEnd> {
         self.end.as_ref()
     }
 
@@ -199,30 +207,30 @@ impl<'a> LargeFileReader<'a> {
         let mut raw = vec![0; PIECE_BYTES];
         let count = self.file.read_at(offset, &mut raw)?;
         match detect_from_prefix(&raw[..count]) {
-            DetectedContent::Text { encoding } if encoding != Encoding::Utf8 => Ok(Some(encoding)),
-            DetectedContent::Text { .. } | DetectedContent::Binary => Ok(None),
+            DetectedContentKind::Text { encoding } if encoding != Encoding::Utf8 => Ok(Some(encoding)),
+            DetectedContentKind::Text { .. } | DetectedContentKind::Binary => Ok(None),
         }
     }
 
     /// Reads and decodes the next bytes.
-    fn fill_buffer(&mut self) -> Result<(), LargeFileEnd> {
-        self.limits.control.check().map_err(LargeFileEnd::Failed)?;
+    fn fill_buffer(&mut self) -> Result<(), LargeFileStreamEnd> {
+        self.limits.control.check().map_err(LargeFileStreamEnd::Failed)?;
         if Instant::now() > self.limits.deadline {
-            return Err(LargeFileEnd::Stopped(IncompleteReason::OutOfTime));
+            return Err(LargeFileStreamEnd::Stopped(IncompleteSearchReason::OutOfTime));
         }
         if self.offset > limits::SEARCH_LARGE_BYTES_MAX {
-            return Err(LargeFileEnd::Stopped(IncompleteReason::FileTooLarge));
+            return Err(LargeFileStreamEnd::Stopped(IncompleteSearchReason::FileTooLarge));
         }
-        let count = self.file.read_at(self.offset, &mut self.raw).map_err(LargeFileEnd::Failed)?;
+        let count = self.file.read_at(self.offset, &mut self.raw).map_err(LargeFileStreamEnd::Failed)?;
         let part = if count == 0 { ChunkFinality::Last } else { ChunkFinality::MoreFollows };
         self.consumed = 0;
         self.decoded.clear();
         let pushed = self.stream.push(&self.raw[..count], part, &mut self.decoded);
-        pushed.map_err(|_| LargeFileEnd::NotText(self.offset))?;
+        pushed.map_err(|_| LargeFileStreamEnd::NotText(self.offset))?;
         self.has_non_ascii |= !self.decoded.is_ascii();
         self.offset += count as u64;
         self.cut_long_lines();
-        if count == 0 { Err(LargeFileEnd::Complete) } else { Ok(()) }
+        if count == 0 { Err(LargeFileStreamEnd::Complete) } else { Ok(()) }
     }
 
     /// Truncates a line that exceeds the maximum. Only the first line can, because one read is shorter than the
@@ -246,7 +254,7 @@ impl Read for LargeFileReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.consumed == self.decoded.len() {
             match self.end {
-                Some(LargeFileEnd::Complete) => return Ok(0),
+                Some(LargeFileStreamEnd::Complete) => return Ok(0),
                 Some(_) => return Err(io::ErrorKind::Other.into()),
                 None => self.end = self.fill_buffer().err(),
             }
@@ -274,8 +282,8 @@ fn detect_encoding(file: &dyn FileReader) -> Result<Option<Encoding>, Error> {
         return Ok(None);
     }
     Ok(match detect_from_prefix(first) {
-        DetectedContent::Text { encoding } => Some(encoding),
-        DetectedContent::Binary => None,
+        DetectedContentKind::Text { encoding } => Some(encoding),
+        DetectedContentKind::Binary => None,
     })
 }
 

@@ -12,7 +12,7 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch};
 use serde_json::{Map, Value};
 use stead_text::{
-    rank::{FileRanker, HitScore, SymbolRole},
+    rank::{SearchHitScore, SearchHitScorer, SymbolRole},
     visible::escape_deceptive_line,
 };
 
@@ -50,7 +50,7 @@ pub(super) struct SearchHit {
     /// Context lines, shared with adjacent hits.
     pub(super) before: Vec<Arc<str>>,
     pub(super) after: Vec<Arc<str>>,
-    pub(super) weight: HitScore,
+    pub(super) weight: SearchHitScore,
 }
 
 #[derive(Clone, Copy)]
@@ -61,10 +61,10 @@ pub(super) struct HitLimits<'a> {
     /// The maximum number of characters per line; longer lines are truncated.
     pub(super) chars_max: usize,
     /// `None` if hits are not ranked.
-    pub(super) ranker: Option<&'a FileRanker>,
+    pub(super) ranker: Option<&'a SearchHitScorer>,
 }
 
-const UNRANKED_WEIGHT: HitScore = HitScore { role: SymbolRole::Usage, points: 0 };
+const UNRANKED_WEIGHT: SearchHitScore = SearchHitScore { role: SymbolRole::Usage, points: 0 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum QuerySyntax {
@@ -74,7 +74,7 @@ pub(super) enum QuerySyntax {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum WordMatch {
+pub(super) enum WordMatchMode {
     Anywhere,
     WholeWord,
 }
@@ -90,13 +90,13 @@ impl SearchPattern {
     pub(super) fn new(
         queries: &[&str],
         syntax: QuerySyntax,
-        words: WordMatch,
+        words: WordMatchMode,
         cases: CaseSensitivity,
     ) -> Result<Self, Error> {
         let compile = |bytes_max: usize| {
             RegexMatcherBuilder::new()
                 .fixed_strings(syntax == QuerySyntax::Literal)
-                .word(words == WordMatch::WholeWord)
+                .word(words == WordMatchMode::WholeWord)
                 .case_insensitive(cases == CaseSensitivity::Insensitive)
                 .multi_line(true)
                 .line_terminator(Some(b'\n'))
@@ -105,7 +105,7 @@ impl SearchPattern {
                 .build_many(queries)
         };
         let light = match (syntax, words, cases) {
-            (QuerySyntax::Literal, WordMatch::Anywhere, CaseSensitivity::Sensitive) => PatternCost::Literal,
+            (QuerySyntax::Literal, WordMatchMode::Anywhere, CaseSensitivity::Sensitive) => PatternCost::Literal,
             (QuerySyntax::Literal | QuerySyntax::Regex, _, _) => PatternCost::Light,
         };
         let (matcher, cost) = match compile(limits::SEARCH_LIGHT_REGEX_BYTES_MAX) {
@@ -381,11 +381,11 @@ mod tests {
     use super::*;
 
     fn literal_pattern(query: &str) -> Result<SearchPattern, Error> {
-        SearchPattern::new(&[query], QuerySyntax::Literal, WordMatch::Anywhere, CaseSensitivity::Sensitive)
+        SearchPattern::new(&[query], QuerySyntax::Literal, WordMatchMode::Anywhere, CaseSensitivity::Sensitive)
     }
 
     fn regex_pattern(query: &str) -> Result<SearchPattern, Error> {
-        SearchPattern::new(&[query], QuerySyntax::Regex, WordMatch::Anywhere, CaseSensitivity::Sensitive)
+        SearchPattern::new(&[query], QuerySyntax::Regex, WordMatchMode::Anywhere, CaseSensitivity::Sensitive)
     }
 
     fn test_hit_limits(context: usize, hits_max: usize, chars_max: usize) -> HitLimits<'static> {
@@ -436,7 +436,7 @@ mod tests {
             let pattern = SearchPattern::new(queries, syntax, words, cases).unwrap();
             hits_as_text(&pattern, text, 0).into_iter().map(|hit| hit.0).collect()
         };
-        use {CaseSensitivity::*, QuerySyntax::*, WordMatch::*};
+        use {CaseSensitivity::*, QuerySyntax::*, WordMatchMode::*};
         assert_eq!(lines(&["foo"], Literal, Anywhere, Sensitive), [1, 2, 4]);
         assert_eq!(lines(&["foo"], Literal, WholeWord, Sensitive), [1, 4]);
         assert_eq!(lines(&["foo"], Literal, WholeWord, Insensitive), [1, 3, 4]);

@@ -19,13 +19,13 @@ use crate::{
     ops::{
         outcome_builder::OutcomeBuilder,
         search::{
-            SearchArgs, SearchContext, SearchResults, SearchedFile, large_file_deadline,
+            FileToSearch, SearchArgs, SearchPatternAndLimits, SearchResults, large_file_deadline,
             matcher::{SearchHit, cut_around_column},
             page::{
                 FileHits, SearchPage, SearchPageRequest, describe_definitions, file_json, order_by_role,
                 order_by_words, render_page,
             },
-            query::{self, QueryFallback},
+            query::{self, SearchQueryFallback},
         },
         walk::{self, IgnoredFileFilter, WalkOmissions},
     },
@@ -34,7 +34,7 @@ use crate::{
 
 pub(super) fn native_outcome(
     search: &SearchArgs,
-    search_context: &SearchContext<'_>,
+    search_context: &SearchPatternAndLimits<'_>,
     target: &ResolvedTarget,
     hits_max: usize,
 ) -> Result<PlannedEffect, Error> {
@@ -91,18 +91,18 @@ fn page_request(search: &SearchArgs, hits_max: usize) -> Result<SearchPageReques
 }
 
 /// Adds context lines to the hits if there are few of them, by searching the files again.
-fn add_context_lines(search_context: &SearchContext<'_>, found: &mut SearchResults) -> Result<(), Error> {
+fn add_context_lines(search_context: &SearchPatternAndLimits<'_>, found: &mut SearchResults) -> Result<(), Error> {
     let Some((_, context)) = limits::SEARCH_AUTO_CONTEXT.iter().find(|(most, _)| found.hits_total <= *most) else {
         return Ok(());
     };
-    let wide = SearchContext {
+    let wide = SearchPatternAndLimits {
         context_lines: *context,
         large_file_deadline: large_file_deadline(search_context.context, 2),
         ..*search_context
     };
     let mut again = SearchResults::default();
     for (path, _) in &found.files {
-        wide.search_file(&mut again, &SearchedFile::ByPath(path))?;
+        wide.search_file(&mut again, &FileToSearch::ByPath(path))?;
     }
     // If the files changed meanwhile, the hits without context are kept.
     if again.hits_total == found.hits_total && again.files.len() == found.files.len() {
@@ -168,7 +168,7 @@ fn render_notes(found: &SearchResults, omissions: WalkOmissions) -> String {
 /// The outcome if the query has no hits: the hits of another interpretation, and files with similar names.
 fn no_match_outcome(
     search: &SearchArgs,
-    search_context: &SearchContext<'_>,
+    search_context: &SearchPatternAndLimits<'_>,
     target: &ResolvedTarget,
     (found, omissions): (&SearchResults, WalkOmissions),
     took: Duration,
@@ -185,7 +185,7 @@ fn no_match_outcome(
             text.push_str("; no time to try other interpretations");
             break;
         }
-        let fallback_context = SearchContext {
+        let fallback_context = SearchPatternAndLimits {
             pattern: &pattern,
             large_file_deadline: large_file_deadline(search_context.context, 2),
             ..*search_context
@@ -239,16 +239,16 @@ fn has_time_for(context: &CallContext<'_>, duration: Duration) -> bool {
     context.control.deadline().saturating_duration_since(Instant::now()) > duration.saturating_mul(2)
 }
 
-fn fallback_page(queries: &[&str], fallback: QueryFallback, other: &SearchResults) -> SearchPage {
+fn fallback_page(queries: &[&str], fallback: SearchQueryFallback, other: &SearchResults) -> SearchPage {
     let order = match fallback {
-        QueryFallback::SeparateWords => {
+        SearchQueryFallback::SeparateWords => {
             order_by_words(&other.files, &query::split_words(queries), other.files_searched)
         }
-        QueryFallback::WordParts
-        | QueryFallback::IgnoreCase
-        | QueryFallback::AsRegex
-        | QueryFallback::AsLiteral
-        | QueryFallback::Misspelled => order_by_role(&other.files),
+        SearchQueryFallback::WordParts
+        | SearchQueryFallback::IgnoreCase
+        | SearchQueryFallback::AsRegex
+        | SearchQueryFallback::AsLiteral
+        | SearchQueryFallback::Misspelled => order_by_role(&other.files),
     };
     let request = SearchPageRequest {
         start: 0,
@@ -260,7 +260,7 @@ fn fallback_page(queries: &[&str], fallback: QueryFallback, other: &SearchResult
 
 fn similar_file_names(
     search: &SearchArgs,
-    search_context: &SearchContext<'_>,
+    search_context: &SearchPatternAndLimits<'_>,
     target: &ResolvedTarget,
 ) -> Result<Vec<String>, Error> {
     if target.stat.is_some_and(|stat| stat.kind == FileKind::File) {

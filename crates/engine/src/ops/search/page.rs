@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value};
 use stead_path::RelPath;
 use stead_text::{
-    rank::{RankedHit, SymbolRole, natural_language, rank_order},
+    rank::{ScoredSearchHit, SymbolRole, natural_language, rank_order},
     visible::escape_deceptive_line,
 };
 
@@ -36,32 +36,32 @@ pub(super) struct SearchPage {
 }
 
 /// Hits in display order, each as the index of its file and its index in the file.
-pub(super) type HitOrder = Vec<(usize, usize)>;
+pub(super) type OrderedHitIndices = Vec<(usize, usize)>;
 
 /// In a search by words, every file shows this many hits before any file shows more.
 const WORD_RANKED_LINES: usize = 3;
 
 /// The order for a query that is a name or an expression: by the role and the score of each hit.
-pub(super) fn order_by_role(files: &[FileHits]) -> HitOrder {
+pub(super) fn order_by_role(files: &[FileHits]) -> OrderedHitIndices {
     let paths: Vec<String> = files.iter().map(|(path, _)| path.to_string()).collect();
     let mut positions = Vec::new();
     let mut candidates = Vec::new();
     for (at, (_, hits)) in files.iter().enumerate() {
         for (number, hit) in hits.iter().enumerate() {
             positions.push((at, number));
-            candidates.push(RankedHit { path: &paths[at], line: hit.line, score: hit.weight });
+            candidates.push(ScoredSearchHit { path: &paths[at], line: hit.line, score: hit.weight });
         }
     }
     rank_order(&candidates).into_iter().map(|index| positions[index]).collect()
 }
 
 /// The order for a query in natural language: by how well each file, and then each line, covers the words.
-pub(super) fn order_by_words(files: &[FileHits], words: &[String], scanned: u64) -> HitOrder {
+pub(super) fn order_by_words(files: &[FileHits], words: &[String], scanned: u64) -> OrderedHitIndices {
     let mut word_counts = Vec::new();
     let mut line_scores: Vec<Vec<(u32, usize)>> = Vec::new();
     for (path, hits) in files {
         let length = hits.last().map_or(0, |hit| hit.line);
-        let mut counts = natural_language::FileWordCounts::new(&path.to_string(), length, words);
+        let mut counts = natural_language::FileQueryWordCounts::new(&path.to_string(), length, words);
         let scores = hits.iter().enumerate().map(|(number, hit)| (counts.add_line(&hit.text, words), number));
         let mut scores: Vec<(u32, usize)> = scores.collect();
         scores.sort_by_key(|(score, number)| (std::cmp::Reverse(*score), *number));
@@ -97,9 +97,9 @@ enum HitRowStyle {
 }
 
 /// The lines that are already shown, or will be shown as hits, so that no context line repeats them.
-struct ShownLines(HashSet<(usize, u64)>);
+struct ShownSearchLines(HashSet<(usize, u64)>);
 
-impl ShownLines {
+impl ShownSearchLines {
     fn from_hits(files: &[FileHits]) -> Self {
         let hit_lines = |(at, (_, hits)): (usize, &FileHits)| -> Vec<(usize, u64)> {
             hits.iter().filter(|hit| !hit.has_no_context()).map(|hit| (at, hit.line)).collect()
@@ -119,11 +119,11 @@ impl ShownLines {
 }
 
 /// Renders the hits from the start of the requested page until the page is full.
-pub(super) fn render_page(files: &[FileHits], order: &HitOrder, wanted: SearchPageRequest) -> SearchPage {
+pub(super) fn render_page(files: &[FileHits], order: &OrderedHitIndices, wanted: SearchPageRequest) -> SearchPage {
     let mut rows: Vec<HitRow<'_>> = Vec::new();
     let mut known: HashMap<(SymbolRole, &str), usize> = HashMap::new();
     let mut locations: Vec<(usize, Vec<Map<String, Value>>)> = Vec::new();
-    let mut lines = ShownLines::from_hits(files);
+    let mut lines = ShownSearchLines::from_hits(files);
     let (mut used, mut shown) = (0usize, 0usize);
     for &(at, number) in order.iter().skip(wanted.start).take(wanted.hits_max) {
         let (path, hits) = &files[at];

@@ -8,9 +8,9 @@ use stead_text::rank::natural_language;
 
 use crate::{
     call_context::CallContext,
-    call_options::BeforeAfterInclusion,
+    call_options::BeforeAfterContentInclusion,
     errors::{Error, ErrorKind},
-    ops::search::matcher::{CaseSensitivity, QuerySyntax, SearchPattern, WordMatch},
+    ops::search::matcher::{CaseSensitivity, QuerySyntax, SearchPattern, WordMatchMode},
 };
 
 #[derive(Debug, Deserialize, Serialize)]
@@ -25,8 +25,8 @@ impl SearchQuery {
     /// The texts to search for. The query of a dialect with a format of its own is not split at line feeds.
     pub(super) fn texts(&self, context: &CallContext<'_>) -> Result<Vec<&str>, Error> {
         let texts: Vec<&str> = match (self, context.options.before_after) {
-            (Self::Text(text), BeforeAfterInclusion::Include) => vec![text],
-            (Self::Text(text), BeforeAfterInclusion::Omit) => text.split('\n').collect(),
+            (Self::Text(text), BeforeAfterContentInclusion::Include) => vec![text],
+            (Self::Text(text), BeforeAfterContentInclusion::Omit) => text.split('\n').collect(),
             (Self::AnyOf(texts), _) => texts.iter().map(String::as_str).collect(),
         };
         let texts: Vec<&str> = texts.into_iter().filter(|text| !text.is_empty()).collect();
@@ -49,7 +49,7 @@ impl SearchQuery {
 
 /// Another interpretation of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum QueryFallback {
+pub(super) enum SearchQueryFallback {
     /// The query may also match a part of a word.
     WordParts,
     IgnoreCase,
@@ -61,7 +61,7 @@ pub(super) enum QueryFallback {
     SeparateWords,
 }
 
-impl QueryFallback {
+impl SearchQueryFallback {
     /// The value of `read` in the outcome.
     pub(super) fn as_str(self) -> &'static str {
         match self {
@@ -88,33 +88,36 @@ impl QueryFallback {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct QueryOptions {
+pub(super) struct SearchQueryOptions {
     pub(super) syntax: QuerySyntax,
-    pub(super) word_match: WordMatch,
+    pub(super) word_match: WordMatchMode,
     pub(super) case_sensitivity: CaseSensitivity,
 }
 
 /// The patterns of other interpretations of the queries, the closest first.
-pub(super) fn fallback_patterns(queries: &[&str], options: QueryOptions) -> Vec<(QueryFallback, SearchPattern)> {
-    let QueryOptions { syntax, word_match, case_sensitivity: cases } = options;
+pub(super) fn fallback_patterns(
+    queries: &[&str],
+    options: SearchQueryOptions,
+) -> Vec<(SearchQueryFallback, SearchPattern)> {
+    let SearchQueryOptions { syntax, word_match, case_sensitivity: cases } = options;
     let mut fallbacks = Vec::new();
-    let mut add = |fallback: QueryFallback, queries: &[&str], syntax: QuerySyntax, cases: CaseSensitivity| {
-        let pattern = SearchPattern::new(queries, syntax, WordMatch::Anywhere, cases).ok();
+    let mut add = |fallback: SearchQueryFallback, queries: &[&str], syntax: QuerySyntax, cases: CaseSensitivity| {
+        let pattern = SearchPattern::new(queries, syntax, WordMatchMode::Anywhere, cases).ok();
         fallbacks.extend(pattern.map(|pattern| (fallback, pattern)));
     };
-    if word_match == WordMatch::WholeWord {
-        add(QueryFallback::WordParts, queries, syntax, cases);
+    if word_match == WordMatchMode::WholeWord {
+        add(SearchQueryFallback::WordParts, queries, syntax, cases);
     }
     if cases == CaseSensitivity::Sensitive {
-        add(QueryFallback::IgnoreCase, queries, syntax, CaseSensitivity::Insensitive);
+        add(SearchQueryFallback::IgnoreCase, queries, syntax, CaseSensitivity::Insensitive);
     }
     let contains_any = |signs: &[char]| queries.iter().any(|query| query.contains(signs));
     match syntax {
         QuerySyntax::Literal if contains_any(&['|', '*', '\\', '^', '$', '[']) => {
-            add(QueryFallback::AsRegex, queries, QuerySyntax::Regex, cases);
+            add(SearchQueryFallback::AsRegex, queries, QuerySyntax::Regex, cases);
         }
         QuerySyntax::Regex if contains_any(&['(', '[', '{', '.', '*', '+', '?', '|', '$', '^']) => {
-            add(QueryFallback::AsLiteral, queries, QuerySyntax::Literal, cases);
+            add(SearchQueryFallback::AsLiteral, queries, QuerySyntax::Literal, cases);
         }
         QuerySyntax::Literal | QuerySyntax::Regex => {}
     }
@@ -122,13 +125,13 @@ pub(super) fn fallback_patterns(queries: &[&str], options: QueryOptions) -> Vec<
         let spellings = spelling_variants(query);
         let spellings: Vec<&str> = spellings.iter().map(String::as_str).collect();
         if !spellings.is_empty() {
-            add(QueryFallback::Misspelled, &spellings, QuerySyntax::Regex, CaseSensitivity::Insensitive);
+            add(SearchQueryFallback::Misspelled, &spellings, QuerySyntax::Regex, CaseSensitivity::Insensitive);
         }
     }
     let words = split_words(queries);
     if words.len() > 1 {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        add(QueryFallback::SeparateWords, &words, QuerySyntax::Literal, CaseSensitivity::Insensitive);
+        add(SearchQueryFallback::SeparateWords, &words, QuerySyntax::Literal, CaseSensitivity::Insensitive);
     }
     fallbacks
 }
@@ -191,15 +194,18 @@ mod tests {
 
     #[test]
     fn fallbacks_cover_other_query_interpretations() {
-        use QueryFallback::{AsLiteral, AsRegex, IgnoreCase, Misspelled, SeparateWords as Each, WordParts};
-        let plain = QueryOptions {
+        use SearchQueryFallback::{AsLiteral, AsRegex, IgnoreCase, Misspelled, SeparateWords as Each, WordParts};
+        let plain = SearchQueryOptions {
             syntax: QuerySyntax::Literal,
-            word_match: WordMatch::Anywhere,
+            word_match: WordMatchMode::Anywhere,
             case_sensitivity: CaseSensitivity::Sensitive,
         };
-        let regex = QueryOptions { syntax: QuerySyntax::Regex, ..plain };
-        let whole =
-            QueryOptions { word_match: WordMatch::WholeWord, case_sensitivity: CaseSensitivity::Insensitive, ..plain };
+        let regex = SearchQueryOptions { syntax: QuerySyntax::Regex, ..plain };
+        let whole = SearchQueryOptions {
+            word_match: WordMatchMode::WholeWord,
+            case_sensitivity: CaseSensitivity::Insensitive,
+            ..plain
+        };
         for (query, options, expected) in [
             ("needle", plain, &[IgnoreCase, Misspelled][..]),
             ("needle", whole, &[WordParts, Misspelled]),
@@ -212,7 +218,7 @@ mod tests {
             ("x[0]", regex, &[IgnoreCase, AsLiteral]),
             ("foo|bar", plain, &[IgnoreCase, AsRegex, Each]),
         ] {
-            let found: Vec<QueryFallback> =
+            let found: Vec<SearchQueryFallback> =
                 fallback_patterns(&[query], options).into_iter().map(|(fallback, _)| fallback).collect();
             assert_eq!(found, expected, "{query}");
         }
@@ -223,7 +229,7 @@ mod tests {
         let pattern = |query: &str| {
             let spellings = spelling_variants(query);
             let spellings: Vec<&str> = spellings.iter().map(String::as_str).collect();
-            SearchPattern::new(&spellings, QuerySyntax::Regex, WordMatch::Anywhere, CaseSensitivity::Insensitive)
+            SearchPattern::new(&spellings, QuerySyntax::Regex, WordMatchMode::Anywhere, CaseSensitivity::Insensitive)
                 .expect("a pattern")
         };
         for (query, text, expected) in [

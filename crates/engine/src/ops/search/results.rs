@@ -8,7 +8,7 @@ use stead_path::RelPath;
 use stead_text::visible::escape_deceptive_line;
 
 use super::{matcher::SearchHit, walk};
-use crate::{call_options::HitRanking, index::IndexVerdict, limits, ops::outcome_builder::OutcomeBuilder};
+use crate::{call_options::SearchHitOrder, index::SearchIndexVerdict, limits, ops::outcome_builder::OutcomeBuilder};
 
 #[derive(Default)]
 pub(super) struct SearchResults {
@@ -21,7 +21,7 @@ pub(super) struct SearchResults {
     pub(super) files_searched: u64,
     pub(super) bytes_searched: u64,
     pub(super) binary_files: u64,
-    pub(super) incomplete: IncompleteFiles,
+    pub(super) incomplete: IncompletelySearchedFiles,
     pub(super) unreadable_files: u64,
     /// A read buffer that all files of a thread share.
     pub(super) buffer: Vec<u8>,
@@ -46,9 +46,9 @@ impl SearchResults {
     }
 
     /// Sorts the files by path and keeps `max` hits: the first ones, or the best ones if hits are ranked.
-    pub(super) fn truncate(&mut self, max: usize, ranking: HitRanking) {
+    pub(super) fn truncate(&mut self, max: usize, ranking: SearchHitOrder) {
         self.files.sort_unstable_by(|(one, _), (two, _)| walk::compare_by_path(one, two));
-        if ranking == HitRanking::ByRelevance && self.hits_listed > max {
+        if ranking == SearchHitOrder::ByRelevance && self.hits_listed > max {
             self.truncate_to_best(max);
         }
         let mut room = max;
@@ -77,13 +77,13 @@ impl SearchResults {
     }
 
     /// Counts a file that the index excludes, without opening it.
-    pub(super) fn count_verdict(&mut self, verdict: IndexVerdict) {
+    pub(super) fn count_verdict(&mut self, verdict: SearchIndexVerdict) {
         match verdict {
-            IndexVerdict::TextWithoutMatch { bytes } => {
+            SearchIndexVerdict::TextWithoutMatch { bytes } => {
                 self.files_searched += 1;
                 self.bytes_searched += bytes;
             }
-            IndexVerdict::Binary => self.binary_files += 1,
+            SearchIndexVerdict::Binary => self.binary_files += 1,
         }
     }
 
@@ -93,13 +93,13 @@ impl SearchResults {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum IncompleteReason {
+pub(super) enum IncompleteSearchReason {
     FileTooLarge,
     OutOfTime,
     LineTooLong,
 }
 
-impl IncompleteReason {
+impl IncompleteSearchReason {
     /// The value of `why` in the outcome.
     fn as_str(self) -> &'static str {
         match self {
@@ -119,14 +119,14 @@ impl IncompleteReason {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct IncompleteFiles {
+pub(super) struct IncompletelySearchedFiles {
     count: u64,
     /// The first of these files in path order.
-    named_files: Vec<(RelPath, IncompleteReason)>,
+    named_files: Vec<(RelPath, IncompleteSearchReason)>,
 }
 
-impl IncompleteFiles {
-    pub(super) fn add(&mut self, path: &RelPath, reason: IncompleteReason) {
+impl IncompletelySearchedFiles {
+    pub(super) fn add(&mut self, path: &RelPath, reason: IncompleteSearchReason) {
         self.count += 1;
         self.add_named(path.clone(), reason);
     }
@@ -138,7 +138,7 @@ impl IncompleteFiles {
         }
     }
 
-    fn add_named(&mut self, path: RelPath, reason: IncompleteReason) {
+    fn add_named(&mut self, path: RelPath, reason: IncompleteSearchReason) {
         let at = self.named_files.partition_point(|(named, _)| walk::compare_by_path(named, &path).is_lt());
         if at < limits::SEARCH_INCOMPLETE_NAMED_MAX {
             self.named_files.insert(at, (path, reason));
@@ -151,14 +151,14 @@ impl IncompleteFiles {
     }
 
     pub(super) fn named_files_json(&self) -> Option<Vec<Map<String, Value>>> {
-        let one = |(path, reason): &(RelPath, IncompleteReason)| {
+        let one = |(path, reason): &(RelPath, IncompleteSearchReason)| {
             OutcomeBuilder::new().with_field("path", path.to_string()).with_field("why", reason.as_str()).into_json()
         };
         (!self.named_files.is_empty()).then(|| self.named_files.iter().map(one).collect())
     }
 
     pub(super) fn render_note(&self) -> Option<String> {
-        let one = |(path, reason): &(RelPath, IncompleteReason)| {
+        let one = |(path, reason): &(RelPath, IncompleteSearchReason)| {
             format!("{} ({})", escape_deceptive_line(&path.to_wire()), reason.describe())
         };
         let named: Vec<String> = self.named_files.iter().map(one).collect();
@@ -174,11 +174,11 @@ mod tests {
 
     #[test]
     fn first_incomplete_files_named_all_counted() {
-        let mut incomplete = IncompleteFiles::default();
+        let mut incomplete = IncompletelySearchedFiles::default();
         assert_eq!((incomplete.count(), incomplete.named_files_json(), incomplete.render_note()), (0, None, None));
         for number in (0..7).rev() {
-            let mut one = IncompleteFiles::default();
-            one.add(&RelPath::from_wire(&format!("f{number}")).unwrap(), IncompleteReason::LineTooLong);
+            let mut one = IncompletelySearchedFiles::default();
+            one.add(&RelPath::from_wire(&format!("f{number}")).unwrap(), IncompleteSearchReason::LineTooLong);
             incomplete.merge(one);
         }
         assert_eq!((incomplete.count(), incomplete.named_files_json().unwrap().len()), (7, 5));

@@ -14,13 +14,13 @@ use stead_journal::{ChangeKind, JournalEntry, PathState};
 use stead_path::RelPath;
 
 use self::{
-    file_content::RecordedFile,
-    projected_tree::{ProjectedEntry, ProjectedTree},
-    trash_lookup::RemovalRecord,
+    file_content::RecordedFileMetadata,
+    projected_tree::{EntryAfterPlan, TreeAfterPlan},
+    trash_lookup::TrashedItemRecord,
 };
 use crate::{
     call_context::CallContext,
-    call_options::RemovalRetention,
+    call_options::TrashRetentionChoice,
     errors::{Error, ErrorKind},
     operation::{PathAccess, RequestedPath, ResolvedTarget},
     ops::planning::{self, PERMISSION_BITS},
@@ -31,7 +31,7 @@ use crate::{
 
 /// How to handle a file that changed since the entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ChangedFilePolicy {
+pub(crate) enum ChangedFileRevertPolicy {
     /// Merge the changes if they do not overlap; skip the file otherwise.
     Merge,
     Leave,
@@ -179,12 +179,12 @@ pub(crate) fn plan_inverse(
     context: &CallContext<'_>,
     steps: &[RevertStep],
     targets: &[ResolvedTarget],
-    policy: ChangedFilePolicy,
+    policy: ChangedFileRevertPolicy,
 ) -> Result<InversePlan, Error> {
     let mut planner = InversePlanner {
         context,
         policy,
-        projected_tree: ProjectedTree::new(context),
+        projected_tree: TreeAfterPlan::new(context),
         inverse: InversePlan::default(),
     };
     let resolved: HashSet<&RelPath> = targets.iter().map(|target| &target.path).collect();
@@ -221,8 +221,8 @@ type RevertStepResult = Result<Option<RevertSkipReason>, Error>;
 /// Adds one step after the other to the plan, and tracks what the tree will look like after the changes planned so far.
 struct InversePlanner<'a> {
     context: &'a CallContext<'a>,
-    policy: ChangedFilePolicy,
-    projected_tree: ProjectedTree<'a>,
+    policy: ChangedFileRevertPolicy,
+    projected_tree: TreeAfterPlan<'a>,
     inverse: InversePlan,
 }
 
@@ -238,8 +238,8 @@ impl InversePlanner<'_> {
             (PathState::Absent, after) => self.revert_creation(path, after),
             (before, PathState::Absent) => self.revert_removal(path, before, step.entry),
             (PathState::File { version, size, mode }, PathState::File { version: new_version, mode: new_mode, .. }) => {
-                let before = RecordedFile { version: Version(*version), size: *size, mode: *mode };
-                let after = RecordedFile { version: Version(*new_version), size: *size, mode: *new_mode };
+                let before = RecordedFileMetadata { version: Version(*version), size: *size, mode: *mode };
+                let after = RecordedFileMetadata { version: Version(*new_version), size: *size, mode: *new_mode };
                 self.revert_modification(path, before, after)
             }
             (
@@ -260,9 +260,9 @@ impl InversePlanner<'_> {
     /// Moves the created file or tree to the trash if it is unchanged.
     fn revert_creation(&mut self, path: &RelPath, after: &PathState) -> RevertStepResult {
         let stat = match self.projected_tree.entry_at(path)? {
-            ProjectedEntry::Existing(stat) => stat,
-            ProjectedEntry::Absent => return Ok(Some(RevertSkipReason::AlreadyGone)),
-            ProjectedEntry::Planned(_) => return Ok(Some(RevertSkipReason::ChangedTwice)),
+            EntryAfterPlan::Existing(stat) => stat,
+            EntryAfterPlan::Absent => return Ok(Some(RevertSkipReason::AlreadyGone)),
+            EntryAfterPlan::Planned(_) => return Ok(Some(RevertSkipReason::ChangedTwice)),
         };
         let expectation = planning::expectation_at(self.context, path, stat, None)?;
         let tree = planning::count_tree(self.context, path, stat)?;
@@ -286,7 +286,7 @@ impl InversePlanner<'_> {
         if !unchanged {
             return Ok(Some(RevertSkipReason::Changed));
         }
-        let retain_until_ms = planning::trash_deadline_ms(self.context, RemovalRetention::PrincipalDefault);
+        let retain_until_ms = planning::trash_deadline_ms(self.context, TrashRetentionChoice::PrincipalDefault);
         self.projected_tree.mark_removed(path);
         self.inverse.changes.push(PlannedChange::Remove { path: path.clone(), expectation, retain_until_ms, tree });
         Ok(None)
@@ -295,11 +295,11 @@ impl InversePlanner<'_> {
     /// Removes the created directory if it is empty.
     fn revert_directory_creation(&mut self, path: &RelPath) -> RevertStepResult {
         Ok(match self.projected_tree.entry_at(path)? {
-            ProjectedEntry::Absent => Some(RevertSkipReason::AlreadyGone),
-            ProjectedEntry::Planned(_) => Some(RevertSkipReason::ChangedTwice),
-            ProjectedEntry::Existing(stat) if stat.kind != FileKind::Directory => Some(RevertSkipReason::DifferentKind),
-            ProjectedEntry::Existing(_) if !self.projected_tree.is_empty(path)? => Some(RevertSkipReason::NotEmpty),
-            ProjectedEntry::Existing(_) => {
+            EntryAfterPlan::Absent => Some(RevertSkipReason::AlreadyGone),
+            EntryAfterPlan::Planned(_) => Some(RevertSkipReason::ChangedTwice),
+            EntryAfterPlan::Existing(stat) if stat.kind != FileKind::Directory => Some(RevertSkipReason::DifferentKind),
+            EntryAfterPlan::Existing(_) if !self.projected_tree.is_empty(path)? => Some(RevertSkipReason::NotEmpty),
+            EntryAfterPlan::Existing(_) => {
                 self.projected_tree.mark_removed(path);
                 self.inverse.changes.push(PlannedChange::RemoveDirectory { path: path.clone() });
                 None
@@ -310,18 +310,20 @@ impl InversePlanner<'_> {
     /// Restores the removed file or tree if its path is free.
     fn revert_removal(&mut self, path: &RelPath, before: &PathState, entry: u64) -> RevertStepResult {
         match (self.projected_tree.entry_at(path)?, before) {
-            (ProjectedEntry::Absent, _) => {}
-            (ProjectedEntry::Existing(FileStat { kind: FileKind::Directory, .. }), PathState::Directory { .. }) => {
+            (EntryAfterPlan::Absent, _) => {}
+            (EntryAfterPlan::Existing(FileStat { kind: FileKind::Directory, .. }), PathState::Directory { .. }) => {
                 return Ok(Some(RevertSkipReason::AlreadyReverted));
             }
-            (ProjectedEntry::Existing(_) | ProjectedEntry::Planned(_), _) => {
+            (EntryAfterPlan::Existing(_) | EntryAfterPlan::Planned(_), _) => {
                 return Ok(Some(RevertSkipReason::PathOccupied));
             }
         }
         let (change, kind) = match before {
             PathState::Tree { trash: id, .. } => {
                 let item = match id {
-                    Some(id) => trash_lookup::find_trash_item(self.context, RemovalRecord { id: id.clone(), entry })?,
+                    Some(id) => {
+                        trash_lookup::find_trash_item(self.context, TrashedItemRecord { id: id.clone(), entry })?
+                    }
                     None => None,
                 };
                 let Some(item) = item else { return Ok(Some(RevertSkipReason::NotInTrash)) };
@@ -361,11 +363,11 @@ impl InversePlanner<'_> {
     /// Moves the file or tree back, with the content it has now.
     fn revert_move(&mut self, from: &RelPath, to: &RelPath, after: &PathState) -> RevertStepResult {
         let stat = match self.projected_tree.entry_at(to)? {
-            ProjectedEntry::Existing(stat) => stat,
-            ProjectedEntry::Absent => return Ok(Some(RevertSkipReason::AlreadyGone)),
-            ProjectedEntry::Planned(_) => return Ok(Some(RevertSkipReason::ChangedTwice)),
+            EntryAfterPlan::Existing(stat) => stat,
+            EntryAfterPlan::Absent => return Ok(Some(RevertSkipReason::AlreadyGone)),
+            EntryAfterPlan::Planned(_) => return Ok(Some(RevertSkipReason::ChangedTwice)),
         };
-        if self.projected_tree.entry_at(from)? != ProjectedEntry::Absent {
+        if self.projected_tree.entry_at(from)? != EntryAfterPlan::Absent {
             return Ok(Some(RevertSkipReason::OriginOccupied));
         }
         let expectation = planning::expectation_at(self.context, to, stat, None)?;
@@ -373,7 +375,7 @@ impl InversePlanner<'_> {
             (PathState::File { version, .. }, FileKind::File) => {
                 let same =
                     planning::expected_version(&expectation).is_some_and(|seen| seen.version == Version(*version));
-                (!same && self.policy == ChangedFilePolicy::Leave).then_some(RevertSkipReason::Changed)
+                (!same && self.policy == ChangedFileRevertPolicy::Leave).then_some(RevertSkipReason::Changed)
             }
             (PathState::Directory { .. }, FileKind::Directory)
             | (PathState::Link { .. }, FileKind::Link)

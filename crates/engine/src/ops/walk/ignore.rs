@@ -18,9 +18,9 @@ pub(crate) struct IgnoreRules {
     parent: Option<Arc<IgnoreRules>>,
     /// The length of the directory's path with its trailing slash. The rest of a path is relative to the directory.
     prefix_bytes: usize,
-    ignore_file: Option<IgnoreFile>,
-    git_ignore_file: Option<IgnoreFile>,
-    git_exclude_file: Option<IgnoreFile>,
+    ignore_file: Option<ParsedIgnoreFile>,
+    git_ignore_file: Option<ParsedIgnoreFile>,
+    git_exclude_file: Option<ParsedIgnoreFile>,
     is_repository_root: bool,
 }
 
@@ -89,7 +89,7 @@ impl IgnoreRules {
         let mut next = Some(self);
         while let Some(rules) = next {
             let below = path.as_bytes().get(rules.prefix_bytes..).unwrap_or_default();
-            let update = |verdict: &mut IgnoreVerdict, patterns: &Option<IgnoreFile>| {
+            let update = |verdict: &mut IgnoreVerdict, patterns: &Option<ParsedIgnoreFile>| {
                 if *verdict == IgnoreVerdict::NoMatch
                     && let Some(patterns) = patterns
                 {
@@ -116,12 +116,12 @@ fn parse_ignore_file(
     read: &dyn Fn(&RelPath) -> Option<Vec<u8>>,
     directory: &RelPath,
     names: &[&[u8]],
-) -> Option<IgnoreFile> {
+) -> Option<ParsedIgnoreFile> {
     let mut path = directory.clone();
     for name in names {
         path = path.join(&FileName::new(name).ok()?).ok()?;
     }
-    IgnoreFile::parse(&read(&path)?)
+    ParsedIgnoreFile::parse(&read(&path)?)
 }
 
 pub(super) fn read_ignore_file(context: &CallContext<'_>, path: &RelPath) -> Option<Vec<u8>> {
@@ -146,7 +146,7 @@ pub(super) enum IgnorePathKind {
 }
 
 #[derive(Debug)]
-pub(super) struct IgnoreFile {
+pub(super) struct ParsedIgnoreFile {
     globs: GlobSet,
     /// The patterns that belong to `globs`, in file order.
     patterns: Vec<IgnorePattern>,
@@ -164,7 +164,7 @@ enum IgnorePatternScope {
     DirectoriesOnly,
 }
 
-impl IgnoreFile {
+impl ParsedIgnoreFile {
     /// Returns `None` if there are no patterns. Invalid lines are skipped, as in git.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let (mut set, mut patterns) = (GlobSetBuilder::new(), Vec::new());
@@ -236,7 +236,7 @@ mod tests {
     fn verdict_for(patterns: &str, path: &str) -> IgnoreVerdict {
         let kind = if path.ends_with('/') { IgnorePathKind::Directory } else { IgnorePathKind::Other };
         let path = path.strip_suffix('/').unwrap_or(path);
-        IgnoreFile::parse(patterns.as_bytes())
+        ParsedIgnoreFile::parse(patterns.as_bytes())
             .map_or(IgnoreVerdict::NoMatch, |file| file.evaluate(path.as_bytes(), kind))
     }
 
@@ -278,13 +278,13 @@ mod tests {
 
     #[test]
     fn invalid_pattern_lines_are_skipped() {
-        assert!(IgnoreFile::parse(b"# a comment\n\n   \n!\n/\n").is_none());
+        assert!(ParsedIgnoreFile::parse(b"# a comment\n\n   \n!\n/\n").is_none());
         assert_eq!(verdict_for("\\#a\n\\!b\n", "#a"), IgnoreVerdict::Ignored);
         assert_eq!(verdict_for("\\#a\n\\!b\n", "!b"), IgnoreVerdict::Ignored);
         assert_eq!(verdict_for("a  \r\n", "a"), IgnoreVerdict::Ignored);
         assert_eq!(verdict_for("a\\ \n", "a "), IgnoreVerdict::Ignored);
         assert_eq!(verdict_for("\u{feff}a\n", "a"), IgnoreVerdict::Ignored);
-        let mixed = IgnoreFile::parse(b"\xff\xfe\na\n").unwrap();
+        let mixed = ParsedIgnoreFile::parse(b"\xff\xfe\na\n").unwrap();
         assert_eq!(mixed.evaluate(b"a", IgnorePathKind::Other), IgnoreVerdict::Ignored);
     }
 }

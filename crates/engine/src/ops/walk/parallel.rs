@@ -59,10 +59,10 @@ struct WalkQueue<'v> {
 struct WalkJob<'v> {
     directory: RelPath,
     rules: Option<Arc<IgnoreRules>>,
-    task: WalkTask<'v>,
+    task: WalkJobKind<'v>,
 }
 
-enum WalkTask<'v> {
+enum WalkJobKind<'v> {
     /// Lists the directory, through the handle of its parent if that is open.
     ListDirectory(Option<Arc<CountedDirectoryReader<'v>>>),
     VisitEntries(Option<Arc<CountedDirectoryReader<'v>>>, Vec<DirectoryEntry>),
@@ -155,14 +155,14 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
     fn run_worker<A>(&self, worker: &mut WalkWorker<'_, A>, after_job: &mut dyn FnMut(u64)) {
         while let Some((WalkJob { directory, rules, task }, _guard)) = self.next_job() {
             let more = match task {
-                WalkTask::ListDirectory(above) => {
+                WalkJobKind::ListDirectory(above) => {
                     self.list_directory(directory, rules, above).or_else(|error| {
                         // A directory that was removed meanwhile does not count as unlistable.
                         worker.omissions.unlistable_directories += u64::from(error.kind != ErrorKind::NotFound);
                         Ok(Vec::new())
                     })
                 }
-                WalkTask::VisitEntries(within, listed) => {
+                WalkJobKind::VisitEntries(within, listed) => {
                     self.visit_entries(&directory, rules.as_ref(), within.as_ref(), &listed, worker)
                 }
             };
@@ -241,7 +241,7 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
         let job = |listed: &[DirectoryEntry]| WalkJob {
             directory: directory.clone(),
             rules: rules.clone(),
-            task: WalkTask::VisitEntries(handle.clone(), listed.to_vec()),
+            task: WalkJobKind::VisitEntries(handle.clone(), listed.to_vec()),
         };
         Ok(listed.rchunks(ENTRIES_PER_JOB).map(job).collect())
     }
@@ -283,7 +283,7 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
             if *kind == FileKind::Directory && !exclude.matches_all_below_bytes(entry.path_below_start()) {
                 let few = self.open_handles.load(Ordering::Relaxed) <= HANDLES_MAX;
                 let above = within.filter(|_| few).cloned();
-                jobs.push(WalkJob { directory: path, rules: rules.cloned(), task: WalkTask::ListDirectory(above) });
+                jobs.push(WalkJob { directory: path, rules: rules.cloned(), task: WalkJobKind::ListDirectory(above) });
             }
         }
         jobs.reverse();

@@ -190,8 +190,8 @@ impl<'a> WatchMatcher<'a> {
     }
 
     /// Whether the watch includes a path that the caller may read: the pattern matches it, or it may contain matches.
-    fn covers(&self, context: &CallContext<'_>, path: &RelPath, extent: ChangeExtent) -> bool {
-        let deep = extent == ChangeExtent::WholeTree && self.watch.depth == WatchDepth::Deep;
+    fn covers(&self, context: &CallContext<'_>, path: &RelPath, extent: ChangedTreeScope) -> bool {
+        let deep = extent == ChangedTreeScope::WholeTree && self.watch.depth == WatchDepth::Deep;
         self.watch.covers_path(path) && context.may_read(path) && (deep || self.matches_path(path))
     }
 
@@ -206,12 +206,12 @@ impl<'a> WatchMatcher<'a> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ChangeExtent {
+enum ChangedTreeScope {
     EntryOnly,
     WholeTree,
 }
 
-fn change_extent(change: &RecordedChange) -> ChangeExtent {
+fn change_extent(change: &RecordedChange) -> ChangedTreeScope {
     let tree = |state: &PathState| matches!(state, PathState::Tree { version: None, .. });
     let directory = |state: &PathState| tree(state) || matches!(state, PathState::Directory { .. });
     let whole = match change.kind {
@@ -222,7 +222,7 @@ fn change_extent(change: &RecordedChange) -> ChangeExtent {
             false
         }
     };
-    if whole { ChangeExtent::WholeTree } else { ChangeExtent::EntryOnly }
+    if whole { ChangedTreeScope::WholeTree } else { ChangedTreeScope::EntryOnly }
 }
 
 fn version_of_state(state: &PathState) -> Option<Version> {

@@ -5,18 +5,18 @@ use std::borrow::Cow;
 
 use serde_json::json;
 use stead_path::RelPath;
-use stead_text::merge::{ConflictRange, MergeResult, merge};
+use stead_text::merge::{MergeConflictLines, MergeResult, merge};
 
-use super::{EffectiveFileContent, WriteArgs, base_required_error, match_format};
+use super::{ContentBeforeWrite, WriteArgs, base_required_error, match_format};
 use crate::{
     call_context::CallContext,
-    call_options::{AppliedBy, CallOptions, MissingBase, ReplacementFormat},
+    call_options::{AppliedBy, CallOptions, LineEndingAndBomPolicy, MissingBase},
     errors::{Error, ErrorKind},
     limits,
     operation::ResolvedTarget,
     ops::{
         decode_diff_text,
-        diff::{self, DiffSide},
+        diff::{self, DiffSideContent},
         encode_content, encode_like,
         outcome_builder::format_line_span,
     },
@@ -46,7 +46,7 @@ impl WriteArgs {
         &self,
         context: &CallContext<'_>,
         target: &ResolvedTarget,
-        now: &EffectiveFileContent<'_>,
+        now: &ContentBeforeWrite<'_>,
         content: Cow<'c, str>,
     ) -> Result<(Cow<'c, str>, WriteMergeStatus), Error> {
         context.set_submitted_content(None);
@@ -96,12 +96,12 @@ impl WriteArgs {
         &self,
         context: &CallContext<'_>,
         target: &ResolvedTarget,
-        now: &EffectiveFileContent<'_>,
+        now: &ContentBeforeWrite<'_>,
     ) -> Result<Option<MergeBase>, Error> {
         let version = Some(now.version);
         let current_bytes = || now.bytes.unwrap_or_default().to_vec();
         if let Some(written) = &self.base {
-            let side = DiffSide { label: "now".to_owned(), version, bytes: current_bytes() };
+            let side = DiffSideContent { label: "now".to_owned(), version, bytes: current_bytes() };
             let named = diff::side_at_version(context, &target.path, written, &side)?;
             return Ok(named.version.map(|version| MergeBase { version, bytes: named.bytes }));
         }
@@ -127,11 +127,11 @@ fn align_formats(options: &CallOptions, base: &str, content: &str, theirs: &[u8]
     let (base, content) = (plain(base), plain(content));
     match options.replacement_format {
         // The protocol remembers the text that the agent saw. Its line endings may have been converted since.
-        ReplacementFormat::AsGiven if options.known_text.is_some() => {
-            (match_format(ReplacementFormat::MatchLineEndings, &base, Some(theirs)).into_owned(), content)
+        LineEndingAndBomPolicy::AsGiven if options.known_text.is_some() => {
+            (match_format(LineEndingAndBomPolicy::MatchLineEndings, &base, Some(theirs)).into_owned(), content)
         }
-        ReplacementFormat::AsGiven => (base, content),
-        format @ (ReplacementFormat::MatchReplaced | ReplacementFormat::MatchLineEndings) => {
+        LineEndingAndBomPolicy::AsGiven => (base, content),
+        format @ (LineEndingAndBomPolicy::MatchReplaced | LineEndingAndBomPolicy::MatchLineEndings) => {
             // The content first adopts the line endings of the known text, because the current file may have both.
             let ours = stead_text::lines::adopt_line_endings(&content, &base).into_owned();
             (
@@ -146,10 +146,10 @@ fn align_formats(options: &CallOptions, base: &str, content: &str, theirs: &[u8]
 fn merge_conflict_error(
     context: &CallContext<'_>,
     path: &RelPath,
-    now: &EffectiveFileContent<'_>,
-    ranges: &[ConflictRange],
+    now: &ContentBeforeWrite<'_>,
+    ranges: &[MergeConflictLines],
 ) -> Error {
-    let span = |range: &ConflictRange| (range.theirs.start + 1, range.theirs.end.max(range.theirs.start + 1));
+    let span = |range: &MergeConflictLines| (range.theirs.start + 1, range.theirs.end.max(range.theirs.start + 1));
     let lines: Vec<(usize, usize)> = ranges.iter().take(limits::ERROR_LOCATIONS_MAX).map(span).collect();
     let spans: Vec<String> =
         lines.iter().take(CONFLICT_LINES_SHOWN).map(|(first, last)| format_line_span(*first, *last)).collect();

@@ -6,12 +6,12 @@ use std::{
     hash::{BuildHasherDefault, Hasher},
 };
 
-use stead_disk::{AttributeSource, ContentSource, DirectoryHandle, DiskError, StagedFile};
+use stead_disk::{DirectoryHandle, DiskError, FileAttributeSource, StagedContentSource, StagedFile};
 use stead_engine::index::Trigram;
 use stead_path::{FileName, RelPath};
 
 use super::{IndexedFile, NamedIndexedFile, TRAILER_BYTES, encode_directory_files, segment_file_name};
-use crate::index::blocks::{IndexBlockKind, IndexFileId, IndexKey, write_bytes, write_number};
+use crate::index::blocks::{IndexBlockKind, IndexIntegrityKey, IndexStorageFileId, write_bytes, write_number};
 
 /// A segment is full once its posting lists have this size.
 const POSTING_LISTS_BYTES_MAX: usize = 24 << 20;
@@ -51,10 +51,10 @@ impl Hasher for GramHasher {
     }
 }
 
-pub(in crate::index) struct SegmentWriter<'d> {
+pub(in crate::index) struct IndexSegmentWriter<'d> {
     directory: &'d DirectoryHandle,
-    key: IndexKey,
-    name: IndexFileId,
+    key: IndexIntegrityKey,
+    name: IndexStorageFileId,
     staged: StagedFile,
     buffer: Vec<u8>,
     posting_lists: HashMap<Trigram, PostingList, BuildHasherDefault<GramHasher>>,
@@ -69,13 +69,13 @@ pub(in crate::index) struct SegmentWriter<'d> {
 }
 
 pub(in crate::index) struct WrittenSegment {
-    pub(in crate::index) name: IndexFileId,
+    pub(in crate::index) name: IndexStorageFileId,
 }
 
-impl<'d> SegmentWriter<'d> {
-    pub(in crate::index) fn create(directory: &'d DirectoryHandle, key: &IndexKey) -> Result<Self, DiskError> {
-        let staged =
-            directory.stage_file(ContentSource::Bytes(&[]), AttributeSource::New { mode: SEGMENT_FILE_MODE })?;
+impl<'d> IndexSegmentWriter<'d> {
+    pub(in crate::index) fn create(directory: &'d DirectoryHandle, key: &IndexIntegrityKey) -> Result<Self, DiskError> {
+        let staged = directory
+            .stage_file(StagedContentSource::Bytes(&[]), FileAttributeSource::New { mode: SEGMENT_FILE_MODE })?;
         let started_ns = staged.fingerprint()?.modified_ns;
         Ok(Self {
             directory,

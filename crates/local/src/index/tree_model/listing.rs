@@ -7,10 +7,11 @@ use stead_engine::{DirectoryEntry, FileKind, index::IndexIgnoreRules};
 use stead_path::{FileName, RelPath};
 
 use super::{
-    DirectoryCounts, IndexModelError, IndexTreeModel, IndexWatchPurpose, ModelDirectory, NO_DIRECTORY, UnindexedReason,
+    DirectoryEntryCounts, IndexTreeModel, IndexTreeModelError, IndexWatchPurpose, NO_DIRECTORY, TreeModelDirectory,
+    UnindexedReason,
 };
 use crate::{
-    index::{IndexContext, is_regular_file, segment::IndexedFileKind, snapshot::DirectorySegments},
+    index::{IndexContext, is_regular_file, segment::IndexedFileKind, snapshot::DirectoryFilesBySegment},
     workspace::to_engine_fingerprint,
 };
 
@@ -19,7 +20,7 @@ const GIT_INFO_DIRECTORY: &[u8] = b"info";
 
 impl IndexTreeModel {
     /// Lists a directory again. New subdirectories are listed next.
-    pub(super) fn relist_directory(&mut self, context: &IndexContext, number: u32) -> Result<(), IndexModelError> {
+    pub(super) fn relist_directory(&mut self, context: &IndexContext, number: u32) -> Result<(), IndexTreeModelError> {
         let Some(path) = self.directory(number).map(|folder| folder.path.clone()) else { return Ok(()) };
         let (directory, listed) = match self.watch_and_list(context, number, &path)? {
             ListingOutcome::Listed(directory, listed) => (directory, listed),
@@ -45,7 +46,7 @@ impl IndexTreeModel {
         context: &IndexContext,
         number: u32,
         path: &RelPath,
-    ) -> Result<ListingOutcome, IndexModelError> {
+    ) -> Result<ListingOutcome, IndexTreeModelError> {
         let directory = match context.root.open_directory(path) {
             Ok(directory) => directory,
             Err(error) => return Ok(ListingOutcome::from(error.kind)),
@@ -53,7 +54,7 @@ impl IndexTreeModel {
         match self.watch_for_purpose(number, &directory, IndexWatchPurpose::OwnContents) {
             Ok(()) => {}
             Err(DiskErrorKind::PermissionDenied) => return Ok(ListingOutcome::Unreadable),
-            Err(_) => return Err(IndexModelError::WatchFailed),
+            Err(_) => return Err(IndexTreeModelError::WatchFailed),
         }
         match context.list_directory(&directory) {
             Ok(listed) => Ok(ListingOutcome::Listed(directory, listed)),
@@ -93,7 +94,7 @@ impl IndexTreeModel {
         number: u32,
         directory: &DirectoryHandle,
         listed: &[DirectoryEntry],
-    ) -> Result<(), IndexModelError> {
+    ) -> Result<(), IndexTreeModelError> {
         let is_git =
             |listed: &DirectoryEntry| listed.name.as_bytes() == GIT_DIRECTORY && listed.kind == FileKind::Directory;
         if self.event_queue.is_none() || !listed.iter().any(is_git) {
@@ -111,7 +112,7 @@ impl IndexTreeModel {
                 // A missing directory contains no patterns. If it is created, a watched directory reports that.
                 Err(_) => return Ok(()),
             };
-            self.watch_for_purpose(number, &opened, role).map_err(|_| IndexModelError::WatchFailed)?;
+            self.watch_for_purpose(number, &opened, role).map_err(|_| IndexTreeModelError::WatchFailed)?;
             at = Some(opened);
         }
         Ok(())
@@ -125,10 +126,10 @@ impl IndexTreeModel {
         directory: &DirectoryHandle,
         listed: &[DirectoryEntry],
         ignored: IndexIgnoreRules,
-    ) -> Result<(), IndexModelError> {
+    ) -> Result<(), IndexTreeModelError> {
         let shelves = self.snapshot.directory_segments(path)?;
-        let telling = if self.event_queue.is_some() { WatchCoverage::ThisName } else { WatchCoverage::Nothing };
-        let mut seen = DirectoryContents::default();
+        let telling = if self.event_queue.is_some() { FileWatchCoverage::ThisName } else { FileWatchCoverage::Nothing };
+        let mut seen = TreeModelDirectoryContents::default();
         let mut entered: Vec<(FileName, RelPath)> = Vec::new();
         for DirectoryEntry { name, kind: top } in listed {
             // A path that is too long cannot be read by a walk either.
@@ -149,7 +150,7 @@ impl IndexTreeModel {
         Ok(())
     }
 
-    fn replace_contents(&mut self, number: u32, seen: DirectoryContents, ignored: &IndexIgnoreRules) {
+    fn replace_contents(&mut self, number: u32, seen: TreeModelDirectoryContents, ignored: &IndexIgnoreRules) {
         let Some(folder) = self.directory_mut(number) else { return };
         let before = std::mem::replace(&mut folder.indexed_files, seen.indexed_files);
         let known = folder.indexed_files.clone();
@@ -177,7 +178,7 @@ impl IndexTreeModel {
         let mut before: HashMap<Vec<u8>, u32> = before.iter().filter_map(named).collect();
         for (name, path) in entered {
             if before.remove(name.as_bytes()).is_none() {
-                let new = self.insert_directory(ModelDirectory::new(path, number, ignored.clone()));
+                let new = self.insert_directory(TreeModelDirectory::new(path, number, ignored.clone()));
                 if let Some(folder) = self.directory_mut(number) {
                     folder.children.push(new);
                 }
@@ -189,7 +190,7 @@ impl IndexTreeModel {
         }
     }
 
-    fn insert_directory(&mut self, folder: ModelDirectory) -> u32 {
+    fn insert_directory(&mut self, folder: TreeModelDirectory) -> u32 {
         if let Some(number) = self.free_numbers.pop()
             && let Some(slot) = self.directories.get_mut(number as usize)
         {
@@ -206,9 +207,9 @@ impl IndexTreeModel {
         for below in self.directory(number).map(|folder| folder.children.clone()).unwrap_or_default() {
             self.remove_directory(below);
         }
-        let seen = DirectoryContents {
-            counts: DirectoryCounts { unreadable: 1, ..DirectoryCounts::default() },
-            ..DirectoryContents::default()
+        let seen = TreeModelDirectoryContents {
+            counts: DirectoryEntryCounts { unreadable: 1, ..DirectoryEntryCounts::default() },
+            ..TreeModelDirectoryContents::default()
         };
         let ignored = self.directory(number).map(|folder| folder.ignored.clone()).unwrap_or_default();
         self.replace_contents(number, seen, &ignored);
@@ -241,7 +242,7 @@ impl From<DiskErrorKind> for ListingOutcome {
 
 /// Which changes of a file the watches report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum WatchCoverage {
+enum FileWatchCoverage {
     /// They report none. The file is checked before its index data is used.
     Nothing,
     /// They report writes through this name, but not through other hard links of the file.
@@ -249,25 +250,25 @@ enum WatchCoverage {
 }
 
 #[derive(Default)]
-struct DirectoryContents {
+struct TreeModelDirectoryContents {
     indexed_files: Vec<(u16, u32)>,
     unindexed_files: Vec<(FileName, UnindexedReason)>,
     hard_linked: Vec<FileName>,
-    counts: DirectoryCounts,
+    counts: DirectoryEntryCounts,
 }
 
-impl DirectoryContents {
+impl TreeModelDirectoryContents {
     fn classify_file(
         &mut self,
         directory: &DirectoryHandle,
         name: &FileName,
-        shelves: &DirectorySegments,
-        telling: WatchCoverage,
+        shelves: &DirectoryFilesBySegment,
+        telling: FileWatchCoverage,
     ) {
         let stat = directory.stat(name).ok().flatten().filter(is_regular_file);
         let stamp = stat.as_ref().map(|stat| to_engine_fingerprint(&stat.fingerprint));
         let known = stamp.and_then(|stamp| shelves.find_file(name, &stamp));
-        let linked = telling == WatchCoverage::ThisName && stat.is_some_and(|stat| stat.hard_links != 1);
+        let linked = telling == FileWatchCoverage::ThisName && stat.is_some_and(|stat| stat.hard_links != 1);
         if linked {
             self.hard_linked.push(name.clone());
         }

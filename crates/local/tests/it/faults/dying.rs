@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use stead_disk::faults::{FaultAction, FaultFilter, FaultPlan, FaultScope, arm_fault, disarm_fault};
+use stead_disk::faults::{FaultFilter, FaultPlan, FaultThreadScope, InjectedFaultEffect, arm_fault, disarm_fault};
 use stead_engine::{Call, Caller, Engine, Principal};
 use stead_local::LocalWorkspace;
 use tempfile::TempDir;
@@ -69,8 +69,8 @@ fn child_process() {
     let directory = PathBuf::from(task["place"].as_str().unwrap());
     let plan = FaultPlan {
         call_number: task["at"].as_u64().unwrap(),
-        action: FaultAction::Abort,
-        scope: FaultScope::ThisThread,
+        action: InjectedFaultEffect::Abort,
+        scope: FaultThreadScope::ThisThread,
         calls: FaultFilter::All,
     };
     let opening = task["open"].as_bool().unwrap();

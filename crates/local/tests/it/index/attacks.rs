@@ -9,7 +9,7 @@ use std::{
 };
 
 use serde_json::json;
-use stead_disk::faults::{FaultAction, FaultFilter, FaultPlan, FaultScope, arm_fault, disarm_fault};
+use stead_disk::faults::{FaultFilter, FaultPlan, FaultThreadScope, InjectedFaultEffect, arm_fault, disarm_fault};
 use stead_local::IndexMode;
 use tempfile::TempDir;
 
@@ -229,8 +229,8 @@ fn disk_errors_leave_the_index_intact() {
         let errno = if at % 2 == 0 { NO_SPACE } else { IO_ERROR };
         arm_fault(FaultPlan {
             call_number: at,
-            action: FaultAction::FailOnce(errno),
-            scope: FaultScope::ThisThread,
+            action: InjectedFaultEffect::FailOnce(errno),
+            scope: FaultThreadScope::ThisThread,
             calls: FaultFilter::All,
         });
         let built = side.workspace.build_index();
@@ -254,8 +254,8 @@ fn child_process() {
     let side = SearchWorkspace::open(Path::new(&directory), "state", IndexMode::UseExisting);
     arm_fault(FaultPlan {
         call_number: at.parse().unwrap(),
-        action: FaultAction::Abort,
-        scope: FaultScope::ThisThread,
+        action: InjectedFaultEffect::Abort,
+        scope: FaultThreadScope::ThisThread,
         calls: FaultFilter::All,
     });
     side.workspace.build_index().unwrap();

@@ -4,7 +4,7 @@
 
 use serde_json::json;
 use stead_engine::ErrorKind;
-use stead_local::{CopyCounts, CreateWorkspaceRequest, WorkspaceRegistry};
+use stead_local::{CreateWorkspaceRequest, WorkspaceCopyCounts, WorkspaceRegistry};
 use tempfile::TempDir;
 
 use super::{
@@ -63,7 +63,7 @@ fn import_archive(registry: &WorkspaceRegistry, archive: &[u8]) -> Result<String
     made.map(|made| made.id).map_err(|error| (error.kind, error.message))
 }
 
-fn export_archive(registry: &WorkspaceRegistry, of: &str) -> (CopyCounts, Vec<u8>) {
+fn export_archive(registry: &WorkspaceRegistry, of: &str) -> (WorkspaceCopyCounts, Vec<u8>) {
     let mut bytes = Vec::new();
     let copied = registry.export_archive(&admin_caller(), &name(of), &mut |_| {}, &mut bytes).unwrap();
     (copied, bytes)

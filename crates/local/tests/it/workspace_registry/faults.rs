@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use stead_disk::faults::{FaultAction, FaultFilter, FaultPlan, FaultScope, arm_fault, disarm_fault};
+use stead_disk::faults::{FaultFilter, FaultPlan, FaultThreadScope, InjectedFaultEffect, arm_fault, disarm_fault};
 use stead_engine::Error;
 use stead_local::{CreateWorkspaceRequest, WorkspaceListFilter, WorkspaceRegistry};
 use tempfile::TempDir;
@@ -127,10 +127,10 @@ fn check_consistency(registry: &WorkspaceRegistry, directory: &Path, operation: 
 }
 
 /// Runs the operation with one fault. Returns whether there was a call to hit.
-fn run_with_fault(operation: RegistryOperation, at: u64, action: FaultAction) -> bool {
+fn run_with_fault(operation: RegistryOperation, at: u64, action: InjectedFaultEffect) -> bool {
     let directory = fast_temporary_directory();
     let registry = prepare_registry(directory.path());
-    arm_fault(FaultPlan { call_number: at, action, scope: FaultScope::ThisThread, calls: FaultFilter::All });
+    arm_fault(FaultPlan { call_number: at, action, scope: FaultThreadScope::ThisThread, calls: FaultFilter::All });
     let outcome = operation.run(&registry);
     let fired = disarm_fault();
     let context = format!("{operation:?}, call {at} ({:?}) {action:?}: {:?}", fired.hit_call, outcome.as_ref().err());
@@ -154,9 +154,11 @@ fn run_with_fault(operation: RegistryOperation, at: u64, action: FaultAction) ->
 
 fn fail_at_every_call(operation: RegistryOperation) {
     let _alone = lock_fault_tests();
-    for action in
-        [FaultAction::FailOnce(IO_ERROR), FaultAction::FailOnce(NO_SPACE), FaultAction::FailFromNowOn(IO_ERROR)]
-    {
+    for action in [
+        InjectedFaultEffect::FailOnce(IO_ERROR),
+        InjectedFaultEffect::FailOnce(NO_SPACE),
+        InjectedFaultEffect::FailFromNowOn(IO_ERROR),
+    ] {
         let mut at = 1;
         while run_with_fault(operation, at, action) {
             at += 1;

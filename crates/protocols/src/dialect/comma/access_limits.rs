@@ -4,7 +4,7 @@
 use stead_engine::{AccessMode, Caller, Globs};
 use stead_path::RelPath;
 
-use crate::dialect::{DialectError, DialectSettingError, DialectSettings};
+use crate::dialect::{DialectSettingError, DialectSettings, DialectSetupError};
 
 const DEFAULT_FORBIDDEN_PATHS: &[&str] = &[
     ".git/**",
@@ -33,7 +33,7 @@ pub(super) struct CommaAccessLimits {
 }
 
 impl CommaAccessLimits {
-    pub(super) fn from_settings(settings: &DialectSettings) -> Result<Self, DialectError> {
+    pub(super) fn from_settings(settings: &DialectSettings) -> Result<Self, DialectSetupError> {
         let forbidden = match settings.get("forbidden_globs") {
             None | Some("default") => DEFAULT_FORBIDDEN_PATHS.to_vec(),
             Some("none") => Vec::new(),
@@ -76,13 +76,13 @@ fn split_list(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|item| !item.is_empty())
 }
 
-fn invalid_list(key: &str, items: &str, settings: &DialectSettings, reason: &str) -> DialectError {
+fn invalid_list(key: &str, items: &str, settings: &DialectSettings, reason: &str) -> DialectSetupError {
     let value = settings.get(key).unwrap_or_default().to_owned();
     let expected = format!("a comma-separated list of {items} ({reason})");
     DialectSettingError::InvalidValue { key: key.to_owned(), value, expected }.into()
 }
 
-fn parse_allowed_paths(settings: &DialectSettings, key: &str) -> Result<AllowedPaths, DialectError> {
+fn parse_allowed_paths(settings: &DialectSettings, key: &str) -> Result<AllowedPaths, DialectSetupError> {
     match settings.get(key) {
         None | Some("all") => Ok(AllowedPaths::All),
         Some("none") => Ok(AllowedPaths::Below(Vec::new())),

@@ -2,25 +2,25 @@
 //! headers again only to report paths as the patch writes them.
 
 use serde_json::{Value, json};
-use stead_engine::{CallOptions, CallOutcome, MissingParentPolicy, PatchGrammar, PatchOptions};
+use stead_engine::{CallOptions, CallOutcome, MissingParentPolicy, PatchOptions, PatchParseOptions};
 
 use super::{
     super::{
         TranslatedCall,
-        rendering::{OutcomeFields, trash_handle},
+        rendering::{CallOutcomeExt, trash_handle},
     },
-    CommaCall,
-    envelope::{CommaEnvelope, CommaJsonFields, before_and_after, diff_exact, sha256_hex},
+    CommaToolCall,
+    envelope::{CommaJsonFields, CommaReplyEnvelope, before_and_after, diff_exact, sha256_hex},
 };
 
-pub(super) fn patch_call(call: &CommaCall<'_>, options: CallOptions) -> TranslatedCall {
+pub(super) fn patch_call(call: &CommaToolCall<'_>, options: CallOptions) -> TranslatedCall {
     let base = call.args.object("expectedSha256ByPath").cloned().unwrap_or_default();
     let arguments = json!({ "patch": call.args.text_or_empty("patch"), "base": base });
     let patch_options = if call.follows_document() {
         // The document has two forms of moves and of end-of-file markers; both are accepted.
         PatchOptions::STRICT
     } else {
-        PatchOptions { grammar: PatchGrammar::EXACT, ..PatchOptions::STRICT }
+        PatchOptions { grammar: PatchParseOptions::EXACT, ..PatchOptions::STRICT }
     };
     let missing_parents = MissingParentPolicy::Refuse;
     TranslatedCall::new("patch", arguments, CallOptions { missing_parents, patch_options, ..options })
@@ -35,7 +35,7 @@ pub(super) enum CommaPatchSectionKind {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct CommaPatchHeader<'a> {
+pub(super) struct CommaPatchSectionHeader<'a> {
     pub(super) kind: CommaPatchSectionKind,
     pub(super) path: &'a str,
     pub(super) move_target: Option<&'a str>,
@@ -48,8 +48,8 @@ pub(super) const HEADER_PREFIXES: [(&str, CommaPatchSectionKind); 4] = [
     ("*** Move File: ", CommaPatchSectionKind::Move),
 ];
 
-pub(super) fn parse_headers(patch: &str) -> Vec<CommaPatchHeader<'_>> {
-    let mut headers: Vec<CommaPatchHeader<'_>> = Vec::new();
+pub(super) fn parse_headers(patch: &str) -> Vec<CommaPatchSectionHeader<'_>> {
+    let mut headers: Vec<CommaPatchSectionHeader<'_>> = Vec::new();
     for line in patch.lines() {
         if let Some(to) = line.strip_prefix("*** Move to: ")
             && let Some(last) = headers.last_mut()
@@ -60,7 +60,7 @@ pub(super) fn parse_headers(patch: &str) -> Vec<CommaPatchHeader<'_>> {
         if let Some((kind, rest)) = header {
             let arrow = rest.split_once(" -> ").filter(|_| *kind == CommaPatchSectionKind::Move);
             let (path, to) = arrow.map_or((rest, None), |(from, to)| (from.trim(), Some(to.trim())));
-            headers.push(CommaPatchHeader { kind: *kind, path, move_target: to });
+            headers.push(CommaPatchSectionHeader { kind: *kind, path, move_target: to });
         }
     }
     headers
@@ -70,7 +70,7 @@ pub(super) fn patch_paths(patch: &str) -> Vec<&str> {
     parse_headers(patch).into_iter().flat_map(|header| [Some(header.path), header.move_target]).flatten().collect()
 }
 
-pub(super) fn patch_reply(call: &CommaCall<'_>, outcome: &CallOutcome) -> CommaEnvelope {
+pub(super) fn patch_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> CommaReplyEnvelope {
     let headers = parse_headers(call.args.text_or_empty("patch"));
     let rows = outcome.list_field("files");
     // A unified diff has no section headers, so its files are reported with the engine's paths.
@@ -105,7 +105,7 @@ pub(super) fn patch_reply(call: &CommaCall<'_>, outcome: &CallOutcome) -> CommaE
     let mode = if atomic { "atomic" } else { "sequential" };
     let output = format!("Applied patch ({mode}): {} file(s), {hunks} hunk(s).\n{}", files.len(), lines.join("\n"));
     let data = CommaJsonFields::new().with("atomic", atomic).with("hunkCount", hunks).with("changedFiles", files);
-    CommaEnvelope::success(output, data)
+    CommaReplyEnvelope::success(output, data)
 }
 
 #[cfg(test)]

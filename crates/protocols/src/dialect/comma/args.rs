@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::CommaTool;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CommaArgType {
+enum CommaToolArgType {
     NonEmptyText,
     AnyText,
     PositiveInteger,
@@ -22,129 +22,129 @@ enum CommaArgType {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CommaArgPresence {
+enum CommaToolArgPresence {
     Required,
     Optional,
 }
 
-use CommaArgPresence::{Optional, Required};
+use CommaToolArgPresence::{Optional, Required};
 
-type CommaArgSpec = (&'static str, CommaArgType, CommaArgPresence);
+type CommaToolArgSpec = (&'static str, CommaToolArgType, CommaToolArgPresence);
 
 /// Whether an edit must name the version it is based on: the document requires it, the original code does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum EditHashRule {
+pub(super) enum EditBaseHashRule {
     Required,
     Optional,
 }
 
 /// The arguments of a tool. An option of the dialect makes the hash of an edit optional.
-fn arg_specs(tool: CommaTool) -> &'static [CommaArgSpec] {
+fn arg_specs(tool: CommaTool) -> &'static [CommaToolArgSpec] {
     match tool {
         CommaTool::ReadFile => &[
-            ("path", CommaArgType::NonEmptyText, Required),
-            ("startLine", CommaArgType::PositiveInteger, Optional),
-            ("endLine", CommaArgType::PositiveInteger, Optional),
-            ("maxBytes", CommaArgType::PositiveInteger, Optional),
-            ("allowBinary", CommaArgType::Boolean, Optional),
+            ("path", CommaToolArgType::NonEmptyText, Required),
+            ("startLine", CommaToolArgType::PositiveInteger, Optional),
+            ("endLine", CommaToolArgType::PositiveInteger, Optional),
+            ("maxBytes", CommaToolArgType::PositiveInteger, Optional),
+            ("allowBinary", CommaToolArgType::Boolean, Optional),
         ],
         CommaTool::ListDirectory => &[
-            ("path", CommaArgType::NonEmptyText, Required),
-            ("recursive", CommaArgType::Boolean, Optional),
-            ("maxDepth", CommaArgType::PositiveInteger, Optional),
-            ("includeHidden", CommaArgType::Boolean, Optional),
+            ("path", CommaToolArgType::NonEmptyText, Required),
+            ("recursive", CommaToolArgType::Boolean, Optional),
+            ("maxDepth", CommaToolArgType::PositiveInteger, Optional),
+            ("includeHidden", CommaToolArgType::Boolean, Optional),
         ],
         CommaTool::SearchFiles => &[
-            ("query", CommaArgType::NonEmptyText, Required),
-            ("mode", CommaArgType::OneOf(&["path", "text", "regex"]), Required),
-            ("root", CommaArgType::NonEmptyText, Optional),
-            ("includeGlobs", CommaArgType::TextList, Optional),
-            ("excludeGlobs", CommaArgType::TextList, Optional),
-            ("maxResults", CommaArgType::PositiveInteger, Optional),
-            ("contextLines", CommaArgType::NonNegativeInteger, Optional),
+            ("query", CommaToolArgType::NonEmptyText, Required),
+            ("mode", CommaToolArgType::OneOf(&["path", "text", "regex"]), Required),
+            ("root", CommaToolArgType::NonEmptyText, Optional),
+            ("includeGlobs", CommaToolArgType::TextList, Optional),
+            ("excludeGlobs", CommaToolArgType::TextList, Optional),
+            ("maxResults", CommaToolArgType::PositiveInteger, Optional),
+            ("contextLines", CommaToolArgType::NonNegativeInteger, Optional),
         ],
         CommaTool::Glob => &[
-            ("pattern", CommaArgType::NonEmptyText, Required),
-            ("root", CommaArgType::NonEmptyText, Optional),
-            ("excludeGlobs", CommaArgType::TextList, Optional),
-            ("maxResults", CommaArgType::PositiveInteger, Optional),
+            ("pattern", CommaToolArgType::NonEmptyText, Required),
+            ("root", CommaToolArgType::NonEmptyText, Optional),
+            ("excludeGlobs", CommaToolArgType::TextList, Optional),
+            ("maxResults", CommaToolArgType::PositiveInteger, Optional),
         ],
         CommaTool::CreateFile => &[
-            ("path", CommaArgType::NonEmptyText, Required),
-            ("content", CommaArgType::AnyText, Required),
-            ("createParentDirectories", CommaArgType::Boolean, Optional),
-            ("createParents", CommaArgType::Boolean, Optional),
+            ("path", CommaToolArgType::NonEmptyText, Required),
+            ("content", CommaToolArgType::AnyText, Required),
+            ("createParentDirectories", CommaToolArgType::Boolean, Optional),
+            ("createParents", CommaToolArgType::Boolean, Optional),
         ],
         CommaTool::WriteFile => &[
-            ("path", CommaArgType::NonEmptyText, Required),
-            ("content", CommaArgType::AnyText, Required),
-            ("expectedSha256", CommaArgType::Sha256, Required),
+            ("path", CommaToolArgType::NonEmptyText, Required),
+            ("content", CommaToolArgType::AnyText, Required),
+            ("expectedSha256", CommaToolArgType::Sha256, Required),
         ],
         CommaTool::EditFile => &[
-            ("path", CommaArgType::NonEmptyText, Required),
-            ("expectedSha256", CommaArgType::Sha256, Required),
-            ("edits", CommaArgType::EditList, Required),
+            ("path", CommaToolArgType::NonEmptyText, Required),
+            ("expectedSha256", CommaToolArgType::Sha256, Required),
+            ("edits", CommaToolArgType::EditList, Required),
         ],
         CommaTool::DeleteFile => &[
-            ("path", CommaArgType::NonEmptyText, Required),
-            ("expectedSha256", CommaArgType::Sha256, Optional),
-            ("permanent", CommaArgType::Boolean, Optional),
+            ("path", CommaToolArgType::NonEmptyText, Required),
+            ("expectedSha256", CommaToolArgType::Sha256, Optional),
+            ("permanent", CommaToolArgType::Boolean, Optional),
         ],
         CommaTool::RestoreFile => &[
-            ("trashedPath", CommaArgType::NonEmptyText, Required),
-            ("targetPath", CommaArgType::NonEmptyText, Optional),
+            ("trashedPath", CommaToolArgType::NonEmptyText, Required),
+            ("targetPath", CommaToolArgType::NonEmptyText, Optional),
         ],
         CommaTool::MoveFile => &[
-            ("fromPath", CommaArgType::NonEmptyText, Required),
-            ("toPath", CommaArgType::NonEmptyText, Required),
-            ("expectedSha256", CommaArgType::Sha256, Required),
-            ("overwrite", CommaArgType::Boolean, Optional),
+            ("fromPath", CommaToolArgType::NonEmptyText, Required),
+            ("toPath", CommaToolArgType::NonEmptyText, Required),
+            ("expectedSha256", CommaToolArgType::Sha256, Required),
+            ("overwrite", CommaToolArgType::Boolean, Optional),
         ],
         CommaTool::ApplyPatch => &[
-            ("patch", CommaArgType::NonEmptyText, Required),
-            ("expectedSha256ByPath", CommaArgType::Sha256ByPath, Optional),
-            ("atomic", CommaArgType::Boolean, Optional),
+            ("patch", CommaToolArgType::NonEmptyText, Required),
+            ("expectedSha256ByPath", CommaToolArgType::Sha256ByPath, Optional),
+            ("atomic", CommaToolArgType::Boolean, Optional),
         ],
     }
 }
 
-const EDIT_FIELD_SPECS: &[CommaArgSpec] = &[
-    ("oldText", CommaArgType::NonEmptyText, Required),
-    ("newText", CommaArgType::AnyText, Required),
-    ("expectedOccurrences", CommaArgType::PositiveInteger, Optional),
-    ("replaceAll", CommaArgType::Boolean, Optional),
+const EDIT_FIELD_SPECS: &[CommaToolArgSpec] = &[
+    ("oldText", CommaToolArgType::NonEmptyText, Required),
+    ("newText", CommaToolArgType::AnyText, Required),
+    ("expectedOccurrences", CommaToolArgType::PositiveInteger, Optional),
+    ("replaceAll", CommaToolArgType::Boolean, Optional),
 ];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct CommaArgIssue {
+struct CommaToolArgIssue {
     path: String,
     message: String,
 }
 
-fn single_issue(path: &str, message: impl Into<String>) -> Vec<CommaArgIssue> {
-    vec![CommaArgIssue { path: path.to_owned(), message: message.into() }]
+fn single_issue(path: &str, message: impl Into<String>) -> Vec<CommaToolArgIssue> {
+    vec![CommaToolArgIssue { path: path.to_owned(), message: message.into() }]
 }
 
 /// Arguments that are valid for their tool.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct CommaArgs<'a> {
+pub(super) struct CommaToolArgs<'a> {
     arguments: &'a Map<String, Value>,
 }
 
-impl<'a> CommaArgs<'a> {
+impl<'a> CommaToolArgs<'a> {
     /// Validates a call. The error lists every problem.
     pub(super) fn validate(
         tool: CommaTool,
         tool_name: &str,
         arguments: &'a Map<String, Value>,
-        edit_hash: EditHashRule,
+        edit_hash: EditBaseHashRule,
     ) -> Result<Self, String> {
-        let check = |&(name, kind, presence): &CommaArgSpec| {
-            let hash_of_edit = tool == CommaTool::EditFile && kind == CommaArgType::Sha256;
-            let optional = hash_of_edit && edit_hash == EditHashRule::Optional;
+        let check = |&(name, kind, presence): &CommaToolArgSpec| {
+            let hash_of_edit = tool == CommaTool::EditFile && kind == CommaToolArgType::Sha256;
+            let optional = hash_of_edit && edit_hash == EditBaseHashRule::Optional;
             check_field(arguments, name, (name, kind, if optional { Optional } else { presence }))
         };
-        let issues: Vec<CommaArgIssue> = arg_specs(tool).iter().flat_map(check).collect();
+        let issues: Vec<CommaToolArgIssue> = arg_specs(tool).iter().flat_map(check).collect();
         if issues.is_empty() {
             return Ok(Self { arguments });
         }
@@ -224,12 +224,16 @@ fn json_type_name(value: &Value) -> &'static str {
     }
 }
 
-fn wrong_type_issue(path: &str, word: &str, value: &Value) -> Vec<CommaArgIssue> {
+fn wrong_type_issue(path: &str, word: &str, value: &Value) -> Vec<CommaToolArgIssue> {
     single_issue(path, format!("Expected {word}, received {}", json_type_name(value)))
 }
 
 /// Checks one field of an object. `path` names the field in the error.
-fn check_field(fields: &Map<String, Value>, path: &str, (name, kind, presence): CommaArgSpec) -> Vec<CommaArgIssue> {
+fn check_field(
+    fields: &Map<String, Value>,
+    path: &str,
+    (name, kind, presence): CommaToolArgSpec,
+) -> Vec<CommaToolArgIssue> {
     match (fields.get(name), presence) {
         (None, Required) => single_issue(path, "Required"),
         (None, Optional) => Vec::new(),
@@ -237,20 +241,20 @@ fn check_field(fields: &Map<String, Value>, path: &str, (name, kind, presence): 
     }
 }
 
-fn check_type(path: &str, kind: CommaArgType, value: &Value) -> Vec<CommaArgIssue> {
+fn check_type(path: &str, kind: CommaToolArgType, value: &Value) -> Vec<CommaToolArgIssue> {
     match (kind, value) {
-        (CommaArgType::NonEmptyText, Value::String(text)) if text.is_empty() => {
+        (CommaToolArgType::NonEmptyText, Value::String(text)) if text.is_empty() => {
             single_issue(path, "String must contain at least 1 character(s)")
         }
-        (CommaArgType::NonEmptyText | CommaArgType::AnyText, Value::String(_)) => Vec::new(),
-        (CommaArgType::Sha256, Value::String(text)) => {
+        (CommaToolArgType::NonEmptyText | CommaToolArgType::AnyText, Value::String(_)) => Vec::new(),
+        (CommaToolArgType::Sha256, Value::String(text)) => {
             if is_sha256_hex(text) {
                 return Vec::new();
             }
             let name = path.rsplit('.').next().unwrap_or(path);
             single_issue(path, format!("{name} must be a 64-character lowercase hex string"))
         }
-        (CommaArgType::OneOf(words), value) => {
+        (CommaToolArgType::OneOf(words), value) => {
             let known = format!("'{}'", words.join("' | '"));
             match value.as_str() {
                 Some(text) if words.contains(&text) => Vec::new(),
@@ -258,38 +262,38 @@ fn check_type(path: &str, kind: CommaArgType, value: &Value) -> Vec<CommaArgIssu
                 None => wrong_type_issue(path, &known, value),
             }
         }
-        (CommaArgType::NonEmptyText | CommaArgType::AnyText | CommaArgType::Sha256, other) => {
+        (CommaToolArgType::NonEmptyText | CommaToolArgType::AnyText | CommaToolArgType::Sha256, other) => {
             wrong_type_issue(path, "string", other)
         }
-        (CommaArgType::PositiveInteger | CommaArgType::NonNegativeInteger, Value::Number(_)) => {
+        (CommaToolArgType::PositiveInteger | CommaToolArgType::NonNegativeInteger, Value::Number(_)) => {
             check_number(path, kind, value)
         }
-        (CommaArgType::PositiveInteger | CommaArgType::NonNegativeInteger, other) => {
+        (CommaToolArgType::PositiveInteger | CommaToolArgType::NonNegativeInteger, other) => {
             wrong_type_issue(path, "number", other)
         }
-        (CommaArgType::Boolean, Value::Bool(_)) => Vec::new(),
-        (CommaArgType::Boolean, other) => wrong_type_issue(path, "boolean", other),
-        (CommaArgType::TextList, Value::Array(texts)) => {
-            let each = |(index, text)| check_type(&format!("{path}.{index}"), CommaArgType::NonEmptyText, text);
+        (CommaToolArgType::Boolean, Value::Bool(_)) => Vec::new(),
+        (CommaToolArgType::Boolean, other) => wrong_type_issue(path, "boolean", other),
+        (CommaToolArgType::TextList, Value::Array(texts)) => {
+            let each = |(index, text)| check_type(&format!("{path}.{index}"), CommaToolArgType::NonEmptyText, text);
             texts.iter().enumerate().flat_map(each).collect()
         }
-        (CommaArgType::EditList, Value::Array(edits)) if edits.is_empty() => {
+        (CommaToolArgType::EditList, Value::Array(edits)) if edits.is_empty() => {
             single_issue(path, "Array must contain at least 1 element(s)")
         }
-        (CommaArgType::EditList, Value::Array(edits)) => {
+        (CommaToolArgType::EditList, Value::Array(edits)) => {
             edits.iter().enumerate().flat_map(|(index, edit)| check_edit(&format!("{path}.{index}"), edit)).collect()
         }
-        (CommaArgType::TextList | CommaArgType::EditList, other) => wrong_type_issue(path, "array", other),
-        (CommaArgType::Sha256ByPath, Value::Object(hashes)) => {
+        (CommaToolArgType::TextList | CommaToolArgType::EditList, other) => wrong_type_issue(path, "array", other),
+        (CommaToolArgType::Sha256ByPath, Value::Object(hashes)) => {
             let each = |(name, hash): (&String, &Value)| check_empty_or_hash(&format!("{path}.{name}"), hash);
             hashes.iter().flat_map(each).collect()
         }
-        (CommaArgType::Sha256ByPath, other) => wrong_type_issue(path, "object", other),
+        (CommaToolArgType::Sha256ByPath, other) => wrong_type_issue(path, "object", other),
     }
 }
 
 /// Checks a hash. The empty string is valid too: it asserts that the file does not exist.
-fn check_empty_or_hash(path: &str, value: &Value) -> Vec<CommaArgIssue> {
+fn check_empty_or_hash(path: &str, value: &Value) -> Vec<CommaToolArgIssue> {
     let Value::String(text) = value else { return wrong_type_issue(path, "string", value) };
     if text.is_empty() || is_sha256_hex(text) {
         return Vec::new();
@@ -297,12 +301,12 @@ fn check_empty_or_hash(path: &str, value: &Value) -> Vec<CommaArgIssue> {
     single_issue(path, "expectedSha256ByPath must hold 64-character lowercase hex strings, or \"\" for a new file")
 }
 
-fn check_number(path: &str, kind: CommaArgType, value: &Value) -> Vec<CommaArgIssue> {
+fn check_number(path: &str, kind: CommaToolArgType, value: &Value) -> Vec<CommaToolArgIssue> {
     let number = value.as_f64().unwrap_or(f64::NAN);
     if number.fract() != 0.0 {
         return single_issue(path, "Expected integer, received float");
     }
-    if kind == CommaArgType::PositiveInteger && number <= 0.0 {
+    if kind == CommaToolArgType::PositiveInteger && number <= 0.0 {
         return single_issue(path, "Number must be greater than 0");
     }
     if number < 0.0 {
@@ -311,9 +315,9 @@ fn check_number(path: &str, kind: CommaArgType, value: &Value) -> Vec<CommaArgIs
     Vec::new()
 }
 
-fn check_edit(path: &str, value: &Value) -> Vec<CommaArgIssue> {
+fn check_edit(path: &str, value: &Value) -> Vec<CommaToolArgIssue> {
     let Value::Object(fields) = value else { return wrong_type_issue(path, "object", value) };
-    let check = |spec: &CommaArgSpec| check_field(fields, &format!("{path}.{}", spec.0), *spec);
+    let check = |spec: &CommaToolArgSpec| check_field(fields, &format!("{path}.{}", spec.0), *spec);
     EDIT_FIELD_SPECS.iter().flat_map(check).collect()
 }
 
@@ -330,7 +334,7 @@ mod tests {
     fn validation_error(name: &str, arguments: Value) -> String {
         let Value::Object(arguments) = arguments else { return String::new() };
         let tool = CommaTool::from_name(name).unwrap();
-        CommaArgs::validate(tool, name, &arguments, EditHashRule::Required).err().unwrap_or_default()
+        CommaToolArgs::validate(tool, name, &arguments, EditBaseHashRule::Required).err().unwrap_or_default()
     }
 
     #[test]

@@ -4,38 +4,38 @@
 use serde_json::{Map, Value, json};
 use stead_engine::{
     CallOptions, CallOutcome,
-    edit_rules::{EditRules, NotFoundRecovery},
+    edit_rules::{EditMatchingRules, QuoteNotFoundRecovery},
 };
 
 use super::{
-    super::{TranslatedCall, rendering::OutcomeFields},
-    CommaCall,
+    super::{TranslatedCall, rendering::CallOutcomeExt},
+    CommaToolCall,
     args::parse_whole_number,
-    envelope::{CommaEnvelope, CommaJsonFields, before_and_after, diff_normalized, normalize_text, sha256_hex},
+    envelope::{CommaJsonFields, CommaReplyEnvelope, before_and_after, diff_normalized, normalize_text, sha256_hex},
 };
 
 /// Whether an edit whose quote has no exact match may apply to text that resembles it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FuzzyMatching {
+pub(super) enum FuzzyEditMatching {
     Off,
     On,
 }
 
-pub(super) fn edit_call(call: &CommaCall<'_>, fuzzy: FuzzyMatching, options: CallOptions) -> TranslatedCall {
+pub(super) fn edit_call(call: &CommaToolCall<'_>, fuzzy: FuzzyEditMatching, options: CallOptions) -> TranslatedCall {
     let edits: Vec<Value> = call.args.objects("edits").into_iter().map(|edit| engine_edit(call, edit)).collect();
     let mut arguments = json!({ "path": call.path_argument(), "edits": edits, "mode": "strict" });
     if let Some(hash) = call.args.optional_text("expectedSha256") {
         arguments["base"] = hash.into();
     }
     let recovery = match fuzzy {
-        FuzzyMatching::Off => NotFoundRecovery::None,
-        FuzzyMatching::On => NotFoundRecovery::AcceptSimilar,
+        FuzzyEditMatching::Off => QuoteNotFoundRecovery::None,
+        FuzzyEditMatching::On => QuoteNotFoundRecovery::AcceptSimilar,
     };
-    let edit_rules = EditRules { recovery, ..EditRules::PLAIN };
+    let edit_rules = EditMatchingRules { recovery, ..EditMatchingRules::PLAIN };
     TranslatedCall::new("edit", arguments, CallOptions { edit_rules, ..options })
 }
 
-fn engine_edit(call: &CommaCall<'_>, edit: &Map<String, Value>) -> Value {
+fn engine_edit(call: &CommaToolCall<'_>, edit: &Map<String, Value>) -> Value {
     let mut engine_edit = json!({ "old": edit["oldText"], "new": edit["newText"] });
     // The document has `replaceAll`, which the original code ignores.
     if call.follows_document() && edit.get("replaceAll") == Some(&Value::Bool(true)) {
@@ -51,7 +51,7 @@ pub(super) fn expected_occurrences(edits: &[&Map<String, Value>], index: u64) ->
     edits.get(usize::try_from(index).ok()?)?.get("expectedOccurrences").and_then(parse_whole_number)
 }
 
-pub(super) fn edit_reply(call: &CommaCall<'_>, outcome: &CallOutcome) -> CommaEnvelope {
+pub(super) fn edit_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> CommaReplyEnvelope {
     let path = call.path_argument();
     let (before, after) = before_and_after(outcome, 0);
     let sha256 = outcome.text_field("version");
@@ -68,10 +68,10 @@ pub(super) fn edit_reply(call: &CommaCall<'_>, outcome: &CallOutcome) -> CommaEn
         .with("appliedEdits", applied.into_iter().map(CommaAppliedEdit::into_json).collect::<Vec<_>>())
         .with("diff", diff_normalized(path, before, after));
     if outcome.json.get("changed") == Some(&Value::Bool(false)) {
-        return CommaEnvelope::success(format!("No change to {path} (all edits matched existing content)"), data);
+        return CommaReplyEnvelope::success(format!("No change to {path} (all edits matched existing content)"), data);
     }
     let output = format!("Edited {path} ({} edit(s), {replacements} replacement(s), sha256 {sha256})", requested.len());
-    CommaEnvelope::success(output, data)
+    CommaReplyEnvelope::success(output, data)
 }
 
 struct CommaAppliedEdit {

@@ -38,13 +38,13 @@ impl From<CommaJsonFields> for Value {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum CommaEnvelope {
+pub(super) enum CommaReplyEnvelope {
     Success { output: String, data: CommaJsonFields },
-    Error(Box<CommaError>),
+    Error(Box<CommaToolError>),
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct CommaError {
+pub(super) struct CommaToolError {
     kind: &'static str,
     message: String,
     path: Option<String>,
@@ -60,7 +60,7 @@ enum CommaRetryAdvice {
     Retry(Option<String>),
 }
 
-impl CommaError {
+impl CommaToolError {
     pub(super) fn new(kind: &'static str, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -131,24 +131,24 @@ impl CommaError {
     }
 }
 
-impl From<CommaError> for CommaEnvelope {
-    fn from(error: CommaError) -> Self {
-        CommaEnvelope::Error(Box::new(error))
+impl From<CommaToolError> for CommaReplyEnvelope {
+    fn from(error: CommaToolError) -> Self {
+        CommaReplyEnvelope::Error(Box::new(error))
     }
 }
 
-impl CommaEnvelope {
+impl CommaReplyEnvelope {
     pub(super) fn success(output: impl Into<String>, data: CommaJsonFields) -> Self {
-        CommaEnvelope::Success { output: output.into(), data }
+        CommaReplyEnvelope::Success { output: output.into(), data }
     }
 
     pub(super) fn into_reply(self) -> DialectReply {
         match self {
-            CommaEnvelope::Success { output, data } => {
+            CommaReplyEnvelope::Success { output, data } => {
                 let fields = CommaJsonFields::new().with("ok", true).with("output", output.clone()).with("data", data);
                 DialectReply { json: fields.0, text: output, status: ReplyStatus::Success }
             }
-            CommaEnvelope::Error(error) => {
+            CommaReplyEnvelope::Error(error) => {
                 let fields = CommaJsonFields::new()
                     .with("ok", false)
                     .with("output", error.message.clone())
@@ -196,9 +196,10 @@ mod tests {
 
     #[test]
     fn omits_absent_fields_and_includes_retry_advice() {
-        let reply =
-            CommaEnvelope::from(CommaError::new("not_found", "Gone: a").with_path("a").retry_with("Look around."))
-                .into_reply();
+        let reply = CommaReplyEnvelope::from(
+            CommaToolError::new("not_found", "Gone: a").with_path("a").retry_with("Look around."),
+        )
+        .into_reply();
         assert_eq!(
             Value::Object(reply.json),
             json!({ "ok": false, "output": "Gone: a", "error": {
@@ -206,7 +207,8 @@ mod tests {
                 "suggestedNextAction": "Look around." } })
         );
         assert_eq!(reply.text, "Gone: a\n\nNext step: Look around.");
-        let hinted = CommaEnvelope::from(CommaError::new("binary_file", "No").do_instead("Use another.")).into_reply();
+        let hinted =
+            CommaReplyEnvelope::from(CommaToolError::new("binary_file", "No").do_instead("Use another.")).into_reply();
         assert_eq!((hinted.text.as_str(), hinted.status), ("No", ReplyStatus::Error));
     }
 }

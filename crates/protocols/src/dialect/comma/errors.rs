@@ -5,8 +5,8 @@ use stead_path::AbsolutePathRule;
 
 use super::{
     super::rendering::{clean_path, error_detail},
-    CommaCall, CommaTool,
-    envelope::{CommaError, CommaJsonFields},
+    CommaTool, CommaToolCall,
+    envelope::{CommaJsonFields, CommaToolError},
 };
 
 mod edits;
@@ -64,7 +64,7 @@ fn published_kind(kind: ErrorKind) -> &'static str {
     }
 }
 
-pub(super) fn translate_error(call: &CommaCall<'_>, error: &Error) -> CommaError {
+pub(super) fn translate_error(call: &CommaToolCall<'_>, error: &Error) -> CommaToolError {
     let specific = match call.tool {
         CommaTool::EditFile => edits::edit_error(call, error),
         CommaTool::ApplyPatch => edits::patch_error(call, error),
@@ -85,7 +85,7 @@ pub(super) fn translate_error(call: &CommaCall<'_>, error: &Error) -> CommaError
 }
 
 /// The error of a call for which the tool has no sentence of its own.
-fn general_error(call: &CommaCall<'_>, error: &Error) -> CommaError {
+fn general_error(call: &CommaToolCall<'_>, error: &Error) -> CommaToolError {
     let path_error = |problem| not_found_error(call, error, problem);
     let has_hash = call.args.optional_text("expectedSha256").is_some();
     match (error.kind, error_detail(error, "type")) {
@@ -119,62 +119,62 @@ fn general_error(call: &CommaCall<'_>, error: &Error) -> CommaError {
 }
 
 /// An error with the engine's message and next step, for cases that the document does not describe.
-fn generic_error(call: &CommaCall<'_>, error: &Error) -> CommaError {
+fn generic_error(call: &CommaToolCall<'_>, error: &Error) -> CommaToolError {
     let comma_error =
-        CommaError::new(published_kind(error.kind), error.message.clone()).with_path(call.path_argument());
+        CommaToolError::new(published_kind(error.kind), error.message.clone()).with_path(call.path_argument());
     match &error.next_step {
         Some(hint) => comma_error.do_instead(hint.clone()),
         None => comma_error,
     }
 }
 
-pub(super) fn unknown_tool_error(name: &str) -> CommaError {
-    CommaError::new("unknown", format!("there is no tool {name}"))
+pub(super) fn unknown_tool_error(name: &str) -> CommaToolError {
+    CommaToolError::new("unknown", format!("there is no tool {name}"))
 }
 
-pub(super) fn binary_file_error(path: &str) -> CommaError {
+pub(super) fn binary_file_error(path: &str) -> CommaToolError {
     let message = format!("File is binary: {path}. Pass allowBinary:true to receive base64 content.");
-    CommaError::new("binary_file", message).with_path(path).retry_with(
+    CommaToolError::new("binary_file", message).with_path(path).retry_with(
         "This file is binary. Decide whether you actually need its raw bytes; if so, call read_file again with \
          allowBinary: true. Most edits should use a text-aware tool instead.",
     )
 }
 
-fn invalid_regex_error(error: &Error) -> CommaError {
+fn invalid_regex_error(error: &Error) -> CommaToolError {
     let reason = error_detail(error, "reason").unwrap_or(&error.message);
-    CommaError::new("command_failed", format!("Invalid regex: {reason}"))
+    CommaToolError::new("command_failed", format!("Invalid regex: {reason}"))
         .retry_with("Fix the regex syntax and call search_files again.")
 }
 
 /// The error of a move whose paths are invalid, which is found without any file access.
-pub(super) fn invalid_move_error(call: &CommaCall<'_>) -> Option<CommaError> {
+pub(super) fn invalid_move_error(call: &CommaToolCall<'_>) -> Option<CommaToolError> {
     if let Some(given) = call.first_path_outside() {
         return Some(outside_workspace_error(call, given));
     }
     let (from, to) = (call.args.text_or_empty("fromPath"), call.args.text_or_empty("toPath"));
     let message = "fromPath and toPath are identical — nothing to move.";
-    (from == to).then(|| CommaError::new("command_failed", message).with_path(from))
+    (from == to).then(|| CommaToolError::new("command_failed", message).with_path(from))
 }
 
-fn outside_workspace_error(call: &CommaCall<'_>, given: &str) -> CommaError {
+fn outside_workspace_error(call: &CommaToolCall<'_>, given: &str) -> CommaToolError {
     let workspace = &call.dialect.workspace_root;
     if given.starts_with('/') && call.dialect.path_syntax.absolute_paths == AbsolutePathRule::Refuse {
         let message = format!("Absolute paths are not allowed; use a path relative to \"{workspace}\".");
-        return CommaError::new("outside_workspace", message).with_path(given);
+        return CommaToolError::new("outside_workspace", message).with_path(given);
     }
-    CommaError::new("outside_workspace", format!("Path escapes sandbox jail (cwd: {workspace})"))
+    CommaToolError::new("outside_workspace", format!("Path escapes sandbox jail (cwd: {workspace})"))
         .with_path(clean_path(workspace, given))
 }
 
-fn access_denied_error(call: &CommaCall<'_>, given: &str) -> CommaError {
+fn access_denied_error(call: &CommaToolCall<'_>, given: &str) -> CommaToolError {
     let path = clean_path(&call.dialect.workspace_root, given);
     let reads = [CommaTool::ReadFile, CommaTool::ListDirectory, CommaTool::SearchFiles, CommaTool::Glob];
     let access = if reads.contains(&call.tool) { "fs.read" } else { "fs.write" };
-    CommaError::new("permission_denied", format!("{access} access denied for \"{path}\".")).with_path(path)
+    CommaToolError::new("permission_denied", format!("{access} access denied for \"{path}\".")).with_path(path)
 }
 
-fn stale_file_error(path: &str, expected: &str, actual: &str) -> CommaError {
-    CommaError::new("stale_file", format!("File has changed since last read: {path}"))
+fn stale_file_error(path: &str, expected: &str, actual: &str) -> CommaToolError {
+    CommaToolError::new("stale_file", format!("File has changed since last read: {path}"))
         .with_path(path)
         .with_details(CommaJsonFields::new().with("expectedSha256", expected).with("actualSha256", actual))
         .retry_with(STALE_FILE_ADVICE)
@@ -188,9 +188,9 @@ enum CommaPathProblem {
     ParentMissing,
 }
 
-fn not_found_error(call: &CommaCall<'_>, error: &Error, problem: CommaPathProblem) -> CommaError {
+fn not_found_error(call: &CommaToolCall<'_>, error: &Error, problem: CommaPathProblem) -> CommaToolError {
     let path = call.path_argument();
-    let not_found = |message: String| CommaError::new("not_found", message).with_path(path);
+    let not_found = |message: String| CommaToolError::new("not_found", message).with_path(path);
     let file_missing = || not_found(format!("File does not exist: {path}"));
     match (call.tool, problem) {
         (CommaTool::ReadFile, CommaPathProblem::IsDirectory) => {
@@ -224,7 +224,7 @@ fn not_found_error(call: &CommaCall<'_>, error: &Error, problem: CommaPathProble
         (CommaTool::ReadFile | CommaTool::DeleteFile, _) => file_missing(),
         (CommaTool::RestoreFile, CommaPathProblem::Missing | CommaPathProblem::IsDirectory) => {
             let archive = call.args.text_or_empty("trashedPath");
-            CommaError::new("not_found", format!("Trash archive not found: {archive}")).with_path(archive)
+            CommaToolError::new("not_found", format!("Trash archive not found: {archive}")).with_path(archive)
         }
         (CommaTool::RestoreFile, CommaPathProblem::NotDirectory | CommaPathProblem::ParentMissing) => {
             generic_error(call, error)
@@ -233,7 +233,7 @@ fn not_found_error(call: &CommaCall<'_>, error: &Error, problem: CommaPathProble
     }
 }
 
-fn move_path_error(call: &CommaCall<'_>, problem: CommaPathProblem) -> CommaError {
+fn move_path_error(call: &CommaToolCall<'_>, problem: CommaPathProblem) -> CommaToolError {
     let (from, to) = (call.args.text_or_empty("fromPath"), call.args.text_or_empty("toPath"));
     let (message, path) = match problem {
         CommaPathProblem::Missing => (format!("Source file does not exist: {from}"), from),
@@ -241,7 +241,7 @@ fn move_path_error(call: &CommaCall<'_>, problem: CommaPathProblem) -> CommaErro
         CommaPathProblem::NotDirectory => (format!("Destination parent is not a directory: {to}"), to),
         CommaPathProblem::ParentMissing => (format!("Destination parent directory does not exist: {to}"), to),
     };
-    let error = CommaError::new("not_found", message).with_path(path);
+    let error = CommaToolError::new("not_found", message).with_path(path);
     if problem != CommaPathProblem::ParentMissing {
         return error;
     }
@@ -252,18 +252,18 @@ fn move_path_error(call: &CommaCall<'_>, problem: CommaPathProblem) -> CommaErro
 }
 
 /// The error for a path that is a symbolic link where the call names the hash of a file.
-fn symlink_error(call: &CommaCall<'_>) -> CommaError {
+fn symlink_error(call: &CommaToolCall<'_>) -> CommaToolError {
     let path = call.path_argument();
     let subject = if call.tool == CommaTool::MoveFile { "Source path" } else { "Path" };
-    CommaError::new("not_found", format!("{subject} is a symbolic link, not a file: {path}"))
+    CommaToolError::new("not_found", format!("{subject} is a symbolic link, not a file: {path}"))
         .with_path(path)
         .do_instead("Name the file that the link points to.")
 }
 
 /// The error of a move whose destination exists. It suggests `overwrite` only where that would help.
-fn destination_exists_error(call: &CommaCall<'_>, error: &Error) -> CommaError {
+fn destination_exists_error(call: &CommaToolCall<'_>, error: &Error) -> CommaToolError {
     let to = call.args.text_or_empty("toPath");
-    let exists = |message: &str| CommaError::new("already_exists", format!("{message}: {to}")).with_path(to);
+    let exists = |message: &str| CommaToolError::new("already_exists", format!("{message}: {to}")).with_path(to);
     let taken = "Destination already exists";
     match (error_detail(error, "type"), call.args.is_set("overwrite")) {
         (Some("directory"), _) => exists("Destination is a directory"),
@@ -280,8 +280,8 @@ fn destination_exists_error(call: &CommaCall<'_>, error: &Error) -> CommaError {
     }
 }
 
-fn already_exists_error(call: &CommaCall<'_>, error: &Error) -> CommaError {
-    let exists = |message: String, path: &str| CommaError::new("already_exists", message).with_path(path);
+fn already_exists_error(call: &CommaToolCall<'_>, error: &Error) -> CommaToolError {
+    let exists = |message: String, path: &str| CommaToolError::new("already_exists", message).with_path(path);
     match call.tool {
         CommaTool::CreateFile => {
             let path = call.path_argument();

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use stead_engine::{CallOptions, CallOutcome};
 
 use super::{
-    super::{TranslatedCall, rendering::OutcomeFields},
-    CommaCall,
-    envelope::{CommaEnvelope, CommaJsonFields},
+    super::{TranslatedCall, rendering::CallOutcomeExt},
+    CommaToolCall,
+    envelope::{CommaJsonFields, CommaReplyEnvelope},
 };
 
 /// The depth of a recursive listing if the call has no `maxDepth`.
@@ -23,22 +23,22 @@ pub(super) const ENTRIES_MAX: usize = 5000;
 const EPOCH_TIMESTAMP: &str = "1970-01-01T00:00:00.000Z";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CommaNameOrder {
+pub(super) enum CommaNameSortOrder {
     Bytes,
     /// The order of the original's collation.
     Collation,
 }
 
-impl CommaNameOrder {
+impl CommaNameSortOrder {
     fn compare(self, a: &str, b: &str) -> Ordering {
         match self {
-            CommaNameOrder::Bytes => a.as_bytes().cmp(b.as_bytes()),
-            CommaNameOrder::Collation => compare_names(a, b),
+            CommaNameSortOrder::Bytes => a.as_bytes().cmp(b.as_bytes()),
+            CommaNameSortOrder::Collation => compare_names(a, b),
         }
     }
 }
 
-struct CommaListEntry {
+struct CommaDirectoryEntry {
     name: String,
     relative_path: String,
     kind: &'static str,
@@ -47,25 +47,25 @@ struct CommaListEntry {
     depth: usize,
 }
 
-fn listing_depth(call: &CommaCall<'_>) -> u64 {
+fn listing_depth(call: &CommaToolCall<'_>) -> u64 {
     match call.args.is_set("recursive") {
         true => call.args.number("maxDepth").unwrap_or(DEPTH_DEFAULT).min(DEPTH_MAX),
         false => 1,
     }
 }
 
-pub(super) fn list_call(call: &CommaCall<'_>, options: CallOptions) -> TranslatedCall {
+pub(super) fn list_call(call: &CommaToolCall<'_>, options: CallOptions) -> TranslatedCall {
     let all = call.args.is_set("includeHidden");
     let arguments = json!({ "path": call.path_argument(), "depth": listing_depth(call), "all": all });
     TranslatedCall::new("list", arguments, options)
 }
 
-pub(super) fn list_reply(call: &CommaCall<'_>, outcome: &CallOutcome) -> CommaEnvelope {
+pub(super) fn list_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> CommaReplyEnvelope {
     let top = outcome.text_field("path");
-    let mut entries: Vec<CommaListEntry> =
+    let mut entries: Vec<CommaDirectoryEntry> =
         outcome.list_field("entries").iter().map(|entry| parse_entry(top, entry)).collect();
     entries.sort_by(|a, b| {
-        let rank = |entry: &CommaListEntry| {
+        let rank = |entry: &CommaDirectoryEntry| {
             (entry.depth, ["directory", "file", "symlink"].iter().position(|kind| *kind == entry.kind))
         };
         rank(a)
@@ -90,7 +90,7 @@ pub(super) fn list_reply(call: &CommaCall<'_>, outcome: &CallOutcome) -> CommaEn
         .with("entries", objects)
         .with("maxDepth", listing_depth(call))
         .with("truncated", truncated);
-    CommaEnvelope::success(output, data)
+    CommaReplyEnvelope::success(output, data)
 }
 
 /// The published type of an entry, and its size, which only files have.
@@ -111,10 +111,10 @@ pub(super) fn path_below<'e>(top: &str, entry: &'e Value) -> &'e str {
     }
 }
 
-fn parse_entry(top: &str, entry: &Value) -> CommaListEntry {
+fn parse_entry(top: &str, entry: &Value) -> CommaDirectoryEntry {
     let relative = path_below(top, entry);
     let (kind, size) = entry_type_and_size(entry);
-    CommaListEntry {
+    CommaDirectoryEntry {
         name: relative.rsplit('/').next().unwrap_or(relative).to_owned(),
         relative_path: relative.to_owned(),
         kind,
@@ -124,7 +124,7 @@ fn parse_entry(top: &str, entry: &Value) -> CommaListEntry {
     }
 }
 
-fn entry_line(entry: &CommaListEntry) -> String {
+fn entry_line(entry: &CommaDirectoryEntry) -> String {
     let mark = match entry.kind {
         "directory" => "/",
         "symlink" => " -> (symlink)",
@@ -133,7 +133,7 @@ fn entry_line(entry: &CommaListEntry) -> String {
     format!("{}{}{mark}", "  ".repeat(entry.depth.saturating_sub(1)), entry.name)
 }
 
-fn entry_to_json(entry: CommaListEntry) -> Value {
+fn entry_to_json(entry: CommaDirectoryEntry) -> Value {
     CommaJsonFields::new()
         .with("name", entry.name)
         .with("relativePath", entry.relative_path)

@@ -5,9 +5,9 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use stead_engine::CallOutcome;
 
 use super::{
-    super::rendering::OutcomeFields,
-    CommaCall,
-    envelope::{CommaEnvelope, CommaJsonFields, normalize_text},
+    super::rendering::CallOutcomeExt,
+    CommaToolCall,
+    envelope::{CommaJsonFields, CommaReplyEnvelope, normalize_text},
     errors,
 };
 
@@ -16,7 +16,7 @@ const READ_BYTES_DEFAULT: u64 = 262_144;
 /// The number of bytes at the start of a file that are searched for a NUL byte, which marks a binary file.
 const BINARY_SAMPLE_BYTES: usize = 8192;
 
-pub(super) fn read_reply(call: &CommaCall<'_>, outcome: &CallOutcome) -> CommaEnvelope {
+pub(super) fn read_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> CommaReplyEnvelope {
     let path = call.path_argument();
     let bytes = outcome.bytes_before();
     let (sha256, size) = (outcome.text_field("version"), bytes.len());
@@ -35,7 +35,7 @@ pub(super) fn read_reply(call: &CommaCall<'_>, outcome: &CallOutcome) -> CommaEn
         };
         if call.args.is_set("allowBinary") {
             let data = describe(data.with("contentBase64", STANDARD.encode(bytes)));
-            return CommaEnvelope::success(format!("Read {path} — binary, {size} bytes, sha256={sha256}"), data);
+            return CommaReplyEnvelope::success(format!("Read {path} — binary, {size} bytes, sha256={sha256}"), data);
         }
         return errors::binary_file_error(path).with_data(describe(data)).into();
     }
@@ -66,7 +66,7 @@ pub(super) fn read_reply(call: &CommaCall<'_>, outcome: &CallOutcome) -> CommaEn
         .with("binary", false)
         .with("newlineStyle", newline_style(&text))
         .with("hasBom", has_bom);
-    CommaEnvelope::success(output, data)
+    CommaReplyEnvelope::success(output, data)
 }
 
 /// A range of lines. Line numbers start at 1, and the last line is included.

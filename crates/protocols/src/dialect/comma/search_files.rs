@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use stead_engine::{CallOptions, CallOutcome, Error, ErrorKind, Globs, ListingStyle, WalkFilter, limits};
 
 use super::{
-    super::{TranslatedCall, rendering::OutcomeFields},
-    CommaCall, CommaTool,
-    envelope::{CommaEnvelope, CommaJsonFields},
+    super::{TranslatedCall, rendering::CallOutcomeExt},
+    CommaTool, CommaToolCall,
+    envelope::{CommaJsonFields, CommaReplyEnvelope},
     list_directory::{entry_type_and_size, path_below},
 };
 
@@ -24,7 +24,7 @@ enum CommaSearchMode {
     Regex,
 }
 
-fn search_mode(call: &CommaCall<'_>) -> CommaSearchMode {
+fn search_mode(call: &CommaToolCall<'_>) -> CommaSearchMode {
     match call.args.text_or_empty("mode") {
         "path" => CommaSearchMode::Path,
         "regex" => CommaSearchMode::Regex,
@@ -32,7 +32,7 @@ fn search_mode(call: &CommaCall<'_>) -> CommaSearchMode {
     }
 }
 
-pub(super) fn search_call(call: &CommaCall<'_>, options: CallOptions) -> TranslatedCall {
+pub(super) fn search_call(call: &CommaToolCall<'_>, options: CallOptions) -> TranslatedCall {
     let args = &call.args;
     let root = call.path_argument();
     let exclude = args.texts("excludeGlobs").unwrap_or_else(|| DEFAULT_EXCLUDES.to_vec());
@@ -72,14 +72,14 @@ fn compile_globs(patterns: &[&str]) -> Globs {
     Globs::new(valid).unwrap_or_default()
 }
 
-fn result_limit(call: &CommaCall<'_>, max: usize) -> usize {
+fn result_limit(call: &CommaToolCall<'_>, max: usize) -> usize {
     let requested = call.args.number("maxResults").and_then(|number| usize::try_from(number).ok());
     requested.unwrap_or(max).min(max)
 }
 
 /// The reply to a search for paths whose pattern is invalid: it matches nothing, as in the original. `None` for other
 /// calls and errors.
-pub(super) fn reply_without_matches(call: &CommaCall<'_>, error: &Error) -> Option<CommaEnvelope> {
+pub(super) fn reply_without_matches(call: &CommaToolCall<'_>, error: &Error) -> Option<CommaReplyEnvelope> {
     if error.kind != ErrorKind::BadRequest {
         return None;
     }
@@ -92,7 +92,7 @@ pub(super) fn reply_without_matches(call: &CommaCall<'_>, error: &Error) -> Opti
     }
 }
 
-pub(super) fn search_or_glob_reply(call: &CommaCall<'_>, outcome: &CallOutcome) -> CommaEnvelope {
+pub(super) fn search_or_glob_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> CommaReplyEnvelope {
     let truncated = outcome.is_set("truncated");
     let limit = |mut matches: Vec<Value>, max: usize| {
         let truncation = ResultTruncation::from(truncated || matches.len() > max);
@@ -172,11 +172,11 @@ fn render_line_match(path: &Value, hit: &Value) -> Value {
 }
 
 fn search_reply(
-    call: &CommaCall<'_>,
+    call: &CommaToolCall<'_>,
     matches: Vec<Value>,
     truncation: ResultTruncation,
     scanned: u64,
-) -> CommaEnvelope {
+) -> CommaReplyEnvelope {
     let (mode, query, root) = (call.args.text_or_empty("mode"), call.args.text_or_empty("query"), call.path_argument());
     let output = match matches.len() {
         0 => format!("No matches for {mode}:\"{query}\" under {root} ({scanned} files scanned)"),
@@ -195,7 +195,7 @@ fn search_reply(
         .with("matches", matches)
         .with("truncated", truncation == ResultTruncation::Truncated)
         .with("filesScanned", scanned);
-    CommaEnvelope::success(output, data)
+    CommaReplyEnvelope::success(output, data)
 }
 
 fn match_text(entry: &Value) -> String {
@@ -206,7 +206,7 @@ fn match_text(entry: &Value) -> String {
     }
 }
 
-fn glob_reply(call: &CommaCall<'_>, matches: Vec<Value>, truncation: ResultTruncation) -> CommaEnvelope {
+fn glob_reply(call: &CommaToolCall<'_>, matches: Vec<Value>, truncation: ResultTruncation) -> CommaReplyEnvelope {
     let (pattern, root) = (call.args.text_or_empty("pattern"), call.path_argument());
     let output = match matches.len() {
         0 => format!("No matches for glob \"{pattern}\" under \"{root}\"."),
@@ -228,5 +228,5 @@ fn glob_reply(call: &CommaCall<'_>, matches: Vec<Value>, truncation: ResultTrunc
         .with("root", root)
         .with("matches", matches)
         .with("truncated", truncation == ResultTruncation::Truncated);
-    CommaEnvelope::success(output, data)
+    CommaReplyEnvelope::success(output, data)
 }

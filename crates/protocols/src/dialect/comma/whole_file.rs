@@ -5,20 +5,20 @@
 
 use serde_json::{Value, json};
 use stead_engine::{
-    CallOptions, CallOutcome, DirectoryRemovalPolicy, MissingParentPolicy, OverwrittenFilePolicy, RemovalRetention,
-    ReplacementFormat,
+    CallOptions, CallOutcome, DirectoryRemovalPolicy, LineEndingAndBomPolicy, MissingParentPolicy,
+    OverwrittenFilePolicy, TrashRetentionChoice,
 };
 
 use super::{
     super::{
         TranslatedCall,
-        rendering::{OutcomeFields, clean_path, id_from_trash_handle, trash_handle},
+        rendering::{CallOutcomeExt, clean_path, id_from_trash_handle, trash_handle},
     },
-    CommaCall,
-    envelope::{CommaEnvelope, CommaJsonFields, before_and_after, diff_exact, diff_normalized, sha256_hex},
+    CommaToolCall,
+    envelope::{CommaJsonFields, CommaReplyEnvelope, before_and_after, diff_exact, diff_normalized, sha256_hex},
 };
 
-pub(super) fn create_call(call: &CommaCall<'_>, options: CallOptions) -> TranslatedCall {
+pub(super) fn create_call(call: &CommaToolCall<'_>, options: CallOptions) -> TranslatedCall {
     let args = &call.args;
     // The document has an alias `createParents`, which the original code ignores.
     let alias = call.follows_document() && args.is_set("createParents");
@@ -28,7 +28,7 @@ pub(super) fn create_call(call: &CommaCall<'_>, options: CallOptions) -> Transla
     TranslatedCall::new("write", arguments, CallOptions { missing_parents, ..options })
 }
 
-pub(super) fn create_reply(call: &CommaCall<'_>, outcome: &CallOutcome) -> CommaEnvelope {
+pub(super) fn create_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> CommaReplyEnvelope {
     let path = call.path_argument();
     let (_, after) = before_and_after(outcome, 0);
     let (sha256, size) = (outcome.text_field("version"), outcome.number_field("size"));
@@ -38,20 +38,20 @@ pub(super) fn create_reply(call: &CommaCall<'_>, outcome: &CallOutcome) -> Comma
         .with("sha256", sha256)
         .with("sizeBytes", size)
         .with("diff", diff_exact(path, None, after));
-    CommaEnvelope::success(format!("Created {path} ({size} bytes, sha256 {sha256})"), data)
+    CommaReplyEnvelope::success(format!("Created {path} ({size} bytes, sha256 {sha256})"), data)
 }
 
-pub(super) fn write_call(call: &CommaCall<'_>, options: CallOptions) -> TranslatedCall {
+pub(super) fn write_call(call: &CommaToolCall<'_>, options: CallOptions) -> TranslatedCall {
     let arguments = json!({
         "path": call.path_argument(),
         "content": call.args.text_or_empty("content"),
         "base": call.args.text_or_empty("expectedSha256"),
     });
-    let options = CallOptions { replacement_format: ReplacementFormat::MatchReplaced, ..options };
+    let options = CallOptions { replacement_format: LineEndingAndBomPolicy::MatchReplaced, ..options };
     TranslatedCall::new("write", arguments, options)
 }
 
-pub(super) fn write_reply(call: &CommaCall<'_>, outcome: &CallOutcome) -> CommaEnvelope {
+pub(super) fn write_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> CommaReplyEnvelope {
     let path = call.path_argument();
     let (before, after) = before_and_after(outcome, 0);
     let (sha256, size) = (outcome.text_field("version"), outcome.number_field("size"));
@@ -62,23 +62,23 @@ pub(super) fn write_reply(call: &CommaCall<'_>, outcome: &CallOutcome) -> CommaE
         .with("sizeBytes", size)
         .with("diff", diff_normalized(path, before, after));
     if outcome.json.get("changed") == Some(&Value::Bool(false)) {
-        return CommaEnvelope::success(format!("No change to {path} (content matched existing)"), data);
+        return CommaReplyEnvelope::success(format!("No change to {path} (content matched existing)"), data);
     }
-    CommaEnvelope::success(format!("Wrote {path} ({size} bytes, sha256 {sha256})"), data)
+    CommaReplyEnvelope::success(format!("Wrote {path} ({size} bytes, sha256 {sha256})"), data)
 }
 
-pub(super) fn delete_call(call: &CommaCall<'_>, options: CallOptions) -> TranslatedCall {
+pub(super) fn delete_call(call: &CommaToolCall<'_>, options: CallOptions) -> TranslatedCall {
     let mut arguments = json!({ "path": call.path_argument() });
     if let Some(hash) = call.args.optional_text("expectedSha256") {
         arguments["base"] = hash.into();
     }
     let removal_retention =
-        if call.args.is_set("permanent") { RemovalRetention::None } else { RemovalRetention::PrincipalDefault };
+        if call.args.is_set("permanent") { TrashRetentionChoice::None } else { TrashRetentionChoice::PrincipalDefault };
     let directory_removal = DirectoryRemovalPolicy::Refuse;
     TranslatedCall::new("remove", arguments, CallOptions { directory_removal, removal_retention, ..options })
 }
 
-pub(super) fn delete_reply(call: &CommaCall<'_>, outcome: &CallOutcome) -> CommaEnvelope {
+pub(super) fn delete_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> CommaReplyEnvelope {
     let path = call.path_argument();
     let (before, _) = before_and_after(outcome, 0);
     let size = outcome.number_field("bytes");
@@ -95,14 +95,14 @@ pub(super) fn delete_reply(call: &CommaCall<'_>, outcome: &CallOutcome) -> Comma
     if call.args.is_set("permanent") {
         let hash_text = sha256.map_or_else(String::new, |sha256| format!(", sha256 {sha256}"));
         let output = format!("Permanently deleted {path} ({size} bytes{hash_text})");
-        return CommaEnvelope::success(output, data.with("permanent", true));
+        return CommaReplyEnvelope::success(output, data.with("permanent", true));
     }
     let handle = trash_handle(outcome.text_field("trash"), path);
     let output = format!("Deleted {path} ({size} bytes, trashed to {handle})");
-    CommaEnvelope::success(output, data.with("permanent", false).with("trashedTo", handle))
+    CommaReplyEnvelope::success(output, data.with("permanent", false).with("trashedTo", handle))
 }
 
-pub(super) fn restore_call(call: &CommaCall<'_>, options: CallOptions) -> TranslatedCall {
+pub(super) fn restore_call(call: &CommaToolCall<'_>, options: CallOptions) -> TranslatedCall {
     let mut arguments = json!({ "trash": id_from_trash_handle(call.args.text_or_empty("trashedPath")) });
     if let Some(to) = call.args.optional_text("targetPath") {
         arguments["to"] = to.into();
@@ -110,17 +110,17 @@ pub(super) fn restore_call(call: &CommaCall<'_>, options: CallOptions) -> Transl
     TranslatedCall::new("restore", arguments, options)
 }
 
-pub(super) fn restore_reply(call: &CommaCall<'_>, outcome: &CallOutcome) -> CommaEnvelope {
+pub(super) fn restore_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> CommaReplyEnvelope {
     let handle = call.args.text_or_empty("trashedPath");
     let path = call.args.optional_text("targetPath").unwrap_or(outcome.text_field("path"));
     let size = outcome.number_field("bytes");
     let data =
         CommaJsonFields::new().with("restored", true).with("path", path).with("from", handle).with("sizeBytes", size);
     let absolute = clean_path(&call.dialect.workspace_root, path);
-    CommaEnvelope::success(format!("Restored {handle} to {absolute} ({size} bytes)"), data)
+    CommaReplyEnvelope::success(format!("Restored {handle} to {absolute} ({size} bytes)"), data)
 }
 
-pub(super) fn move_call(call: &CommaCall<'_>, options: CallOptions) -> TranslatedCall {
+pub(super) fn move_call(call: &CommaToolCall<'_>, options: CallOptions) -> TranslatedCall {
     let args = &call.args;
     let arguments = json!({
         "from": args.text_or_empty("fromPath"),
@@ -132,7 +132,7 @@ pub(super) fn move_call(call: &CommaCall<'_>, options: CallOptions) -> Translate
     TranslatedCall::new("move", arguments, CallOptions { missing_parents, overwritten_file, ..options })
 }
 
-pub(super) fn move_reply(call: &CommaCall<'_>, outcome: &CallOutcome) -> CommaEnvelope {
+pub(super) fn move_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> CommaReplyEnvelope {
     let (from, to) = (call.args.text_or_empty("fromPath"), call.args.text_or_empty("toPath"));
     let sha256 = outcome.text_field("version");
     let handle = outcome.json.get("trash").and_then(Value::as_str).map(|id| trash_handle(id, to));
@@ -145,5 +145,5 @@ pub(super) fn move_reply(call: &CommaCall<'_>, outcome: &CallOutcome) -> CommaEn
         .with("sha256", sha256)
         .with("sizeBytes", outcome.number_field("bytes"))
         .with_optional("overwroteTrashedTo", handle);
-    CommaEnvelope::success(format!("Moved {from} → {to} (sha256 {sha256}){note}"), data)
+    CommaReplyEnvelope::success(format!("Moved {from} → {to} (sha256 {sha256}){note}"), data)
 }

@@ -5,13 +5,13 @@ use serde_json::{Map, Value, json};
 use stead_engine::{CallOptions, CallOutcome, Error, PolicyTier};
 
 use super::{
-    super::{Dialect, TranslatedCall, rendering::OutcomeFields},
+    super::{Dialect, TranslatedCall, rendering::CallOutcomeExt},
     KruxCall,
     args::{KruxPathMapper, require_absolute},
     capability::KruxAgentCapability,
     errors::invalid_input,
 };
-use crate::definition::{ToolDefinition, ToolInput};
+use crate::definition::{ToolArgumentDefinition, ToolDefinition};
 
 const DEFAULT_CAPABILITY_VERSION: &str = "1.0";
 const FILE_CHANGED_EVENT: &str = "file_changed";
@@ -181,8 +181,7 @@ fn is_blocked(call: &KruxCall<'_>, outcome: &CallOutcome, capability: &ToolDefin
 }
 
 fn render_capability(operation: &ToolDefinition) -> Value {
-    let input =
-        |input: &ToolInput| json!({ "name": input.name, "required": input.required, "description": input.description });
+    let input = |input: &ToolArgumentDefinition| json!({ "name": input.name, "required": input.required, "description": input.description });
     json!({
         "name": operation.name,
         "version": operation.version.as_deref().unwrap_or(DEFAULT_CAPABILITY_VERSION),

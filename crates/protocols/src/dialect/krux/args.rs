@@ -6,7 +6,7 @@ use stead_engine::Error;
 use stead_path::{AbsolutePathRule, BackslashRule, DotDotRule, EmptyPathRule, PathSyntax, RelPath, TrailingSlashRule};
 
 use super::errors::invalid_input;
-use crate::definition::{ToolDefinition, ToolInput, ToolInputType};
+use crate::definition::{ToolArgumentDefinition, ToolArgumentType, ToolDefinition};
 
 const ECHOED_NAME_CHARS_MAX: usize = 64;
 
@@ -53,21 +53,21 @@ impl<'a> KruxInputs<'a> {
     }
 }
 
-fn check_input(input: &ToolInput, value: &Value) -> Result<(), Error> {
+fn check_input(input: &ToolArgumentDefinition, value: &Value) -> Result<(), Error> {
     let (fits, expected) = match input.kind {
-        ToolInputType::String => (value.is_string(), "must be a string".to_owned()),
-        ToolInputType::StringOrList => {
+        ToolArgumentType::String => (value.is_string(), "must be a string".to_owned()),
+        ToolArgumentType::StringOrList => {
             let texts = |items: &Vec<Value>| items.iter().all(Value::is_string);
             let fits = value.is_string() || value.as_array().is_some_and(texts);
             (fits, "must be a string or several".to_owned())
         }
-        ToolInputType::Integer => (value.is_u64(), "must be a whole number that is not negative".to_owned()),
-        ToolInputType::Boolean => (value.is_boolean(), "must be true or false".to_owned()),
-        ToolInputType::Enum => (
+        ToolArgumentType::Integer => (value.is_u64(), "must be a whole number that is not negative".to_owned()),
+        ToolArgumentType::Boolean => (value.is_boolean(), "must be true or false".to_owned()),
+        ToolArgumentType::Enum => (
             value.as_str().is_some_and(|word| input.values.iter().any(|known| known == word)),
             format!("must be one of {}", input.values.join(", ")),
         ),
-        ToolInputType::Json => (true, String::new()),
+        ToolArgumentType::Json => (true, String::new()),
     };
     if fits { Ok(()) } else { Err(invalid_input(&input.name, &expected)) }
 }

@@ -19,14 +19,14 @@ const UTF16_BE_BOM: [u8; 2] = [0xfe, 0xff];
 
 /// Whether a piece of a file ends in the middle of the file or at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FilePieceEnd {
+pub(super) enum FilePieceEndKind {
     MidFile,
     EndOfFile,
 }
 
 /// The text of a piece of a file, and the number of bytes it was decoded from.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct DecodedPiece {
+pub(super) struct DecodedFilePiece {
     pub(super) text: String,
     pub(super) bytes_consumed: usize,
 }
@@ -59,9 +59,9 @@ impl KruxEncoding {
 
     /// Decodes a piece of a file. A character that the end of the piece cuts in two belongs to the next piece; at the end
     /// of the file it is an error.
-    pub(super) fn decode(self, bytes: &[u8], end: FilePieceEnd) -> Result<DecodedPiece, Error> {
+    pub(super) fn decode(self, bytes: &[u8], end: FilePieceEndKind) -> Result<DecodedFilePiece, Error> {
         let invalid = || self.encoding_error("the content of the file");
-        let whole = |text: String| DecodedPiece { text, bytes_consumed: bytes.len() };
+        let whole = |text: String| DecodedFilePiece { text, bytes_consumed: bytes.len() };
         match self {
             KruxEncoding::Binary => Ok(whole(STANDARD.encode(bytes))),
             KruxEncoding::Latin1 => Ok(whole(bytes.iter().map(|byte| char::from(*byte)).collect())),
@@ -69,10 +69,10 @@ impl KruxEncoding {
             KruxEncoding::Ascii => Err(invalid()),
             KruxEncoding::Utf8 => match std::str::from_utf8(bytes) {
                 Ok(text) => Ok(whole(text.to_owned())),
-                Err(error) if end == FilePieceEnd::MidFile && error.error_len().is_none() => {
+                Err(error) if end == FilePieceEndKind::MidFile && error.error_len().is_none() => {
                     let complete = bytes.get(..error.valid_up_to()).unwrap_or_default();
                     let text = String::from_utf8_lossy(complete).into_owned();
-                    Ok(DecodedPiece { text, bytes_consumed: complete.len() })
+                    Ok(DecodedFilePiece { text, bytes_consumed: complete.len() })
                 }
                 Err(_) => Err(invalid()),
             },
@@ -97,7 +97,7 @@ impl KruxEncoding {
 }
 
 /// Decodes UTF-16, little endian unless a byte order mark says otherwise. The mark is not part of the text.
-fn decode_utf16(bytes: &[u8], end: FilePieceEnd) -> Option<DecodedPiece> {
+fn decode_utf16(bytes: &[u8], end: FilePieceEndKind) -> Option<DecodedFilePiece> {
     let (rest, big_endian) = match (bytes.strip_prefix(&UTF16_LE_BOM), bytes.strip_prefix(&UTF16_BE_BOM)) {
         (Some(rest), _) => (rest, false),
         (None, Some(rest)) => (rest, true),
@@ -108,42 +108,42 @@ fn decode_utf16(bytes: &[u8], end: FilePieceEnd) -> Option<DecodedPiece> {
         if big_endian { u16::from_be_bytes(pair) } else { u16::from_le_bytes(pair) }
     };
     let mut units: Vec<u16> = rest.chunks_exact(2).map(unit).collect();
-    if end == FilePieceEnd::EndOfFile && rest.len() % 2 != 0 {
+    if end == FilePieceEndKind::EndOfFile && rest.len() % 2 != 0 {
         return None;
     }
     // The last unit is a high surrogate whose low surrogate belongs to the next piece.
-    if end == FilePieceEnd::MidFile && units.last().is_some_and(|last| (0xd800..0xdc00).contains(last)) {
+    if end == FilePieceEndKind::MidFile && units.last().is_some_and(|last| (0xd800..0xdc00).contains(last)) {
         units.pop();
     }
     let text = String::from_utf16(&units).ok()?;
-    Some(DecodedPiece { text, bytes_consumed: bytes.len() - rest.len() + units.len() * 2 })
+    Some(DecodedFilePiece { text, bytes_consumed: bytes.len() - rest.len() + units.len() * 2 })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn decode_piece(encoding: KruxEncoding, bytes: &[u8], end: FilePieceEnd) -> Option<(String, usize)> {
+    fn decode_piece(encoding: KruxEncoding, bytes: &[u8], end: FilePieceEndKind) -> Option<(String, usize)> {
         encoding.decode(bytes, end).ok().map(|decoded| (decoded.text, decoded.bytes_consumed))
     }
 
     #[test]
     fn split_character_moves_to_next_piece_and_invalid_is_refused() {
         let euro = "a€".as_bytes();
-        assert_eq!(decode_piece(KruxEncoding::Utf8, &euro[..3], FilePieceEnd::MidFile), Some(("a".to_owned(), 1)));
-        assert_eq!(decode_piece(KruxEncoding::Utf8, &euro[..3], FilePieceEnd::EndOfFile), None);
+        assert_eq!(decode_piece(KruxEncoding::Utf8, &euro[..3], FilePieceEndKind::MidFile), Some(("a".to_owned(), 1)));
+        assert_eq!(decode_piece(KruxEncoding::Utf8, &euro[..3], FilePieceEndKind::EndOfFile), None);
         assert_eq!(
-            decode_piece(KruxEncoding::Utf8, &euro[2..], FilePieceEnd::MidFile),
+            decode_piece(KruxEncoding::Utf8, &euro[2..], FilePieceEndKind::MidFile),
             None,
             "a character that starts before the piece is not completed"
         );
-        assert_eq!(decode_piece(KruxEncoding::Utf8, b"\xff", FilePieceEnd::MidFile), None);
+        assert_eq!(decode_piece(KruxEncoding::Utf8, b"\xff", FilePieceEndKind::MidFile), None);
         let clef = KruxEncoding::Utf16.encode("a𝄞").unwrap();
-        assert_eq!(decode_piece(KruxEncoding::Utf16, &clef, FilePieceEnd::EndOfFile), Some(("a𝄞".to_owned(), 8)));
-        assert_eq!(decode_piece(KruxEncoding::Utf16, &clef[..7], FilePieceEnd::MidFile), Some(("a".to_owned(), 4)));
-        assert_eq!(decode_piece(KruxEncoding::Utf16, &clef[..6], FilePieceEnd::EndOfFile), None);
+        assert_eq!(decode_piece(KruxEncoding::Utf16, &clef, FilePieceEndKind::EndOfFile), Some(("a𝄞".to_owned(), 8)));
+        assert_eq!(decode_piece(KruxEncoding::Utf16, &clef[..7], FilePieceEndKind::MidFile), Some(("a".to_owned(), 4)));
+        assert_eq!(decode_piece(KruxEncoding::Utf16, &clef[..6], FilePieceEndKind::EndOfFile), None);
         assert_eq!(
-            decode_piece(KruxEncoding::Utf16, b"\xfe\xff\0a", FilePieceEnd::EndOfFile),
+            decode_piece(KruxEncoding::Utf16, b"\xfe\xff\0a", FilePieceEndKind::EndOfFile),
             Some(("a".to_owned(), 4))
         );
     }
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(KruxEncoding::Latin1.encode("ä").unwrap(), b"\xe4");
         assert!(KruxEncoding::Latin1.encode("€").is_err() && KruxEncoding::Ascii.encode("ä").is_err());
         assert_eq!(KruxEncoding::Binary.encode("not base64!").unwrap_err().kind, ErrorKind::BadRequest);
-        assert_eq!(decode_piece(KruxEncoding::Latin1, b"\xe4", FilePieceEnd::EndOfFile), Some(("ä".to_owned(), 1)));
-        assert_eq!(decode_piece(KruxEncoding::Ascii, b"\xe4", FilePieceEnd::EndOfFile), None);
+        assert_eq!(decode_piece(KruxEncoding::Latin1, b"\xe4", FilePieceEndKind::EndOfFile), Some(("ä".to_owned(), 1)));
+        assert_eq!(decode_piece(KruxEncoding::Ascii, b"\xe4", FilePieceEndKind::EndOfFile), None);
     }
 }

@@ -7,7 +7,7 @@ use super::{
     super::rendering::error_detail,
     KruxDialect,
     capability::{KruxAgentCapability, KruxCapability, KruxFileCapability},
-    recovery::{self, KruxErrorSubject},
+    recovery::{self, KruxFailedCall},
 };
 
 /// The detail of an error that names the invalid input.
@@ -28,7 +28,7 @@ pub(super) fn error_object(
     let path = error_path(krux, arguments, error);
     // Only the error about too many watches has this detail: a watch that the caller can end to make room.
     let watch_id = error_detail(error, "oldest").unwrap_or_default();
-    let subject = KruxErrorSubject { capability: tool, path: &path, watch_id, paths: &krux.paths };
+    let subject = KruxFailedCall { capability: tool, path: &path, watch_id, paths: &krux.paths };
     let recovery = |kind: &str| recovery::recovery_actions(krux, &subject, kind, error);
     if matches!(error.kind, ErrorKind::ApprovalPending | ErrorKind::ApprovalStale) {
         return json!({

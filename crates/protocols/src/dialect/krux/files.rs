@@ -4,19 +4,19 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use stead_engine::{
-    BeforeAfterInclusion, CallOptions, CallOutcome, CopyMoveScope, Error, ListingStyle, MissingBase,
+    BeforeAfterContentInclusion, CallOptions, CallOutcome, CopyMoveEntryKinds, Error, ListingStyle, MissingBase,
     MissingParentPolicy, RestoreConflictPolicy,
 };
 
 use super::{
     super::{
         TranslatedCall,
-        rendering::{OutcomeFields, id_from_trash_handle, trash_handle},
+        rendering::{CallOutcomeExt, id_from_trash_handle, trash_handle},
     },
     KruxCall,
     args::{file_name, require_absolute},
     capability::KruxFileCapability,
-    encoding::{FilePieceEnd, KruxEncoding},
+    encoding::{FilePieceEndKind, KruxEncoding},
     errors::invalid_input,
 };
 
@@ -37,7 +37,7 @@ pub(super) fn translate(
             let (first, max) = read_range(call);
             let last = first.saturating_add(max.max(1) - 1);
             let arguments = json!({ "path": path()?, "bytes": format!("{first}-{last}") });
-            let options = CallOptions { before_after: BeforeAfterInclusion::Include, ..options };
+            let options = CallOptions { before_after: BeforeAfterContentInclusion::Include, ..options };
             TranslatedCall::new("read", arguments, options)
         }
         KruxFileCapability::Write => {
@@ -63,7 +63,7 @@ pub(super) fn translate(
             TranslatedCall::new("list", arguments, CallOptions { listing_style, ..options })
         }
         KruxFileCapability::Stat => {
-            let options = CallOptions { before_after: BeforeAfterInclusion::Include, ..options };
+            let options = CallOptions { before_after: BeforeAfterContentInclusion::Include, ..options };
             TranslatedCall::new("stat", json!({ "path": path()? }), options)
         }
         KruxFileCapability::Delete => TranslatedCall::new("remove", json!({ "path": path()? }), refuse_parents),
@@ -99,7 +99,7 @@ fn translate_copy_or_move(call: &KruxCall<'_>, operation: &str, options: CallOpt
         return Err(invalid_input("destination", "is the source itself"));
     }
     let arguments = json!({ "from": from, "to": to, "overwrite": inputs.is_set("overwrite") });
-    let options = CallOptions { copy_move_scope: CopyMoveScope::FilesOnly, ..options };
+    let options = CallOptions { copy_move_scope: CopyMoveEntryKinds::FilesOnly, ..options };
     Ok(TranslatedCall::new(operation, arguments, options))
 }
 
@@ -161,8 +161,11 @@ fn render_read(call: &KruxCall<'_>, outcome: &CallOutcome) -> Result<Value, Erro
     let bytes = outcome.bytes_before();
     let bytes = usize::try_from(max).ok().and_then(|max| bytes.get(..max)).unwrap_or(bytes);
     let size = outcome.number_field("size");
-    let end =
-        if first.saturating_add(bytes.len() as u64) < size { FilePieceEnd::MidFile } else { FilePieceEnd::EndOfFile };
+    let end = if first.saturating_add(bytes.len() as u64) < size {
+        FilePieceEndKind::MidFile
+    } else {
+        FilePieceEndKind::EndOfFile
+    };
     let decoded = KruxEncoding::from_name(call.inputs.optional_text("encoding")).decode(bytes, end)?;
     Ok(json!({
         "content": decoded.text,

@@ -9,10 +9,10 @@ use super::{
     KruxDialect,
     args::{KruxPathMapper, file_name},
 };
-use crate::definition::RecoveryAction;
+use crate::definition::ErrorRecoveryAction;
 
 /// The failed call, as far as its recovery actions mention it.
-pub(super) struct KruxErrorSubject<'a> {
+pub(super) struct KruxFailedCall<'a> {
     pub(super) capability: &'a str,
     pub(super) path: &'a str,
     /// A watch of the caller that could be ended; empty if there is none.
@@ -22,7 +22,7 @@ pub(super) struct KruxErrorSubject<'a> {
 
 pub(super) fn recovery_actions(
     krux: &KruxDialect,
-    subject: &KruxErrorSubject<'_>,
+    subject: &KruxFailedCall<'_>,
     kind: &str,
     error: &Error,
 ) -> Vec<Value> {
@@ -39,13 +39,13 @@ pub(super) fn recovery_actions(
 }
 
 /// Whether an action can be suggested. An action that ends a watch requires that the caller has one.
-fn is_applicable(recovery: &RecoveryAction, subject: &KruxErrorSubject<'_>) -> bool {
+fn is_applicable(recovery: &ErrorRecoveryAction, subject: &KruxFailedCall<'_>) -> bool {
     !subject.watch_id.is_empty() || recovery.inputs.values().all(|value| value != "$watch")
 }
 
 /// Renders an action with its placeholders replaced. An action without a capability repeats the failed call with changed
 /// inputs.
-fn fill_action(recovery: &RecoveryAction, subject: &KruxErrorSubject<'_>) -> Value {
+fn fill_action(recovery: &ErrorRecoveryAction, subject: &KruxFailedCall<'_>) -> Value {
     let inputs: Map<String, Value> =
         recovery.inputs.iter().map(|(name, value)| (name.clone(), fill_placeholders(name, value, subject))).collect();
     let mut filled = json!({
@@ -60,7 +60,7 @@ fn fill_action(recovery: &RecoveryAction, subject: &KruxErrorSubject<'_>) -> Val
     filled
 }
 
-fn fill_placeholders(name: &str, value: &Value, subject: &KruxErrorSubject<'_>) -> Value {
+fn fill_placeholders(name: &str, value: &Value, subject: &KruxFailedCall<'_>) -> Value {
     let Value::String(template) = value else { return value.clone() };
     let mut text = String::new();
     let mut rest = template.as_str();
@@ -83,7 +83,7 @@ fn fill_placeholders(name: &str, value: &Value, subject: &KruxErrorSubject<'_>) 
     text.into()
 }
 
-fn placeholder_value(word: &str, input: &str, subject: &KruxErrorSubject<'_>) -> String {
+fn placeholder_value(word: &str, input: &str, subject: &KruxFailedCall<'_>) -> String {
     let name = file_name(subject.path);
     match word {
         "$parent" => subject.paths.parent_path(subject.path),
@@ -116,14 +116,14 @@ mod tests {
     #[test]
     fn unwatch_action_requires_an_own_watch() {
         let paths = KruxPathMapper::new("/ws");
-        let recovery = RecoveryAction {
+        let recovery = ErrorRecoveryAction {
             action: "cancel_existing".to_owned(),
             description: String::new(),
             capability: None,
             inputs: Map::from_iter([("watch_id".to_owned(), "$watch".into())]),
         };
         let with =
-            |watch| KruxErrorSubject { capability: "filesystem.watch", path: "/ws", watch_id: watch, paths: &paths };
+            |watch| KruxFailedCall { capability: "filesystem.watch", path: "/ws", watch_id: watch, paths: &paths };
         assert!(is_applicable(&recovery, &with("w-1")) && !is_applicable(&recovery, &with("")));
     }
 
@@ -131,7 +131,7 @@ mod tests {
     fn placeholders_are_filled_only_once() {
         let paths = KruxPathMapper::new("/ws");
         let subject =
-            KruxErrorSubject { capability: "filesystem.read", path: "/ws/d/$name", watch_id: "w-1", paths: &paths };
+            KruxFailedCall { capability: "filesystem.read", path: "/ws/d/$name", watch_id: "w-1", paths: &paths };
         let filled = |name: &str, template: &str| fill_placeholders(name, &template.into(), &subject);
         assert_eq!(filled("path", "$parent"), "/ws/d");
         assert_eq!(filled("message", "$tool at $path, $5"), "filesystem.read at /ws/d/$name, $5");

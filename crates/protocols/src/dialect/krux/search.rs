@@ -3,11 +3,12 @@
 
 use serde_json::{Map, Value, json};
 use stead_engine::{
-    BeforeAfterInclusion, CallOptions, CallOutcome, Error, Globs, HitRanking, ListingStyle, WalkFilter, limits,
+    BeforeAfterContentInclusion, CallOptions, CallOutcome, Error, Globs, ListingStyle, SearchHitOrder, WalkFilter,
+    limits,
 };
 
 use super::{
-    super::{TranslatedCall, rendering::OutcomeFields},
+    super::{TranslatedCall, rendering::CallOutcomeExt},
     KruxCall,
     args::require_absolute,
     capability::KruxSearchCapability,
@@ -57,7 +58,7 @@ pub(super) fn translate(
             if let Some(glob) = inputs.optional_text("include_glob") {
                 arguments["glob"] = glob.into();
             }
-            let (before_after, hit_ranking) = (BeforeAfterInclusion::Include, HitRanking::ByRelevance);
+            let (before_after, hit_ranking) = (BeforeAfterContentInclusion::Include, SearchHitOrder::ByRelevance);
             let options = CallOptions { walk_filter, before_after, hit_ranking, ..options };
             TranslatedCall::new("search", arguments, options)
         }

@@ -48,7 +48,7 @@ pub(super) enum ExistingFileRule {
 }
 
 #[derive(Debug)]
-enum WeaverAction<'a> {
+enum WeaverToolAction<'a> {
     Read(Option<WeaverReadWindow>),
     Write(&'a str, ExistingFileRule),
     List,
@@ -58,9 +58,9 @@ enum WeaverAction<'a> {
 
 /// A call with valid arguments.
 #[derive(Debug)]
-pub(super) struct WeaverCall<'a> {
+pub(super) struct WeaverToolCall<'a> {
     path: &'a str,
-    action: WeaverAction<'a>,
+    action: WeaverToolAction<'a>,
 }
 
 pub(super) fn accepts_argument(argument: &str, generation: WeaverGeneration, unit: WeaverPageUnit) -> bool {
@@ -73,7 +73,7 @@ pub(super) fn accepts_argument(argument: &str, generation: WeaverGeneration, uni
     }
 }
 
-impl<'a> WeaverCall<'a> {
+impl<'a> WeaverToolCall<'a> {
     /// Checks the arguments in the original's order and reports the first problem.
     pub(super) fn validate(
         tool: &str,
@@ -91,7 +91,7 @@ impl<'a> WeaverCall<'a> {
             }
         };
         let action = match tool {
-            WeaverTool::ReadFile => WeaverAction::Read(match generation {
+            WeaverTool::ReadFile => WeaverToolAction::Read(match generation {
                 WeaverGeneration::V0_1_2 => None,
                 WeaverGeneration::Newest => Some(WeaverReadWindow::from_arguments(arguments, paging)?),
             }),
@@ -101,11 +101,11 @@ impl<'a> WeaverCall<'a> {
                     WeaverGeneration::Newest if !overwrite => ExistingFileRule::Refuse,
                     WeaverGeneration::V0_1_2 | WeaverGeneration::Newest => ExistingFileRule::Replace,
                 };
-                WeaverAction::Write(text("content")?, rule)
+                WeaverToolAction::Write(text("content")?, rule)
             }
-            WeaverTool::ListDir => WeaverAction::List,
-            WeaverTool::EditFile => WeaverAction::Edit { old: text("old_text")?, new: text("new_text")? },
-            WeaverTool::AppendFile => WeaverAction::Append(text("content")?),
+            WeaverTool::ListDir => WeaverToolAction::List,
+            WeaverTool::EditFile => WeaverToolAction::Edit { old: text("old_text")?, new: text("new_text")? },
+            WeaverTool::AppendFile => WeaverToolAction::Append(text("content")?),
         };
         Ok(Self { path, action })
     }
@@ -116,60 +116,64 @@ impl<'a> WeaverCall<'a> {
 
     pub(super) fn tool(&self) -> WeaverTool {
         match self.action {
-            WeaverAction::Read(_) => WeaverTool::ReadFile,
-            WeaverAction::Write(..) => WeaverTool::WriteFile,
-            WeaverAction::List => WeaverTool::ListDir,
-            WeaverAction::Edit { .. } => WeaverTool::EditFile,
-            WeaverAction::Append(_) => WeaverTool::AppendFile,
+            WeaverToolAction::Read(_) => WeaverTool::ReadFile,
+            WeaverToolAction::Write(..) => WeaverTool::WriteFile,
+            WeaverToolAction::List => WeaverTool::ListDir,
+            WeaverToolAction::Edit { .. } => WeaverTool::EditFile,
+            WeaverToolAction::Append(_) => WeaverTool::AppendFile,
         }
     }
 
     /// The part of the file to read; `None` for the whole file, and for other tools.
     pub(super) fn window(&self) -> Option<WeaverReadWindow> {
         match self.action {
-            WeaverAction::Read(window) => window,
-            WeaverAction::Write(..) | WeaverAction::List | WeaverAction::Edit { .. } | WeaverAction::Append(_) => None,
+            WeaverToolAction::Read(window) => window,
+            WeaverToolAction::Write(..)
+            | WeaverToolAction::List
+            | WeaverToolAction::Edit { .. }
+            | WeaverToolAction::Append(_) => None,
         }
     }
 
     pub(super) fn existing_file_rule(&self) -> ExistingFileRule {
         match self.action {
-            WeaverAction::Write(_, rule) => rule,
-            WeaverAction::Read(_) | WeaverAction::List | WeaverAction::Edit { .. } | WeaverAction::Append(_) => {
-                ExistingFileRule::Replace
-            }
+            WeaverToolAction::Write(_, rule) => rule,
+            WeaverToolAction::Read(_)
+            | WeaverToolAction::List
+            | WeaverToolAction::Edit { .. }
+            | WeaverToolAction::Append(_) => ExistingFileRule::Replace,
         }
     }
 
     pub(super) fn engine_arguments(&self) -> Value {
         let path = self.path;
         match self.action {
-            WeaverAction::Read(window) => match window.and_then(WeaverReadWindow::byte_range) {
+            WeaverToolAction::Read(window) => match window.and_then(WeaverReadWindow::byte_range) {
                 Some(range) => json!({ "path": path, "bytes": range }),
                 None => json!({ "path": path }),
             },
-            WeaverAction::Write(content, ExistingFileRule::Replace) => {
+            WeaverToolAction::Write(content, ExistingFileRule::Replace) => {
                 json!({ "path": path, "content": content, "encoding": "utf-8" })
             }
             // An empty base version means that the file must not exist.
-            WeaverAction::Write(content, ExistingFileRule::Refuse) => {
+            WeaverToolAction::Write(content, ExistingFileRule::Refuse) => {
                 json!({ "path": path, "content": content, "encoding": "utf-8", "base": "" })
             }
-            WeaverAction::List => json!({ "path": path, "all": true }),
-            WeaverAction::Edit { old, new } => json!({ "path": path, "edits": [{ "old": old, "new": new }] }),
-            WeaverAction::Append(content) => json!({ "path": path, "content": content }),
+            WeaverToolAction::List => json!({ "path": path, "all": true }),
+            WeaverToolAction::Edit { old, new } => json!({ "path": path, "edits": [{ "old": old, "new": new }] }),
+            WeaverToolAction::Append(content) => json!({ "path": path, "content": content }),
         }
     }
 }
 
 /// A path as error sentences and page headers show it. No access check uses these forms.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct WeaverPathArgument<'a> {
+pub(super) struct WeaverDisplayPath<'a> {
     pub(super) workspace_root: &'a str,
     pub(super) as_given: &'a str,
 }
 
-impl WeaverPathArgument<'_> {
+impl WeaverDisplayPath<'_> {
     pub(super) fn absolute_path(&self) -> String {
         clean_path(self.workspace_root, self.as_given)
     }
@@ -200,7 +204,7 @@ mod tests {
             ("../../../..", "/", "/"),
             ("/etc//hosts", "/etc/hosts", "/etc/hosts"),
         ] {
-            let shown = WeaverPathArgument { workspace_root: "/srv/ws", as_given: path };
+            let shown = WeaverDisplayPath { workspace_root: "/srv/ws", as_given: path };
             assert_eq!(
                 (shown.absolute_path().as_str(), shown.relative_path().as_str()),
                 (absolute, relative),

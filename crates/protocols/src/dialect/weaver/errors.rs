@@ -7,7 +7,7 @@ use stead_engine::{Error, ErrorKind};
 use super::{
     super::rendering::error_detail,
     FilesystemReach,
-    args::{ExistingFileRule, WeaverCall, WeaverPathArgument, WeaverTool},
+    args::{ExistingFileRule, WeaverDisplayPath, WeaverTool, WeaverToolCall},
     clean_path,
 };
 
@@ -37,8 +37,8 @@ const OS_ERROR_MESSAGES: &[(ErrorKind, &str)] = &[
 ];
 
 pub(super) fn error_sentence_v0_1_2(
-    call: &WeaverCall<'_>,
-    path: &WeaverPathArgument<'_>,
+    call: &WeaverToolCall<'_>,
+    path: &WeaverDisplayPath<'_>,
     reach: &FilesystemReach,
     error: &Error,
 ) -> String {
@@ -88,7 +88,7 @@ fn blocking_file(error: &Error) -> Option<&str> {
 }
 
 /// The sentence for a step that failed with an error of the operating system: the step, the system call and the path.
-fn failed_step(call: &WeaverCall<'_>, path: &WeaverPathArgument<'_>, kind: ErrorKind, error: &Error) -> String {
+fn failed_step(call: &WeaverToolCall<'_>, path: &WeaverDisplayPath<'_>, kind: ErrorKind, error: &Error) -> String {
     let (prefix, verb) = match call.tool() {
         // The original can open a directory; only reading from it fails.
         WeaverTool::ReadFile | WeaverTool::EditFile if kind == ErrorKind::IsDirectory => {
@@ -111,7 +111,7 @@ fn os_error_message(kind: ErrorKind, error: &Error) -> String {
     }
 }
 
-pub(super) fn error_sentence_newest(call: &WeaverCall<'_>, path: &WeaverPathArgument<'_>, error: &Error) -> String {
+pub(super) fn error_sentence_newest(call: &WeaverToolCall<'_>, path: &WeaverDisplayPath<'_>, error: &Error) -> String {
     let is_root = is_workspace_root_refused(error);
     if error.kind == ErrorKind::InvalidPath && !is_root {
         let escapes = format!("path escapes workspace: {}", call.path());
@@ -135,13 +135,13 @@ pub(super) fn error_sentence_newest(call: &WeaverCall<'_>, path: &WeaverPathArgu
 }
 
 /// The error of opening a path relative to the handle of the workspace.
-fn openat_error(path: &WeaverPathArgument<'_>, kind: ErrorKind, error: &Error) -> String {
+fn openat_error(path: &WeaverDisplayPath<'_>, kind: ErrorKind, error: &Error) -> String {
     let text =
         if kind == ErrorKind::PathEscape { PATH_ESCAPES_REASON.to_owned() } else { os_error_message(kind, error) };
     format!("openat {}: {text}", path.relative_path())
 }
 
-fn file_access_error(prefix: &str, path: &WeaverPathArgument<'_>, kind: ErrorKind, error: &Error) -> String {
+fn file_access_error(prefix: &str, path: &WeaverDisplayPath<'_>, kind: ErrorKind, error: &Error) -> String {
     let step = openat_error(path, kind, error);
     if kind == ErrorKind::IsDirectory {
         return format!("{prefix}: read {}: is a directory", path.absolute_path());
@@ -155,7 +155,7 @@ fn file_access_error(prefix: &str, path: &WeaverPathArgument<'_>, kind: ErrorKin
     format!("{prefix}: {reason}{step}")
 }
 
-fn read_error(call: &WeaverCall<'_>, path: &WeaverPathArgument<'_>, kind: ErrorKind, error: &Error) -> String {
+fn read_error(call: &WeaverToolCall<'_>, path: &WeaverDisplayPath<'_>, kind: ErrorKind, error: &Error) -> String {
     let in_lines = call.window().is_some_and(|window| window.byte_range().is_none());
     match (kind, in_lines) {
         (ErrorKind::IsDirectory, true) => {
@@ -168,7 +168,7 @@ fn read_error(call: &WeaverCall<'_>, path: &WeaverPathArgument<'_>, kind: ErrorK
     }
 }
 
-fn write_error(call: &WeaverCall<'_>, path: &WeaverPathArgument<'_>, kind: ErrorKind, error: &Error) -> String {
+fn write_error(call: &WeaverToolCall<'_>, path: &WeaverDisplayPath<'_>, kind: ErrorKind, error: &Error) -> String {
     match (kind, call.existing_file_rule()) {
         (ErrorKind::Exists | ErrorKind::IsDirectory, ExistingFileRule::Refuse) => {
             format!("file: {} already exists. Set overwrite=true to replace.", call.path())

@@ -7,9 +7,9 @@ use stead_engine::CallOutcome;
 use stead_text::unified::{CONTEXT_LINES, DiffLabels, unified_diff};
 
 use super::{
-    super::{DialectSettingError, DialectSettings, rendering::OutcomeFields},
-    WeaverResult,
-    args::WeaverCall,
+    super::{DialectSettingError, DialectSettings, rendering::CallOutcomeExt},
+    WeaverToolResult,
+    args::WeaverToolCall,
     errors::BINARY_FILE_MESSAGE,
     replace_invalid_bytes,
 };
@@ -137,19 +137,23 @@ fn parse_integer(arguments: &Map<String, Value>, name: &str) -> Result<Option<i6
 }
 
 /// The page that a call reads, or the whole file if the call has no window.
-pub(super) fn render_page(call: &WeaverCall<'_>, paging: WeaverPagingOptions, outcome: &CallOutcome) -> WeaverResult {
+pub(super) fn render_page(
+    call: &WeaverToolCall<'_>,
+    paging: WeaverPagingOptions,
+    outcome: &CallOutcome,
+) -> WeaverToolResult {
     let (name, bytes) = (header_name(call.path()), outcome.bytes_before());
     match call.window() {
         Some(WeaverReadWindow::Lines { .. }) if looks_binary(bytes) => {
-            WeaverResult::error(BINARY_FILE_MESSAGE.to_owned())
+            WeaverToolResult::error(BINARY_FILE_MESSAGE.to_owned())
         }
         Some(WeaverReadWindow::Lines { start, max_lines }) => {
-            WeaverResult::visible(render_line_page(name, paging, start, max_lines, bytes))
+            WeaverToolResult::visible(render_line_page(name, paging, start, max_lines, bytes))
         }
         Some(WeaverReadWindow::Bytes { offset, .. }) => {
-            WeaverResult::visible(render_byte_page(name, offset, outcome.number_field("size"), bytes))
+            WeaverToolResult::visible(render_byte_page(name, offset, outcome.number_field("size"), bytes))
         }
-        None => WeaverResult::visible(replace_invalid_bytes(bytes)),
+        None => WeaverToolResult::visible(replace_invalid_bytes(bytes)),
     }
 }
 
@@ -177,7 +181,7 @@ fn render_byte_page(name: &str, offset: u64, total: u64, bytes: &[u8]) -> String
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum WeaverLinePageEnd {
+enum WeaverLinePageEndReason {
     EndOfFile,
     LineLimit,
     ByteLimit,
@@ -196,13 +200,17 @@ fn render_line_page(
     let (mut output, mut count, mut file_bytes) = (Vec::new(), 0_u64, 0_u64);
     let end = loop {
         if max_lines == Some(count) {
-            break if lines.next().is_some() { WeaverLinePageEnd::LineLimit } else { WeaverLinePageEnd::EndOfFile };
+            break if lines.next().is_some() {
+                WeaverLinePageEndReason::LineLimit
+            } else {
+                WeaverLinePageEndReason::EndOfFile
+            };
         }
-        let Some(line) = lines.next() else { break WeaverLinePageEnd::EndOfFile };
+        let Some(line) = lines.next() else { break WeaverLinePageEndReason::EndOfFile };
         let prefix = format!("{}|", start + count);
         let remaining = paging.bytes_max.saturating_sub((output.len() + prefix.len()) as u64);
         if remaining == 0 {
-            break WeaverLinePageEnd::ByteLimit;
+            break WeaverLinePageEndReason::ByteLimit;
         }
         let taken = line.len().min(usize::try_from(remaining).unwrap_or(usize::MAX));
         output.extend_from_slice(prefix.as_bytes());
@@ -210,7 +218,7 @@ fn render_line_page(
         file_bytes += taken as u64;
         count += 1;
         if taken < line.len() {
-            break WeaverLinePageEnd::MidLine;
+            break WeaverLinePageEndReason::MidLine;
         }
     };
     if count == 0 {
@@ -224,12 +232,12 @@ fn render_line_page(
         None => format!("Call read_file again with start_line={next} to continue"),
     };
     let note = match end {
-        WeaverLinePageEnd::EndOfFile => "[END OF FILE - no further content.]".to_owned(),
-        WeaverLinePageEnd::LineLimit => format!("[PARTIAL - more content remains. {again}.]"),
-        WeaverLinePageEnd::ByteLimit => {
+        WeaverLinePageEndReason::EndOfFile => "[END OF FILE - no further content.]".to_owned(),
+        WeaverLinePageEndReason::LineLimit => format!("[PARTIAL - more content remains. {again}.]"),
+        WeaverLinePageEndReason::ByteLimit => {
             format!("[TRUNCATED - byte budget reached. {again} at the next line.]")
         }
-        WeaverLinePageEnd::MidLine => format!(
+        WeaverLinePageEndReason::MidLine => format!(
             "[TRUNCATED - line {last} exceeded the {} byte read budget and was cut mid-line.]",
             paging.bytes_max
         ),
@@ -256,18 +264,23 @@ fn looks_binary(bytes: &[u8]) -> bool {
 }
 
 /// The result of an edit: a confirmation for the model and the diff for the user.
-pub(super) fn edit_result(path: &str, outcome: &CallOutcome) -> WeaverResult {
+pub(super) fn edit_result(path: &str, outcome: &CallOutcome) -> WeaverToolResult {
     let file = outcome.before_after.first();
     let before = replace_invalid_bytes(outcome.bytes_before());
     let after = replace_invalid_bytes(file.and_then(|file| file.after.as_deref()).unwrap_or_default());
     let summary = format!("File edited: {path}");
     let large = |text: &str| text.len() > DIFF_BYTES_MAX || text.lines().count() > DIFF_LINES_MAX;
     if large(&before) || large(&after) {
-        return WeaverResult::silent(format!("{summary}\n[diff preview skipped: file too large for inline preview]"));
+        return WeaverToolResult::silent(format!(
+            "{summary}\n[diff preview skipped: file too large for inline preview]"
+        ));
     }
     if before == after {
         let for_llm = format!("{summary}\n{NO_CHANGE_NOTE}");
-        return WeaverResult { for_user: fenced_diff(&summary, NO_CHANGE_NOTE), ..WeaverResult::visible(for_llm) };
+        return WeaverToolResult {
+            for_user: fenced_diff(&summary, NO_CHANGE_NOTE),
+            ..WeaverToolResult::visible(for_llm)
+        };
     }
     let label = match path.trim_start_matches('/') {
         "" => "file",
@@ -276,14 +289,14 @@ pub(super) fn edit_result(path: &str, outcome: &CallOutcome) -> WeaverResult {
     let labels = DiffLabels { old: &format!("a/{label}"), new: &format!("b/{label}") };
     let diff = unified_diff(&before, &after, labels, CONTEXT_LINES, usize::MAX).text;
     if diff.len() <= PREVIEW_BYTES_MAX {
-        return WeaverResult {
+        return WeaverToolResult {
             for_user: fenced_diff(&summary, diff.trim_end_matches('\n')),
-            ..WeaverResult::visible(summary)
+            ..WeaverToolResult::visible(summary)
         };
     }
     let preview = &diff[..diff.floor_char_boundary(PREVIEW_BYTES_MAX)];
     let for_user = format!("{}\n{TRUNCATED_NOTE}", fenced_diff(&summary, preview));
-    WeaverResult { for_user, ..WeaverResult::visible(format!("{summary}\n{TRUNCATED_NOTE}")) }
+    WeaverToolResult { for_user, ..WeaverToolResult::visible(format!("{summary}\n{TRUNCATED_NOTE}")) }
 }
 
 fn fenced_diff(summary: &str, diff: &str) -> String {
@@ -349,7 +362,7 @@ mod tests {
         assert!(!looks_binary(b"") && !looks_binary("äöü\r\n\t".as_bytes()));
     }
 
-    fn edit_result_for(before: &str, after: &str) -> WeaverResult {
+    fn edit_result_for(before: &str, after: &str) -> WeaverToolResult {
         let side = |text: &str| Some(text.as_bytes().to_vec());
         let file = BeforeAfterBytes { path: stead_path::RelPath::root(), before: side(before), after: side(after) };
         let outcome =

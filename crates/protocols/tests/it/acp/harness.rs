@@ -9,8 +9,8 @@ use std::{
 use serde_json::{Value, json};
 use stead_engine::{ApprovalMode, Caller, Engine, Error, ErrorKind, Principal};
 use stead_protocols::acp::{
-    self, AcpCallers, AcpCapabilityOffered, AcpFileCapabilities, AcpOptions, AcpPeer, ConversationClosedBy,
-    McpServerCommand, OpenedRoot, RootOpener, SessionTicketVariable, WriteFormatPolicy,
+    self, AcpCapabilityOffered, AcpFileCapabilities, AcpPeerStreams, AcpProxyOptions, AgentAndPersonCallers,
+    ConversationClosedBy, McpServerCommand, OpenedRoot, SessionRootOpener, SessionTicketEnvVar, WriteFormatPolicy,
 };
 use testkit::MemoryWorkspace;
 use tokio::{
@@ -30,10 +30,10 @@ pub(crate) struct TestPeer {
 
 impl TestPeer {
     /// Creates a peer and the streams that the proxy gets for it.
-    fn new() -> (Self, AcpPeer) {
+    fn new() -> (Self, AcpPeerStreams) {
         let (near_output, far_input) = tokio::io::duplex(PIPE_BYTES);
         let (near_input, far_output) = tokio::io::duplex(PIPE_BYTES);
-        let peer = AcpPeer { input: Box::new(far_input), output: Box::new(far_output) };
+        let peer = AcpPeerStreams { input: Box::new(far_input), output: Box::new(far_output) };
         (Self { output: Some(near_output), input: BufReader::new(near_input) }, peer)
     }
 
@@ -73,7 +73,7 @@ pub(crate) struct MemoryRootOpener {
     approval_mode: ApprovalMode,
 }
 
-impl RootOpener for MemoryRootOpener {
+impl SessionRootOpener for MemoryRootOpener {
     fn open_root(&self, root: &str) -> Result<OpenedRoot, Error> {
         if root.contains("missing") {
             return Err(Error::new(ErrorKind::NotFound, "the root cannot be opened"));
@@ -92,7 +92,7 @@ impl RootOpener for MemoryRootOpener {
     fn bind_server_to_session(
         &self,
         _directory: &str,
-        _ticket: &SessionTicketVariable,
+        _ticket: &SessionTicketEnvVar,
         _session: &str,
     ) -> Result<(), Error> {
         Ok(())
@@ -115,8 +115,8 @@ pub(crate) struct AcpHarness {
 pub(crate) const BOTH_FILE_METHODS: AcpFileCapabilities =
     AcpFileCapabilities { read_text_file: AcpCapabilityOffered::Yes, write_text_file: AcpCapabilityOffered::Yes };
 
-fn test_callers() -> AcpCallers {
-    AcpCallers {
+fn test_callers() -> AgentAndPersonCallers {
+    AgentAndPersonCallers {
         agent: Caller::new(Principal::Agent("tester".to_owned()), "unnamed", "acp"),
         person: Caller::new(Principal::User("ann".to_owned()), "unnamed", "acp"),
     }
@@ -131,7 +131,7 @@ impl AcpHarness {
     pub(crate) fn with_capabilities(offered: AcpFileCapabilities, approval_mode: ApprovalMode) -> Self {
         let root_opener = Arc::new(MemoryRootOpener { approval_mode, ..MemoryRootOpener::default() });
         let ((editor, near), (agent, far)) = (TestPeer::new(), TestPeer::new());
-        let options = AcpOptions { file_capabilities: offered, text_format: WriteFormatPolicy::default() };
+        let options = AcpProxyOptions { file_capabilities: offered, text_format: WriteFormatPolicy::default() };
         let proxy = tokio::spawn(acp::proxy_editor_and_agent(near, far, test_callers(), options, root_opener.clone()));
         Self { editor, agent, root_opener, proxy, next_id: 100 }
     }
@@ -141,7 +141,8 @@ impl AcpHarness {
         let root_opener =
             Arc::new(MemoryRootOpener { approval_mode: ApprovalMode::TrustClient, ..MemoryRootOpener::default() });
         let ((conductor, near), (unused, _)) = (TestPeer::new(), TestPeer::new());
-        let options = AcpOptions { file_capabilities: BOTH_FILE_METHODS, text_format: WriteFormatPolicy::default() };
+        let options =
+            AcpProxyOptions { file_capabilities: BOTH_FILE_METHODS, text_format: WriteFormatPolicy::default() };
         let proxy = tokio::spawn(acp::proxy_in_chain(near, test_callers(), options, root_opener.clone()));
         Self { editor: conductor, agent: unused, root_opener, proxy, next_id: 100 }
     }

@@ -7,7 +7,8 @@ use std::sync::{
 
 use serde_json::{Value, json};
 use stead_protocols::http::{
-    AllowedHosts, HttpListener, HttpServerOptions, PerAddressLimit, RateLimit, limits::REQUESTS_PER_CLIENT_MAX,
+    AllowedHosts, HttpListener, HttpServerOptions, RateLimit, UnauthenticatedPerAddressLimit,
+    limits::REQUESTS_PER_CLIENT_MAX,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -154,7 +155,10 @@ async fn idempotency_header_applies_to_one_call() {
 
 #[tokio::test]
 async fn unauthenticated_connections_are_limited_per_address() {
-    let options = HttpServerOptions { per_address_limit: PerAddressLimit::AtMost(3), ..HttpServerOptions::default() };
+    let options = HttpServerOptions {
+        per_address_limit: UnauthenticatedPerAddressLimit::AtMost(3),
+        ..HttpServerOptions::default()
+    };
     let server = TestHttpServer::start_with_options(HttpListener::Tcp, AllowedHosts::loopback, options).await;
     let health = format!("GET /health HTTP/1.1\r\nHost: localhost:{}\r\n", server.port);
     let request = |token: &str| match token {

@@ -98,7 +98,7 @@ fn attack_corpus_holds_through_the_acp_proxy() {
                 case.expect.result = ExpectedAttackResult::Safe;
                 case.check = Default::default();
             }
-            let verdicts = match run_sharing_fixture(&group, &portion, &open, stead_disk::PathResolution::Auto) {
+            let verdicts = match run_sharing_fixture(&group, &portion, &open, stead_disk::PathResolutionMethod::Auto) {
                 Err(error) if error.to_string().starts_with("setup: ") => continue,
                 other => other.unwrap(),
             };

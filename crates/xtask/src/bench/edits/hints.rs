@@ -12,7 +12,7 @@ use std::{
 
 use stead_text::{
     diff, edit, lines,
-    locate::{MatchOptions, SearchableText},
+    locate::{QuoteSearchOptions, SearchableText},
 };
 
 use super::{HintReportDetail, TextChange};
@@ -65,7 +65,7 @@ impl HintStatistics {
             let quoted = hunk.old.start.saturating_sub(context) + 1..=(hunk.old.end + context).min(last);
             let Some(quote) = lines::slice_lines(&pair.old, quoted.clone()) else { continue };
             let Some(truth) = edit::map_lines(&pair.old, &pair.new, &quoted) else { continue };
-            if finder.find(quote, MatchOptions::LENIENT).matches.is_empty() {
+            if finder.find(quote, QuoteSearchOptions::LENIENT).matches.is_empty() {
                 let started = Instant::now();
                 let hint = finder.nearest_candidate(quote).map(|nearest| nearest.lines);
                 self.slowest = self.slowest.max(started.elapsed());

@@ -8,8 +8,8 @@ use std::{fmt, fs, ops::Range, process::Command};
 
 use stead_text::{
     diff::{self, Hunk},
-    edit::{EditRules, QuotedEdit, Splice, apply_splices, apply_to_newer_text},
-    locate::{MatchOptions, SearchableText},
+    edit::{EditMatchingRules, FindReplaceEdit, TextSplice, apply_splices, apply_to_newer_text},
+    locate::{QuoteSearchOptions, SearchableText},
     merge::{MergeResult, merge},
 };
 use tempfile::TempDir;
@@ -73,9 +73,10 @@ impl StaleEditApplier {
     /// Applies one side of a fork to the other, anchored and merged, and compares with Git.
     pub(super) fn apply(&mut self, fork: &DivergedText, tally: &mut StaleEditTally) -> Result<(), String> {
         let quotes = unique_quotes(&fork.base, &fork.wanted);
-        let edits: Vec<QuotedEdit<'_>> = quotes.iter().map(|(old, new)| QuotedEdit::new(old, new)).collect();
-        let by_quote =
-            apply_to_newer_text(&fork.base, &fork.current, &edits, EditRules::NATIVE).ok().map(|made| made.text);
+        let edits: Vec<FindReplaceEdit<'_>> = quotes.iter().map(|(old, new)| FindReplaceEdit::new(old, new)).collect();
+        let by_quote = apply_to_newer_text(&fork.base, &fork.current, &edits, EditMatchingRules::NATIVE)
+            .ok()
+            .map(|made| made.text);
         let by_merge = match merge(&fork.base, &fork.wanted, &fork.current) {
             MergeResult::Clean(text) => Some(text),
             MergeResult::Conflict(_) => None,
@@ -145,7 +146,7 @@ pub(super) fn as_concurrent_change(earlier: &TextChange, later: &TextChange) -> 
         let Some(shift) = line_offset(&earlier_hunks, &hunk) else { continue };
         let before = |line: usize| line.saturating_add_signed(shift);
         let bytes = byte_range(&base, &(before(hunk.old.start)..before(hunk.old.end)));
-        splices.push(Splice { bytes, ..splice_of_hunk(&old, &new, &hunk) });
+        splices.push(TextSplice { bytes, ..splice_of_hunk(&old, &new, &hunk) });
     }
     (!splices.is_empty()).then(|| DivergedText {
         name: earlier.name.clone(),
@@ -189,22 +190,22 @@ fn unique_quotes(base: &str, wanted: &str) -> Vec<(String, String)> {
         });
         let is_unique = |(first, last): &(usize, usize)| {
             let quote = &base[byte_range(&old, &(*first..*last))];
-            !quote.trim().is_empty() && old.find(quote, MatchOptions::LENIENT).matches.len() == 1
+            !quote.trim().is_empty() && old.find(quote, QuoteSearchOptions::LENIENT).matches.len() == 1
         };
         let Some((first, last)) = quoted.clone().find(is_unique).or_else(|| quoted.clone().next_back()) else {
             continue;
         };
         let text = |lines: Range<usize>| &base[byte_range(&old, &lines)];
-        let Splice { text: made, .. } = splice_of_hunk(&old, &new, hunk);
+        let TextSplice { text: made, .. } = splice_of_hunk(&old, &new, hunk);
         let replaced = [text(first..hunk.old.start), &made, text(hunk.old.end..last)].concat();
         quotes.push((text(first..last).to_owned(), replaced));
     }
     quotes
 }
 
-fn splice_of_hunk(old: &SearchableText<'_>, new: &SearchableText<'_>, hunk: &Hunk) -> Splice {
+fn splice_of_hunk(old: &SearchableText<'_>, new: &SearchableText<'_>, hunk: &Hunk) -> TextSplice {
     let text = new.text()[byte_range(new, &hunk.new)].to_owned();
-    Splice { bytes: byte_range(old, &hunk.old), text }
+    TextSplice { bytes: byte_range(old, &hunk.old), text }
 }
 
 /// The byte range of 0-based lines.

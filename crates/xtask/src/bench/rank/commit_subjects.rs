@@ -82,7 +82,7 @@ fn rank_paths<'a>(sources: &'a [SourceText], question: &str) -> Vec<&'a str> {
     let mut tallies = Vec::new();
     let mut paths = Vec::new();
     for source in sources {
-        let mut tally = natural_language::FileWordCounts::new(&source.path, source.text.len() as u64, &words);
+        let mut tally = natural_language::FileQueryWordCounts::new(&source.path, source.text.len() as u64, &words);
         for line in source.text.lines() {
             tally.add_line(line, &words);
         }

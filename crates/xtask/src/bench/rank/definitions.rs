@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use stead_text::rank::FileCategory;
+use stead_text::rank::CodeFileCategory;
 
 use super::packages::SourceText;
 
@@ -44,7 +44,7 @@ const NAME_BYTES_MIN: usize = 3;
 
 impl DefinedName {
     pub(super) fn is_in_tests(&self) -> bool {
-        self.locations.iter().any(|(path, _)| FileCategory::from_path(path) == FileCategory::Test)
+        self.locations.iter().any(|(path, _)| CodeFileCategory::from_path(path) == CodeFileCategory::Test)
     }
 }
 

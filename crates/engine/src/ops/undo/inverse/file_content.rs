@@ -3,11 +3,11 @@
 
 use stead_path::RelPath;
 use stead_text::{
-    encoding::{self, DetectedContent, Encoding},
+    encoding::{self, DetectedContentKind, Encoding},
     merge::{self, MergeResult},
 };
 
-use super::{ChangedFilePolicy, InversePlanner, ProjectedEntry, RevertSkipReason, RevertStepResult};
+use super::{ChangedFileRevertPolicy, EntryAfterPlan, InversePlanner, RevertSkipReason, RevertStepResult};
 use crate::{
     limits,
     ops::planning::PERMISSION_BITS,
@@ -17,7 +17,7 @@ use crate::{
 };
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct RecordedFile {
+pub(super) struct RecordedFileMetadata {
     pub(super) version: Version,
     pub(super) size: u64,
     pub(super) mode: u32,
@@ -27,14 +27,14 @@ impl InversePlanner<'_> {
     pub(super) fn revert_modification(
         &mut self,
         path: &RelPath,
-        before: RecordedFile,
-        after: RecordedFile,
+        before: RecordedFileMetadata,
+        after: RecordedFileMetadata,
     ) -> RevertStepResult {
         let stat = match self.projected_tree.entry_at(path)? {
-            ProjectedEntry::Existing(stat) if stat.kind == FileKind::File => stat,
-            ProjectedEntry::Existing(_) => return Ok(Some(RevertSkipReason::DifferentKind)),
-            ProjectedEntry::Absent => return Ok(Some(RevertSkipReason::AlreadyGone)),
-            ProjectedEntry::Planned(_) => return Ok(Some(RevertSkipReason::ChangedTwice)),
+            EntryAfterPlan::Existing(stat) if stat.kind == FileKind::File => stat,
+            EntryAfterPlan::Existing(_) => return Ok(Some(RevertSkipReason::DifferentKind)),
+            EntryAfterPlan::Absent => return Ok(Some(RevertSkipReason::AlreadyGone)),
+            EntryAfterPlan::Planned(_) => return Ok(Some(RevertSkipReason::ChangedTwice)),
         };
         let seen = self.context.observe_version(path)?;
         let mode = mode_to_restore(before, after, stat);
@@ -53,8 +53,8 @@ impl InversePlanner<'_> {
             return Ok(None);
         }
         match self.policy {
-            ChangedFilePolicy::Leave => Ok(Some(RevertSkipReason::Changed)),
-            ChangedFilePolicy::Merge => self.revert_by_merge(path, stat, before, after),
+            ChangedFileRevertPolicy::Leave => Ok(Some(RevertSkipReason::Changed)),
+            ChangedFileRevertPolicy::Merge => self.revert_by_merge(path, stat, before, after),
         }
     }
 
@@ -62,8 +62,8 @@ impl InversePlanner<'_> {
         &mut self,
         path: &RelPath,
         stat: FileStat,
-        before: RecordedFile,
-        after: RecordedFile,
+        before: RecordedFileMetadata,
+        after: RecordedFileMetadata,
     ) -> RevertStepResult {
         if stat.size.max(before.size).max(after.size) > limits::DIFF_BYTES_MAX {
             return Ok(Some(RevertSkipReason::Changed));
@@ -113,7 +113,7 @@ impl InversePlanner<'_> {
 }
 
 /// Restores the earlier permission bits only if the entry changed them and nobody has changed them since.
-fn mode_to_restore(before: RecordedFile, after: RecordedFile, stat: FileStat) -> FileModeSource {
+fn mode_to_restore(before: RecordedFileMetadata, after: RecordedFileMetadata, stat: FileStat) -> FileModeSource {
     let (earlier, later) = (before.mode & PERMISSION_BITS, after.mode & PERMISSION_BITS);
     if earlier != later && stat.mode & PERMISSION_BITS == later {
         FileModeSource::Set(earlier)
@@ -124,7 +124,9 @@ fn mode_to_restore(before: RecordedFile, after: RecordedFile, stat: FileStat) ->
 
 fn decode_text(bytes: &[u8]) -> Option<(String, Encoding)> {
     match encoding::detect_content(bytes) {
-        DetectedContent::Text { encoding } => Some((encoding::decode(bytes, encoding).ok()?.into_owned(), encoding)),
-        DetectedContent::Binary => None,
+        DetectedContentKind::Text { encoding } => {
+            Some((encoding::decode(bytes, encoding).ok()?.into_owned(), encoding))
+        }
+        DetectedContentKind::Binary => None,
     }
 }

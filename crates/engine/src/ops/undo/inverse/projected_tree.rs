@@ -9,7 +9,7 @@ use crate::{call_context::CallContext, errors::Error, plan::FileKind, workspace:
 
 /// The entry that a path will have after the changes planned so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ProjectedEntry {
+pub(crate) enum EntryAfterPlan {
     Absent,
     /// An entry that the plan creates.
     Planned(FileKind),
@@ -17,38 +17,38 @@ pub(crate) enum ProjectedEntry {
     Existing(FileStat),
 }
 
-impl ProjectedEntry {
+impl EntryAfterPlan {
     pub(crate) fn kind(self) -> Option<FileKind> {
         match self {
-            ProjectedEntry::Absent => None,
-            ProjectedEntry::Planned(kind) => Some(kind),
-            ProjectedEntry::Existing(stat) => Some(stat.kind),
+            EntryAfterPlan::Absent => None,
+            EntryAfterPlan::Planned(kind) => Some(kind),
+            EntryAfterPlan::Existing(stat) => Some(stat.kind),
         }
     }
 }
 
 #[derive(Debug, Clone)]
-enum ProjectedChange {
+enum PlannedTreeChange {
     Removed,
     Created(FileKind),
     MovedFrom(RelPath, FileKind),
 }
 
-pub(crate) struct ProjectedTree<'a> {
+pub(crate) struct TreeAfterPlan<'a> {
     context: &'a CallContext<'a>,
-    changes: BTreeMap<RelPath, ProjectedChange>,
+    changes: BTreeMap<RelPath, PlannedTreeChange>,
     /// Number of entries that the plan adds directly to a directory.
     added_children: BTreeMap<RelPath, usize>,
 }
 
-impl<'a> ProjectedTree<'a> {
+impl<'a> TreeAfterPlan<'a> {
     pub(crate) fn new(context: &'a CallContext<'a>) -> Self {
         Self { context, changes: BTreeMap::new(), added_children: BTreeMap::new() }
     }
 
     pub(crate) fn mark_removed(&mut self, path: &RelPath) {
-        if let Some(ProjectedChange::Created(_) | ProjectedChange::MovedFrom(..)) =
-            self.changes.insert(path.clone(), ProjectedChange::Removed)
+        if let Some(PlannedTreeChange::Created(_) | PlannedTreeChange::MovedFrom(..)) =
+            self.changes.insert(path.clone(), PlannedTreeChange::Removed)
             && let Some(count) = path.parent().and_then(|parent| self.added_children.get_mut(&parent))
         {
             *count = count.saturating_sub(1);
@@ -56,18 +56,18 @@ impl<'a> ProjectedTree<'a> {
     }
 
     pub(crate) fn mark_created(&mut self, path: &RelPath, kind: FileKind) {
-        self.set_change(path, ProjectedChange::Created(kind));
+        self.set_change(path, PlannedTreeChange::Created(kind));
     }
 
     pub(crate) fn mark_moved(&mut self, from: &RelPath, to: &RelPath, kind: FileKind) {
         self.mark_removed(from);
-        self.set_change(to, ProjectedChange::MovedFrom(from.clone(), kind));
+        self.set_change(to, PlannedTreeChange::MovedFrom(from.clone(), kind));
     }
 
-    fn set_change(&mut self, path: &RelPath, change: ProjectedChange) {
+    fn set_change(&mut self, path: &RelPath, change: PlannedTreeChange) {
         match self.changes.insert(path.clone(), change) {
-            Some(ProjectedChange::Created(_) | ProjectedChange::MovedFrom(..)) => {}
-            Some(ProjectedChange::Removed) | None => {
+            Some(PlannedTreeChange::Created(_) | PlannedTreeChange::MovedFrom(..)) => {}
+            Some(PlannedTreeChange::Removed) | None => {
                 if let Some(parent) = path.parent() {
                     *self.added_children.entry(parent).or_default() += 1;
                 }
@@ -76,11 +76,11 @@ impl<'a> ProjectedTree<'a> {
     }
 
     /// The entry that `path` will have. The path contains no symbolic links.
-    pub(crate) fn entry_at(&self, path: &RelPath) -> Result<ProjectedEntry, Error> {
+    pub(crate) fn entry_at(&self, path: &RelPath) -> Result<EntryAfterPlan, Error> {
         match self.changes.get(path) {
-            Some(ProjectedChange::Removed) => return Ok(ProjectedEntry::Absent),
-            Some(ProjectedChange::Created(kind) | ProjectedChange::MovedFrom(_, kind)) => {
-                return Ok(ProjectedEntry::Planned(*kind));
+            Some(PlannedTreeChange::Removed) => return Ok(EntryAfterPlan::Absent),
+            Some(PlannedTreeChange::Created(kind) | PlannedTreeChange::MovedFrom(_, kind)) => {
+                return Ok(EntryAfterPlan::Planned(*kind));
             }
             None => {}
         }
@@ -89,18 +89,18 @@ impl<'a> ProjectedTree<'a> {
             match self.changes.get(&ancestor) {
                 // A planned directory counts as empty. That may be wrong for one restored from the trash; the commit
                 // verifies it.
-                Some(ProjectedChange::Removed | ProjectedChange::Created(_)) => {
-                    return Ok(ProjectedEntry::Absent);
+                Some(PlannedTreeChange::Removed | PlannedTreeChange::Created(_)) => {
+                    return Ok(EntryAfterPlan::Absent);
                 }
-                Some(ProjectedChange::MovedFrom(origin, _)) => {
-                    let Some(rest) = path.strip_prefix(&ancestor) else { return Ok(ProjectedEntry::Absent) };
+                Some(PlannedTreeChange::MovedFrom(origin, _)) => {
+                    let Some(rest) = path.strip_prefix(&ancestor) else { return Ok(EntryAfterPlan::Absent) };
                     let stat = self.context.workspace().stat(&origin.append(&rest)?)?;
-                    return Ok(stat.map_or(ProjectedEntry::Absent, |stat| ProjectedEntry::Planned(stat.kind)));
+                    return Ok(stat.map_or(EntryAfterPlan::Absent, |stat| EntryAfterPlan::Planned(stat.kind)));
                 }
                 None => above = ancestor.parent(),
             }
         }
-        Ok(self.context.workspace().stat(path)?.map_or(ProjectedEntry::Absent, ProjectedEntry::Existing))
+        Ok(self.context.workspace().stat(path)?.map_or(EntryAfterPlan::Absent, EntryAfterPlan::Existing))
     }
 
     /// Whether an existing directory will be empty after the planned changes.
@@ -110,8 +110,8 @@ impl<'a> ProjectedTree<'a> {
         }
         for listed in self.context.workspace().list(path)? {
             match self.changes.get(&path.join(&listed.name)?) {
-                Some(ProjectedChange::Removed) => {}
-                Some(ProjectedChange::Created(_) | ProjectedChange::MovedFrom(..)) | None => {
+                Some(PlannedTreeChange::Removed) => {}
+                Some(PlannedTreeChange::Created(_) | PlannedTreeChange::MovedFrom(..)) | None => {
                     return Ok(false);
                 }
             }

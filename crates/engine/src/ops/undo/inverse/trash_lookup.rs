@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use stead_journal::{EntryRelation, JournalEntry, PathState};
+use stead_journal::{JournalEntry, JournalEntryRelation, PathState};
 
 use crate::{
     call_context::CallContext,
@@ -13,13 +13,16 @@ use crate::{
 };
 
 /// The id under which an item was put into the trash, and the journal entry that did it.
-pub(super) struct RemovalRecord {
+pub(super) struct TrashedItemRecord {
     pub(super) id: String,
     pub(super) entry: u64,
 }
 
 /// Follows the ids from one removal to the next until it finds an item that is in the trash now.
-pub(super) fn find_trash_item(context: &CallContext<'_>, removal: RemovalRecord) -> Result<Option<TrashItem>, Error> {
+pub(super) fn find_trash_item(
+    context: &CallContext<'_>,
+    removal: TrashedItemRecord,
+) -> Result<Option<TrashItem>, Error> {
     let now_ms = context.workspace().now_ms();
     let mut visited = HashSet::new();
     let mut pending = vec![removal];
@@ -36,14 +39,16 @@ pub(super) fn find_trash_item(context: &CallContext<'_>, removal: RemovalRecord)
 }
 
 /// Later or earlier removals that put the same item into the trash.
-fn linked_removals(context: &CallContext<'_>, removal: &RemovalRecord) -> Result<Vec<RemovalRecord>, Error> {
+fn linked_removals(context: &CallContext<'_>, removal: &TrashedItemRecord) -> Result<Vec<TrashedItemRecord>, Error> {
     let mut next = removals_by_undone_restore(context, &removal.id)?;
     let Some(stored) = context.workspace().entry(removal.entry)? else { return Ok(next) };
     match &stored.entry.relation {
         // An undo of a restore put the same item back into the trash.
-        EntryRelation::Undoes(undone) => next.extend(removal_before_restore(context, *undone)?),
-        EntryRelation::Redoes(number) => next.extend(removals_redone(context, *number, &stored.entry, &removal.id)?),
-        EntryRelation::None | EntryRelation::Restores(_) | EntryRelation::Amends(_) => {
+        JournalEntryRelation::Undoes(undone) => next.extend(removal_before_restore(context, *undone)?),
+        JournalEntryRelation::Redoes(number) => {
+            next.extend(removals_redone(context, *number, &stored.entry, &removal.id)?)
+        }
+        JournalEntryRelation::None | JournalEntryRelation::Restores(_) | JournalEntryRelation::Amends(_) => {
             next.extend(removals_redone(context, removal.entry, &stored.entry, &removal.id)?);
         }
     }
@@ -51,8 +56,8 @@ fn linked_removals(context: &CallContext<'_>, removal: &RemovalRecord) -> Result
 }
 
 /// The removals by the undo of a `restore` of this item.
-fn removals_by_undone_restore(context: &CallContext<'_>, id: &str) -> Result<Vec<RemovalRecord>, Error> {
-    let restoring = EntryRelation::Restores(id.to_owned());
+fn removals_by_undone_restore(context: &CallContext<'_>, id: &str) -> Result<Vec<TrashedItemRecord>, Error> {
+    let restoring = JournalEntryRelation::Restores(id.to_owned());
     let filter = JournalEntryQuery { operation: Some("restore".to_owned()), ..JournalEntryQuery::default() };
     let restored = undo::find_newest(context, filter, |stored| {
         Ok((stored.entry.relation == restoring).then_some(stored.entry.number))
@@ -64,9 +69,9 @@ fn removals_by_undone_restore(context: &CallContext<'_>, id: &str) -> Result<Vec
 }
 
 /// The removal of the item that entry `number` restored. `None` if that entry is not a `restore`.
-fn removal_before_restore(context: &CallContext<'_>, number: u64) -> Result<Option<RemovalRecord>, Error> {
+fn removal_before_restore(context: &CallContext<'_>, number: u64) -> Result<Option<TrashedItemRecord>, Error> {
     let Some(stored) = context.workspace().entry(number)? else { return Ok(None) };
-    let EntryRelation::Restores(id) = stored.entry.relation else { return Ok(None) };
+    let JournalEntryRelation::Restores(id) = stored.entry.relation else { return Ok(None) };
     let filter = JournalEntryQuery { before: Some(number), ..JournalEntryQuery::default() };
     undo::find_newest(context, filter, |stored| {
         Ok(entry_removals(&stored.entry).map(|(_, removal)| removal).find(|removal| removal.id == id))
@@ -79,7 +84,7 @@ fn removals_redone(
     number: u64,
     entry: &JournalEntry,
     id: &str,
-) -> Result<Vec<RemovalRecord>, Error> {
+) -> Result<Vec<TrashedItemRecord>, Error> {
     let Some((removed_path, _)) = entry_removals(entry).find(|(_, removal)| removal.id == id) else {
         return Ok(Vec::new());
     };
@@ -90,10 +95,10 @@ fn removals_redone(
 }
 
 /// The items that an entry put into the trash, with their paths.
-fn entry_removals(entry: &JournalEntry) -> impl Iterator<Item = (&str, RemovalRecord)> {
+fn entry_removals(entry: &JournalEntry) -> impl Iterator<Item = (&str, TrashedItemRecord)> {
     entry.changes.iter().filter_map(|change| match (&change.before, &change.after) {
         (PathState::Tree { trash: Some(id), .. }, PathState::Absent) => {
-            Some((change.path.as_str(), RemovalRecord { id: id.clone(), entry: entry.number }))
+            Some((change.path.as_str(), TrashedItemRecord { id: id.clone(), entry: entry.number }))
         }
         (
             PathState::Tree { .. }

@@ -7,10 +7,10 @@ use stead_engine::{Error, ErrorKind};
 use super::{
     super::{
         super::rendering::error_detail,
-        CommaCall,
-        apply_patch::{CommaPatchHeader, CommaPatchSectionKind, HEADER_PREFIXES, parse_headers},
+        CommaToolCall,
+        apply_patch::{CommaPatchSectionHeader, CommaPatchSectionKind, HEADER_PREFIXES, parse_headers},
         edit_file::expected_occurrences,
-        envelope::{CommaError, CommaJsonFields},
+        envelope::{CommaJsonFields, CommaToolError},
     },
     stale_file_error,
 };
@@ -19,7 +19,7 @@ use super::{
 const ECHOED_LINE_CHARS: usize = 40;
 
 /// The error for edits that cannot be applied; `None` for other errors.
-pub(super) fn edit_error(call: &CommaCall<'_>, error: &Error) -> Option<CommaError> {
+pub(super) fn edit_error(call: &CommaToolCall<'_>, error: &Error) -> Option<CommaToolError> {
     let path = call.path_argument();
     let index = error.details.get("edit").and_then(Value::as_u64).unwrap_or_default();
     let expected = expected_occurrences(&call.args.objects("edits"), index).unwrap_or(1);
@@ -32,12 +32,12 @@ pub(super) fn edit_error(call: &CommaCall<'_>, error: &Error) -> Option<CommaErr
     if error.kind == ErrorKind::Overlap {
         return Some(overlapping_edits_error(path, error));
     }
-    let binary = CommaError::new("binary_file", format!("Cannot edit binary file: {path}")).with_path(path);
+    let binary = CommaToolError::new("binary_file", format!("Cannot edit binary file: {path}")).with_path(path);
     (error.kind == ErrorKind::NotText)
         .then(|| binary.do_instead("Use apply_patch or write_file with binary-aware tooling instead of edit_file."))
 }
 
-fn text_not_found_error(path: &str, index: u64, expected: u64) -> CommaError {
+fn text_not_found_error(path: &str, index: u64, expected: u64) -> CommaToolError {
     let more = match expected {
         1 => {
             " Re-read the file and copy the exact text you want to replace, or pass `oldText` that uniquely identifies \
@@ -45,13 +45,13 @@ fn text_not_found_error(path: &str, index: u64, expected: u64) -> CommaError {
         }
         _ => "",
     };
-    CommaError::new("old_text_not_found", format!("Edit #{index}: `oldText` not found in {path}.{more}"))
+    CommaToolError::new("old_text_not_found", format!("Edit #{index}: `oldText` not found in {path}.{more}"))
         .with_path(path)
         .with_details(CommaJsonFields::new().with("editIndex", index))
         .retry_with("Re-read the file to confirm current content and adjust `oldText`.")
 }
 
-fn multiple_matches_error(path: &str, index: u64, expected: u64, error: &Error) -> CommaError {
+fn multiple_matches_error(path: &str, index: u64, expected: u64, error: &Error) -> CommaToolError {
     let count = error.details.get("places_total").and_then(Value::as_u64).unwrap_or_default();
     let places = error.details.get("places").and_then(Value::as_array);
     let ranges: Vec<Value> = places.into_iter().flatten().map(match_range).collect();
@@ -64,21 +64,24 @@ fn multiple_matches_error(path: &str, index: u64, expected: u64, error: &Error) 
         .with("matchCount", count)
         .with("expectedOccurrences", expected)
         .with("matchRanges", ranges);
-    CommaError::new("multiple_matches", message)
+    CommaToolError::new("multiple_matches", message)
         .with_path(path)
         .with_details(details)
         .retry_with("Either widen `oldText` to make it unique, or set `expectedOccurrences` to the actual count.")
 }
 
-fn overlapping_edits_error(path: &str, error: &Error) -> CommaError {
+fn overlapping_edits_error(path: &str, error: &Error) -> CommaToolError {
     let listed = error.details.get("edits").and_then(Value::as_array);
     let mut indices: Vec<u64> = listed.into_iter().flatten().filter_map(Value::as_u64).collect();
     indices.sort_unstable();
     let numbers: Vec<String> = indices.iter().map(ToString::to_string).collect();
-    CommaError::new("overlapping_edits", format!("Edits {} target overlapping ranges in {path}.", numbers.join(", ")))
-        .with_path(path)
-        .with_details(CommaJsonFields::new().with("conflictingEditIndices", indices))
-        .retry_with("Split or rewrite the edits so their oldText regions don't intersect.")
+    CommaToolError::new(
+        "overlapping_edits",
+        format!("Edits {} target overlapping ranges in {path}.", numbers.join(", ")),
+    )
+    .with_path(path)
+    .with_details(CommaJsonFields::new().with("conflictingEditIndices", indices))
+    .retry_with("Split or rewrite the edits so their oldText regions don't intersect.")
 }
 
 fn match_range(location: &Value) -> Value {
@@ -91,12 +94,12 @@ fn match_range(location: &Value) -> Value {
 }
 
 /// The error for a patch that cannot be parsed or applied; `None` for other errors.
-pub(super) fn patch_error(call: &CommaCall<'_>, error: &Error) -> Option<CommaError> {
+pub(super) fn patch_error(call: &CommaToolCall<'_>, error: &Error) -> Option<CommaToolError> {
     let headers = parse_headers(call.args.text_or_empty("patch"));
     let section = error.details.get("section").and_then(Value::as_u64).and_then(|index| usize::try_from(index).ok());
     let header = section.and_then(|index| headers.get(index)).copied();
     let path = header.map(|header| header.path).or(error_detail(error, "path")).unwrap_or_default();
-    let new = |kind, message: String| CommaError::new(kind, message).with_path(path);
+    let new = |kind, message: String| CommaToolError::new(kind, message).with_path(path);
     Some(match (error.kind, error_detail(error, "reason")) {
         (ErrorKind::MalformedPatch, _) => parse_error(error),
         (ErrorKind::NotFound, _) => match error_detail(error, "parent") {
@@ -106,8 +109,8 @@ pub(super) fn patch_error(call: &CommaCall<'_>, error: &Error) -> Option<CommaEr
         (ErrorKind::NotDirectory, _) => new("not_found", format!("Parent of {path} is not a directory")),
         (ErrorKind::IsDirectory, _) => new("not_found", format!("Path is a directory, not a file: {path}")),
         (ErrorKind::Exists, _) => match header {
-            Some(CommaPatchHeader { kind: CommaPatchSectionKind::Move, move_target: Some(to), .. }) => {
-                CommaError::new("already_exists", format!("Move destination already exists: {to}")).with_path(to)
+            Some(CommaPatchSectionHeader { kind: CommaPatchSectionKind::Move, move_target: Some(to), .. }) => {
+                CommaToolError::new("already_exists", format!("Move destination already exists: {to}")).with_path(to)
             }
             Some(_) | None => new("already_exists", format!("Cannot Add File — already exists: {path}")),
         },
@@ -137,38 +140,40 @@ pub(super) fn patch_error(call: &CommaCall<'_>, error: &Error) -> Option<CommaEr
 }
 
 /// The error for a new or moved file whose parent directory is missing.
-fn parent_missing_error(headers: &[CommaPatchHeader<'_>], parent: &str) -> CommaError {
-    let is_new =
-        |header: &&CommaPatchHeader<'_>| header.kind == CommaPatchSectionKind::Add || header.move_target.is_some();
-    let target = |header: &CommaPatchHeader<'_>| header.move_target.unwrap_or(header.path).to_owned();
-    let in_parent = |header: &&CommaPatchHeader<'_>| {
+fn parent_missing_error(headers: &[CommaPatchSectionHeader<'_>], parent: &str) -> CommaToolError {
+    let is_new = |header: &&CommaPatchSectionHeader<'_>| {
+        header.kind == CommaPatchSectionKind::Add || header.move_target.is_some()
+    };
+    let target = |header: &CommaPatchSectionHeader<'_>| header.move_target.unwrap_or(header.path).to_owned();
+    let in_parent = |header: &&CommaPatchSectionHeader<'_>| {
         target(header).rsplit_once('/').is_some_and(|(directory, _)| directory == parent)
     };
     let found = headers.iter().filter(is_new).find(in_parent).or_else(|| headers.iter().find(is_new));
     let path = found.map(target).unwrap_or_default();
     if found.is_some_and(|header| header.kind == CommaPatchSectionKind::Move) {
-        return CommaError::new("not_found", format!("Move destination parent does not exist: {path}")).with_path(path);
+        return CommaToolError::new("not_found", format!("Move destination parent does not exist: {path}"))
+            .with_path(path);
     }
-    CommaError::new("not_found", format!("Parent directory of {path} does not exist"))
+    CommaToolError::new("not_found", format!("Parent directory of {path} does not exist"))
         .with_path(path)
         .retry_with("Use `create_file` to create the parent directory chain before re-running apply_patch.")
 }
 
-fn hunk_error(error: &Error, path: &str) -> CommaError {
+fn hunk_error(error: &Error, path: &str) -> CommaToolError {
     let hunk = error.details.get("chunk").and_then(Value::as_u64).unwrap_or_default();
     let details = |reason: &str| CommaJsonFields::new().with("hunkIndex", hunk).with("reason", reason);
     if error.kind == ErrorKind::Ambiguous {
-        return CommaError::new("multiple_matches", format!("Hunk {hunk} for {path} matches multiple locations"))
+        return CommaToolError::new("multiple_matches", format!("Hunk {hunk} for {path} matches multiple locations"))
             .with_path(path)
             .with_details(details("multiple_matches"))
             .retry_with("Add more surrounding context lines to the hunk so it matches a unique location.");
     }
-    CommaError::new("patch_apply_error", format!("Hunk {hunk} for {path} could not be applied (context not found)"))
+    CommaToolError::new("patch_apply_error", format!("Hunk {hunk} for {path} could not be applied (context not found)"))
         .with_path(path)
         .with_details(details("context_not_found"))
 }
 
-fn parse_error(error: &Error) -> CommaError {
+fn parse_error(error: &Error) -> CommaToolError {
     let detail = |name: &str| error_detail(error, name).unwrap_or_default();
     let got: String = detail("got").chars().take(ECHOED_LINE_CHARS).collect();
     let section = || HEADER_PREFIXES.iter().find(|(prefix, _)| detail("got").starts_with(prefix.trim_end()));
@@ -191,6 +196,6 @@ fn parse_error(error: &Error) -> CommaError {
         _ => (error.message.clone(), detail("expected")),
     };
     let line = error.details.get("line").cloned().unwrap_or(Value::Null);
-    CommaError::new("patch_parse_error", message)
+    CommaToolError::new("patch_parse_error", message)
         .with_details(CommaJsonFields::new().with("line", line).with("expected", expected))
 }
