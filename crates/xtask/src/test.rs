@@ -11,8 +11,12 @@ use crate::needs::{self, InstallConsent};
 const LONG_VARIABLE: &str = "STEAD_LONG";
 const LONG_FLAG: &str = "--long";
 const QUICK_FLAG: &str = "--quick";
-/// Built in for lints and tests; the documentation step compiles without them.
-const FEATURES: [&str; 2] = ["--features", "stead/spans,stead-protocols/spans"];
+/// Features for lints and tests. The documentation step compiles without them, and so does plain `cargo test`, which needs
+/// no programs besides Rust.
+const FEATURES: [&str; 2] = [
+    "--features",
+    "stead/spans,stead-protocols/spans,stead/tool-tests,stead-protocols/tool-tests,stead-local/tool-tests",
+];
 
 /// How much of the suite runs.
 #[derive(Clone, Copy, PartialEq, Eq)]

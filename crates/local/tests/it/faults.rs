@@ -6,6 +6,7 @@ mod dying;
 mod rig;
 mod scenario;
 pub(crate) mod snapshot;
+#[cfg(feature = "tool-tests")]
 mod store;
 
 pub(crate) use self::rig::{check_journal, fast_temporary_directory as rig_place};

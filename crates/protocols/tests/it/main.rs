@@ -3,6 +3,7 @@
 
 mod acp;
 mod comma;
+#[cfg(feature = "tool-tests")]
 mod conformance;
 mod definitions;
 mod elicitation;

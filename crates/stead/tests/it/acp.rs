@@ -2,6 +2,7 @@
 
 mod attacks;
 mod harness;
+#[cfg(feature = "tool-tests")]
 mod official_libraries;
 mod roots;
 mod scenarios;

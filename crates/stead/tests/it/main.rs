@@ -15,14 +15,18 @@ mod documents;
 mod examples;
 mod http;
 mod journal;
+#[cfg(feature = "tool-tests")]
 mod mcp_conformance;
+#[cfg(feature = "tool-tests")]
 mod mcp_inspector;
 mod mcp_stdio;
 mod memory;
 mod multi_workspace;
 mod older;
+#[cfg(feature = "tool-tests")]
 mod openapi;
 mod privilege_escalation;
+#[cfg(feature = "tool-tests")]
 mod python_client;
 mod replay;
 mod request_log;
@@ -31,6 +35,8 @@ mod restart;
 mod rpc;
 mod scenarios;
 mod server_process;
+#[cfg(feature = "tool-tests")]
 mod shutdown;
 mod tls;
+#[cfg(feature = "tool-tests")]
 mod typescript_client;
