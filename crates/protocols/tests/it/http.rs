@@ -19,7 +19,7 @@ use stead_protocols::{
     dialect::WorkspaceLocation,
     http::{
         AllowedHosts, AuthError, Authenticator, ClientIdentity, ClientScope, Credential, HttpListener,
-        HttpServerConfig, HttpServerOptions, ServerState, opener_for,
+        HttpServerConfig, HttpServerOptions, ServerState, UnauthenticatedPerAddressLimit, opener_for,
     },
 };
 use testkit::MemoryWorkspace;
@@ -122,6 +122,14 @@ impl TestHttpServer {
         let state = ServerState::with_options(authenticator.clone(), names(port), config, options);
         let serve_task = tokio::spawn(stead_protocols::http::serve(state.clone(), kind(listener)));
         Self { authenticator, state, port, serve_task }
+    }
+
+    /// A server for tests that open as many connections as the limit per address allows. Under load the server may not have
+    /// authenticated any of them when the next one arrives.
+    pub(crate) async fn start_without_address_limit() -> Self {
+        let per_address_limit = UnauthenticatedPerAddressLimit::Unlimited;
+        let options = HttpServerOptions { per_address_limit, ..HttpServerOptions::default() };
+        Self::start_with_options(HttpListener::Tcp, AllowedHosts::loopback, options).await
     }
 
     pub(crate) async fn connect(&self) -> BufReader<TcpStream> {

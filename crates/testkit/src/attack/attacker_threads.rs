@@ -6,9 +6,10 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread::JoinHandle,
+    time::{Duration, Instant},
 };
 
 use rustix::fs::{CWD, RenameFlags};
@@ -21,17 +22,47 @@ const GROWN_BYTES_MAX: u64 = 32 << 20;
 /// How many times an attacker tries to restore what it moved out.
 const MOVE_BACK_TRIES_MAX: usize = 100_000;
 
+/// Time limit for the first attempt of an attacker, whose thread may start late on a busy machine.
+const FIRST_ATTEMPT_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// Running attackers.
 #[derive(Default)]
 pub(crate) struct AttackerThreads {
-    stop: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<u64>>,
+    threads: Vec<(JoinHandle<u64>, Arc<AttackerSignals>)>,
+}
+
+/// The stop signal of one attacker, and a count of how often the attacker has looked at it.
+#[derive(Default)]
+struct AttackerSignals {
+    stop: AtomicBool,
+    looks: AtomicU64,
+}
+
+impl AttackerSignals {
+    /// Whether the attacker must stop. An attacker asks before each attempt.
+    fn is_stopped(&self) -> bool {
+        self.looks.fetch_add(1, Ordering::Relaxed);
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn wait_for_first_attempt(&self) -> io::Result<()> {
+        let started = Instant::now();
+        // The second look follows the first attempt.
+        while self.looks.load(Ordering::Relaxed) < 2 {
+            if started.elapsed() > FIRST_ATTEMPT_TIMEOUT {
+                return Err(io::Error::other("an attacker did not start"));
+            }
+            std::thread::yield_now();
+        }
+        Ok(())
+    }
 }
 
 impl AttackerThreads {
-    /// Starts another attacker.
+    /// Starts another attacker and waits until it has tried once.
     pub(crate) fn start(&mut self, ground: &AttackFixture, attacker: &AttackerAction) -> io::Result<()> {
-        let stop = Arc::clone(&self.stop);
+        let signals = Arc::new(AttackerSignals::default());
+        let stop = Arc::clone(&signals);
         let at = |name: &str| ground.workspace.join(ground.substitute_places(name));
         let thread = match attacker {
             AttackerAction::SwapNames(one, other) => {
@@ -52,8 +83,8 @@ impl AttackerThreads {
                 std::thread::spawn(move || retarget_link(&link, &targets, &stop))
             }
         };
-        self.threads.push(thread);
-        Ok(())
+        self.threads.push((thread, Arc::clone(&signals)));
+        signals.wait_for_first_attempt()
     }
 
     /// Whether any attacker runs.
@@ -63,8 +94,10 @@ impl AttackerThreads {
 
     /// Stops all attackers and returns the number of changes.
     pub(crate) fn stop_all(&mut self) -> u64 {
-        self.stop.store(true, Ordering::SeqCst);
-        self.threads.drain(..).map(|thread| thread.join().unwrap_or(0)).sum()
+        for (_, signals) in &self.threads {
+            signals.stop.store(true, Ordering::SeqCst);
+        }
+        self.threads.drain(..).map(|(thread, _)| thread.join().unwrap_or(0)).sum()
     }
 }
 
@@ -74,23 +107,23 @@ impl Drop for AttackerThreads {
     }
 }
 
-fn swap_names(one: &Path, other: &Path, flags: RenameFlags, stop: &AtomicBool) -> u64 {
+fn swap_names(one: &Path, other: &Path, flags: RenameFlags, stop: &AttackerSignals) -> u64 {
     let mut done = 0;
     // An even number of swaps restores the initial state.
-    while !stop.load(Ordering::Relaxed) || done % 2 == 1 {
+    while !stop.is_stopped() || done % 2 == 1 {
         match rustix::fs::renameat_with(CWD, one, CWD, other, flags) {
             Ok(()) => done += 1,
             // One of them is in the trash; after the race there is nothing to restore.
-            Err(_) if stop.load(Ordering::Relaxed) => break,
+            Err(_) if stop.is_stopped() => break,
             Err(_) => std::thread::yield_now(),
         }
     }
     done
 }
 
-fn move_out_and_back(inside: &Path, outside: &Path, stop: &AtomicBool) -> u64 {
+fn move_out_and_back(inside: &Path, outside: &Path, stop: &AttackerSignals) -> u64 {
     let mut done = 0;
-    while !stop.load(Ordering::Relaxed) {
+    while !stop.is_stopped() {
         if fs::rename(inside, outside).is_ok() {
             std::thread::yield_now();
             // A server may briefly occupy the path while it rolls back a change.
@@ -110,9 +143,9 @@ fn move_out_and_back(inside: &Path, outside: &Path, stop: &AtomicBool) -> u64 {
     done
 }
 
-fn grow_file(place: &Path, stop: &AtomicBool) -> u64 {
+fn grow_file(place: &Path, stop: &AttackerSignals) -> u64 {
     let mut done = 0;
-    while !stop.load(Ordering::Relaxed) && done < GROWN_BYTES_MAX {
+    while !stop.is_stopped() && done < GROWN_BYTES_MAX {
         let line = b"one more line\n";
         let appended =
             fs::OpenOptions::new().append(true).open(place).and_then(|mut file| io::Write::write(&mut file, line));
@@ -121,14 +154,14 @@ fn grow_file(place: &Path, stop: &AtomicBool) -> u64 {
     done
 }
 
-fn retarget_link(link: &Path, targets: &[String; 2], stop: &AtomicBool) -> u64 {
+fn retarget_link(link: &Path, targets: &[String; 2], stop: &AttackerSignals) -> u64 {
     let fresh: PathBuf = link.with_extension("next");
     let mut done = 0;
-    while !stop.load(Ordering::Relaxed) || done % 2 == 1 {
+    while !stop.is_stopped() || done % 2 == 1 {
         let target = &targets[usize::from(done % 2 == 0)];
         let turned = symlink(target, &fresh).and_then(|()| fs::rename(&fresh, link));
         done += u64::from(turned.is_ok());
-        if turned.is_err() && stop.load(Ordering::Relaxed) {
+        if turned.is_err() && stop.is_stopped() {
             break;
         }
     }

@@ -195,7 +195,7 @@ async fn revoked_token_takes_effect_immediately() {
 
 #[tokio::test]
 async fn overloading_client_gets_retry_after_and_others_do_not() {
-    let server = TestHttpServer::start().await;
+    let server = TestHttpServer::start_without_address_limit().await;
     let waiting = json!({ "since": "now", "wait_ms": 60_000 }).to_string();
     let head = format!(
         "POST /v1/changes HTTP/1.1\r\nHost: localhost:{}\r\nAuthorization: Bearer one\r\nContent-Type: application/json\r\n\

@@ -78,7 +78,7 @@ async fn thousand_calls_of_one_client_do_not_delay_another() {
 
 #[tokio::test]
 async fn more_tokens_give_no_larger_share() {
-    let server = TestHttpServer::start().await;
+    let server = TestHttpServer::start_without_address_limit().await;
     let waiting = json!({ "since": "now", "wait_ms": 60_000 }).to_string();
     let head = |token: &str| {
         format!(
