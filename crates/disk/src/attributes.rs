@@ -1,6 +1,7 @@
-//! Attributes that a new file takes over from the file it replaces: mode without set-id bits, owner and group where
-//! permitted, the POSIX access list, and user attributes. Attributes that could not be copied are reported, never
-//! silently dropped. If the group cannot be kept, the new group gets no more rights than all other users have.
+//! Attributes that a new file takes over from the file that it replaces: the mode without set-id bits, the owner and
+//! group if permitted, the POSIX access list, and user attributes. Attributes that could not be copied are reported,
+//! never silently dropped. If the group cannot be kept, the new group gets the same rights as all other users and no
+//! more.
 
 use std::os::fd::BorrowedFd;
 
@@ -13,10 +14,10 @@ const ACL_ATTRIBUTE: &[u8] = b"system.posix_acl_access";
 /// The prefix of user attributes among the extended attributes.
 const USER_ATTRIBUTE_PREFIX: &[u8] = b"user.";
 
-/// Where a staged file gets its mode, owner and further attributes from.
+/// The source of the mode, owner and further attributes of a staged file.
 #[derive(Debug, Clone, Copy)]
 pub enum FileAttributeSource<'a> {
-    /// The file is new: the umask and a default access list of the directory apply.
+    /// The file is new. The umask and the default access list of the directory apply.
     New {
         /// Permission bits; set-id bits are ignored.
         mode: u32,
@@ -50,10 +51,11 @@ impl LostAttribute {
     }
 }
 
-/// Copies the attributes of `model` to the new file `file`; returns those that could not be copied.
+/// Copies the attributes of `model` to the new file `file`. Returns the attributes that could not be copied.
 pub(crate) fn copy_attributes(file: BorrowedFd<'_>, model: &OpenFile) -> Result<Vec<LostAttribute>, DiskError> {
     let mut lost = Vec::new();
-    // User attributes are set first because that needs write permission, and only the owner can access the file yet.
+    // User attributes are set first: setting them needs write permission, and at this point only the owner can access
+    // the file.
     copy_user_attributes(file, model, &mut lost)?;
     let model_stat = model.stat();
     let file_stat = sys::stat_handle(file)?.stat;
@@ -77,7 +79,8 @@ pub(crate) fn copy_attributes(file: BorrowedFd<'_>, model: &OpenFile) -> Result<
     if let Some(list) = list
         && !(group_kept && succeeded_unless_unsupported(file_io::set_attribute(file, ACL_ATTRIBUTE, &list))?)
     {
-        // With an access list, the group bits are its mask, not the rights of the group.
+        // If a file has an access list, the group bits of its mode are the mask of the list, not the rights of the
+        // group.
         file_io::set_mode(file, mode_without_group)?;
         lost.push(LostAttribute::AccessList);
     }
@@ -101,7 +104,7 @@ fn copy_user_attributes(
     Ok(())
 }
 
-/// Whether the call succeeded; `false` if the system does not support or permit it.
+/// Whether the call succeeded; `false` if the system does not support or permit the call.
 fn succeeded_unless_unsupported(result: Result<(), DiskError>) -> Result<bool, DiskError> {
     match result {
         Ok(()) => Ok(true),

@@ -1,7 +1,7 @@
-//! Content-addressed storage: the state directory holds each content as one file (a blob) named by its SHA-256, in 256
+//! Content-addressed storage. The state directory holds each content as one file (a blob) named by its SHA-256, in 256
 //! subdirectories. Promises: a blob was complete when it got its name. A source file may change while it is copied, so
-//! the copy is hashed before it gets its name. After a power cut a blob stored with [`BlobSyncTiming::Later`] may be
-//! incomplete, so readers compare the hash.
+//! the copy is hashed before it gets its name. After a power cut, a blob that was stored with [`BlobSyncTiming::Later`]
+//! may be incomplete, so readers compare the hash.
 
 use std::os::fd::AsFd;
 
@@ -14,7 +14,7 @@ use crate::{
 };
 
 const BLOBS_DIRECTORY: &str = "blobs";
-/// The first characters of a digest name the subdirectory of its blob; this many.
+/// The number of characters at the start of a digest that name the subdirectory of its blob.
 const FAN_OUT_CHARACTERS: usize = 2;
 const DIGEST_CHARACTERS: usize = 64;
 const BLOB_MODE: u32 = 0o400;
@@ -24,7 +24,7 @@ const BLOB_MODE: u32 = 0o400;
 pub enum BlobSyncTiming {
     /// The blob is on disk before the call returns.
     Now,
-    /// The blob is on disk when the file system is next synced.
+    /// The blob is on disk after the next sync of the file system.
     Later,
 }
 
@@ -56,8 +56,8 @@ impl BlobLocation {
 }
 
 impl StateDirectory {
-    /// Stores content under its SHA-256. An existing blob is kept. Fails with `ChangedConcurrently` if the source is a
-    /// file whose content does not have that hash (any more).
+    /// Stores content under its SHA-256. If the blob already exists, it is kept. Fails with `ChangedConcurrently` if
+    /// the source is a file and its content does not have the expected hash.
     pub fn put_blob(
         &self,
         digest_hex: &str,
@@ -89,8 +89,8 @@ impl StateDirectory {
         }
     }
 
-    /// Turns a file into a blob and removes its name from `from`. The file is moved if possible; it is copied if it is
-    /// on another mount or has further hard links, through which it could be changed.
+    /// Turns a file into a blob and removes its name from `from`. The file is moved if possible. If the file is on
+    /// another mount or has further hard links, through which it could be changed, then the file is copied.
     pub fn adopt_blob(&self, digest_hex: &str, from: &DirectoryHandle, name: &FileName) -> Result<(), DiskError> {
         let slot = BlobLocation::from_digest(digest_hex)?;
         let directory = slot.create_directory(self)?;
@@ -100,7 +100,8 @@ impl StateDirectory {
         }
         match from.rename(name, &directory, &slot.name, ExistingTargetPolicy::Refuse) {
             Ok(()) => {
-                // Best effort: the mode of another user's file cannot be set, but the blob directory is private.
+                // Setting the mode may fail for a file of another user. The error is ignored, because the blob
+                // directory is private.
                 sys::set_mode_by_path_handle(opened.handle.as_fd(), BLOB_MODE).unwrap_or_default();
                 Ok(())
             }
@@ -145,8 +146,8 @@ impl StateDirectory {
     }
 }
 
-/// Compares the hash of a staged copy with the digest. Only a copied file is checked: it may have changed while it was
-/// read, but bytes in memory cannot.
+/// Compares the hash of a staged copy with the digest. Only a copied file is checked, because a file may change while
+/// it is read. Bytes in memory cannot change and are not checked.
 fn verify_digest(staged: &StagedFile, source: StagedContentSource<'_>, digest_hex: &str) -> Result<(), DiskError> {
     match source {
         StagedContentSource::Bytes(_) => Ok(()),

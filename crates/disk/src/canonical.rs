@@ -18,8 +18,8 @@ pub const SYMLINKS_MAX: usize = 40;
 /// The most path components visited to resolve one path, including the components of link targets.
 pub const STEPS_MAX: usize = 4096;
 
-/// The canonical path of `path`, and its stat if the kernel could open the path as it is. Components that do not exist
-/// are kept as written.
+/// The canonical path of `path`, and its stat if the kernel could open the path without expanding a link. Components
+/// that do not exist are kept as written.
 pub(crate) fn resolve_canonical(
     confines: &Confinement,
     roots: &[Vec<u8>],
@@ -42,7 +42,7 @@ pub(crate) fn resolve_canonical(
                 if confines.hides_anything() {
                     confines.refuse_hidden_components(path)?;
                 }
-                // No component before the missing one is a link: the error for a link is `ELOOP`.
+                // No component before the missing component is a link, because the kernel reports a link as `ELOOP`.
                 let is_missing = error.kind == DiskErrorKind::NotFound;
                 return if is_missing { Ok((path.clone(), None)) } else { Err(error) };
             }
@@ -51,7 +51,7 @@ pub(crate) fn resolve_canonical(
     Ok((SymlinkExpander::start(confines, roots, path)?.run(last)?, None))
 }
 
-/// The state of a walk along a path that expands the links in it.
+/// The state of a walk along a path. The walk expands the links in the path.
 struct SymlinkExpander<'a> {
     confines: &'a Confinement,
     /// The absolute paths of the root.
@@ -107,7 +107,7 @@ impl<'a> SymlinkExpander<'a> {
         join_components(&self.resolved)
     }
 
-    /// Puts the target of a link before the remaining components.
+    /// Puts the components of a link target before the remaining components.
     fn expand_symlink(&mut self, link: &PathHandle) -> Result<(), DiskError> {
         self.symlinks_followed += 1;
         if self.symlinks_followed > SYMLINKS_MAX {
@@ -128,7 +128,7 @@ impl<'a> SymlinkExpander<'a> {
         Ok(())
     }
 
-    /// Moves to the parent: resolves the canonical components without the last one from the root again.
+    /// Moves to the parent: removes the last canonical component and resolves the others again from the root.
     fn go_up(&mut self) -> Result<(), DiskError> {
         self.resolved.pop().ok_or(resolution_error(DiskErrorKind::OutsideRoot))?;
         self.current = self.confines.open(&join_components(&self.resolved)?)?;
@@ -136,7 +136,7 @@ impl<'a> SymlinkExpander<'a> {
     }
 
     /// Resolves the rest of a path whose next component is missing. A `..` after a missing component is a `NotFound`
-    /// error, or an `OutsideRoot` error if it would leave the root.
+    /// error. If the `..` would leave the root, the error is `OutsideRoot`.
     fn finish_missing(mut self, name: Vec<u8>) -> Result<RelPath, DiskError> {
         self.resolved.push(name);
         let mut went_up = false;
@@ -163,7 +163,7 @@ fn join_components(components: &[Vec<u8>]) -> Result<RelPath, DiskError> {
         .map_err(|_| resolution_error(DiskErrorKind::NameTooLong))
 }
 
-/// The part of an absolute link target below `root`. Paths are compared by components, never as text.
+/// The part of an absolute link target that is below `root`. Paths are compared by components, never as text.
 fn strip_root<'t>(target: &'t [u8], root: &[u8]) -> Option<&'t [u8]> {
     let mut rest = target;
     for wanted in root.split(|byte| *byte == b'/').filter(|part| !part.is_empty()) {

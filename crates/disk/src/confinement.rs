@@ -1,7 +1,7 @@
-//! Confinement of all file access. Owns the root handle and the rules for everything opened through it. Promises: the
-//! kernel never follows a link, never goes above the start handle, and never enters a mount that is not allowed or a
-//! hidden directory. Two implementations give the same results: `openat2`, and a walk by components for kernels
-//! without it.
+//! Confinement of all file access. Owns the root handle and the rules for everything that is opened through it.
+//! Promises: the kernel never follows a link, never goes above the start handle, and never enters a mount that is not
+//! allowed or a hidden directory. Two implementations give the same results: the system call `openat2`, and a walk by
+//! components for kernels without that call.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -16,11 +16,11 @@ use crate::{DiskError, DiskErrorKind, FileType, InodeId, stat::StatWithMount, sy
 /// How paths are resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PathResolutionMethod {
-    /// `Kernel` if the kernel has `openat2`, else `Walker`. A seccomp filter that denies the call causes an error;
-    /// choose `Walker` under such a filter.
+    /// The method is `Kernel` if the kernel has `openat2`, otherwise `Walker`. If a seccomp filter denies `openat2`,
+    /// the result is an error; choose `Walker` under such a filter.
     #[default]
     Auto,
-    /// The kernel resolves a path in one `openat2` call; an error if the kernel does not have it.
+    /// The kernel resolves a path in one `openat2` call. If the kernel does not have this call, the result is an error.
     Kernel,
     /// The path is opened one component at a time.
     Walker,
@@ -37,17 +37,18 @@ impl PathResolutionMethod {
     }
 }
 
-/// Resolution stays below the start directory and follows no link.
+/// Flags with which resolution stays below the start directory and follows no link.
 const RESOLVE_BENEATH: ResolveFlags =
     ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
-/// Resolution also crosses no mount.
+/// Flags with which resolution stays below the start directory, follows no link and crosses no mount.
 const RESOLVE_BENEATH_ONE_MOUNT: ResolveFlags = RESOLVE_BENEATH.union(ResolveFlags::NO_XDEV);
 
-/// How often a kernel resolution that reports a mount is retried.
+/// How often path resolution in the kernel is retried if the kernel reports a mount.
 const MOUNT_RETRIES_MAX: usize = 8;
 
 /// Opens a path in the kernel without crossing a mount. The kernel returns the same error for a mount and for a
-/// directory that is just being moved out of the root. Retrying tells them apart: only a mount causes the error again.
+/// directory that is being moved out of the root at the same time. The call is retried to distinguish the two cases:
+/// only a mount causes the error again.
 fn open_on_one_mount(from: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<OwnedFd, DiskError> {
     let mut tries = 0;
     loop {
@@ -79,7 +80,7 @@ impl PathHandle {
         self.meta.stat.file_type
     }
 
-    /// Returns itself if it is a directory, else an error with `symlink_error` for a symbolic link.
+    /// Returns the handle if it is a directory. For a symbolic link, the error has the kind `symlink_error`.
     fn ensure_directory_or(self, symlink_error: DiskErrorKind, step: &'static str) -> Result<Self, DiskError> {
         if self.file_type() == FileType::Directory {
             return Ok(self);
@@ -124,7 +125,7 @@ impl Confinement {
         mounts.sort_by_key(RelPath::depth);
         let resolver = match resolver {
             PathResolutionMethod::Walker => PathResolutionMethod::Walker,
-            // The kernel is tested once. Only `ENOSYS` means that it lacks the call.
+            // The kernel is tested once. Only the error `ENOSYS` means that the kernel lacks the call.
             PathResolutionMethod::Auto | PathResolutionMethod::Kernel => {
                 match sys::open_beneath(root.handle.as_fd(), b".", sys::PATH_HANDLE_FLAGS, RESOLVE_BENEATH_ONE_MOUNT) {
                     Ok(_) => PathResolutionMethod::Kernel,
@@ -135,7 +136,7 @@ impl Confinement {
                 }
             }
         };
-        // Without mount ids, mounts could not be detected.
+        // Without mount ids, this module could not detect mounts.
         if root.meta.mount_id.is_none() {
             return Err(DiskError::new(DiskErrorKind::Unsupported, "mount id"));
         }
@@ -172,8 +173,8 @@ impl Confinement {
         }
     }
 
-    /// Opens a path handle for a canonical path. If the last component is a link, the handle is for the link itself. A
-    /// link before that means that the path is no longer canonical.
+    /// Opens a path handle for a canonical path. If the last component is a link, the handle is for the link itself. If
+    /// an earlier component is a link, the path is no longer canonical.
     pub(crate) fn open(&self, path: &RelPath) -> Result<PathHandle, DiskError> {
         let opened = match self.resolver {
             PathResolutionMethod::Walker => return self.open_by_walking(path),
@@ -194,8 +195,8 @@ impl Confinement {
         }
     }
 
-    /// The handle with its stat; an error if the file or a directory above it is hidden. The file is identified by the
-    /// stat of its handle, because its name may refer to another file by now.
+    /// Adds the stat to a handle. The result is an error if the file or a directory above it is hidden. The file is
+    /// identified by the stat of its handle, because its name may meanwhile refer to another file.
     pub(crate) fn check_not_hidden(&self, path: &RelPath, handle: OwnedFd) -> Result<PathHandle, DiskError> {
         if self.hides_anything() {
             self.refuse_hidden_prefixes(path.as_bytes(), separator_positions(path.as_bytes()))?;
@@ -229,7 +230,8 @@ impl Confinement {
         Ok(current)
     }
 
-    /// Opens a path handle for a child. A link is opened itself, and allowed mounts may be crossed.
+    /// Opens a path handle for a child. If the child is a link, the handle is for the link itself. Allowed mounts may
+    /// be crossed.
     pub(crate) fn child(&self, parent: &PathHandle, name: &[u8]) -> Result<PathHandle, DiskError> {
         self.child_of(parent.handle.as_fd(), parent.meta.mount_id, name)
     }
@@ -250,7 +252,7 @@ impl Confinement {
         }
     }
 
-    /// Opens a child on the same mount with `flags`, then checks it. Never follows a link.
+    /// Opens a child on the same mount with `flags`, then checks the opened file. Never follows a link.
     pub(crate) fn open_child(
         &self,
         parent: BorrowedFd<'_>,
@@ -283,7 +285,7 @@ impl Confinement {
         Ok(path_handle)
     }
 
-    /// The stat of a child, with one system call. The same mounts and hidden directories are refused as by
+    /// The stat of a child, with one system call. This function refuses the same mounts and hidden directories as
     /// [`Self::child_of`].
     pub(crate) fn stat_child(
         &self,
@@ -327,7 +329,7 @@ impl Confinement {
         Ok(anchor)
     }
 
-    /// Whether the file is the root of an allowed mount, as it is mounted now.
+    /// Whether the file is the root of an allowed mount that is mounted now.
     fn is_allowed_mount(&self, meta: &StatWithMount) -> bool {
         self.allowed_mounts.iter().any(|mount| match self.deepest_allowed_mount(mount) {
             Ok(Some((path_handle, _))) => {
@@ -338,13 +340,13 @@ impl Confinement {
     }
 
     /// Fails if any component of the path, including the last, is a hidden directory. The check ends at the first
-    /// component that cannot be read, because nothing below it can be reached.
+    /// component that cannot be read, because no path below that component can be reached.
     pub(crate) fn refuse_hidden_components(&self, path: &RelPath) -> Result<(), DiskError> {
         let bytes = path.as_bytes();
         self.refuse_hidden_prefixes(bytes, separator_positions(bytes).chain((!bytes.is_empty()).then_some(bytes.len())))
     }
 
-    /// Fails if one of the prefixes of the path that end at `ends` is a hidden directory.
+    /// Fails if a prefix of the path is a hidden directory. `ends` are the positions where the checked prefixes end.
     fn refuse_hidden_prefixes(&self, bytes: &[u8], ends: impl Iterator<Item = usize>) -> Result<(), DiskError> {
         for end in ends {
             match sys::stat_name(self.root.handle.as_fd(), &bytes[..end]) {
@@ -356,7 +358,7 @@ impl Confinement {
     }
 }
 
-/// The end positions of all path components but the last.
+/// The end positions of all path components except the last.
 fn separator_positions(path: &[u8]) -> impl Iterator<Item = usize> {
     path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at)
 }

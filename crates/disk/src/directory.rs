@@ -1,6 +1,6 @@
-//! An open directory. Every change of the workspace goes through the handle of a parent directory and one name, so
-//! that no path is resolved twice. Promises: no call follows a link, enters a mount that is not allowed, or reaches a
-//! hidden directory, which also is never moved or replaced. The kernel decides atomically whether a rename overwrites
+//! An open directory. Every change of the workspace goes through the handle of a parent directory and one name, so that
+//! no path is resolved twice. Promises: no call follows a link, enters a mount that is not allowed, or reaches a hidden
+//! directory. A hidden directory is never moved or replaced. The kernel decides atomically whether a rename overwrites
 //! an existing target; there is no earlier check. Strings are never joined to paths.
 
 use std::{
@@ -78,7 +78,7 @@ impl DirectoryHandle {
         self.confinement.child_of(self.path_handle(), self.mount_id, name.as_bytes())
     }
 
-    /// A handle of this directory for listing and syncing, with its own read position.
+    /// A handle of this directory for listing and syncing. The handle has its own read position.
     pub(crate) fn reopen_for_listing(&self) -> Result<OwnedFd, DiskError> {
         sys::open_name(self.path_handle(), b".", sys::LIST_FLAGS, 0)
     }
@@ -97,8 +97,8 @@ impl DirectoryHandle {
         self.id
     }
 
-    /// Whether files can be renamed between the two directories. No rename crosses a mount, not even within one file
-    /// system.
+    /// Whether files can be renamed between the two directories. A rename never crosses a mount, not even within one
+    /// file system.
     pub fn shares_mount(&self, other: &Self) -> bool {
         self.mount_id.is_some() && self.mount_id == other.mount_id
     }
@@ -119,7 +119,7 @@ impl DirectoryHandle {
         self.list_with_handle(self.reopen_for_listing()?.as_fd())
     }
 
-    /// Opens and lists a child directory, with one handle for both.
+    /// Opens and lists a child directory. The same handle is used for both.
     pub fn open_and_list(&self, name: &FileName) -> Result<(Self, Vec<DiskDirectoryEntry>), DiskError> {
         match self.confinement.open_child(self.path_handle(), self.mount_id, name.as_bytes(), sys::LIST_FLAGS) {
             Ok(opened) => {
@@ -136,7 +136,7 @@ impl DirectoryHandle {
         }
     }
 
-    /// Lists this directory through `readable`, whose read position nobody else uses.
+    /// Lists this directory through the handle `readable`. No other code may use the read position of that handle.
     fn list_with_handle(&self, readable: BorrowedFd<'_>) -> Result<Vec<DiskDirectoryEntry>, DiskError> {
         let mut entries = Vec::new();
         sys::list_directory(readable, |bytes, file_type, ino| {
@@ -176,8 +176,9 @@ impl DirectoryHandle {
         })
     }
 
-    /// Opens a file that a listing showed as regular, with one system call instead of two, for reading many files. If
-    /// it is no longer a regular file, it is opened without blocking, never read, and an error is returned.
+    /// Opens a file that a listing showed as a regular file. To read many files fast, this function makes one system
+    /// call instead of two. If the file is no longer a regular file, it is opened without blocking, never read, and an
+    /// error is returned.
     pub fn open_listed_file(&self, name: &FileName) -> Result<OpenFile, DiskError> {
         match self.confinement.open_child(self.path_handle(), self.mount_id, name.as_bytes(), sys::READ_FLAGS) {
             Ok(opened) => OpenFile::from_open_handle(opened),
@@ -201,8 +202,8 @@ impl DirectoryHandle {
         sys::create_symlink(self.path_handle(), name.as_bytes(), target)
     }
 
-    /// Moves a name to another directory. Fails with `CrossesMount` if that directory is on another mount, and with
-    /// `Unsupported` if the file system does not support `if_exists`.
+    /// Moves a name to another directory. Fails with `CrossesMount` if the other directory is on another mount, and
+    /// with `Unsupported` if the file system does not support `if_exists`.
     pub fn rename(
         &self,
         name: &FileName,
@@ -232,8 +233,8 @@ impl DirectoryHandle {
         sys::remove_directory(self.path_handle(), name.as_bytes())
     }
 
-    /// Sets the permission bits of a file or directory. Set-id bits of files are cleared, never set; those of
-    /// directories are kept.
+    /// Sets the permission bits of a file or directory. The set-id bits of a file are cleared and never set. The set-id
+    /// bits of a directory are kept.
     pub fn set_mode(&self, name: &FileName, mode: u32) -> Result<(), DiskError> {
         let opened = self.open_path_handle(name)?;
         let special_bits = match opened.file_type() {
@@ -253,7 +254,8 @@ impl DirectoryHandle {
     }
 }
 
-/// The target of an open link. Callers have seen a link there, so another type means that it was replaced.
+/// The target of an open link. Callers have already seen a link, so if the file has another type, the link was
+/// replaced.
 pub(crate) fn link_target(opened: &PathHandle) -> Result<Vec<u8>, DiskError> {
     if opened.file_type() != FileType::Symlink {
         return Err(DiskError::new(DiskErrorKind::ChangedConcurrently, "read link"));

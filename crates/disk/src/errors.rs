@@ -10,15 +10,15 @@ pub enum DiskErrorKind {
     NotFound,
     /// The path already exists.
     Exists,
-    /// The path is not a directory, and a directory is required.
+    /// The path is not a directory, but a directory is required.
     NotDirectory,
-    /// The path is a directory, and something else is required.
+    /// The path is a directory, but another file type is required.
     IsDirectory,
-    /// The path is a FIFO, socket or device, and a regular file is required.
+    /// The path is a FIFO, socket or device, but a regular file is required.
     NotRegularFile,
-    /// The path is a symbolic link, and links are never followed here.
+    /// The path is a symbolic link, but this call never follows links.
     IsSymlink,
-    /// Too many links, or a link that leads to itself.
+    /// The path has too many links, or a link that leads to itself.
     SymlinkLoop,
     /// The path would leave the root.
     OutsideRoot,

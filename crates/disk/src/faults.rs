@@ -1,5 +1,5 @@
-//! Fault injection. Every system call passes a gate first. With the `faults` feature, a test can make the n-th call
-//! fail or abort the process there. Without the feature the gate is empty and costs nothing.
+//! Fault injection. Every system call passes a gate first. With the `faults` feature, a test can make the gate fail the
+//! n-th system call or abort the process before that call. Without the feature the gate is empty and costs nothing.
 
 /// A system call that passes the gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -94,7 +94,7 @@ mod armed {
     pub enum InjectedFaultEffect {
         /// The call is skipped and returns this error number.
         FailOnce(i32),
-        /// This call and all later ones are skipped and return this error number, as on a dead disk.
+        /// The chosen call and all later calls are skipped and return this error number, as on a dead disk.
         FailFromNowOn(i32),
         /// The process ends before the call, without flushing or unwinding.
         Abort,
@@ -121,9 +121,9 @@ mod armed {
     /// Which system call fails, and how.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct FaultPlan {
-        /// The position of the call that fails among the counted ones, from 1; with 0 none fails.
+        /// The 1-based position, among the counted calls, of the call that fails. If the position is 0, no call fails.
         pub call_number: u64,
-        /// The effect on that call.
+        /// The effect on the call that fails.
         pub action: InjectedFaultEffect,
         /// Which threads' calls are counted.
         pub scope: FaultThreadScope,
@@ -131,7 +131,7 @@ mod armed {
         pub calls: FaultFilter,
     }
 
-    /// The report of a fault plan: the calls that it counted and the first that failed.
+    /// The report of a fault plan: the number of counted calls, and the first call that failed.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
     pub struct FaultInjectionReport {
         /// The number of counted calls.
@@ -153,7 +153,7 @@ mod armed {
         ARMED.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Activates a fault plan; it replaces the previous one.
+    /// Activates a fault plan, which replaces the previous plan.
     pub fn arm_fault(plan: FaultPlan) {
         let thread = std::thread::current().id();
         *armed_fault() = Some(ArmedFault { plan, thread, report: FaultInjectionReport::default() });

@@ -1,9 +1,9 @@
 //! Directory change events of the kernel (inotify). Owns the queue and its watch ids.
 //!
-//! Promises: only a directory open below a root, or a lock file of the server, is watched; a change is queued before
-//! the call that made it returns; an overflow is reported. Three kinds of change are not reported: writes through a
-//! shared mapping before it is unmapped, writes through a hard link in another directory, and changes below
-//! directories that are not watched. This module resolves no path and reads no file.
+//! Promises: only a directory that is open below a root, or a lock file of the server, is watched; a change is queued
+//! before the call that made the change returns; an overflow of the queue is reported. Three kinds of change are not
+//! reported: writes through a shared memory mapping before it is unmapped, writes through a hard link in another
+//! directory, and changes below directories that are not watched. This module resolves no path and reads no file.
 
 use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
@@ -18,7 +18,8 @@ use crate::{DirectoryHandle, DiskError, LockFile, mounts, sys::inotify_calls};
 
 /// The most events that one [`FsEventQueue::drain`] returns.
 pub const EVENTS_PER_DRAIN_MAX: usize = 65_536;
-/// The assumed limit on watches per user if the system does not state it: the default of old kernels.
+/// The assumed limit on watches per user, if the system does not state the limit. The value is the default of old
+/// kernels.
 const WATCH_LIMIT_DEFAULT: usize = 8_192;
 const WATCH_LIMIT_FILE: &str = "/proc/sys/fs/inotify/max_user_watches";
 /// The events for which a directory is watched.
@@ -45,7 +46,7 @@ pub enum FsEventKind {
     Modified,
     /// A file opened for writing was closed.
     WriterClosed,
-    /// Mode, owner, times, links or attributes changed.
+    /// The mode, owner, times, number of hard links or extended attributes of a file changed.
     AttributesChanged,
     /// A name was moved away from this directory; the `MovedTo` event of the same rename has the same cookie.
     MovedFrom(u32),
@@ -63,12 +64,12 @@ pub enum FsEventKind {
     Overflow,
 }
 
-/// The type of file an event is about.
+/// The type of the file that an event is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FsEventFileType {
     /// A directory.
     Directory,
-    /// Something other than a directory, or nothing specific.
+    /// Another file type, or the event is not about a file.
     Other,
 }
 
@@ -77,9 +78,9 @@ pub enum FsEventFileType {
 pub struct FsEvent {
     /// The watch that reported the event; `None` for an overflow.
     pub watch: Option<FsWatchId>,
-    /// The name in the watched directory; `None` if the event is about the directory.
+    /// The name in the watched directory; `None` if the event is about the directory itself.
     pub name: Option<FileName>,
-    /// The type of file the event is about.
+    /// The type of the file that the event is about.
     pub subject: FsEventFileType,
     /// The change that happened.
     pub kind: FsEventKind,
@@ -92,15 +93,15 @@ pub struct FsEventQueue {
 }
 
 impl FsEventQueue {
-    /// Creates a queue for directories of one file system. Fails with `Unsupported` if files there can change without
-    /// the kernel's knowledge, and with `TooManyOpenFiles` if this user has too many queues.
+    /// Creates a queue for directories of one file system. Fails with `Unsupported` if files of that file system can
+    /// change without the kernel's knowledge, and with `TooManyOpenFiles` if this user has too many queues.
     pub fn new(directory: &DirectoryHandle) -> Result<Self, DiskError> {
         mounts::refuse_unwatchable(directory.path_handle())?;
         Ok(Self { queue: inotify_calls::create_queue()? })
     }
 
-    /// Watches a directory. Events are queued from this call on, so list the directory afterwards, not before. Fails
-    /// with `NoSpace` at the watch limit of this user.
+    /// Watches a directory. Events are queued from this call on, so list the directory after this call, not before.
+    /// Fails with `NoSpace` if this user has reached the limit on watches.
     pub fn watch_directory(&self, directory: &DirectoryHandle) -> Result<FsWatchId, DiskError> {
         inotify_calls::watch_directory(self.queue.as_fd(), directory.path_handle(), WATCH_FLAGS).map(FsWatchId)
     }
@@ -140,7 +141,7 @@ impl FsEventQueue {
     }
 }
 
-/// Wakes a thread that waits for a queue, from any thread. A wake that comes before the wait is not lost.
+/// Wakes a thread that waits for a queue. Any thread can call `wake`. A wake before the wait is not lost.
 #[derive(Debug, Clone)]
 pub struct FsQueueWaker {
     counter: Arc<OwnedFd>,
@@ -152,14 +153,14 @@ impl FsQueueWaker {
         Ok(Self { counter: Arc::new(inotify_calls::create_eventfd()?) })
     }
 
-    /// Ends the current or next wait with this waker.
+    /// Ends the current wait with this waker. If no thread is waiting, the next wait ends at once.
     pub fn wake(&self) {
         inotify_calls::signal(self.counter.as_fd());
     }
 }
 
 impl AsFd for FsEventQueue {
-    /// The handle is readable when an event is queued, so it can be polled together with others.
+    /// The handle is readable when an event is queued. So the queue can be polled together with other handles.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.queue.as_fd()
     }

@@ -17,7 +17,7 @@ use crate::{DiskError, DiskErrorKind};
 
 const BOOT_ID_FILE: &str = "/proc/sys/kernel/random/boot_id";
 const PASSWD_FILE: &str = "/etc/passwd";
-/// At most this much of `/etc/passwd` is read.
+/// The most bytes of `/etc/passwd` that are read.
 const PASSWD_BYTES_MAX: u64 = 1 << 20;
 /// The nice value of background threads: low priority, but enough to make progress on a busy machine.
 const BACKGROUND_PRIORITY: i32 = 15;
@@ -29,8 +29,8 @@ pub struct SystemClock {
 }
 
 impl Default for SystemClock {
-    /// Reads the boot id once. Where the kernel has none, the id is random: no stored measurement then belongs to the
-    /// current boot, so none is reused.
+    /// Reads the boot id once. If the kernel has no boot id, the id is random. A random id equals no stored id, so
+    /// measurements of an earlier boot are never reused.
     fn default() -> Self {
         let boot_id = std::fs::read_to_string(BOOT_ID_FILE).map(|text| text.trim().to_owned());
         let boot_id = boot_id.ok().filter(|id| !id.is_empty()).unwrap_or_else(|| {
@@ -53,8 +53,8 @@ impl SystemClock {
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Milliseconds since the machine started, including sleep. The value never goes back and is the same for every
-    /// process.
+    /// Milliseconds since the machine started, including the time in sleep. The value never decreases and is the same
+    /// for every process.
     pub fn monotonic_ms(&self) -> u64 {
         let time = clock_gettime(ClockId::Boottime);
         let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
@@ -81,8 +81,8 @@ pub enum OpenFileLimit {
     Unbounded,
 }
 
-/// Raises the soft limit on open files to the hard limit and returns it, because usual defaults are too low for a
-/// server. If that fails, the soft limit stays and is returned.
+/// Raises the soft limit on open files to the hard limit and returns the new limit, because usual defaults are too low
+/// for a server. If raising fails, the old soft limit stays and is returned.
 pub fn raise_open_file_limit() -> OpenFileLimit {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let limit = match setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {

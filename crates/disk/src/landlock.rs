@@ -1,6 +1,7 @@
-//! Landlock sandbox, a second line of defence. Once it is active, this thread and the threads it starts can open files
-//! only below the given paths, even if other code has a bug. The sandbox is best effort; a report states what is
-//! enforced. It does not restrict reading metadata, changing modes by path, or the use of handles opened before.
+//! Landlock sandbox, a second line of defence. After the sandbox is activated, the calling thread and the threads that
+//! it starts can open files only below the given paths, even if other code has a bug. The sandbox is best effort; a
+//! report states which part is enforced. The sandbox does not restrict reading metadata, changing modes by path, or the
+//! use of handles that were opened before.
 
 use std::path::Path;
 
@@ -9,9 +10,9 @@ use landlock::{
     RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 
-/// The newest Landlock ABI this code knows; the kernel enforces the part it supports.
+/// The newest Landlock ABI that this code knows. A kernel with an older ABI enforces the part that it supports.
 const NEWEST_ABI: ABI = ABI::V9;
-/// The kernel's data about this process, which always stays readable.
+/// The directory of the kernel's data about this process. It always stays readable.
 const PROC_SELF: &str = "/proc/self";
 
 /// How much of the sandbox is enforced.
@@ -30,14 +31,14 @@ pub enum LandlockOutcome {
 pub struct LandlockReport {
     /// How much of the sandbox is enforced.
     pub status: LandlockOutcome,
-    /// The Landlock ABI of the kernel, if it has one.
+    /// The Landlock ABI of the kernel; `None` if the kernel has no Landlock.
     pub abi: Option<i32>,
     /// Why not all rules are enforced.
     pub reason: Option<String>,
 }
 
-/// Restricts file access of the process to the paths `read_write`. Call it before the first thread starts: up to
-/// Landlock ABI 7, threads that already run stay unrestricted.
+/// Restricts file access of the process to the paths `read_write`. Call this function before the first thread starts:
+/// up to Landlock ABI 7, threads that are already running stay unrestricted.
 pub fn restrict_process(read_write: &[&Path]) -> LandlockReport {
     restrict_process_to(read_write, &[])
 }
@@ -70,7 +71,7 @@ fn apply_ruleset(read_write: &[&Path], read_only: &[&Path]) -> Result<Restrictio
     Ok(rules.restrict_self()?)
 }
 
-/// Why the sandbox could not be activated; never contains a path.
+/// Why the sandbox could not be activated. The error never contains a path.
 #[derive(Debug, thiserror::Error)]
 enum LandlockError {
     #[error("the kernel refused a Landlock rule")]

@@ -1,6 +1,6 @@
 //! Mounts of this machine: the mount points above a path, and the file systems that are unsuitable for state or for
 //! watches. Network file systems are unsuitable, because their locks, renames and syncs have weaker guarantees. The
-//! kernel's magic number identifies them, and for FUSE the mount type.
+//! kernel's magic number identifies a network file system; for FUSE, the mount type identifies it.
 
 use std::{
     ffi::OsStr,
@@ -31,7 +31,7 @@ const NETWORK_MAGICS: &[i64] = &[
     0x0117_7642, // BeeGFS
     0x4750_4653, // GPFS
 ];
-/// The `statfs` magic number of all FUSE file systems, local and remote.
+/// The `statfs` magic number that all FUSE file systems have, local and remote.
 const FUSE_MAGIC: i64 = 0x6573_5546;
 /// Remote FUSE file systems, by their type in `/proc/self/mountinfo` without the prefix `fuse.`.
 const REMOTE_FUSE_NAMES: &str = "\
@@ -87,14 +87,15 @@ fn relative_to_root(path: &Path) -> Result<RelPath, DiskError> {
     RelPath::from_components(names).map_err(|_| DiskError::new(DiskErrorKind::NameTooLong, "real path"))
 }
 
-/// Fails for a directory on a network file system or on any FUSE, because this kernel does not see all changes there.
+/// Fails if a directory is on a network file system or on any FUSE file system, because this kernel does not see all
+/// changes on such file systems.
 pub(crate) fn refuse_unwatchable(handle: BorrowedFd<'_>) -> Result<(), DiskError> {
     let magic = sys::file_system_magic(handle)?;
     let unwatchable = NETWORK_MAGICS.contains(&magic) || magic == FUSE_MAGIC;
     if unwatchable { Err(DiskError::new(DiskErrorKind::Unsupported, "watch")) } else { Ok(()) }
 }
 
-/// Fails for a directory on a network file system.
+/// Fails if a directory is on a network file system.
 pub(crate) fn refuse_network_filesystem(handle: BorrowedFd<'_>, meta: &StatWithMount) -> Result<(), DiskError> {
     let magic = sys::file_system_magic(handle)?;
     let remote = NETWORK_MAGICS.contains(&magic)

@@ -1,5 +1,6 @@
-//! A regular file open for reading. A file is opened in two steps: check its type, then open it. Promises: a FIFO,
-//! socket or device is never opened; reads have a limit, and go by position, so a handle can be shared.
+//! A regular file open for reading. A file is opened in two steps: its type is checked, then it is opened. Promises: a
+//! FIFO, socket or device is never opened; every read has a size limit. Reads state their position, so a handle can be
+//! shared.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -11,7 +12,7 @@ use crate::{DiskError, DiskErrorKind, DiskStat, confinement::PathHandle, sys, sy
 /// The size of one read while hashing or copying.
 pub(crate) const CHUNK_BYTES: usize = 256 * 1024;
 
-/// The size of the first read, after which [`OpenFile::read_into`] calls `continue_after`.
+/// The number of bytes that [`OpenFile::read_into`] reads before it calls `continue_after`.
 const FIRST_READ_BYTES: usize = 64 * 1024;
 
 /// A regular file open for reading.
@@ -22,7 +23,7 @@ pub struct OpenFile {
 }
 
 impl OpenFile {
-    /// Opens the file of a path handle for reading. `open_by_name` is used on systems without `/proc`.
+    /// Opens the file of a path handle for reading. On systems without `/proc`, `open_by_name` opens the file.
     pub(crate) fn from_path_handle(
         path_handle: PathHandle,
         open_by_name: impl FnOnce() -> Result<OwnedFd, DiskError>,
@@ -59,14 +60,15 @@ impl OpenFile {
         Ok(sys::stat_handle(self.file.as_fd())?.stat)
     }
 
-    /// The whole content; fails with `TooLarge` if it exceeds `limit_bytes`.
+    /// The whole content; fails with `TooLarge` if the content exceeds `limit_bytes`.
     pub fn read_all(&self, limit_bytes: u64) -> Result<Vec<u8>, DiskError> {
         let too_large = DiskError::new(DiskErrorKind::TooLarge, "read");
         if self.stat.size > limit_bytes {
             return Err(too_large);
         }
         let mut bytes: Vec<u8> = Vec::new();
-        // The buffer has room for one byte more than expected, so that the end is detected without growing it.
+        // The buffer has room for one byte more than the expected size, so that the end of the file is detected without
+        // growing the buffer.
         reserve_buffer(&mut bytes, self.stat.size.saturating_add(1))?;
         while file_io::read_next(self.file.as_fd(), &mut bytes)? > 0 {
             if bytes.len() as u64 > limit_bytes {
@@ -100,7 +102,8 @@ impl OpenFile {
             }
         }
         loop {
-            // The buffer has room for one byte more than expected, so that a short read shows the end.
+            // The buffer has room for one byte more than the expected size. So a read that does not fill the buffer has
+            // reached the end of the file.
             let expected = self.stat.size.saturating_sub(bytes.len() as u64);
             reserve_buffer(bytes, expected.saturating_add(1))?;
             let room = bytes.capacity() - bytes.len();
@@ -119,7 +122,7 @@ impl OpenFile {
         file_io::read_at(self.file.as_fd(), buffer, offset)
     }
 
-    /// Up to `length` bytes from `offset`; fewer only at the end of the file.
+    /// Up to `length` bytes from `offset`. The result is shorter only if the file ends before.
     pub fn read_range(&self, offset: u64, length: usize) -> Result<Vec<u8>, DiskError> {
         let available = self.restat()?.size.saturating_sub(offset);
         let length = usize::try_from(available).unwrap_or(usize::MAX).min(length);
@@ -136,13 +139,13 @@ impl OpenFile {
         Ok(bytes)
     }
 
-    /// The SHA-256 of the content, and its length. At most the size at the time of opening is read, so that hashing a
-    /// growing file ends.
+    /// The SHA-256 of the content, and the length of the content. Bytes beyond the size that the file had when it was
+    /// opened are not read, so hashing a growing file ends.
     pub fn hash(&self) -> Result<([u8; 32], u64), DiskError> {
         hash_first_bytes(self.file.as_fd(), self.stat.size)
     }
 
-    /// The whole content with its SHA-256; fails with `TooLarge` if it exceeds `limit_bytes`.
+    /// The whole content with its SHA-256; fails with `TooLarge` if the content exceeds `limit_bytes`.
     pub fn read_and_hash(&self, limit_bytes: u64) -> Result<(Vec<u8>, [u8; 32]), DiskError> {
         let bytes = self.read_all(limit_bytes)?;
         let digest = Sha256::digest(&bytes).into();
@@ -150,7 +153,7 @@ impl OpenFile {
     }
 }
 
-/// The SHA-256 of the first `size` bytes of a file, and how many bytes were read.
+/// The SHA-256 of the first `size` bytes of a file, and the number of bytes that were read.
 pub(crate) fn hash_first_bytes(file: BorrowedFd<'_>, size: u64) -> Result<([u8; 32], u64), DiskError> {
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; CHUNK_BYTES.min(usize::try_from(size).unwrap_or(CHUNK_BYTES))];

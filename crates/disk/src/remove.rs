@@ -1,6 +1,6 @@
-//! Removal of a directory tree. Promises: never follows a link, never enters a mount or a hidden directory, and keeps
-//! at most [`OPEN_HANDLES_MAX`] directories open however deep the tree is: deeper directories are first moved to the
-//! top of the tree. Removal stops at the first error; entries removed before stay removed.
+//! Removal of a directory tree. Promises: removal never follows a link and never enters a mount or a hidden directory.
+//! However deep the tree is, at most [`OPEN_HANDLES_MAX`] directories are open: deeper directories are first moved to
+//! the top of the tree. Removal stops at the first error; entries that were removed before stay removed.
 
 use std::os::fd::AsFd;
 
@@ -13,7 +13,7 @@ use crate::{
 
 /// The most directories that removal keeps open at once.
 const OPEN_HANDLES_MAX: usize = 64;
-/// How often a directory is emptied again if other programs create files in it meanwhile.
+/// How often a directory is listed and emptied again if other programs create files in it meanwhile.
 const LISTING_ROUNDS_MAX: u32 = 4;
 /// The permissions that the owner needs to empty a directory.
 const OWNER_RWX: u32 = 0o700;
@@ -92,10 +92,11 @@ impl DirectoryHandle {
     }
 }
 
-/// Moves a directory that is too deep to the top of the tree; it is removed from there later.
+/// Moves a directory that is too deep to the top of the tree. The directory is removed from there later.
 fn move_to_top(stack: &mut [RemovalFrame], name: &FileName) -> Result<(), DiskError> {
     let (Some(top), Some(deep)) = (stack.first(), stack.last()) else { return Ok(()) };
-    // Moving a directory requires write permission on it; a hidden one or a mount is refused here.
+    // Moving a directory requires write permission on the directory. Opening the handle fails for a hidden directory or
+    // a mount.
     grant_owner_access(&deep.directory.open_path_handle(name)?);
     let temp = random_temp_name()?;
     match deep.directory.rename(name, &top.directory, &temp, ExistingTargetPolicy::Refuse) {
@@ -140,7 +141,7 @@ fn remove_leaf(directory: &DirectoryHandle, name: &FileName, removed: &mut Remov
             Ok(())
         }
         Err(error) if error.kind == DiskErrorKind::NotFound => Ok(()),
-        // It was not a directory when it was listed.
+        // The name was not a directory when it was listed, so another program replaced it.
         Err(error) if error.kind == DiskErrorKind::IsDirectory => {
             Err(error.with_kind(DiskErrorKind::ChangedConcurrently))
         }
@@ -148,7 +149,8 @@ fn remove_leaf(directory: &DirectoryHandle, name: &FileName, removed: &mut Remov
     }
 }
 
-/// Gives the owner all permissions on a directory. Errors are ignored here, because the next access then fails.
+/// Gives the owner all permissions on a directory. An error is ignored here, because the next access to the directory
+/// then fails.
 fn grant_owner_access(directory_handle: &PathHandle) {
     let mode = directory_handle.meta.stat.mode;
     if directory_handle.file_type() == FileType::Directory && mode & OWNER_RWX != OWNER_RWX {

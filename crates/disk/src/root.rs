@@ -1,5 +1,5 @@
-//! The root directory of a workspace, from whose handle all access starts. After opening, the path of the root is never
-//! resolved again. All calls take a canonical path, as [`RootDirectory::canonicalize`] returns it.
+//! The root directory of a workspace. All file access starts from the handle of the root. After opening, the path of
+//! the root is never resolved again. All calls take a canonical path, which [`RootDirectory::canonicalize`] returns.
 
 use std::{
     ffi::OsStr,
@@ -39,7 +39,7 @@ pub struct RootDirectory {
     confinement: Arc<Confinement>,
     absolute_path: Arc<str>,
     equivalent_paths: Arc<[String]>,
-    /// The same as `equivalent_paths`, as bytes, to compare link targets with.
+    /// The `equivalent_paths` as bytes; link targets are compared with them.
     equivalent_path_bytes: Arc<[Vec<u8>]>,
 }
 
@@ -75,7 +75,8 @@ impl RootDirectory {
         PathBuf::from(OsStr::from_bytes(raw))
     }
 
-    /// The absolute paths of this root: the given one, and the one without links. Paths that are not UTF-8 are omitted.
+    /// The absolute paths of this root: the given path, and the path without links. Paths that are not UTF-8 are
+    /// omitted.
     pub fn equivalent_paths(&self) -> &[String] {
         &self.equivalent_paths
     }
@@ -90,8 +91,8 @@ impl RootDirectory {
         self.canonicalize_with_stat(path, last).map(|(canonical, _)| canonical)
     }
 
-    /// The same as [`Self::canonicalize`], with the stat of the path if the resolution obtained it, as it does for most
-    /// paths without links. `None` does not mean that the path is missing.
+    /// The same as [`Self::canonicalize`], with the stat of the path if the resolution obtained the stat. For most
+    /// paths without links, the stat is present. A missing stat does not mean that the path is missing.
     pub fn canonicalize_with_stat(
         &self,
         path: &RelPath,
@@ -136,7 +137,7 @@ impl RootDirectory {
                 Err(error) if error.kind == DiskErrorKind::NotFound => {
                     match current.create_directory(&name, mode) {
                         Ok(()) => created.push(at.clone()),
-                        // Another program created it meanwhile, which is fine.
+                        // Another program has created the directory meanwhile, which is not an error here.
                         Err(error) if error.kind == DiskErrorKind::Exists => {}
                         Err(error) => return Err(error),
                     }
@@ -175,8 +176,8 @@ impl RootDirectory {
     }
 }
 
-/// The given path made absolute, and the path without links. A path that no longer leads to the opened directory is
-/// left out.
+/// The given path made absolute, and the path without links. If one of the paths no longer leads to the opened
+/// directory, that path is left out.
 fn find_equivalent_paths(path: &Path, id: InodeId) -> Vec<Vec<u8>> {
     let given = std::path::absolute(path).ok();
     let real = std::fs::canonicalize(path).ok();

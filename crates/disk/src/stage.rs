@@ -1,6 +1,7 @@
-//! Staged files: new content with its attributes, under a temporary name in its final directory, until a rename gives
-//! it its final name. Owns temporary names and the copying of content. Promises: a staged file is created exclusively,
-//! never reached through a link, and removed if staging fails. Staging does not sync and does not touch the final name.
+//! Staged files. A staged file holds new content with its attributes, under a temporary name in its final directory,
+//! until a rename gives the file its final name. Owns temporary names and the copying of content. Promises: a staged
+//! file is created exclusively, never reached through a link, and removed if staging fails. Staging does not sync and
+//! does not touch the final name.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -16,12 +17,12 @@ use crate::{
     sys::file_io,
 };
 
-/// The characters of a temporary name. There are 32, so that each holds five random bits; none differ only in case, for
-/// file systems that ignore it.
+/// The characters of a temporary name. There are 32 characters, so that each character holds five random bits. No two
+/// characters differ only in case, because some file systems ignore case.
 const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 /// The number of random characters in a temporary name, which gives 50 random bits.
 const TEMP_NAME_LETTERS: usize = 10;
-/// How many temporary names are tried if each already exists.
+/// How many temporary names are tried if a name already exists.
 const TEMP_NAME_TRIES_MAX: u32 = 8;
 /// The most bytes that one system call copies.
 const COPY_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -33,11 +34,13 @@ const OWNER_ONLY_MODE: u32 = 0o600;
 pub enum StagedContentSource<'a> {
     /// The content is in memory.
     Bytes(&'a [u8]),
-    /// The content is that of an open file. Its blocks are shared if the file system supports it, else copied.
+    /// The content is that of an open file. If the file system supports it, the two files share blocks; otherwise the
+    /// blocks are copied.
     File(&'a OpenFile),
 }
 
-/// New content under a temporary name. The handle stays open, so that the file can be synced and identified.
+/// A file with new content under a temporary name. The handle stays open, so that the file can be synced and
+/// identified.
 #[derive(Debug)]
 pub struct StagedFile {
     name: FileName,
@@ -81,7 +84,7 @@ impl StagedFile {
         self.size
     }
 
-    /// Attributes that could not be copied from the model file.
+    /// The attributes that could not be copied from the replaced file.
     pub fn lost_attributes(&self) -> &[LostAttribute] {
         &self.lost_attributes
     }
@@ -103,14 +106,15 @@ impl StagedFile {
         Ok(())
     }
 
-    /// Syncs the content. Fails with `PermissionDenied` for a reopened file that the server may not read.
+    /// Syncs the content. Fails with `PermissionDenied` if the file was reopened and the server may not read it.
     pub fn sync(&self) -> Result<(), DiskError> {
         file_io::sync_content(self.file.as_fd()).map_err(|error| {
             if error.is_errno(Errno::BADF) { error.with_kind(DiskErrorKind::PermissionDenied) } else { error }
         })
     }
 
-    /// Removes the temporary name. After an exchange, this removes the old file.
+    /// Removes the temporary name. After an exchange, the temporary name belongs to the old file, so the old file is
+    /// removed.
     pub fn discard(self, directory: &DirectoryHandle) -> Result<(), DiskError> {
         none_if_missing(directory.remove_file(&self.name)).map(|_| ())
     }
@@ -134,7 +138,8 @@ impl DirectoryHandle {
         });
         let staged = filled.and_then(|lost| StagedFile::from_file(name.clone(), file, lost));
         if staged.is_err() {
-            // The first error is reported. If the removal fails too, the prefix identifies the leftover file.
+            // The first error is reported. If removing the file also fails, the prefix of its name identifies the
+            // leftover file.
             self.remove_file(&name).unwrap_or_default();
         }
         staged
@@ -146,7 +151,8 @@ impl DirectoryHandle {
         let path_handle = path_handle.ensure_file()?;
         let id = path_handle.meta.id();
         let file = match sys::reopen_path_handle(path_handle.handle.as_fd(), sys::READ_FLAGS) {
-            // After an exchange the temporary name has the old file, which may be unreadable but can still be moved.
+            // After an exchange, the temporary name belongs to the old file. The server may not be able to read the old
+            // file, but can still move it.
             Err(error) if error.kind == DiskErrorKind::PermissionDenied => path_handle.handle,
             other => other?,
         };
@@ -171,8 +177,8 @@ impl DirectoryHandle {
         }
     }
 
-    /// Exchanges a staged file with the file `name`: the old file then has the temporary name. Fails with `Unsupported`
-    /// if the file system cannot exchange names; use [`Self::replace_with_staged`] then.
+    /// Exchanges a staged file with the file `name`. After the exchange, the old file has the temporary name. Fails
+    /// with `Unsupported` if the file system cannot exchange names. In that case, use [`Self::replace_with_staged`].
     pub fn exchange_staged(&self, staged: &StagedFile, name: &FileName) -> Result<(), DiskError> {
         self.rename(staged.name(), self, name, ExistingTargetPolicy::Exchange)
     }
@@ -210,8 +216,8 @@ fn write_content(to: BorrowedFd<'_>, source: StagedContentSource<'_>) -> Result<
     }
 }
 
-/// Copies a file: by sharing blocks if possible, else in the kernel, else in user space. At most the size that `from`
-/// had when it was opened is copied.
+/// Copies a file: by sharing blocks if possible, otherwise in the kernel, otherwise in user space. Bytes beyond the
+/// size that `from` had when it was opened are not copied.
 fn copy_file(from: &OpenFile, to: BorrowedFd<'_>) -> Result<(), DiskError> {
     let size = from.stat().size;
     if size == 0 || file_io::clone_file(from.handle(), to).is_ok() {
@@ -223,7 +229,8 @@ fn copy_file(from: &OpenFile, to: BorrowedFd<'_>) -> Result<(), DiskError> {
         match file_io::copy_range(from.handle(), to, offset, chunk_size) {
             Ok(0) => break,
             Ok(count) => offset += count as u64,
-            // Copying in user space does not help if there is no space. Any other error may be a limit of this call.
+            // If there is no space, copying in user space also fails. Any other error may be a limit of this system
+            // call.
             Err(error) if matches!(error.kind, DiskErrorKind::NoSpace | DiskErrorKind::QuotaExceeded) => {
                 return Err(error);
             }

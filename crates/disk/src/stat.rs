@@ -1,4 +1,4 @@
-//! File metadata, as plain values that callers compare and store. They contain no handle and no path.
+//! File metadata, as plain values that callers compare and store. The values contain no handle and no path.
 
 use rustix::fs::{Statx, StatxFlags, StatxTimestamp};
 
@@ -38,7 +38,7 @@ impl From<rustix::fs::FileType> for FileType {
     }
 }
 
-/// Device and inode, which identify a file as long as it exists.
+/// Device and inode, which together identify a file as long as the file exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InodeId {
     /// The device number of the file system.
@@ -47,7 +47,7 @@ pub struct InodeId {
     pub ino: u64,
 }
 
-/// Metadata that differs if a file may have changed.
+/// Metadata that identifies a state of a file. If two fingerprints of a file differ, the file may have changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct InodeFingerprint {
     /// The device and inode of the file.
@@ -79,7 +79,7 @@ pub struct DiskStat {
     pub modified_ns: i128,
     /// The creation time in nanoseconds since 1970, if the file system records it.
     pub created_ns: Option<i128>,
-    /// The values to compare in order to detect a change.
+    /// The fingerprint, which callers compare to detect a change.
     pub fingerprint: InodeFingerprint,
 }
 

@@ -1,12 +1,13 @@
-//! The state directory, where the server stores its data about a workspace, with its locks between processes and its
-//! error type. Promises: the directory belongs to the user of the server, other users have no access, it is not a
-//! symbolic link, and it is on a local file system. A [`StateDirectoryError`] can only come from the state directory, its lock
-//! file or a [`PrivateDirectory`]. Other crates cannot create one from a [`DiskError`], so a failure in the workspace
-//! is never reported as a broken state directory.
+//! The state directory, where the server stores its data about a workspace. This module also owns the locks between
+//! processes and the error type of the state directory. Promises: the directory belongs to the user of the server,
+//! other users have no access, the directory is not a symbolic link, and it is on a local file system. A
+//! [`StateDirectoryError`] can only come from the state directory, its lock file or a [`PrivateDirectory`]. Other
+//! crates cannot create a [`StateDirectoryError`] from a [`DiskError`], so a failure in the workspace is never reported
+//! as a broken state directory.
 //!
-//! A lock is one byte (a slot) of the lock file, held by an open file description. The kernel releases the locks of a
-//! process that dies. Two threads that share one [`LockFile`] share its locks; threads that must exclude each other
-//! each open their own.
+//! A lock is one byte (a slot) of the lock file, and belongs to an open file description. If a process dies, the kernel
+//! releases its locks. Two threads that share one [`LockFile`] share its locks. Threads that must exclude each other
+//! open separate lock files.
 
 use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
@@ -33,7 +34,7 @@ const DIRECTORY_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 /// The name of the file whose bytes are locked.
 const LOCK_FILE_NAME: &str = "locks";
-/// The largest secret that is read.
+/// The largest secret that is read, in bytes.
 const SECRET_BYTES_MAX: u64 = 1024 * 1024;
 
 /// A failed access to a file of the server.
@@ -42,7 +43,7 @@ const SECRET_BYTES_MAX: u64 = 1024 * 1024;
 pub struct StateDirectoryError(DiskError);
 
 impl StateDirectoryError {
-    /// Wraps an error of a call that accesses nothing but the server's own files.
+    /// Wraps the error of a call that accesses only the server's own files.
     pub(crate) fn new(error: DiskError) -> Self {
         Self(error)
     }
@@ -60,7 +61,7 @@ impl From<StateDirectoryError> for DiskError {
     }
 }
 
-/// A directory that only the server uses: in the state directory, or hidden in the workspace.
+/// A directory that only the server uses. It is in the state directory, or hidden in the workspace.
 #[derive(Debug)]
 pub struct PrivateDirectory(DirectoryHandle);
 
@@ -70,13 +71,13 @@ impl PrivateDirectory {
         Self(directory)
     }
 
-    /// Wraps a directory of the workspace that is hidden from every caller, such as a trash that must be on the same
-    /// mount.
+    /// Wraps a directory of the workspace that is hidden from every caller. An example is a trash directory, which must
+    /// be on the same mount as the workspace.
     pub fn hidden_in_workspace(directory: DirectoryHandle) -> Self {
         Self(directory)
     }
 
-    /// Runs `work` on the directory. `work` must access nothing else.
+    /// Runs `work` on the directory. `work` must not access any other directory.
     pub fn with<T>(
         &self,
         work: impl FnOnce(&DirectoryHandle) -> Result<T, DiskError>,
@@ -89,7 +90,8 @@ impl PrivateDirectory {
         self.with(|directory| directory.open_directory(name)).map(Self)
     }
 
-    /// The directory itself, for calls that also access the workspace, such as a rename from one to the other.
+    /// The directory itself, for calls that also access the workspace, such as a rename between this directory and the
+    /// workspace.
     pub fn as_directory(&self) -> &DirectoryHandle {
         &self.0
     }
@@ -108,7 +110,7 @@ pub struct StateDirectory {
 }
 
 impl StateDirectory {
-    /// Opens a state directory; creates it if missing.
+    /// Opens a state directory. If the directory is missing, it is created.
     pub fn open(path: &Path) -> Result<Self, DiskError> {
         let path = std::path::absolute(path).map_err(|error| from_io_error("state directory", &error))?;
         std::fs::DirBuilder::new()
@@ -132,22 +134,22 @@ impl StateDirectory {
         Ok(Self { root, path })
     }
 
-    /// The device and inode of the directory, to hide it from a workspace that contains it.
+    /// The device and inode of the directory. A workspace that contains the state directory hides it by this id.
     pub fn id(&self) -> InodeId {
         self.root.id()
     }
 
-    /// The absolute path of the directory, for the embedded database, which opens its files itself.
+    /// The absolute path of the directory. The embedded database needs the path, because it opens its files itself.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The free and total space of its file system.
+    /// The free and total space of the file system of the state directory.
     pub fn disk_space(&self) -> Result<DiskSpace, StateDirectoryError> {
         self.root.disk_space().map_err(StateDirectoryError::new)
     }
 
-    /// A subdirectory, created if missing. `sub` may have several components.
+    /// Opens a subdirectory, which is created if it is missing. `sub` may have several components.
     pub fn create_subdirectory(&self, sub: &str) -> Result<PrivateDirectory, StateDirectoryError> {
         subdirectory_path(sub)
             .and_then(|path| self.root.create_directories(&path, DIRECTORY_MODE))
@@ -155,7 +157,7 @@ impl StateDirectory {
             .map_err(StateDirectoryError::new)
     }
 
-    /// A subdirectory, if it exists.
+    /// Opens a subdirectory; `None` if it does not exist.
     pub fn existing_subdirectory(&self, sub: &str) -> Result<Option<PrivateDirectory>, StateDirectoryError> {
         let opened = subdirectory_path(sub).and_then(|path| self.root.open_directory(&path));
         none_if_missing(opened.map(PrivateDirectory::new)).map_err(StateDirectoryError::new)
@@ -170,7 +172,7 @@ impl StateDirectory {
         &self.root
     }
 
-    /// A handle of the directory, to watch it for changes by other processes.
+    /// A handle of the state directory, with which the directory is watched for changes by other processes.
     pub fn root_directory(&self) -> Result<DirectoryHandle, DiskError> {
         self.root.open_directory(&RelPath::root())
     }
@@ -232,8 +234,8 @@ impl LockFile {
         Self { file }
     }
 
-    /// Locks a slot or changes the mode of its lock; `false` if the lock of another process is in the way. Never waits.
-    /// The largest slot is `i64::MAX - 1`.
+    /// Locks a slot or changes the mode of its lock. Returns `false` if another process holds a conflicting lock. Never
+    /// waits. The largest slot is `i64::MAX - 1`.
     pub fn try_lock(&self, slot: u64, mode: LockMode) -> Result<bool, StateDirectoryError> {
         let lock = match mode {
             LockMode::Shared => RangeLockOperation::Shared,
@@ -247,7 +249,8 @@ impl LockFile {
         lock_range(self.file.as_fd(), slot, 1, RangeLockOperation::Unlock).map(|_| ()).map_err(StateDirectoryError::new)
     }
 
-    /// Wakes every process that watches this file. A process that misses the notification polls later.
+    /// Wakes every process that watches the lock file. A process that misses the notification notices the change later
+    /// by polling.
     pub fn notify_watchers(&self) {
         inotify_calls::update_timestamps(self.file.as_fd());
     }
@@ -259,7 +262,8 @@ impl LockFile {
 
 impl Drop for LockFile {
     fn drop(&mut self) {
-        // Closing the file is not enough: a child process that is just being started may still share the handle.
+        // Closing the file does not always release the locks: a child process that is being started may still share the
+        // handle.
         lock_range(self.file.as_fd(), 0, 0, RangeLockOperation::Unlock).unwrap_or_default();
     }
 }

@@ -26,20 +26,20 @@ use crate::{
     stat::StatWithMount,
 };
 
-/// How often a path is resolved again if a rename or a mount happened meanwhile.
+/// How often a path is resolved again if a rename or a mount happened during the resolution.
 const RESOLVE_TRIES_MAX: u32 = 64;
 /// The size of the buffer for directory entries.
 const LISTING_BUFFER_BYTES: usize = 64 * 1024;
 const STATX_FIELDS: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME).union(StatxFlags::MNT_ID);
-/// Opens an `O_PATH` handle, which identifies a file but cannot read it.
+/// Flags that open an `O_PATH` handle. Such a handle identifies a file but cannot read it.
 pub(crate) const PATH_HANDLE_FLAGS: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW);
-/// Opens a regular file for reading. If it is no longer a regular file, the call does not block, and a terminal does
-/// not become the controlling terminal.
+/// Flags that open a regular file for reading. If the file is no longer a regular file, the call does not block, and a
+/// terminal does not become the controlling terminal.
 pub(crate) const READ_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::NOCTTY).union(OFlags::NONBLOCK).union(OFlags::NOFOLLOW);
-/// Opens a directory for listing and syncing.
+/// Flags that open a directory for listing and syncing.
 pub(crate) const LIST_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW);
-/// Creates a new file; fails if the name exists.
+/// Flags that create a new file. The call fails if the name exists.
 pub(crate) const CREATE_FLAGS: OFlags =
     OFlags::RDWR.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::NOCTTY);
 
@@ -56,7 +56,7 @@ pub(crate) fn run_system_call<T>(
     }
 }
 
-/// Opens a path below `directory`, resolved in the kernel. The empty path is the directory itself.
+/// Opens a path below `directory`. The kernel resolves the path. The empty path means the directory itself.
 pub(crate) fn open_beneath(
     directory: BorrowedFd<'_>,
     path: &[u8],
@@ -87,12 +87,12 @@ pub(crate) fn open_name(
     run_system_call(SystemCall::Open, || rustix::fs::openat(directory, name, flags | OFlags::CLOEXEC, mode))
 }
 
-/// Opens a path given by the operator. Links are followed unless the flags say otherwise.
+/// Opens a path that the operator gave. Links are followed unless the flags say otherwise.
 pub(crate) fn open_trusted(path: &Path, flags: OFlags) -> Result<OwnedFd, DiskError> {
     run_system_call(SystemCall::Open, || rustix::fs::openat(CWD, path, flags | OFlags::CLOEXEC, Mode::empty()))
 }
 
-/// Reopens the file of a path handle. The caller compares identities afterwards.
+/// Reopens the file of a path handle. The caller must then compare the inodes of both handles.
 pub(crate) fn reopen_path_handle(path_handle: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, DiskError> {
     let flags = (flags - OFlags::NOFOLLOW) | OFlags::CLOEXEC;
     let link = proc_fd_path(path_handle);
@@ -192,7 +192,7 @@ pub(crate) fn remove_directory(directory: BorrowedFd<'_>, name: &[u8]) -> Result
     run_system_call(SystemCall::Unlink, || rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR))
 }
 
-/// Renames a name; `flags` state what happens to an existing target.
+/// Renames a name. The `flags` decide what happens to an existing target.
 pub(crate) fn rename(
     from: BorrowedFd<'_>,
     from_name: &[u8],
@@ -226,7 +226,7 @@ pub(crate) fn disk_space(handle: BorrowedFd<'_>) -> Result<DiskSpace, DiskError>
 
 pub(crate) fn file_system_magic(handle: BorrowedFd<'_>) -> Result<i64, DiskError> {
     let raw = run_system_call(SystemCall::Statfs, || rustix::fs::fstatfs(handle))?;
-    // The field is a C long or an unsigned int, depending on the platform.
+    // The field `f_type` is a C long or an unsigned int, depending on the platform.
     #[expect(clippy::unnecessary_cast, reason = "the width differs between machines")]
     Ok(raw.f_type as i64)
 }

@@ -1,4 +1,5 @@
-//! Prompts for secrets. They use the controlling terminal, so that a program connected to standard input cannot answer.
+//! Prompts for secrets. A prompt uses the controlling terminal, so that a program connected to standard input cannot
+//! answer.
 
 use std::{
     fs::{File, OpenOptions},
@@ -8,14 +9,14 @@ use std::{
 
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 
-/// The longest line that is read.
+/// The longest line that is read, in bytes.
 const LINE_BYTES_MAX: usize = 4096;
 
 /// The keys Ctrl-C, Ctrl-\ and Ctrl-Z.
 const INTERRUPT_KEYS: [u8; 3] = [0x03, 0x1c, 0x1a];
 
-/// Prompts on the terminal and reads one line without echo. An interrupt returns [`io::ErrorKind::Interrupted`] and
-/// restores the echo.
+/// Prompts on the terminal and reads one line without echo. An interrupt key restores the echo, and the result is the
+/// error [`io::ErrorKind::Interrupted`].
 pub fn prompt_hidden(question: &str) -> io::Result<String> {
     read_hidden_line(&OpenOptions::new().read(true).write(true).open("/dev/tty")?, question)
 }
@@ -28,7 +29,8 @@ pub fn prompt(question: &str) -> io::Result<String> {
 fn read_hidden_line(terminal: &File, question: &str) -> io::Result<String> {
     let original_settings = tcgetattr(terminal.as_fd()).map_err(io::Error::from)?;
     let mut hidden = original_settings.clone();
-    // A signal would end the program before the terminal is restored. The interrupt keys end the line instead.
+    // A signal would end the program before the terminal is restored. So the interrupt keys end the line and send no
+    // signal.
     hidden.local_modes.remove(LocalModes::ECHO | LocalModes::ISIG);
     hidden.special_codes[SpecialCodeIndex::VEOL] = INTERRUPT_KEYS[0];
     hidden.special_codes[SpecialCodeIndex::VEOL2] = INTERRUPT_KEYS[1];
@@ -45,8 +47,8 @@ fn read_hidden_line(terminal: &File, question: &str) -> io::Result<String> {
     }
 }
 
-/// Reads one line from the terminal. One read is enough: it ends where the terminal ends the line, with or without a
-/// line feed.
+/// Reads one line from the terminal. One read call is enough, because the read ends where the terminal ends the line,
+/// with or without a line feed.
 fn read_line(mut terminal: &File, question: &str) -> io::Result<String> {
     terminal.write_all(question.as_bytes())?;
     terminal.flush()?;
@@ -83,7 +85,7 @@ mod tests {
 
     use super::*;
 
-    /// Types `keys` at a terminal; returns the answer, and whether the terminal echoes afterwards.
+    /// Types `keys` at a terminal. Returns the answer, and whether the terminal echoes afterwards.
     fn type_keys(keys: &[u8]) -> (io::Result<String>, bool) {
         let keyboard = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
         grantpt(&keyboard).expect("grant");

@@ -1,20 +1,21 @@
 //! Walks over directory trees. Promises: a walk never follows a link, never enters a mount that is not allowed or a
-//! hidden directory, visits names in order, and reports whether it saw everything. It opens directories by handle and
-//! name, never by a joined path.
+//! hidden directory, visits names in order, and reports whether it visited everything. A walk opens directories by
+//! handle and name, never by a joined path.
 
 use stead_path::{DEPTH_MAX, FileName, RelPath};
 
 use crate::{DirectoryHandle, DiskDirectoryEntry, DiskError, DiskErrorKind, FileType};
 
-/// The most unreadable directories listed in a report; further ones are only counted.
+/// The most unreadable directories that a report lists; further unreadable directories are only counted.
 const UNREADABLE_LISTED_MAX: usize = 100;
 
 /// The limits of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WalkLimits {
-    /// The number of levels below the start; 1 visits only the entries of the start directory.
+    /// The number of levels below the start directory that are visited. A depth of 1 means only the entries of the
+    /// start directory.
     pub depth: usize,
-    /// The largest number of entries that are visited.
+    /// The most entries that are visited.
     pub entries: u64,
 }
 
@@ -40,7 +41,7 @@ pub struct WalkEntry<'a> {
 /// How a walk continues after an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WalkControl {
-    /// The walk continues; if the entry is a directory, it is entered.
+    /// The walk continues. If the entry is a directory, the walk enters it.
     Continue,
     /// The walk continues without entering the directory.
     SkipDirectory,
@@ -64,7 +65,7 @@ pub enum WalkEndReason {
 pub struct UnreadableDirectory {
     /// The path of the directory, relative to the start of the walk.
     pub path: RelPath,
-    /// The kind of error that reading it caused.
+    /// The kind of error that occurred when the directory was read.
     pub kind: DiskErrorKind,
 }
 
@@ -88,11 +89,11 @@ pub struct WalkReport {
 pub struct DiskTreeSize {
     /// The number of entries that are not directories.
     pub files: u64,
-    /// The number of directories, not counting the start.
+    /// The number of directories, without the start directory.
     pub directories: u64,
-    /// The total size of the regular files.
+    /// The total size of the regular files, in bytes.
     pub bytes: u64,
-    /// The report of the walk, which says what was skipped.
+    /// The report of the walk, which states how much was skipped.
     pub walk: WalkReport,
 }
 
@@ -165,7 +166,7 @@ pub fn walk_tree(
 
 impl WalkReport {
     fn record_unreadable(&mut self, path: RelPath, kind: DiskErrorKind) {
-        // An entry that disappeared meanwhile does not count as unreadable.
+        // A directory that disappeared during the walk does not count as unreadable.
         if kind == DiskErrorKind::NotFound {
             return;
         }

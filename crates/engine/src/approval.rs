@@ -1,8 +1,8 @@
 //! Approvals: a person's consent to one exact plan. Owns the approval types, the digests that bind an approval to its
 //! plan, and the pipeline step that runs, delays or refuses a call that needs approval.
 //!
-//! An approval is valid for one principal, one call and one plan, and the commit uses it up. Only a person who presented
-//! the approver secret can answer a request, or, if the operator allows it, the client that made the call.
+//! An approval is valid for one principal, one call and one plan, and for a single commit. Only a person who presented
+//! the approver secret can answer a request. If the operator allows it, the client that made the call can also answer.
 
 mod digest;
 mod gate;
@@ -28,7 +28,7 @@ pub struct Approval {
     pub expires_ms: i64,
     /// Whether the request is answered, and whether the call has run.
     pub state: ApprovalState,
-    /// The person's answer, if any.
+    /// The person's answer, if a person has answered.
     pub resolution: Option<ApproverAndReason>,
     /// The number of the journal entry whose call used the approval.
     pub used_by_entry: Option<u64>,
@@ -41,7 +41,7 @@ impl Approval {
     }
 }
 
-/// Who answered a request, and why.
+/// The principal who answered a request, and the reason for the answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApproverAndReason {
     /// The principal who answered.
@@ -91,8 +91,8 @@ impl ApprovalState {
     }
 }
 
-/// A request for approval. It makes earlier requests stale that are pending or approved and have the same principal and
-/// call but a different plan.
+/// A request for approval. If earlier requests of the same principal for the same call but with a different plan are
+/// pending or approved, the new request makes them stale.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalRequest {
     /// The principal of the call.
@@ -109,11 +109,11 @@ pub struct ApprovalRequest {
     pub plan_digest: Digest,
     /// The plan preview that a person sees, as JSON.
     pub plan_preview: String,
-    /// The rule that requires approval, in words.
+    /// A description of the rule that requires approval.
     pub reason: String,
     /// The version of the policy that requires approval.
     pub policy_version: u64,
-    /// How long the request can be answered and used, in milliseconds.
+    /// How long the request can be answered and its approval can be used, in milliseconds.
     pub valid_for_ms: i64,
 }
 
@@ -150,10 +150,10 @@ pub struct ApprovalFilter {
     pub limit: usize,
 }
 
-/// How calls that need approval are handled. Chosen by the operator when the server starts.
+/// How calls that need approval are handled. The operator chooses the mode when the server starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ApprovalMode {
-    /// Approval is requested from a person. Until it is given, the call waits or is refused.
+    /// Approval is requested from a person. Until the person approves, the call waits or is refused.
     #[default]
     AskPerson,
     /// The call is refused, and no approval is requested.

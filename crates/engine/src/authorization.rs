@@ -1,9 +1,11 @@
-//! Authorization of a call: scope, read-only access, policy, portable names, leases. Pure checks of the resolved
-//! targets and of the plan.
+//! Authorization of a call: scope, read-only access, policy, portable names, leases. The checks apply to the resolved
+//! targets and to the plan, and change nothing.
 //!
-//! Blocked calls are refused here, before any content is read. If a call needs approval, the verdict says so, and the
-//! pipeline enforces it after planning. A plan that moves, removes or restores a tree names only its top; every entry of
-//! the tree is checked at its destination, so that moving a harmless tree cannot create a protected path.
+//! Blocked calls are refused here, before any content is read. If a call needs approval, the returned verdict has the
+//! tier `ApprovalRequired`, and the pipeline requests the approval after planning. A plan that moves, removes or
+//! restores a tree names only the top directory of the tree. The entries below the top are checked separately. The
+//! entries of a moved tree are also checked at their destination, so that moving a harmless tree cannot create a
+//! protected path.
 
 use stead_path::{RelPath, check_portable_name, fold_name};
 
@@ -25,7 +27,7 @@ use crate::{
 pub(crate) struct TargetPolicyVerdicts {
     /// The verdict on the paths that the call reads.
     pub(crate) reads: PolicyVerdict,
-    /// The verdict on the paths that the call would change, as far as known before planning.
+    /// The verdict on the paths that the call would change, as far as these paths are known before planning.
     pub(crate) writes: PolicyVerdict,
 }
 
@@ -69,7 +71,7 @@ pub(crate) fn check_targets(
         .collect();
     check_leases(context, &changed)?;
     if requests.is_empty() {
-        // A call without paths is checked as a read of the root.
+        // A call without paths is checked as if it read the root directory.
         let read_root = evaluate_policy(context, &RequiredAccess::new(AccessRight::Read, &RelPath::root()))?;
         verdicts.reads = verdicts.reads.stricter_of(read_root);
     }
@@ -98,7 +100,7 @@ fn check_target(
         (PathAccess::Read | PathAccess::ReadLocked, kind) => read_right_for(kind),
         (PathAccess::Remove, _) => AccessRight::Delete,
         (PathAccess::Write, None) => AccessRight::Create,
-        // The planned entries of a directory are checked by their own paths.
+        // After planning, each entry that the plan changes in the directory is checked by its own path.
         (PathAccess::Write, Some(FileKind::Directory)) => return Ok(PolicyVerdict::UNRESTRICTED),
         (PathAccess::Write, Some(FileKind::File | FileKind::Link | FileKind::Special)) => AccessRight::Modify,
     };
@@ -153,7 +155,7 @@ fn check_writable(context: &CallContext<'_>, path: &RelPath, identity: Option<Fi
     Ok(())
 }
 
-/// The error for an agent that would change the policy that applies to it.
+/// The error for an agent that would change the policy file that applies to the agent.
 fn policy_file_error(path: &RelPath) -> Error {
     Error::new(ErrorKind::ProtectedPath, format!("{path} is, or contains, the policy file that applies to you"))
         .with_next_step("ask a person to change the policy")
@@ -178,7 +180,8 @@ fn check_leases(context: &CallContext<'_>, changed: &[RelPath]) -> Result<(), Er
     }
 }
 
-/// Checks the planned changes: every path, which the plan may name for the first time, and every new name.
+/// Checks every path and every new name of the planned changes. The plan may contain paths that are not targets of the
+/// call.
 pub(crate) fn check_plan(context: &CallContext<'_>, plan: &Plan) -> Result<PolicyVerdict, Error> {
     if plan.changes.len() > limits::PLAN_CHANGES_MAX {
         return Err(Error::new(
@@ -215,7 +218,8 @@ fn identity_at(context: &CallContext<'_>, path: &RelPath) -> Result<Option<FileI
     Ok(context.workspace().stat(path)?.map(|node| node.identity))
 }
 
-/// The actions of a change on the paths that it names. [`check_subtree`] checks the entries below them.
+/// The rights that a change needs on the paths that the change names. [`check_subtree`] checks the entries below these
+/// paths.
 fn policy_actions(change: &PlannedChange) -> [Option<RequiredAccess<'_>>; 2] {
     let new = |expectation: &CommitExpectation| {
         if *expectation == CommitExpectation::Absent { AccessRight::Create } else { AccessRight::Modify }
@@ -239,7 +243,8 @@ fn policy_actions(change: &PlannedChange) -> [Option<RequiredAccess<'_>>; 2] {
     }
 }
 
-/// The path that a change creates, if its name must be checked: recorded names that existed before are exempt.
+/// The path that a change creates, if the name of the new entry must be checked. A recorded name that existed before is
+/// not checked again.
 fn newly_created_path<'c>(context: &CallContext<'_>, change: &'c PlannedChange) -> Result<Option<&'c RelPath>, Error> {
     Ok(match change {
         PlannedChange::Put { path, expectation: CommitExpectation::Absent, .. }
@@ -263,11 +268,11 @@ fn check_new_name(context: &CallContext<'_>, path: &RelPath, change: &PlannedCha
     })?;
     let siblings = match context.workspace().stat(&parent)? {
         Some(node) if node.kind == FileKind::Directory => context.workspace().list(&parent)?,
-        // The plan itself creates the parent directory, so it has no other entries.
+        // The parent directory does not exist yet. The plan creates it, so it has no other entries.
         Some(_) | None => return Ok(()),
     };
     let folded = fold_name(name.as_bytes());
-    // An entry that is renamed within its directory may get a name like its old one.
+    // If an entry is renamed within its directory, its new name may look like its old name.
     let old_path = if let PlannedChange::Move { from, .. } = change { from.split() } else { None };
     let old_name = old_path.filter(|(directory, _)| *directory == parent).map(|(_, name)| name);
     let twin = siblings.iter().find(|listed| {
@@ -371,8 +376,9 @@ fn check_removed_tree(context: &CallContext<'_>, path: &RelPath, kind: FileKind)
     Ok(verdict)
 }
 
-/// Checks a tree whose entries cannot be listed, such as a trash item. At its original path, its protected paths were
-/// checked when it was removed, so only rules added since then can apply.
+/// Checks a tree whose entries cannot be listed, such as a trash item. If the tree returns to its original path, its
+/// protected paths were already checked when the tree was removed, and only the rules of the policy file are checked
+/// again.
 fn check_unlisted_tree(
     context: &CallContext<'_>,
     path: &RelPath,
@@ -389,7 +395,7 @@ fn check_unlisted_tree(
     Ok(verdict)
 }
 
-/// Whether no rule can apply, so that the tree need not be walked.
+/// Whether no policy rule can apply to this caller. In that case the entries of a tree need not be checked.
 fn has_no_restrictions(context: &CallContext<'_>) -> bool {
     !context.caller.principal.is_agent() && context.policy.policy.is_built_in()
 }

@@ -1,8 +1,8 @@
-//! Open buffers: the text of files that editors have open, saved or not. Plain values and the trait that stores them, so
-//! that every process on a workspace sees the same text.
+//! Open buffers: the texts of files that editors have open, whether saved or unsaved. This module has the types and the
+//! trait that stores the buffers. Every process that uses the workspace sees the same buffers.
 //!
-//! A buffer exists as long as the connection that opened it. If its editor disconnects, it becomes a draft. The owner can
-//! list, resume or drop a draft; it is never read in place of the file.
+//! If the connection that opened a buffer ends, the buffer becomes a draft. The owner can list, resume or drop a draft.
+//! A draft is never read in place of the file.
 
 use stead_path::RelPath;
 
@@ -28,7 +28,7 @@ pub enum BufferOpenState {
 pub enum BufferLineEndings {
     /// The text has the line endings of the file.
     SameAsFile,
-    /// The text has LF although the file has CRLF, because many editors convert line endings.
+    /// The text has LF line endings although the file has CRLF, because many editors convert line endings.
     LfOnly,
 }
 
@@ -45,7 +45,7 @@ pub struct Buffer {
     pub session: String,
     /// Whether an editor has the buffer open.
     pub open_state: BufferOpenState,
-    /// The number of the current text. It increases whenever the editor or a call changes the text.
+    /// The revision number of the text, which increases whenever the editor or a call changes the text.
     pub revision: u64,
     /// The version that the file would have if the text were saved.
     pub version: Version,
@@ -100,7 +100,7 @@ pub enum BufferStoreRequest {
         base: Option<Version>,
         /// The line endings of the editor's text.
         line_endings: BufferLineEndings,
-        /// The ids of drafts to drop, because this text replaces them or they contain no unsaved text.
+        /// The ids of drafts to drop. The new text replaces these drafts, or they contain no unsaved text.
         replaced_drafts: Vec<String>,
     },
     /// Opens a draft again. Fails if an editor has the file open.
@@ -160,13 +160,14 @@ pub enum PlannedBufferChangeKind {
 
 /// Stores open buffers and drafts.
 pub trait BufferStore {
-    /// Every buffer and draft, sorted by path. Must be cheap if there are none, because every call reads it.
+    /// Every buffer and draft, sorted by path. If there are no buffers, this method must be fast, because every call
+    /// uses it.
     fn buffers(&self) -> Result<Vec<Buffer>, Error>;
 
     /// One buffer with its texts.
     fn buffer_text(&self, id: &str) -> Result<Option<BufferWithText>, Error>;
 
-    /// Opens, changes or closes a buffer and records the call. The caller has locked the file.
+    /// Opens, changes or closes a buffer and records the call. The caller must have locked the file.
     fn execute_buffer_request(
         &self,
         request: &BufferStoreRequest,

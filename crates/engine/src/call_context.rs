@@ -1,5 +1,5 @@
 //! The context of one call: the caller, its options and the readable part of the workspace. Every read is checked
-//! against the caller's scope, also for paths that are not arguments of the call. No method writes.
+//! against the caller's scope, even if the path is not an argument of the call. No method changes a file.
 
 use std::sync::{PoisonError, RwLock};
 
@@ -31,7 +31,7 @@ pub(crate) struct CallContext<'a> {
     pub(crate) policy: &'a ActivePolicy,
     /// The operation's name, as policy rules use it.
     pub(crate) operation: &'a str,
-    /// The authorized targets of the call. Empty unless the policy restricts reading.
+    /// The authorized targets of the call. The list is empty if the policy does not restrict reading.
     allowed_targets: RwLock<Vec<RelPath>>,
     pub(crate) buffers: LazyBufferSnapshot,
     /// The file versions that sessions last saw, if the engine tracks them.
@@ -62,7 +62,8 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// Remembers that the caller's session saw this version of a file. `bytes` is the whole file, if it was shown.
+    /// Remembers that the caller's session saw this version of a file. `bytes` is the content of the whole file, or
+    /// `None` if the session did not see the whole file.
     pub(crate) fn remember(&self, path: &RelPath, version: Version, bytes: Option<&[u8]>) {
         if let Some(seen_files) = self.seen_files {
             let unsaved_file = self.unsaved_file(path).ok().flatten();
@@ -76,7 +77,8 @@ impl<'a> CallContext<'a> {
         *self.submitted.write().unwrap_or_else(PoisonError::into_inner) = submitted;
     }
 
-    /// The content that the caller knows after the call writes `bytes`: the submitted content if it was merged.
+    /// The content that the caller knows after the call wrote `bytes` to the file. If the call merged other changes
+    /// into the submitted content, the caller knows only the submitted content.
     pub(crate) fn content_known_to_caller(&self, path: &RelPath, version: Version, bytes: &[u8]) -> (Version, Vec<u8>) {
         let submitted = self.submitted.read().unwrap_or_else(PoisonError::into_inner);
         match submitted.as_ref().filter(|(submitted_path, _)| submitted_path == path) {
@@ -85,12 +87,12 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// The version that the caller's session last saw, if it may read the file.
+    /// The version of the file that the caller's session last saw, if the caller may read the file.
     pub(crate) fn last_seen(&self, path: &RelPath) -> Option<LastSeenFile> {
         self.seen_files?.last_seen(self.caller, path).filter(|_| self.may_read(path))
     }
 
-    /// A context that checks access as another caller or operation would.
+    /// A context that checks access for another caller, operation and options.
     pub(crate) fn for_other_caller(&self, caller: &'a Caller, operation: &'a str, options: &'a CallOptions) -> Self {
         Self {
             workspace: self.workspace,
@@ -106,7 +108,7 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// Lets the operation read the targets, which the pipeline has authorized.
+    /// Allows the operation to read these targets, because the pipeline has authorized them.
     pub(crate) fn allow_targets(&self, targets: &[ResolvedTarget]) {
         if self.policy.policy.restricts_reading() {
             let mut allowed = self.allowed_targets.write().unwrap_or_else(PoisonError::into_inner);
@@ -114,16 +116,16 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// The subject for policy rules. The declared tier of a tool applies only to agents: a person who calls the tool
-    /// consents by calling it.
+    /// The subject for policy rules. The declared tier of a tool applies only to agents, because a person who calls a
+    /// tool thereby consents to the call.
     pub(crate) fn policy_subject(&self) -> PolicySubject<'a> {
         let (principal, tool) = (&self.caller.principal, self.options.tool.as_deref());
         let declared_tier = self.options.declared_tier.filter(|_| principal.is_agent());
         PolicySubject { principal, operation: self.operation, tool, declared_tier }
     }
 
-    /// Whether the policy lets the caller read a path. A path that needs approval is readable only if it is a target of
-    /// the call, so walks omit it.
+    /// Whether the policy lets the caller read a path. If the policy requires approval for a path, the path is readable
+    /// only as a target of the call, and walks omit it.
     fn policy_allows_read(&self, path: &RelPath) -> bool {
         let subject = self.policy_subject();
         let tier = |right| self.policy.policy.evaluate(&subject, &RequiredAccess::new(right, path)).tier;
@@ -131,7 +133,7 @@ impl<'a> CallContext<'a> {
             || self.allowed_targets.read().unwrap_or_else(PoisonError::into_inner).contains(path)
     }
 
-    /// The workspace, for queries that the caller's scope does not restrict.
+    /// The workspace, for use in queries that the caller's scope does not restrict.
     pub(crate) fn workspace(&self) -> &'a dyn Workspace {
         self.workspace
     }
@@ -171,7 +173,8 @@ impl<'a> CallContext<'a> {
         granted && !self.policy.policy.restricts_reading()
     }
 
-    /// Whether the caller may read a path or an entry below it, so that directories above a grant can be listed.
+    /// Whether the caller may read a path or an entry below the path. If so, the caller may list the path, even if it
+    /// is only a parent directory of a granted subtree.
     pub(crate) fn may_traverse(&self, path: &RelPath) -> bool {
         let grants = &self.caller.grants;
         let allowed = || grants.readable.iter().any(|granted| granted.is_within(path));
@@ -185,7 +188,7 @@ impl<'a> CallContext<'a> {
         Err(Error::new(ErrorKind::OutOfScope, "the path is outside your readable scope"))
     }
 
-    /// Whether the caller may be unable to see some names in a directory, so that each must be checked.
+    /// Whether some names in a directory may be invisible to the caller. If so, each name must be checked.
     fn must_filter_names(&self, directory: &RelPath) -> bool {
         self.policy.policy.restricts_reading() || !self.caller.grants.hidden.is_empty() || !self.may_read(directory)
     }
@@ -203,15 +206,15 @@ impl<'a> CallContext<'a> {
         Ok(stats)
     }
 
-    /// Bytes of a file with the version of the whole file. Unsaved text of an editor takes the place of the content on
-    /// disk.
+    /// Bytes of a file with the version of the whole file. If an editor has unsaved text for the file, that text is
+    /// read in place of the content on disk.
     pub(crate) fn read(&self, path: &RelPath, want: BytesToRead) -> Result<FileBytes, Error> {
         self.require_readable(path)?;
         self.read_for_change(path, want)
     }
 
-    /// Like [`CallContext::read`], for a call that may change the file even if the caller may not read it. The outcome
-    /// must not contain the bytes.
+    /// Like [`CallContext::read`], but also allowed if the caller may change the file and may not read it. The outcome
+    /// of the call must not contain the bytes.
     pub(crate) fn read_for_change(&self, path: &RelPath, want: BytesToRead) -> Result<FileBytes, Error> {
         match self.unsaved_file(path)? {
             Some(unsaved) => unsaved.read(want),
@@ -235,14 +238,15 @@ impl<'a> CallContext<'a> {
         Ok(names)
     }
 
-    /// Removes the names that the caller may not see.
+    /// Removes from `names` the entries that the caller may not see.
     pub(crate) fn retain_visible(&self, directory: &RelPath, names: &mut Vec<DirectoryEntry>) {
         if self.must_filter_names(directory) {
             names.retain(|listed| directory.join(&listed.name).is_ok_and(|child| self.may_traverse(&child)));
         }
     }
 
-    /// The short name of a version: the entry that produced it, such as `r17`, or the start of its hash.
+    /// The short name of a version: the journal entry that produced the version, such as `r17`, or else the first
+    /// digits of its hash.
     pub(crate) fn revision_name(&self, path: &RelPath, version: &Version) -> String {
         match self.workspace.entry_of_version(path, version) {
             Ok(Some(number)) => format!("r{number}"),
@@ -250,8 +254,8 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// Visits and counts every entry of a tree, parents first, without following symlinks. Fails if an entry is deeper
-    /// than the limit for paths.
+    /// Visits and counts every entry of a tree. A directory is visited before its entries, and symlinks are not
+    /// followed. Fails if an entry is deeper than the limit for paths.
     pub(crate) fn walk(
         &self,
         top: &RelPath,
@@ -271,7 +275,8 @@ impl<'a> CallContext<'a> {
         self.walk_with_policy(TooDeepEntryPolicy::Skip, top, stat, visit)
     }
 
-    /// The entries of a directory in reverse order, as the stack of a walk needs them.
+    /// The entries of a directory in reverse order. A walk pushes the entries on its stack and then visits them in
+    /// forward order.
     fn children(&self, path: &RelPath, deep_entries: TooDeepEntryPolicy) -> Result<Vec<(RelPath, FileStat)>, Error> {
         let mut names: Vec<FileName> = self.workspace.list(path)?.into_iter().map(|listed| listed.name).collect();
         names.reverse();

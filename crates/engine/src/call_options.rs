@@ -1,5 +1,5 @@
 //! Options that a dialect sets for a call: path syntax, strictness and the form of the result. Operations read these
-//! values and never ask which dialect is in use.
+//! options and never test which dialect is in use.
 //!
 //! Options never widen access: confinement, scope and protected paths do not depend on them.
 
@@ -15,15 +15,16 @@ use crate::{errors::Error, glob::Globs, plan::FileModeSource, policy::PolicyTier
 pub struct CallOptions {
     /// The dialect's name for the tool, as recorded in the journal, for example `comma/edit_file`.
     pub tool: Option<String>,
-    /// The tools of the dialect. Used by the `policy` operation, which reports the tools that the policy allows.
+    /// The tools of the dialect. The `policy` operation reports which of these tools the policy allows.
     pub offered_tools: Vec<OfferedTool>,
     /// The options of the call that the `policy` operation evaluates without running it.
     pub options_of_inspected_call: Option<Arc<CallOptions>>,
-    /// The tier in the tool's definition; a policy may be stricter. `None` means [`PolicyTier::Autonomous`].
+    /// The tier in the tool's definition. The policy may set a stricter tier. `None` means [`PolicyTier::Autonomous`].
     pub declared_tier: Option<PolicyTier>,
     /// The syntax of path arguments.
     pub path_spelling: PathSyntax,
-    /// The dialect's error if it could not translate the arguments. The call is recorded and fails with this error.
+    /// The error of the dialect if the dialect could not translate the arguments. In that case the call is recorded and
+    /// fails with this error.
     pub argument_error: Option<Error>,
     /// Whether a call without a base version may replace an existing file.
     pub missing_base: MissingBase,
@@ -41,9 +42,9 @@ pub struct CallOptions {
     pub overwritten_file: OverwrittenFilePolicy,
     /// Whether a restore may replace an existing file at its destination.
     pub restore_conflict: RestoreConflictPolicy,
-    /// How long a watch that this call begins exists.
+    /// The lifetime of a watch that this call begins.
     pub watch_lifetime: WatchLifetime,
-    /// The page size of a directory listing and the attributes it includes.
+    /// The page size of a directory listing, and the attributes that the listing includes.
     pub listing_style: ListingStyle,
     /// Glob patterns that restrict the files of `find` and `search`, in addition to the arguments.
     pub walk_filter: WalkFilter,
@@ -57,8 +58,8 @@ pub struct CallOptions {
     pub hit_ranking: SearchHitOrder,
     /// Whether the outcome contains the file content before and after the call.
     pub before_after: BeforeAfterContentInclusion,
-    /// The file's text as the caller last saw it, if the protocol tracks that. A write merges later changes against it.
-    /// `None` means that the engine's own record of seen files is used.
+    /// The text of the file as the caller last saw it, if the protocol tracks that text. A write uses this text as the
+    /// common base when it merges later changes. `None` means that the engine's own record of seen files is used.
     pub known_text: Option<Arc<str>>,
     /// Whether the workspace or an editor applies the change.
     pub applied_by: AppliedBy,
@@ -76,7 +77,7 @@ pub struct OfferedTool {
 /// Restricts the files of a directory walk. Patterns match the path relative to the directory where the walk starts.
 #[derive(Debug, Clone, Default)]
 pub struct WalkFilter {
-    /// Only files that match one of these patterns are included; all files if there is no pattern.
+    /// Only files that match one of these patterns are included. If there are no patterns, all files are included.
     pub include: Globs,
     /// Files that match one of these patterns are excluded.
     pub exclude: Globs,
@@ -88,7 +89,7 @@ pub enum MissingBase {
     /// Refuse the call.
     #[default]
     Refuse,
-    /// Replace the file. Its previous content is retained as for every write.
+    /// Replace the file. The previous content of the file is retained, as for every write.
     Overwrite,
 }
 
@@ -98,9 +99,9 @@ pub enum AppliedBy {
     /// The workspace writes the files and the journal entry atomically.
     #[default]
     Workspace,
-    /// An editor that has the file open applies the change: the engine records the change, writes no file, and returns
-    /// the whole new text in the outcome. The editor's current text, given here, counts as the content of the file;
-    /// `None` means that the editor has no text for it.
+    /// An editor that has the file open applies the change. The engine records the change, writes no file, and returns
+    /// the whole new text in the outcome. This value is the editor's current text and counts as the content of the
+    /// file. `None` means that the editor has no text for the file.
     Editor(Option<Arc<str>>),
 }
 
@@ -122,7 +123,8 @@ pub enum LineEndingAndBomPolicy {
     AsGiven,
     /// Use the line endings and the byte order mark of the replaced text.
     MatchReplaced,
-    /// Convert LF-only text to CRLF if the replaced text is CRLF-only; otherwise write it as given.
+    /// If all line endings of the new text are LF and all line endings of the replaced text are CRLF, convert the new
+    /// text to CRLF. Otherwise write the new text as given.
     MatchLineEndings,
 }
 
@@ -181,7 +183,7 @@ pub enum SearchHitOrder {
 /// How long removed entries stay in the trash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TrashRetentionChoice {
-    /// As long as the policy keeps the trash of the principal.
+    /// Removed entries stay as long as the policy keeps the trash of the principal.
     #[default]
     PrincipalDefault,
     /// Removed entries expire at once.
@@ -191,10 +193,10 @@ pub enum TrashRetentionChoice {
 /// Where a move puts the file that it overwrites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OverwrittenFilePolicy {
-    /// Its content is stored as a version, as for every replaced file.
+    /// The content of the overwritten file is stored as a version, as for every replaced file.
     #[default]
     RetainVersion,
-    /// It is moved to the trash and can be restored from there.
+    /// The overwritten file is moved to the trash and can be restored from there.
     MoveToTrash,
 }
 
@@ -204,27 +206,27 @@ pub enum RestoreConflictPolicy {
     /// Refuse the call.
     #[default]
     Refuse,
-    /// Move an existing file to the trash. Applies only if the restored entry is a file too.
+    /// Move the existing file to the trash if the restored entry is also a file. Otherwise refuse the call.
     TrashExisting,
 }
 
-/// The page size of a directory listing and the attributes it includes.
+/// The page size of a directory listing, and the attributes that the listing includes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ListingStyle {
     /// A page of the size and form that stead's own dialect uses.
     #[default]
     NativePage,
-    /// At most this many entries, each with its modification time and, for a symlink, its target.
+    /// A page has at most this many entries. Each entry has its modification time and, if it is a symlink, its target.
     DetailedEntries(usize),
 }
 
-/// Whether the outcome contains the file content before and after the call, for dialects that render it.
+/// Whether the outcome contains the file content before and after the call. Some dialects render this content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BeforeAfterContentInclusion {
     /// The outcome does not contain file content.
     #[default]
     Omit,
-    /// The outcome contains the content before and after.
+    /// The outcome contains the file content before and after the call.
     Include,
 }
 
@@ -259,7 +261,7 @@ impl Default for PatchOptions {
 }
 
 impl PatchOptions {
-    /// Strict rules, for dialects of a client that expects them.
+    /// Strict rules, for dialects whose clients expect them.
     pub const STRICT: Self = Self {
         grammar: PatchParseOptions::STRICT,
         chunk_placement: PatchChunkMatching::Strict,
@@ -269,14 +271,14 @@ impl PatchOptions {
         reapplied_patch: ReappliedPatchPolicy::Refuse,
     };
 
-    /// Strict rules that also accept only one spelling of each patch element.
+    /// The rules of [`Self::STRICT`], with a patch syntax in which each change can be written in only one way.
     pub const EXACT: Self = Self { grammar: PatchParseOptions::EXACT, ..Self::STRICT };
 }
 
 /// How the place of a patch chunk in its file is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatchChunkMatching {
-    /// Accepts every unambiguous match. All chunks of a file are located together.
+    /// A chunk may match inexactly, if the match is unambiguous. All chunks of a file are located together.
     Tolerant,
     /// Lines must match exactly, and each chunk must come after the previous one.
     Strict,
@@ -312,7 +314,7 @@ pub enum PatchBinaryFilePolicy {
 /// Whether a patch that was already applied is an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReappliedPatchPolicy {
-    /// The call succeeds, changes nothing and reports that.
+    /// The call succeeds, changes nothing and reports that nothing changed.
     ReportUnchanged,
     /// A patch that was already applied is refused.
     Refuse,

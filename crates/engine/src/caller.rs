@@ -1,7 +1,7 @@
 //! The caller of an operation: principal, session, protocol, grants and lifetime.
 //!
-//! Resources that a workspace attaches to a caller's connection, such as open buffers, are dropped when the connection
-//! ends. Changes of files stay.
+//! A workspace can attach resources, such as open buffers, to a caller's connection. When the connection ends, these
+//! resources are dropped, but changes of files are kept.
 
 use std::{
     collections::HashMap,
@@ -30,9 +30,10 @@ pub enum Principal {
     User(String),
     /// A program acting for a person.
     Agent(String),
-    /// The server itself, for expiry, pruning and key rotation.
+    /// The server itself, which performs expiry, pruning and key rotation.
     System,
-    /// Any program that changes files without stead. Appears only in journal entries; no caller can use it.
+    /// Any program that changes files without stead. This principal appears only in journal entries, and no caller can
+    /// have it.
     External,
 }
 
@@ -56,7 +57,8 @@ impl Principal {
         }
     }
 
-    /// Whether the rules that bind only agents apply: protected paths, the policy file, the declared tier of a tool.
+    /// Whether the rules that apply only to agents apply to this principal. They concern protected paths, the policy
+    /// file and the declared tier of a tool.
     pub(crate) fn is_agent(&self) -> bool {
         match self {
             Principal::Agent(_) => true,
@@ -64,7 +66,7 @@ impl Principal {
         }
     }
 
-    /// How long this principal's removed files are kept if the policy does not say otherwise.
+    /// How long the trash keeps files that this principal removed, if the policy sets no other time.
     pub fn trash_retention_ms(&self) -> i64 {
         if self.is_agent() { limits::AGENT_TRASH_RETENTION_MS } else { limits::USER_TRASH_RETENTION_MS }
     }
@@ -113,7 +115,7 @@ pub struct Grants {
     pub hidden: Globs,
     /// Paths that this caller may read but not change, even inside a granted subtree.
     pub read_only: Globs,
-    /// Whether the caller may answer approval requests. Protocols always leave it at the default.
+    /// Whether the caller may answer approval requests. Protocols always leave this field at its default.
     pub approver: CallerApproverStatus,
 }
 
@@ -156,7 +158,7 @@ impl Caller {
     #[must_use]
     pub fn starting_session_now(mut self, workspace: &dyn Workspace) -> Self {
         self.session_started_ms = workspace.now_ms();
-        // If the journal cannot be read, queries about the session start at its first entry.
+        // If the journal cannot be read, queries about the session start at the first entry of the journal.
         self.session_first_entry = workspace.head().map_or(0, |head| head.number + 1);
         self
     }
@@ -179,12 +181,15 @@ impl Caller {
 /// The period after which resources of a caller are released.
 #[derive(Debug, Clone, Default)]
 pub enum CallerLifetime {
-    /// Until the process ends. Used if the process has a single client, or calls the engine itself.
+    /// Resources are released when the process ends. This lifetime is used if the process has a single client, or if
+    /// the process itself is the caller.
     #[default]
     Process,
-    /// Until this connection ends. Used if the process serves several connections.
+    /// Resources are released when this connection ends. This lifetime is used if the process serves several
+    /// connections.
     Connection(Arc<ClientConnection>),
-    /// Until the call returns, because the end of the connection cannot be noticed.
+    /// Resources are released when the call returns. This lifetime is used if the server cannot detect the end of the
+    /// connection.
     SingleCall,
 }
 
@@ -205,7 +210,7 @@ impl CallerLifetime {
 
 type ConnectionResource = Box<dyn Send>;
 
-/// One connection of a process that has several.
+/// One connection of a process that serves several connections.
 pub struct ClientConnection {
     number: u64,
     /// `None` once the connection has ended.
@@ -223,12 +228,12 @@ impl Default for ClientConnection {
 }
 
 impl ClientConnection {
-    /// The number of this connection; no other connection of this process has the same.
+    /// The number of this connection, which is unique within the process.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// Calls `make` and keeps its value under `name` until the connection ends, unless that name is already in use.
+    /// If `name` is not in use yet, calls `make` and keeps the returned value under `name` until the connection ends.
     /// Fails if the connection has ended.
     pub fn attach_resource(
         &self,
@@ -252,7 +257,7 @@ impl ClientConnection {
 
     fn end(&self) {
         let resources = self.resources.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // Dropping may take time, so it happens after the mutex is released.
+        // Dropping the resources may take time, so they are dropped after the mutex is released.
         drop(resources);
     }
 }

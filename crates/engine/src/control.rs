@@ -14,7 +14,8 @@ use crate::{
     limits,
 };
 
-/// Cancels a running call, which notices it at its next check. Clones cancel the same call.
+/// Cancels a running call. The call fails at its next [`CallControl::check`]. All clones of a token cancel the same
+/// call.
 #[derive(Debug, Clone, Default)]
 pub struct CancelToken(Arc<AtomicBool>);
 
@@ -32,7 +33,8 @@ impl CancelToken {
 /// The progress of a long call, displayed as `12,000 entries, 3 found`.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct CallProgress {
-    /// Number of entries processed so far. It never decreases, even if the call walks the files more than once.
+    /// Number of entries processed so far. This number never decreases, even if the call walks the files more than
+    /// once.
     pub entries_done: u64,
     /// Number of matches so far, if the call searches for something.
     pub found: Option<u64>,
@@ -98,12 +100,12 @@ impl<'a> CallControl<'a> {
         self.approval_wait
     }
 
-    /// The time after which the call fails.
+    /// The time at which the call fails if it has not finished.
     pub fn deadline(&self) -> Instant {
         self.deadline
     }
 
-    /// Fails if the call was cancelled or its deadline has passed. Every loop of unknown length must call it.
+    /// Fails if the call was cancelled or its deadline has passed. Every loop of unknown length must call this method.
     pub fn check(&self) -> Result<(), Error> {
         if self.cancel.is_cancelled() {
             return Err(Error::new(ErrorKind::Cancelled, "the caller cancelled this call; nothing was changed"));
@@ -115,7 +117,8 @@ impl<'a> CallControl<'a> {
         Ok(())
     }
 
-    /// Adds to the number of processed entries and calls the progress listener, which must limit its own rate.
+    /// Adds `entries` to the number of processed entries and calls the progress listener. The listener is called often
+    /// and must itself limit how often it sends messages.
     pub fn report_entries(&self, entries: u64) {
         let Some(listener) = self.progress.filter(|_| entries > 0) else { return };
         let done = self.entries_done.fetch_add(entries, Ordering::Relaxed) + entries;
@@ -123,7 +126,7 @@ impl<'a> CallControl<'a> {
         listener(CallProgress { entries_done: done, found });
     }
 
-    /// Adds to the number of matches.
+    /// Adds `found` to the number of matches.
     pub fn report_found(&self, found: u64) {
         if self.progress.is_some() {
             self.found.get_or_init(AtomicU64::default).fetch_add(found, Ordering::Relaxed);

@@ -1,4 +1,5 @@
-//! The engine, the types of a call, and the expected cost of a call. Owns a workspace; knows no protocol.
+//! The engine, the types of a call, and the expected cost of a call. The engine owns a workspace and does not depend on
+//! any protocol.
 
 use std::sync::Arc;
 
@@ -54,9 +55,9 @@ pub struct CallOutcome {
     pub json: Map<String, Value>,
     /// The result as text.
     pub text: String,
-    /// File contents before and after the call, if the options request them.
+    /// The content of the affected files before and after the call, if the options of the call request it.
     pub before_after: Vec<BeforeAfterBytes>,
-    /// The session to which later calls of this conversation belong, if the call changed that.
+    /// The session to which later calls of this conversation belong, if the call switched to another session.
     pub session_switch: Option<SessionSwitch>,
 }
 
@@ -82,9 +83,9 @@ impl CallOutcome {
 pub struct BeforeAfterBytes {
     /// The file's path.
     pub path: RelPath,
-    /// The content before the call. For a call that only reads, the content that it read.
+    /// The content before the call. If the call only reads, this is the content that it read.
     pub before: Option<Vec<u8>>,
-    /// The content after the call, if the call changed it.
+    /// The content after the call, if the call changed the file.
     pub after: Option<Vec<u8>>,
 }
 
@@ -125,15 +126,15 @@ impl Engine {
         &*self.workspace
     }
 
-    /// Whether the policy blocks a tool for this caller on every path, so that it need not be offered. An invalid
-    /// policy hides no tool, because every call then fails with an error that says so.
+    /// Whether the policy blocks a tool for this caller on every path. Such a tool need not be offered to the caller.
+    /// If the policy is invalid, no tool is hidden, because every call fails with an error about the invalid policy.
     pub fn is_tool_always_blocked(&self, caller: &Caller, operation: &str, tool: Option<&str>) -> bool {
         let active = self.workspace.active_policy();
         active.is_ok_and(|active| active.policy.always_blocks(&caller.principal, operation, tool))
     }
 
-    /// The expected duration of a call, so that a host can choose a thread for it. Only a hint: the pipeline decides
-    /// whether the call may run and what it returns.
+    /// The expected duration of a call, from which a host can choose a thread for the call. The duration is only a hint
+    /// and does not affect whether the call may run or what the call returns.
     pub fn cost_class(&self, operation: &str, arguments: &Map<String, Value>, options: &CallOptions) -> CostClass {
         let is_small = |size: u64| size <= limits::INLINE_FILE_BYTES_MAX;
         match cost_model(operation) {
@@ -154,7 +155,8 @@ impl Engine {
         }
     }
 
-    /// The number of bytes that a call is likely to load, so that a host can bound its memory use. Zero if unknown.
+    /// The number of bytes that a call is likely to load into memory, or zero if the number is unknown. A host can use
+    /// this number to bound its memory use.
     pub fn estimate_bytes(&self, operation: &str, arguments: &Map<String, Value>, options: &CallOptions) -> u64 {
         if cost_model(operation) != CostModel::ByFileSize {
             return 0;
@@ -172,8 +174,8 @@ impl Engine {
         (stat.kind == FileKind::File).then_some(stat.size)
     }
 
-    /// Accepts a client's answer to an approval that its own caller requested. Refused unless the operator chose
-    /// [`ApprovalMode::TrustClient`].
+    /// Accepts a client's answer to an approval request that the client's own caller made. The answer is refused unless
+    /// the operator chose [`ApprovalMode::TrustClient`].
     pub fn answer_approval_as_client(
         &self,
         caller: &Caller,
@@ -200,17 +202,18 @@ impl Engine {
 /// The expected duration of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CostClass {
-    /// Reads one small file, which takes less time than a thread switch.
+    /// The call reads one small file, which takes less time than a thread switch.
     Inline,
-    /// Changes one small file. Another thread is worth its cost only under load.
+    /// The call changes one small file. A switch to another thread is worthwhile only under load.
     Short,
-    /// May take long, so it needs another thread.
+    /// The call may take long and therefore needs another thread.
     Long,
-    /// Spends most of its time waiting for an event.
+    /// The call spends most of its time waiting for an event.
     Waiting,
 }
 
-/// How the cost of an operation follows from its arguments. Declared in the operation table.
+/// How the cost of an operation is computed from its arguments. The operation table declares this rule for each
+/// operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CostModel {
     /// The cost depends on the size of the file that the argument `path` names.

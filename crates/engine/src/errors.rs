@@ -1,5 +1,6 @@
-//! Errors: a kind for programs, a message for people, a next step for agents. Programs decide by the kind, never by the
-//! text. Messages contain no host paths and do not reveal files outside the workspace.
+//! An error has a kind for programs, a message for people and a next step for agents. Programs must depend only on the
+//! kind, never on the text of the message. Messages contain no host paths and do not reveal files outside the
+//! workspace.
 
 use std::fmt;
 
@@ -11,7 +12,8 @@ use crate::{caller::Principal, engine::BeforeAfterBytes};
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $code:literal, $class:ident;)+) => {
-        /// Every way a call can fail. Protocols map each kind explicitly, so a new kind cannot be forgotten there.
+        /// Every way in which a call can fail. Each protocol maps every kind explicitly, so that a new kind cannot be
+        /// forgotten in a protocol.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum ErrorKind { $($(#[$doc])* $kind,)+ }
 
@@ -37,7 +39,7 @@ macro_rules! kinds {
 pub enum ErrorClass {
     /// A rule refused the call.
     Refused,
-    /// The call requires a different state of the workspace.
+    /// The workspace is not in the state that the call requires.
     StateMismatch,
     /// The server or the operating system failed.
     SystemFailure,
@@ -58,13 +60,13 @@ kinds! {
     DepthLimit = "depth_limit", Refused;
     /// A new name is not valid on every common file system.
     InvalidName = "invalid_name", Refused;
-    /// A new name differs from an existing one only in case or in look-alike characters.
+    /// A new name differs from an existing name only in case or in look-alike characters.
     NameCollision = "name_collision", Refused;
     /// A symlink leads out of the workspace.
     PathEscape = "path_escape", Refused;
     /// The path is on another file system that is not part of the workspace.
     CrossMount = "cross_mount", Refused;
-    /// The path belongs to the server, or is or contains the policy file that applies to the caller.
+    /// The path belongs to the server, or the path is, or contains, the policy file that applies to the caller.
     ProtectedPath = "protected_path", Refused;
     /// The path is outside the caller's readable or writable scope.
     OutOfScope = "out_of_scope", Refused;
@@ -78,7 +80,7 @@ kinds! {
     NotFound = "not_found", StateMismatch;
     /// The path already exists.
     Exists = "exists", StateMismatch;
-    /// The call requires a directory, but the path is not one.
+    /// The call requires a directory, but the path is not a directory.
     NotDirectory = "not_dir", StateMismatch;
     /// The call requires a file, but the path is a directory.
     IsDirectory = "is_dir", StateMismatch;
@@ -86,7 +88,7 @@ kinds! {
     NotRegular = "not_regular", Refused;
     /// The directory is not empty.
     NotEmpty = "not_empty", StateMismatch;
-    /// The path leads through too many symlinks, or through a cycle of them.
+    /// The path leads through too many symlinks, or through a cycle of symlinks.
     LinkLoop = "link_loop", StateMismatch;
     /// The file is not text in the requested encoding.
     NotText = "not_text", StateMismatch;
@@ -102,9 +104,9 @@ kinds! {
     MalformedPatch = "malformed_patch", Refused;
     /// The base version that the caller gave is not the current version.
     Stale = "stale", StateMismatch;
-    /// The file exists, and the call gave no base version to replace it.
+    /// The call would replace an existing file but gave no base version.
     BaseRequired = "base_required", StateMismatch;
-    /// The file changed while the call ran, or a later change prevents this one.
+    /// The file changed while the call ran, or a later change of the file prevents the requested change.
     Conflict = "conflict", StateMismatch;
     /// There is nothing to undo or redo.
     NothingToDo = "nothing_to_do", StateMismatch;
@@ -116,7 +118,7 @@ kinds! {
     CorruptHistory = "corrupt_history", SystemFailure;
     /// The input or the result is larger than allowed.
     TooLarge = "too_large", Refused;
-    /// A count limit is reached.
+    /// The call would exceed a limit on the number of some items, such as edits, leases or watches.
     TooMany = "too_many", Refused;
     /// The call would exceed a quota.
     QuotaExceeded = "quota", Refused;
@@ -128,7 +130,7 @@ kinds! {
     ApprovalPending = "approval_pending", Refused;
     /// A person denied the call, or the server denies all calls that need approval.
     ApprovalDenied = "approval_denied", Refused;
-    /// The approval no longer applies, because the files or the policy changed since it was given.
+    /// The approval no longer applies, because the files or the policy changed after the approval was given.
     ApprovalStale = "approval_stale", StateMismatch;
     /// The disk is full.
     NoSpace = "no_space", SystemFailure;
@@ -153,7 +155,7 @@ pub struct Error {
     pub kind: ErrorKind,
     /// The explanation, for people.
     pub message: String,
-    /// A hint what to do next, for agents.
+    /// A hint for agents that says what to do next.
     pub next_step: Option<String>,
     /// Further JSON fields, for example the current version, the holder of a lease, or a diff.
     pub details: Map<String, Value>,
@@ -170,7 +172,8 @@ struct ErrorExtras {
 }
 
 impl Error {
-    /// An error with this kind and message. Terminal control characters are escaped, because messages quote arguments.
+    /// An error with this kind and message. Terminal control characters are escaped, because messages contain text from
+    /// arguments.
     pub fn new(kind: ErrorKind, message: impl AsRef<str>) -> Self {
         Self {
             kind,
@@ -182,7 +185,8 @@ impl Error {
         }
     }
 
-    /// The kind that the journal records. If an agent gives a path outside the workspace, that is an attempt to escape.
+    /// The kind that the journal records. If an agent gives a path outside the workspace, the journal records an
+    /// attempt to escape from the workspace.
     pub(crate) fn recorded_kind(&self, principal: &Principal) -> ErrorKind {
         self.kind_for_agents.filter(|_| principal.is_agent()).unwrap_or(self.kind)
     }
@@ -193,7 +197,7 @@ impl Error {
             .with_next_step("ask a person to restore the directory and to restart the server")
     }
 
-    /// Adds a hint what to do next.
+    /// Adds a hint that says what to do next.
     pub fn with_next_step(mut self, hint: impl AsRef<str>) -> Self {
         self.next_step = Some(escape_deceptive_line(hint.as_ref()).into_owned());
         self
@@ -205,15 +209,16 @@ impl Error {
         self
     }
 
-    /// Adds lines that the text form shows below the message. Terminal control characters are escaped, because the lines
-    /// quote files.
+    /// Adds lines that the text form shows below the message. Terminal control characters are escaped, because the
+    /// lines contain text from files.
     pub fn with_excerpt(mut self, lines: impl AsRef<str>) -> Self {
         let escaped = escape_deceptive(lines.as_ref());
         self.extras.get_or_insert_default().excerpt = (!escaped.is_empty()).then(|| escaped.into());
         self
     }
 
-    /// The lines that the text form shows below the message. The JSON form has the same content in its fields.
+    /// The lines that the text form shows below the message. In the JSON form, the other fields contain the same
+    /// information.
     pub fn excerpt(&self) -> Option<&str> {
         self.extras.as_ref()?.excerpt.as_deref()
     }

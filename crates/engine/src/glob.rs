@@ -1,5 +1,6 @@
-//! Glob patterns for validated paths. `*` and `?` match within one name, `**` matches any number of names, classes and
-//! braces work as in a shell. Pure: a pattern is matched with a path and never looked up on disk.
+//! Glob patterns for validated paths. `*` and `?` match within one name, `**` matches any number of names, character
+//! classes and braces work as in a shell. A pattern is only matched with the text of a path; this module never reads
+//! the disk.
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
 
@@ -8,17 +9,17 @@ use stead_path::RelPath;
 
 use crate::errors::{Error, ErrorKind};
 
-/// A set of glob patterns. A path matches if any of them matches.
+/// A set of glob patterns. A path matches the set if it matches any of the patterns.
 #[derive(Debug, Clone, Default)]
 pub struct Globs {
     matching: GlobSet,
-    /// Matches directories whose whole content matches, so that walks can skip them.
+    /// Matches each directory in which every entry matches the patterns. A walk can skip such a directory.
     whole_directories: GlobSet,
     count: usize,
 }
 
 impl Globs {
-    /// Compiles patterns that are matched with whole paths.
+    /// Compiles patterns that must match a whole path.
     pub fn new<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
         let (mut matching, mut whole) = (GlobSetBuilder::new(), GlobSetBuilder::new());
         let mut count = 0;
@@ -33,7 +34,7 @@ impl Globs {
     }
 
     /// Compiles patterns as ignore files use them: a pattern without a slash matches a name at any depth, and a leading
-    /// slash anchors the pattern at the top.
+    /// slash anchors the pattern at the top directory.
     pub fn from_name_patterns<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
         let anywhere = |pattern: &str| match pattern.strip_prefix('/') {
             Some(top) => top.to_owned(),
@@ -67,7 +68,7 @@ impl Globs {
         self.count > 0 && self.whole_directories.is_match(bytes_as_path(directory))
     }
 
-    /// Whether a path or one of its parent directories matches, or a pattern matches everything below it.
+    /// Whether the path or one of its parent directories matches, or a pattern matches everything below the path.
     pub(crate) fn covers(&self, path: &RelPath) -> bool {
         let covered = |path: &RelPath| self.matches(path) || self.matches_all_below(path);
         self.count > 0 && (covered(path) || path.ancestors().any(|above| !above.is_root() && covered(&above)))

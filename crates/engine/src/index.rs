@@ -1,8 +1,8 @@
-//! The contract between the engine and a search index: text detection, trigrams of a text, trigrams required by a
-//! pattern, and the files of a walk. A search with an index built on this contract has the same result as a search that
-//! reads every file.
+//! The interface between the engine and a search index. It defines which files are text, the trigrams of a text, the
+//! trigrams that a pattern requires, and the files of a walk. If an index follows these definitions, a search with the
+//! index has the same result as a search that reads every file.
 //!
-//! Pure: works on bytes and patterns and stores nothing.
+//! This module works only on bytes and patterns and stores nothing.
 
 mod required_trigrams;
 
@@ -18,11 +18,11 @@ use crate::{
     workspace::{DirectoryEntry, FileIdentity},
 };
 
-/// Format version of the trigram index. Increase it when text detection or trigram extraction changes; older indexes
-/// are then ignored.
+/// Format version of the trigram index. Increase this number when text detection or trigram extraction changes. Indexes
+/// with an older version are then ignored.
 pub const INDEX_FORMAT_VERSION: u32 = 1;
 
-/// The text of a file as a search reads it; `None` if it is binary.
+/// The text of a file as a search reads it, or `None` if the file is binary.
 #[must_use]
 pub fn decode_indexable_text(bytes: &[u8]) -> Option<Cow<'_, str>> {
     match detect_content(bytes) {
@@ -31,13 +31,14 @@ pub fn decode_indexable_text(bytes: &[u8]) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Whether a file that starts with these bytes can be text, so that the rest must be read to know.
+/// Whether a file that starts with these bytes can be a text file. If so, the rest of the file must be read to decide.
 #[must_use]
 pub fn may_be_text(first: &[u8]) -> bool {
     !starts_like_binary(first)
 }
 
-/// The index never excludes a text with a longer line, because a search may skip such a line and must report that.
+/// If a text has a line of at least this many bytes, the index never excludes the text from a search. A search may skip
+/// a part of such a line, and the result must report the skipped part.
 pub(crate) const INDEXED_LINE_BYTES_MAX: usize = 16 << 10;
 
 /// Whether the index may exclude this text from a search.
@@ -46,34 +47,35 @@ pub fn is_indexable(text: &str) -> bool {
     text.split('\n').all(|line| line.len() < INDEXED_LINE_BYTES_MAX)
 }
 
-/// The index's verdict on a file that a search need not open.
+/// The reason why a search need not open a file, according to the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SearchIndexVerdict {
-    /// A text file without a match.
+    /// The file is a text file without a match.
     TextWithoutMatch {
         /// Size of the file in bytes.
         bytes: u64,
     },
-    /// A binary file.
+    /// The file is binary.
     Binary,
 }
 
 /// Excludes files from a search for one pattern.
 pub trait IndexFilter: Send + Sync {
-    /// The indexed files of one directory; `None` if the index has none of them.
+    /// The indexed files of one directory, or `None` if the index contains no file of that directory.
     fn directory_index(&self, directory: &RelPath) -> Option<Box<dyn DirectoryIndex + '_>>;
 }
 
 /// Excludes files of one directory from a search for one pattern.
 pub trait DirectoryIndex: Send {
-    /// Whether the index may have a file with this name. A `false` saves the stat for [`DirectoryIndex::verdict`].
+    /// Whether the index may contain a file with this name. If the result is `false`, [`DirectoryIndex::verdict`] need
+    /// not be called, and the stat of the file is not needed.
     fn may_know(&self, name: &FileName) -> bool;
 
-    /// The verdict on the file with this name and identity; `None` if the search must read the file.
+    /// The verdict on the file with this name and identity, or `None` if the search must read the file.
     fn verdict(&self, name: &FileName, identity: &FileIdentity) -> Option<SearchIndexVerdict>;
 }
 
-/// The files below a directory as an index knows them that was informed of every change.
+/// The files below a directory, according to an index that was informed of every change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IndexedWalk {
     /// Files that the search must read, in any order.
@@ -95,8 +97,8 @@ pub struct IndexedWalk {
 pub struct IndexIgnoreRules(Arc<IgnoreRules>);
 
 impl IndexIgnoreRules {
-    /// The rules of a subdirectory, given the rules of its parent (`self`) and its entries in byte order. `read` returns
-    /// the bytes of an ignore file.
+    /// The rules of a subdirectory. `self` has the rules of its parent directory, and the entries of the subdirectory
+    /// are given in byte order. `read` returns the bytes of an ignore file.
     #[must_use]
     pub fn enter_directory(
         &self,
@@ -114,14 +116,15 @@ impl IndexIgnoreRules {
     }
 }
 
-/// Three consecutive bytes of a line, with ASCII letters in lower case, so that one index serves case-sensitive and
-/// case-insensitive searches. The first byte is the most significant one.
+/// Three consecutive bytes of a line, in which ASCII letters are in lower case. One index can therefore be used for
+/// case-sensitive and case-insensitive searches. The first of the three bytes is the most significant byte of the
+/// number.
 pub type Trigram = u32;
 
 const TRIGRAM_COUNT: usize = 1 << 24;
 const WORD_BITS: usize = 64;
 
-/// Extracts the distinct trigrams of texts. Reused from text to text, because its bit set is large.
+/// Extracts the distinct trigrams of texts. One extractor is used for many texts, because its bit set is large.
 pub struct TrigramExtractor {
     /// One bit for each trigram of the current text.
     seen: Vec<u64>,

@@ -1,9 +1,9 @@
-//! The operations of a workspace: decoding, path resolution, authorization, planning and the call pipeline. The engine is
-//! synchronous, does no I/O of its own and does not know the protocols. A protocol builds a [`Call`] and runs it with
-//! [`Engine::call`].
+//! The operations of a workspace: decoding, path resolution, authorization, planning and the call pipeline. The engine
+//! is synchronous, performs I/O only through the [`Workspace`] trait and does not depend on any protocol. A protocol
+//! builds a [`Call`] and runs it with [`Engine::call`].
 //!
-//! Owns the operation table, the pipeline, the policy rules and the plans. Files change only through
-//! [`Workspace::commit`], which has one call site.
+//! This crate owns the operation table, the pipeline, the policy rules and the plans. Files change only through
+//! [`Workspace::commit`], and this crate calls that method in only one place.
 
 mod approval;
 mod authorization;

@@ -1,5 +1,5 @@
-//! The trait of operations: an operation names the paths of a call and makes a plan from the files it reads. It cannot
-//! write. Also decodes arguments, with errors that name the argument.
+//! The trait of operations: an operation names the paths of a call and makes a plan from the files it reads. An
+//! operation cannot write files. This module also decodes arguments; its errors name the invalid argument.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -18,10 +18,11 @@ use crate::{
     workspace::{CommitReceipt, FileStat, FinalSymlink, Lease, LeaseRequest},
 };
 
-/// The effect of an operation on files. It decides about locks, durability, and the hints that protocols send.
+/// The effect of an operation on files. Locks, durability and the hints that protocols send depend on this effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OperationFileEffect {
-    /// The operation changes no file. It may write rows about sessions, alerts, watches or reviews.
+    /// The operation changes no file. The operation may still write database rows about sessions, alerts, watches or
+    /// reviews.
     None,
     /// The operation creates or changes files; the previous content is retained.
     Write,
@@ -34,7 +35,8 @@ pub enum OperationFileEffect {
 pub(crate) enum PathArgument {
     /// The path as the caller wrote it.
     FromCaller(String),
-    /// A path from the journal or the trash. It is not trusted either and is resolved in the same way.
+    /// A path from the journal or the trash. Such a path is not trusted and is resolved in the same way as a path from
+    /// the caller.
     Recorded(RelPath),
 }
 
@@ -50,7 +52,7 @@ pub(crate) enum PathAccess {
     ReadLocked,
 }
 
-/// Whether a call affects only a path or the whole tree below it.
+/// Whether a call affects only the entry at a path or the whole tree below the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EntryOrWholeTree {
     EntryOnly,
@@ -112,7 +114,8 @@ pub(crate) struct ResolvedTarget {
     pub(crate) path: RelPath,
     /// The entry at the path, if it exists.
     pub(crate) stat: Option<FileStat>,
-    /// The current version of the file, if the call gave a base version to compare with.
+    /// The current version of the file, if the call gave a base version. The base version is compared with the current
+    /// version.
     pub(crate) observed: Option<ObservedVersion>,
     /// The base version: the version that the caller claims to have seen.
     pub(crate) base: Option<BaseVersion>,
@@ -156,14 +159,16 @@ pub(crate) trait Operation {
     /// The paths of the call, in the order in which `plan` receives their targets.
     fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error>;
 
-    /// Plans the effect from the current files. Called again if the files change before the commit.
+    /// Plans the effect of the call on the current files. If the files change before the commit, the pipeline calls
+    /// this method again.
     fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error>;
 }
 
-/// Decodes the arguments of an operation. The error names the invalid argument and suggests a known one.
+/// Decodes the arguments of an operation. The error names the invalid argument and suggests the name of a known
+/// argument.
 pub(crate) fn decode_arguments<T: DeserializeOwned>(arguments: &Map<String, Value>) -> Result<T, Error> {
     T::deserialize(Value::Object(arguments.clone())).map_err(|error| {
-        // Callers know the word "argument", where serde says "field".
+        // Serde's message says "field", but callers know the word "argument".
         let message = error.to_string().replace("unknown field", "unknown argument");
         let message = message.replace("missing field", "missing argument");
         let message = match find_ill_typed_argument::<T>(arguments, &message) {
@@ -178,8 +183,8 @@ pub(crate) fn decode_arguments<T: DeserializeOwned>(arguments: &Map<String, Valu
     })
 }
 
-/// The argument that produces the same error when it is decoded alone. `None` if the message already names its argument.
-/// Only improves the message: nothing else depends on serde's wording.
+/// The argument that produces the same error if it is decoded alone, or `None` if the message already names its
+/// argument. The result is used only to improve the message, so nothing else depends on serde's wording.
 fn find_ill_typed_argument<'a, T: DeserializeOwned>(
     arguments: &'a Map<String, Value>,
     message: &str,
@@ -194,8 +199,9 @@ fn find_ill_typed_argument<'a, T: DeserializeOwned>(
     arguments.iter().find(fails_alone).map(|(name, _)| name)
 }
 
-/// The known argument that is most similar to an unknown one. Parses serde's message, the only place that lists both. If
-/// its wording changes, only the suggestion is lost.
+/// The name of the known argument that is most similar to the unknown argument. This function parses serde's message,
+/// because only the message lists both the unknown and the known names. If the wording of the message changes, only the
+/// suggestion is lost.
 fn suggest_argument(message: &str) -> Option<&str> {
     let listed = message.strip_prefix("unknown argument ")?;
     let mut names = listed.split('`').skip(1).step_by(2);
@@ -203,10 +209,11 @@ fn suggest_argument(message: &str) -> Option<&str> {
     nearest_name(given, names)
 }
 
-/// Most single-byte edits between a name and the name suggested for it.
+/// Largest [`edit_distance`] between a given name and the name that is suggested in its place.
 const SUGGESTION_EDITS_MAX: usize = 2;
 
-/// The longest known name that contains the given name or is contained in it, or else the one with the fewest edits.
+/// The longest known name that contains the given name or is contained in the given name. If there is no such name, the
+/// known name with the smallest [`edit_distance`] to the given name.
 pub(crate) fn nearest_name<'a>(given: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
     let given = given.to_lowercase();
     let overlaps = |name: &&str| given.contains(*name) || (given.len() > 1 && name.contains(given.as_str()));

@@ -1,5 +1,5 @@
-//! The table of operations, which is the only complete list of them. Each operation has its own file; an operation and
-//! its inverse share one.
+//! The table of operations. It is the only complete list of the operations. Each operation has its own file, except
+//! that an operation and its inverse share a file.
 
 use serde_json::{Map, Value};
 
@@ -64,7 +64,7 @@ pub struct OperationDefinition {
     pub name: &'static str,
     /// What the operation does to files.
     pub effect: OperationFileEffect,
-    /// Arguments with file content. The journal records only their size.
+    /// Names of the arguments that carry file content. The journal records only the size of their values.
     pub content_arguments: &'static [&'static str],
     pub(crate) cost_model: CostModel,
     pub(crate) decode: DecodeArgsFn,

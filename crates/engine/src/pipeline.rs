@@ -1,6 +1,6 @@
 //! The steps of every call, in this order: decode, resolve, authorize, lock, check base versions, plan, approve, commit
 //! and record. A call that waits for approval releases its locks first, and starts over when the request is answered.
-//! No step notifies subscribers, because they read the journal.
+//! No step notifies subscribers, because subscribers read the journal.
 //!
 //! Every call leaves exactly one journal entry, and nothing is written before the whole plan is known.
 
@@ -62,8 +62,8 @@ pub(crate) fn run_call(
         Ok(CallCompletion::NotYetRecorded(outcome)) => {
             workspace.record_call(&record)?;
             if call.options.applied_by != AppliedBy::Workspace {
-                // The editor applies the change as soon as this returns, so the entry must be durable now. `head` writes
-                // it.
+                // The editor applies the change as soon as the call returns, so the journal entry must already be on
+                // disk. `head` writes buffered entries to disk.
                 workspace.head()?;
             }
             Ok(outcome)
@@ -99,11 +99,12 @@ pub(crate) fn record_client_answer(
 
 /// How a call ended, and whether the journal has its entry.
 enum CallCompletion {
-    /// The call succeeded and its entry is in the journal.
+    /// The call succeeded, and its entry is in the journal.
     Recorded(CallOutcome),
-    /// The journal has the entry of the call, and a second entry that says why the change could not be applied.
+    /// The change could not be applied. The journal has the entry of the call, and a second entry with the reason for
+    /// the failure.
     RecordedThenFailed(Error),
-    /// The call changed nothing, and its entry is not written yet.
+    /// The call changed nothing, and its journal entry is not written yet.
     NotYetRecorded(CallOutcome),
 }
 
@@ -230,7 +231,7 @@ impl CallPipeline<'_> {
         Ok(PlanningRoundResult::Finished(completion))
     }
 
-    /// The approval that a call lacks; `None` if the call may run.
+    /// The approval that the call still needs, or `None` if the call may run.
     fn require_approval(
         &self,
         verdict: PolicyVerdict,
@@ -322,7 +323,7 @@ impl CallPipeline<'_> {
     }
 }
 
-/// The file contents that the caller knows after its plan is committed.
+/// The contents of the written files, as the caller knows them after its plan is committed.
 fn contents_written(context: &CallContext<'_>, planned: &PlannedEffect) -> Vec<(RelPath, Version, Vec<u8>)> {
     let PlannedEffect::Files { plan, .. } = planned else { return Vec::new() };
     let written = |change: &PlannedChange| {
@@ -344,7 +345,8 @@ fn preview_reads(targets: &[ResolvedTarget]) -> Value {
     json!({ "changes": [], "places": paths })
 }
 
-/// Locks the paths that will change, in sorted order. Reads need no lock, because files are replaced atomically.
+/// Locks the paths that the call will change, in sorted order. A path that is only read needs no lock, because files
+/// are replaced atomically.
 fn lock_targets(
     workspace: &dyn Workspace,
     effect: OperationFileEffect,
@@ -366,7 +368,8 @@ fn lock_targets(
     workspace.lock(&locks, call.control.deadline()).map(Some)
 }
 
-/// The outcome of the earlier call with the same idempotency key, if any, so that its change is not applied twice.
+/// The outcome of an earlier call with the same idempotency key, if there is such a call. Its change must not be
+/// applied twice.
 fn find_completed_call(workspace: &dyn Workspace, call: &Call<'_>) -> Result<Option<CallCompletion>, Error> {
     let Some(key) = call.idempotency_key else { return Ok(None) };
     if key.is_empty() || key.len() > limits::IDEMPOTENCY_KEY_BYTES_MAX {
@@ -408,7 +411,7 @@ fn refuse_other_call(workspace: &dyn Workspace, call: &Call<'_>, number: u64) ->
     .with_next_step("use a new key for a new call"))
 }
 
-/// The outcome of a change that the editor applies. It contains the file content before and after.
+/// The outcome of a change that the editor applies. The outcome contains the file content before and after the change.
 fn outcome_for_editor(context: &CallContext<'_>, plan: Plan) -> CallOutcome {
     let text = "allowed and recorded; the editor applies the change".to_owned();
     let before_after =
@@ -416,7 +419,8 @@ fn outcome_for_editor(context: &CallContext<'_>, plan: Plan) -> CallOutcome {
     CallOutcome { json: Map::new(), text, before_after, session_switch: None }
 }
 
-/// The file content before and after a planned change, for a protocol that shows it to the person who approves.
+/// The file content before and after a planned change. A protocol can show this content to the person who approves the
+/// call.
 fn proposed_before_after(context: &CallContext<'_>, planned: PlannedEffect) -> Option<BeforeAfterBytes> {
     let PlannedEffect::Files { plan, .. } = planned else { return None };
     match context.options.before_after {
@@ -435,19 +439,19 @@ fn before_and_after(context: &CallContext<'_>, change: PlannedChange) -> Option<
     let before = match &context.options.applied_by {
         AppliedBy::Editor(text) => text.as_ref().map(|text| text.as_bytes().to_vec()),
         AppliedBy::Workspace if expectation == CommitExpectation::Absent => None,
-        // Content that the caller may not read, or that is gone, is omitted.
+        // If the caller may not read the file, or if the file no longer exists, the old content is omitted.
         AppliedBy::Workspace => context.read(&path, whole).ok().map(|file| file.bytes),
     };
     Some(BeforeAfterBytes { path, before, after: Some(after) })
 }
 
-/// Records the number of changes that the editor applies.
+/// The field of the recorded arguments for the number of changes that the editor applies.
 const APPLIED_ELSEWHERE_FIELD: &str = "made_elsewhere";
-/// Records the current version of the file if a call changed nothing.
+/// The field of the recorded arguments for the current version of a file that the call left unchanged.
 const UNCHANGED_FIELD: &str = "unchanged";
-/// Records the old and new paths of files that a call moves and changes.
+/// The field of the recorded arguments for the old and new paths of files that the call moves and changes.
 const MOVED_FIELD: &str = "moved";
-/// Records the ids of the open buffers that changed with the files.
+/// The field of the recorded arguments for the ids of the open buffers that the call changes together with the files.
 const BUFFERS_FIELD: &str = "buffers";
 
 fn outcome_of_completed_call(workspace: &dyn Workspace, number: u64) -> Result<CallOutcome, Error> {
@@ -482,7 +486,8 @@ fn buffers_json(plan: &Plan) -> Option<Value> {
     (!ids.is_empty()).then(|| ids.into())
 }
 
-/// Adds a field to the recorded arguments, if it has a value. Parses them again, because few calls need it.
+/// Adds a field to the recorded arguments if `value` is not `None`. The function parses the arguments again, which is
+/// acceptable because few calls have such a field.
 fn add_recorded_field(arguments: &mut String, name: &str, value: Option<Value>) {
     let Some(value) = value else { return };
     if let Ok(Value::Object(mut fields)) = serde_json::from_str(arguments) {

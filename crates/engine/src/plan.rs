@@ -1,5 +1,5 @@
-//! The planned changes of a call, computed before anything is written. Plain values: a plan can be previewed, hashed,
-//! refused or committed, and only a commit applies it.
+//! The planned changes of a call, computed before anything is written. A plan is a plain value that can be previewed,
+//! hashed, refused or committed. Only a commit applies the plan.
 
 use stead_journal::JournalEntryRelation;
 use stead_path::RelPath;
@@ -49,11 +49,13 @@ impl Plan {
 pub struct ObservedVersion {
     /// The version of the file's bytes.
     pub version: Version,
-    /// The identity of the file at that moment. A commit that finds the same identity does not hash the file again.
+    /// The identity of the file when the version was observed. If the file still has this identity at the commit, the
+    /// commit does not hash the file again.
     pub identity: FileIdentity,
 }
 
-/// The state of a path that a commit requires, so that it does not overwrite a change made since planning.
+/// The state of a path that a commit requires. If the path has another state, the commit fails, so that changes made
+/// after planning are not overwritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommitExpectation {
     /// The path does not exist.
@@ -67,23 +69,23 @@ pub enum CommitExpectation {
 /// The source of a file's new content.
 #[derive(Debug, Clone)]
 pub enum PlannedContent {
-    /// These bytes.
+    /// The new content is these bytes.
     Bytes(Vec<u8>),
-    /// The bytes of a stored version.
+    /// The new content is the content of this stored version.
     Retained(Version),
-    /// The content of another file, which must still have the observed version.
+    /// The new content is the content of another file. That file must still have the observed version.
     CopyOf(RelPath, ObservedVersion),
 }
 
 /// The source of the permission bits of a written file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileModeSource {
-    /// The mode of the replaced file; [`NEW_FILE_MODE`] for a new file.
+    /// The written file keeps the mode of the file that it replaces. A new file gets [`NEW_FILE_MODE`].
     KeepExisting,
-    /// These permission bits. Set-user-id and set-group-id bits are ignored.
+    /// The written file gets these permission bits. Set-user-id and set-group-id bits are ignored.
     Set(u32),
-    /// The mode, owner, access control list and extended attributes of another file, because the written file is that
-    /// file at a new path. It must still have the observed version.
+    /// The written file gets the mode, owner, access control list and extended attributes of another file, because the
+    /// written file is that other file at a new path. The other file must still have the observed version.
     CopyFrom(RelPath, ObservedVersion),
 }
 
@@ -127,7 +129,8 @@ pub enum PlannedChange {
         to: RelPath,
         /// The state of the old path that the commit requires.
         expectation: CommitExpectation,
-        /// The state of the new path that the commit requires: absent, or a file that is replaced and retained.
+        /// The state of the new path that the commit requires. The path must be absent, or it must be a file, which the
+        /// move replaces and whose content is retained.
         replaced: CommitExpectation,
         /// The size of the moved tree.
         tree: TreeSummary,
@@ -160,7 +163,7 @@ pub enum PlannedChange {
 }
 
 impl PlannedChange {
-    /// The paths that this change names. A move has its old path first.
+    /// The paths that this change names. For a move, the old path comes first.
     pub fn paths(&self) -> impl Iterator<Item = &RelPath> {
         let (first, second) = match self {
             PlannedChange::Put { path, .. }
@@ -182,7 +185,7 @@ pub struct TreeSummary {
     pub kind: FileKind,
     /// Number of files, symlinks and other entries that are not directories.
     pub files: u64,
-    /// Number of directories, including the top.
+    /// Number of directories, including the top directory.
     pub directories: u64,
     /// Total size of the files in bytes.
     pub bytes: u64,

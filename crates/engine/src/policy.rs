@@ -1,5 +1,5 @@
-//! The policy: which calls run freely, which are reported, which need approval, and which are blocked. Pure: evaluates
-//! rules for a call and returns a verdict.
+//! The policy: which calls run freely, which are reported, which need approval, and which are blocked. This module only
+//! evaluates rules for a call and returns a verdict; the pipeline enforces the verdict.
 //!
 //! A policy has the layers system, organisation and agent. Within a layer the first matching rule decides. Across
 //! layers the strictest verdict wins. If no rule matches, the strictest of the tool's declared tier and the defaults of
@@ -53,7 +53,7 @@ enum PolicyLayerKind {
     Agent,
 }
 
-/// A limit on the rate of calls, and the tier of calls beyond it.
+/// A limit on the rate of calls, and the tier of calls beyond that limit.
 #[derive(Debug, Clone)]
 pub(crate) struct PolicyRateLimit {
     pub(crate) calls: u64,
@@ -70,7 +70,8 @@ struct PolicyTrashRetention {
     user_ms: Option<i64>,
 }
 
-/// The policy in force, and the location of its file if that is inside the workspace, where agents could reach it.
+/// The policy in force. If the policy file is inside the workspace, where agents could change it, this type also has
+/// the location of the file.
 #[derive(Debug, Clone)]
 pub struct ActivePolicy {
     /// The parsed policy.
@@ -84,7 +85,7 @@ pub struct ActivePolicy {
 pub struct PolicyFileLocation {
     /// The path of the file.
     pub path: RelPath,
-    /// Device and inode of the file, which identify it at every path.
+    /// Device and inode of the file, which identify the file even at another path.
     pub device_and_inode: (u64, u64),
 }
 
@@ -94,7 +95,7 @@ impl ActivePolicy {
         Self { policy: Arc::new(Policy::built_in()), file_location: None }
     }
 
-    /// Whether this path is the path of the policy file, or the entry at this path is a hard link to it.
+    /// Whether this path is the path of the policy file, or the entry at this path is a hard link to the policy file.
     pub(crate) fn is_policy_file(&self, path: &RelPath, identity: Option<FileIdentity>) -> bool {
         self.file_location.as_ref().is_some_and(|location| {
             location.path == *path
@@ -131,7 +132,7 @@ impl Policy {
         Self { version, layers, has_read_rules }
     }
 
-    /// Whether this policy has no rules beyond the built-in one.
+    /// Whether this policy has no rules besides the built-in rule.
     pub(crate) fn is_built_in(&self) -> bool {
         self.layers.is_empty()
     }
@@ -141,7 +142,7 @@ impl Policy {
         self.version
     }
 
-    /// Whether any rule is about reading, so that every read must be checked.
+    /// Whether any rule restricts reading. If so, every read must be checked.
     pub(crate) fn restricts_reading(&self) -> bool {
         self.has_read_rules
     }
@@ -153,14 +154,14 @@ impl Policy {
         verdict.for_operation(subject.operation)
     }
 
-    /// The verdict of the built-in rule, if it applies, and of each layer that has a matching rule.
+    /// The verdict of the built-in rule, if that rule applies, and the verdict of each layer that has a matching rule.
     pub(crate) fn layer_verdicts<'a>(
         &'a self,
         subject: &'a PolicySubject<'_>,
         action: &'a RequiredAccess<'_>,
     ) -> impl Iterator<Item = PolicyVerdict> + 'a {
         let protected = action.protected_path(subject);
-        // Only a rule of the system layer that names the protected path lifts the protection.
+        // The protection of a path is lifted only by a rule of the system layer that names the protected path.
         let lifted = protected.is_some_and(|path| {
             self.layers_for(subject).filter(|(_, layer)| layer.kind == PolicyLayerKind::System).any(|(_, layer)| {
                 layer.first_matching_rule(subject, action).is_some_and(|(_, rule)| rule.names_path(path))
@@ -177,7 +178,7 @@ impl Policy {
         built_in.into_iter().chain(ruled)
     }
 
-    /// The verdict if no rule matches: the declared tier of the tool, or the strictest default of the layers.
+    /// The verdict if no rule matches: the strictest of the tool's declared tier and the defaults of the layers.
     fn default_verdict(&self, subject: &PolicySubject<'_>) -> PolicyVerdict {
         let declared =
             PolicyVerdict { tier: subject.declared_tier.unwrap_or_default(), reason: PolicyVerdictReason::ToolDefault };
@@ -191,7 +192,7 @@ impl Policy {
         self.layers.iter().enumerate().filter(|(_, layer)| layer.applies_to(subject.principal))
     }
 
-    /// The verdict on a tree whose entries are unknown: every rule that could match an entry below the path counts as
+    /// The verdict on a tree whose entries are unknown. Every rule that could match an entry below the path counts as
     /// matching.
     pub(crate) fn evaluate_unchecked_subtree(
         &self,
@@ -234,7 +235,7 @@ impl Policy {
         applicable.filter_map(retention_ms).min().unwrap_or_else(|| principal.trash_retention_ms())
     }
 
-    /// Whether a tool is blocked for this principal on every path, so that it need not be offered.
+    /// Whether a tool is blocked for this principal on every path. Such a tool need not be offered.
     pub fn always_blocks(&self, principal: &Principal, operation: &str, tool: Option<&str>) -> bool {
         let subject = PolicySubject { principal, operation, tool, declared_tier: None };
         self.layers_for(&subject).any(|(_, layer)| layer.blocks_all(&subject))
@@ -276,7 +277,7 @@ impl PolicyLayer {
         self.rules.iter().enumerate().find(|(_, rule)| rule.matches(subject, action))
     }
 
-    /// Whether the first rule that matches a tool blocks it on every path.
+    /// Whether the first rule that matches a tool blocks the tool on every path.
     fn blocks_all(&self, subject: &PolicySubject<'_>) -> bool {
         let applicable = |rule: &&PolicyRule| rule.applies_to(subject.principal) && rule.matches_operation(subject);
         let first = self.rules.iter().find(applicable);
@@ -302,7 +303,7 @@ impl RequiredAccess<'_> {
 /// Whether an action affects unknown entries below its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UncheckedSubtreePresence {
-    /// There are no entries below, or each of them is checked on its own.
+    /// There are no entries below the path, or each of these entries is checked on its own.
     None,
     /// The action affects a tree whose entries cannot be listed.
     Present,

@@ -1,8 +1,9 @@
-//! Quotas: workspace usage, the usage that a plan adds, and whether the plan fits into the quota. Pure: the workspace
-//! counts the usage.
+//! Quotas: workspace usage, the usage that a plan adds, and whether the plan fits into the quota. This module does not
+//! count usage; the workspace does.
 //!
-//! A call that frees more than it adds is never refused because of the workspace quota. An undo is refused only if
-//! usage would exceed both the quota and the usage before the undone call.
+//! A call that frees more than it adds is never refused because of the workspace quota. An undo is refused because of
+//! the workspace quota only if the usage after the undo would exceed both the quota and the usage before the undone
+//! call.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -49,7 +50,7 @@ impl Quota {
 /// The size of a workspace, as quotas count it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WorkspaceUsage {
-    /// Total size of all files; a symlink counts the length of its target.
+    /// Total size of all files in bytes. The size of a symlink is the length of its target.
     pub bytes: u64,
     /// Number of files, symlinks and directories, without the root.
     pub files: u64,
@@ -82,11 +83,11 @@ pub struct PrincipalUsage {
 /// How current a reported usage must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequiredUsageFreshness {
-    /// Return the last known usage without counting.
+    /// Return the last known usage and do not count it again.
     Cached,
-    /// Count first if the usage is unknown or too old.
+    /// Count usage if the last known usage is missing or too old.
     RecountIfStale,
-    /// Purge expired trash and count again, unless that was done a moment ago.
+    /// Purge expired trash and count usage again, unless usage was counted a moment ago.
     Recount,
 }
 
@@ -101,7 +102,7 @@ pub struct QuotaCharge {
 }
 
 impl QuotaCharge {
-    /// The charge of a plan under a quota.
+    /// Computes the usage that a plan adds and frees under this quota.
     pub fn for_plan(plan: &Plan, quota: Quota) -> Self {
         let undone_entry = if let JournalEntryRelation::Undoes(number) = plan.link { Some(number) } else { None };
         let (added, freed) = (WorkspaceUsage::default(), WorkspaceUsage::default());
@@ -138,7 +139,8 @@ impl QuotaCharge {
         }
     }
 
-    /// The entry that the plan undoes, if any. An undo may restore the usage before that entry, even above the quota.
+    /// The number of the journal entry that the plan undoes, if the plan is an undo. An undo may restore the usage
+    /// before that entry, even if that usage exceeds the quota.
     pub fn undone_entry(&self) -> Option<u64> {
         self.undone_entry
     }
@@ -185,7 +187,7 @@ enum QuotaKind {
 }
 
 impl QuotaKind {
-    /// The key of the measure in policies and results.
+    /// The key of this quota in policies and results.
     fn as_str(self) -> &'static str {
         match self {
             QuotaKind::Bytes => "bytes",
@@ -223,7 +225,7 @@ impl QuotaKind {
     }
 }
 
-/// Counts usage if a quota applies to this call, before anything is locked.
+/// Counts usage if a quota applies to this call. The pipeline calls this function before it locks any path.
 pub(crate) fn ensure_usage_counted(context: &CallContext<'_>, effect: OperationFileEffect) -> Result<(), Error> {
     if effect != OperationFileEffect::None && context.policy.policy.has_quota() {
         context.workspace().principal_usage(&context.caller.principal, RequiredUsageFreshness::RecountIfStale)?;
@@ -236,7 +238,7 @@ pub(crate) fn recount_usage(context: &CallContext<'_>) -> Result<(), Error> {
     context.workspace().principal_usage(&context.caller.principal, RequiredUsageFreshness::Recount).map(|_| ())
 }
 
-/// Fails if a plan would exceed the caller's quota. The commit checks this again under its lock.
+/// Fails if a plan would exceed the caller's quota. The commit checks the quota again while it holds its lock.
 pub(crate) fn check_plan(context: &CallContext<'_>, plan: &Plan) -> Result<(), Error> {
     let Some(quota) = context.policy.policy.quota(&context.caller.principal) else { return Ok(()) };
     let charge = QuotaCharge::for_plan(plan, quota);
@@ -257,7 +259,8 @@ pub fn usage_not_counted() -> Error {
         .with_next_step("call again")
 }
 
-/// The quota of a principal with the used and the remaining amounts; `None` if there is no limit.
+/// The quota of a principal, with the used and the remaining amount of each limit. `None` if no limit applies to the
+/// principal.
 pub(crate) fn report_quota(context: &CallContext<'_>, principal: &Principal) -> Result<Option<Value>, Error> {
     let Some(quota) = context.policy.policy.quota(principal) else { return Ok(None) };
     if quota == Quota::default() {
@@ -364,7 +367,7 @@ mod tests {
             (vec![put_of_size(0, CommitExpectation::Absent)], (90, 10), Some("files")),
             (vec![put_of_size(20, expect_file_of_size(10))], (90, 10), None),
             (vec![put_of_size(21, expect_file_of_size(10))], (90, 10), Some("bytes")),
-            // If usage is over the quota, changes that free space are still allowed.
+            // If usage exceeds the quota, changes that free space are still allowed.
             (vec![put_of_size(9, expect_file_of_size(10))], (500, 50), None),
             (vec![put_of_size(10, expect_file_of_size(10))], (500, 50), None),
             (vec![remove(10)], (500, 50), None),

@@ -51,8 +51,8 @@ fn resolve_target(
     Ok(ResolvedTarget { path: found, stat, observed: None, base: request.base.clone() })
 }
 
-/// The resolved path and its stat. If the result is a symlink although symlinks are followed, another program has just
-/// created it, so the path is resolved again.
+/// The resolved path and its stat. If symlinks are followed but the resolved path is a symlink, then another program
+/// has just created that symlink, and the path is resolved again.
 fn locate_until_stable(
     workspace: &dyn Workspace,
     request: &RequestedPath,
@@ -88,7 +88,8 @@ fn locate(
                 format!("{}/ has a slash at the end, but the call needs the path of a file", parsed.path),
             ))
         }
-        // With a trailing slash the path means the target of a symlink, so it is unclear which entry is meant.
+        // A trailing slash after a symlink refers to the target of the symlink, but the call acts on the symlink
+        // itself. The call is refused, because either entry could be meant.
         (RequiredPathKind::Directory, PathAccess::Write | PathAccess::Remove | PathAccess::ReadLocked, _) => {
             let followed = workspace.locate(&parsed.path, FinalSymlink::Follow)?;
             if followed == found {
@@ -103,7 +104,7 @@ fn locate(
     }
 }
 
-/// Adds to the error which component of the path is not a directory.
+/// Adds to the error the component of the path that should be a directory but is not.
 fn with_blocking_file(workspace: &dyn Workspace, parsed: &ParsedPath, error: Error) -> Error {
     if error.kind != ErrorKind::NotDirectory {
         return error;
@@ -119,8 +120,8 @@ fn with_blocking_file(workspace: &dyn Workspace, parsed: &ParsedPath, error: Err
     }
 }
 
-/// Refuses paths of the server's own files, compared case-insensitively. The error names the path as the caller wrote
-/// it.
+/// Refuses paths of the server's own files. Paths are compared case-insensitively. The error names the path as the
+/// caller wrote it.
 fn refuse_server_files(workspace: &dyn Workspace, path: &RelPath, parsed: &ParsedPath) -> Result<(), Error> {
     let temporary = path.components().any(|name| name.starts_with(TEMPORARY_PREFIX.as_bytes()));
     let is_internal = temporary
@@ -135,7 +136,8 @@ fn refuse_server_files(workspace: &dyn Workspace, path: &RelPath, parsed: &Parse
     Err(error.with_detail("path", parsed.path.to_string()))
 }
 
-/// Compares the base versions that the caller gave with the current files. Fails if one differs.
+/// Compares the base versions that the caller gave with the current versions of the files. Fails if a base version
+/// differs from the current version.
 pub(crate) fn check_bases(context: &CallContext<'_>, targets: &mut [ResolvedTarget]) -> Result<(), Error> {
     for target in targets {
         let Some(base) = target.base.clone() else { continue };
@@ -220,10 +222,11 @@ fn stale_base_error(context: &CallContext<'_>, path: &RelPath, current: Version,
         .with_next_step(format!("{since}, then repeat with the current version as base"))
 }
 
-/// Adds the path to an error, and the current version and revision if the caller may read the file.
+/// Adds the path to an error. If the caller may read the file, also adds the current version and revision of the file.
 pub(crate) fn with_current_version(context: &CallContext<'_>, error: Error, path: &RelPath, current: Version) -> Error {
     let error = error.with_detail("path", path.to_string());
-    // With the hash, a caller could confirm a guess of the content, so only callers who may read the file get it.
+    // A caller could use the hash to confirm a guess of the content, so only callers who may read the file get the
+    // hash.
     if !context.may_read(path) {
         return error;
     }

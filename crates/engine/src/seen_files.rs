@@ -1,8 +1,9 @@
-//! The version, and for small files the text, that each session last saw of each file. A write without a base version is
-//! merged against it. It also allows a diff with a version that was never in the journal, such as unsaved text.
+//! A cache of the file versions that each session last saw. For small files the cache also holds the text. If a write
+//! has no base version, the cached version is used as the base of a merge. `diff` can compare a file with a cached
+//! version, even if that version was never in the journal, as with unsaved text.
 //!
-//! Each engine keeps one such cache in memory. It is bounded, and the least recently used file is evicted first. It
-//! contains only content that the session read or wrote.
+//! Each engine keeps one such cache in memory. The size of the cache is bounded, and the least recently used file is
+//! evicted first. For each session, the cache contains only content that the session read or wrote.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -27,7 +28,7 @@ pub(crate) struct LastSeenFile {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ShownFile<'b> {
     pub(crate) version: Version,
-    /// The bytes of the whole file, if the session sees all of them.
+    /// The bytes of the whole file, or `None` if the session sees only a part of the file.
     pub(crate) bytes: Option<&'b [u8]>,
     /// Whether the version is unsaved text of an editor.
     pub(crate) unsaved: bool,

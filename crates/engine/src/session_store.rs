@@ -1,5 +1,6 @@
-//! Sessions, alerts that agents send to people, review baselines and usage. Plain values and the trait that stores them.
-//! Every request that writes is recorded in the journal.
+//! The types of sessions, alerts that agents send to people, review baselines and usage, and the trait that stores
+//! them. A review baseline is the text of a file that a person last accepted. Every request that writes is recorded in
+//! the journal.
 
 use std::{fmt, str::FromStr};
 
@@ -35,9 +36,9 @@ pub struct Session {
 pub enum AlertSeverity {
     /// Nobody needs to act.
     Info,
-    /// A person should look at it.
+    /// A person should look at the alert.
     Warning,
-    /// A person must look at it now.
+    /// A person must look at the alert now.
     Critical,
 }
 
@@ -89,7 +90,7 @@ pub struct Alert {
     pub message: String,
     /// When the alert was sent, in unix milliseconds.
     pub time_ms: i64,
-    /// A person's response, if there is one.
+    /// A person's response to the alert, if a person has responded.
     pub response: Option<AlertResponse>,
 }
 
@@ -109,7 +110,7 @@ pub struct AlertResponse {
 pub struct ReviewBaseline {
     /// The path of the file.
     pub path: RelPath,
-    /// The text that the next review compares with; `None` if the file did not exist.
+    /// The accepted text, with which the next review compares the file. `None` if the file did not exist.
     pub text: Option<Vec<u8>>,
 }
 
@@ -141,7 +142,7 @@ pub enum SessionStoreRequest {
     },
     /// Marks the start of a turn in the caller's session.
     BeginTurn,
-    /// Responds to an alert. The operation has checked that the caller may do this.
+    /// Responds to an alert. The operation has already checked that the caller may respond.
     AnswerAlert {
         /// The alert id.
         alert_id: String,
@@ -155,13 +156,13 @@ pub enum SessionStoreRequest {
 pub enum SessionStoreReply {
     /// The created or ended session.
     Session(Session),
-    /// The alert, as sent or with its response.
+    /// The alert that was sent, or the alert to which the caller responded.
     Alert(Alert),
     /// The request has no result besides its journal entry.
     RecordedOnly,
 }
 
-/// Selects the journal entries of which [`SessionTotals`] are computed.
+/// Selects the journal entries from which [`SessionTotals`] are computed.
 #[derive(Debug, Clone)]
 pub struct SessionTotalsQuery<'a> {
     /// The principal of the calls.
@@ -175,18 +176,18 @@ pub struct SessionTotalsQuery<'a> {
 /// The number of calls and bytes of a session, according to the journal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SessionTotals {
-    /// Number of calls, including those that failed.
+    /// Number of calls, including failed calls.
     pub calls: u64,
     /// Number of bytes read.
     pub bytes_read: u64,
     /// Number of bytes written.
     pub bytes_written: u64,
-    /// Number and time of the session's first entry.
+    /// The number of the session's first journal entry, and the time of that entry in unix milliseconds.
     pub first_call: Option<(u64, i64)>,
 }
 
 impl SessionTotals {
-    /// Adds one entry of the session.
+    /// Adds the call of one journal entry to the totals.
     pub fn add_entry(&mut self, entry: &stead_journal::JournalEntry) {
         self.calls += 1;
         if entry.changes.is_empty() {
@@ -221,9 +222,9 @@ pub struct StorageUsage {
     pub trash_items: u64,
     /// Number of bytes in the trash.
     pub trash_bytes: u64,
-    /// Number of bytes of stored versions.
+    /// Number of bytes that stored versions use.
     pub history_bytes: u64,
-    /// Largest number of bytes of stored versions.
+    /// Largest number of bytes that stored versions may use.
     pub history_bytes_max: u64,
 }
 
@@ -242,27 +243,28 @@ pub trait SessionStore {
     /// The number of calls and bytes of a session.
     fn session_totals(&self, query: &SessionTotalsQuery<'_>) -> Result<SessionTotals, Error>;
 
-    /// The texts of a session's files that a person accepted.
+    /// The accepted text of each file of the session that a person has reviewed.
     fn review_baselines(&self, principal: &str, session: &str) -> Result<Vec<ReviewBaseline>, Error>;
 
     /// The alert with this id.
     fn alert(&self, id: &str) -> Result<Option<Alert>, Error>;
 
-    /// At most `limit` alerts, of one sender if `from` is given, sorted from the newest to the oldest.
+    /// At most `limit` alerts, sorted from the newest to the oldest. If `from` is given, only alerts that this
+    /// principal sent.
     fn alerts(&self, from: Option<&Principal>, limit: usize) -> Result<Vec<Alert>, Error>;
 
     /// The storage that the workspace uses.
     fn storage_usage(&self) -> Result<StorageUsage, Error>;
 
-    /// The usage that is compared with a principal's quota; `None` if it was never counted. Must be called without locks,
-    /// unless the cached usage is requested.
+    /// The usage that is compared with a principal's quota, or `None` if usage was never counted. Unless the cached
+    /// usage is requested, the caller must hold no locks.
     fn principal_usage(
         &self,
         principal: &Principal,
         freshness: RequiredUsageFreshness,
     ) -> Result<Option<PrincipalUsage>, Error>;
 
-    /// The workspace usage before a journal entry, if it is still known.
+    /// The workspace usage before a journal entry, if that usage is still known.
     fn usage_before_entry(&self, number: u64) -> Result<Option<WorkspaceUsage>, Error>;
 
     /// Number of bytes of stored versions that a principal wrote or overwrote.

@@ -1,8 +1,8 @@
-//! Unsaved text of editors, which calls read in place of the content on disk. Owns a call's snapshot of the open
-//! buffers, the unsaved texts that the call has read, and the notices about them in the outcome.
+//! Unsaved text of editors, which calls read in place of the content on disk. This module owns a call's snapshot of the
+//! open buffers, the unsaved texts that the call has read, and the notices about these texts in the outcome.
 //!
-//! Operations read unsaved text through their context and plan on it as if it were the file. [`rebase_plan_onto_disk`]
-//! converts the plan to the content on disk before it is authorized and committed.
+//! Operations read unsaved text through their context and plan as if that text were the content of the file. Before the
+//! plan is authorized and committed, [`rebase_plan_onto_disk`] converts it into a plan for the content on disk.
 
 mod rebase;
 
@@ -64,7 +64,7 @@ impl UnsavedFile {
     }
 }
 
-/// A call's snapshot of the buffers, taken when the call first needs it.
+/// A call's snapshot of the buffers, which is taken when the call first needs it.
 #[derive(Default)]
 pub(crate) struct LazyBufferSnapshot(Mutex<Option<Arc<WorkspaceBufferSnapshot>>>);
 
@@ -73,7 +73,7 @@ struct WorkspaceBufferSnapshot {
     buffers: Vec<Buffer>,
     /// For each file with an open buffer, the index of that buffer.
     open_by_path: HashMap<RelPath, usize>,
-    /// The unsaved text of the files that the call has read; `None` for a file without unsaved text.
+    /// The unsaved text of each file that the call has read, or `None` if the file has no unsaved text.
     unsaved_by_path: Mutex<HashMap<RelPath, Option<Arc<UnsavedFile>>>>,
 }
 
@@ -84,7 +84,8 @@ impl WorkspaceBufferSnapshot {
 }
 
 impl CallContext<'_> {
-    /// Discards the buffer snapshot once the paths are locked and their buffers can no longer change.
+    /// Discards the buffer snapshot, so that the next access takes a new snapshot. This method is called after the
+    /// paths are locked, when their buffers can no longer change.
     pub(crate) fn discard_buffer_snapshot(&self) {
         *lock_ignoring_poison(&self.buffers.0) = None;
     }
@@ -106,7 +107,7 @@ impl CallContext<'_> {
         Ok(self.buffer_snapshot()?.buffers.clone())
     }
 
-    /// The open buffer of a file, with or without unsaved text.
+    /// The open buffer of a file, whether or not its text is saved.
     pub(crate) fn open_buffer(&self, path: &RelPath) -> Result<Option<Buffer>, Error> {
         Ok(self.buffer_snapshot()?.open_buffer(path).cloned())
     }
@@ -132,7 +133,7 @@ impl CallContext<'_> {
         Ok(drafts)
     }
 
-    /// The unsaved text of a file; `None` if no editor has any, or if the file does not exist.
+    /// The unsaved text of a file. `None` if no editor has unsaved text for the file, or if the file does not exist.
     pub(crate) fn unsaved_file(&self, path: &RelPath) -> Result<Option<Arc<UnsavedFile>>, Error> {
         let snapshot = self.buffer_snapshot()?;
         let Some(buffer) = snapshot.open_buffer(path) else { return Ok(None) };
@@ -169,7 +170,7 @@ impl CallContext<'_> {
 fn read_unsaved(workspace: &dyn Workspace, buffer: &Buffer) -> Result<Option<UnsavedFile>, Error> {
     let file = match workspace.read(&buffer.path, BytesToRead::VersionOnly) {
         Ok(file) => file,
-        // The call then reports the missing file or the directory in its place.
+        // In this case the call itself reports that the file is missing or that the path is a directory.
         Err(error) if means_no_file(error.kind) => return Ok(None),
         Err(error) => return Err(error),
     };
@@ -178,7 +179,8 @@ fn read_unsaved(workspace: &dyn Workspace, buffer: &Buffer) -> Result<Option<Uns
     }
     let Some(texts) = workspace.buffer_text(&buffer.id)? else { return Ok(None) };
     let saved = ObservedVersion { version: file.version, identity: file.stat.identity };
-    // The editor may have changed the text since the snapshot, so both the text and its version come from this read.
+    // The editor may have changed the text after the snapshot was taken, so both the text and its version are taken
+    // from `texts`.
     let unsaved = texts.buffer.is_unsaved(Some(saved.version));
     Ok(unsaved.then_some(UnsavedFile { buffer: texts.buffer, text: texts.text, saved_version: saved, stat: file.stat }))
 }
@@ -195,7 +197,8 @@ fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 const UNSAVED_FIELD: &str = "unsaved";
 const NOTICES_FIELD: &str = "notices";
 
-/// A file with unsaved text. The outcome of the call must name both of its versions.
+/// A file with unsaved text. The outcome of the call must name both the saved version and the unsaved version of the
+/// file.
 #[derive(Debug, Clone)]
 pub(crate) struct UnsavedTextNotice {
     pub(crate) path: RelPath,
@@ -225,7 +228,8 @@ impl UnsavedTextNotice {
     }
 }
 
-/// Adds notices to an outcome: about unsaved text that the call read or wrote, and about drafts of its targets.
+/// Adds notices to an outcome. The notices report unsaved text that the call read or wrote, and drafts of the call's
+/// targets.
 pub(crate) fn add_unsaved_notices(
     context: &CallContext<'_>,
     targets: &[ResolvedTarget],
@@ -243,7 +247,7 @@ pub(crate) fn add_unsaved_notices(
         }
     }
     for target in targets {
-        // If the lookup of drafts fails, this call omits them and a later call reports them.
+        // If the lookup of drafts fails, this call reports no drafts, and a later call reports them.
         for draft in context.drafts(&target.path).unwrap_or_default() {
             if context.may_read(&target.path) {
                 let notice = draft_notice(&draft);
@@ -275,7 +279,8 @@ fn add_notice(fields: &mut Map<String, Value>, notice: String) {
     }
 }
 
-/// Adds both versions wherever the outcome names the unsaved version. Returns whether it names it.
+/// Adds the saved and the unsaved version to each object of the outcome that names the unsaved version. Returns whether
+/// there is such an object.
 fn mark_versions(fields: &mut Map<String, Value>, notice: &UnsavedTextNotice) -> bool {
     let text = notice.unsaved.to_string();
     let mut marked = false;
@@ -283,7 +288,8 @@ fn mark_versions(fields: &mut Map<String, Value>, notice: &UnsavedTextNotice) ->
     let is_path = fields.get("path").and_then(Value::as_str).map(|path| path == notice.path.to_string());
     if (names_it && is_path != Some(false)) || (is_path == Some(true) && fields.contains_key("hits")) {
         fields.insert(UNSAVED_FIELD.to_owned(), notice.to_json());
-        // The journal entry has the saved version, but the caller's next base must be the unsaved text.
+        // The journal entry records the saved version, but the next call of the caller must give the unsaved version as
+        // its base.
         if notice.access == UnsavedTextAccess::Written && fields.contains_key("rev") {
             fields.insert("rev".to_owned(), notice.unsaved.short_form().into());
         }
@@ -294,7 +300,7 @@ fn mark_versions(fields: &mut Map<String, Value>, notice: &UnsavedTextNotice) ->
             Value::Object(inner) => mark_versions(inner, notice),
             Value::Array(items) => {
                 let objects = items.iter_mut().filter_map(Value::as_object_mut);
-                // `count` visits every object; `any` would stop at the first marked one.
+                // `count` visits every object, while `any` would stop at the first marked object.
                 objects.map(|inner| mark_versions(inner, notice)).filter(|marked| *marked).count() > 0
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,

@@ -1,5 +1,6 @@
-//! Content versions: the hash of a file's bytes, its text forms, and the hashing of large files in pieces, so that the
-//! call can be cancelled or reach its deadline meanwhile.
+//! Content versions: a version is the hash of a file's bytes. This module has the text forms of a version and computes
+//! the version of a file. Large files are hashed in pieces, and the call checks its cancel token and deadline between
+//! the pieces.
 
 use std::{fmt, ops::Range};
 
@@ -47,13 +48,13 @@ impl fmt::Debug for Version {
 /// The version of a file that a caller claims to have seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BaseVersion {
-    /// `""`: the file must not exist.
+    /// The text `""`, which means that the file must not exist.
     Absent,
-    /// A full sha256.
+    /// The full sha256 of the file's bytes.
     Version(Version),
-    /// `r17`: the version that journal entry 17 produced.
+    /// A revision number. For example, `r17` is the version that journal entry 17 produced.
     Rev(u64),
-    /// `sha:…`: the first hex digits of the sha256.
+    /// The first hex digits of the sha256, written `sha:…`.
     HashPrefix(String),
 }
 
@@ -92,7 +93,8 @@ impl CallContext<'_> {
     pub(crate) fn read_saved(&self, path: &RelPath, want: BytesToRead) -> Result<FileBytes, Error> {
         let at_once = || self.workspace().read(path, want);
         let (BytesToRead::VersionOnly | BytesToRead::Range { .. }) = want else { return at_once() };
-        // Stat before open: if the file changes in between, its identity differs, and the commit detects that.
+        // The stat is taken before the file is opened. If the file changes between the two steps, the identity of the
+        // file differs at the commit, and the commit detects the change.
         let Some(stat) = self.workspace().stat(path)?.filter(|stat| stat.size > IN_MEMORY_BYTES_MAX) else {
             return at_once();
         };
@@ -124,7 +126,7 @@ impl CallContext<'_> {
     }
 }
 
-/// The part of a piece, which starts at offset `at` of the file, that lies in the wanted range of the file.
+/// The bytes of `piece` that lie in the `wanted` range of the file. The piece starts at offset `at` of the file.
 fn overlapping_part<'b>(piece: &'b [u8], at: u64, wanted: &Range<u64>) -> Result<&'b [u8], Error> {
     let inside = |offset: u64| {
         let inside = offset.saturating_sub(at).min(piece.len() as u64);

@@ -1,5 +1,5 @@
-//! Watches: a path and the kinds of events to report for it. Plain values: the workspace watches the files, and the
-//! operation `watched` reads the events from the journal.
+//! Watches: a path and the kinds of events to report for it. This module has only the types: the workspace watches the
+//! files, and the operation `watched` reads the events from the journal.
 
 use stead_path::RelPath;
 
@@ -12,7 +12,7 @@ pub enum WatchDepth {
     Deep,
 }
 
-/// The kind of a watch event. A watch cannot exclude rescans.
+/// The kind of a watch event. Every watch reports [`WatchEventKind::Rescan`]; the other kinds can be excluded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WatchEventKind {
     /// An entry was created.
@@ -62,7 +62,7 @@ pub struct Watch {
     pub path: RelPath,
     /// Whether the watch includes subdirectories.
     pub depth: WatchDepth,
-    /// The kinds of events to report; every kind if empty.
+    /// The kinds of events to report. If the list is empty, every kind is reported.
     pub event_kinds: Vec<WatchEventKind>,
     /// Only paths that match this glob pattern are reported. A pattern without a slash matches a name at any depth.
     pub glob: Option<String>,
@@ -76,7 +76,7 @@ impl Watch {
         kind == WatchEventKind::Rescan || self.event_kinds.is_empty() || self.event_kinds.contains(&kind)
     }
 
-    /// Whether a path is within the depth of the watch. Does not test the glob pattern.
+    /// Whether a path is within the depth of the watch. The glob pattern of the watch is not tested.
     pub fn covers_path(&self, path: &RelPath) -> bool {
         match path.strip_prefix(&self.path) {
             None => false,
@@ -88,10 +88,10 @@ impl Watch {
 /// How long a watch exists if its owner does not end it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WatchLifetime {
-    /// It survives restarts, as long as its events are fetched from time to time.
+    /// The watch survives restarts, as long as its events are fetched from time to time.
     #[default]
     Persistent,
-    /// It ends with the process that serves its owner.
+    /// The watch ends with the process that serves its owner.
     Process,
 }
 
@@ -104,11 +104,11 @@ pub enum WatchRequest {
         path: RelPath,
         /// Whether to include subdirectories.
         depth: WatchDepth,
-        /// The kinds of events to report; every kind if empty.
+        /// The kinds of events to report. If the list is empty, every kind is reported.
         event_kinds: Vec<WatchEventKind>,
         /// Only paths that match this glob pattern are reported.
         glob: Option<String>,
-        /// How long the watch exists if it is not ended.
+        /// How long the watch exists if its owner does not end it.
         lifetime: WatchLifetime,
     },
     /// Ends a watch of the caller.

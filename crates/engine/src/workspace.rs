@@ -1,8 +1,8 @@
-//! The trait between the engine and the storage of a workspace. `stead-local` implements it for a local directory. It is
-//! not a general file-system trait: it has only the methods that operations need.
+//! The trait between the engine and the storage of a workspace. `stead-local` implements it for a local directory. The
+//! trait is not a general file-system interface: it has only the methods that operations need.
 //!
-//! [`Workspace::locate`] resolves the symlinks of a path. All other methods take only paths that it returned. Files change
-//! only through [`Workspace::commit`].
+//! [`Workspace::locate`] resolves the symlinks of a path. All other methods accept only paths that `locate` returned.
+//! Files change only through [`Workspace::commit`].
 
 use std::time::Instant;
 
@@ -25,8 +25,9 @@ use crate::{
     watches::{Watch, WatchRequest},
 };
 
-/// Cheap attributes that change when a file is replaced or written. If the identity is the same as during planning, a
-/// commit need not hash the file again. Identities of different calls are never compared.
+/// Cheap attributes that change when a file is replaced or written. If a file still has the identity that it had during
+/// planning, the commit need not hash the file again. The identities that two different calls observed are never
+/// compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileIdentity {
     /// Device and inode of the file, or an equivalent identifier.
@@ -65,7 +66,7 @@ pub struct ExtraFileAttributes {
     pub owner: Option<String>,
 }
 
-/// A name in a directory, with the kind of the entry.
+/// The name and the kind of one entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirectoryEntry {
     /// The name of the entry.
@@ -74,11 +75,12 @@ pub struct DirectoryEntry {
     pub kind: FileKind,
 }
 
-/// The stat of one name: the attributes, `None` if there is no such entry, or the error of the lookup.
+/// The result of looking up one name: the attributes of the entry, `None` if there is no such entry, or the error of
+/// the lookup.
 pub type StatResult = Result<Option<FileStat>, Error>;
 
-/// A directory that is open for a walk. Its entries are opened by name, so a walk continues even if another program moves
-/// the directory.
+/// A directory that is open for a walk. The entries are opened relative to the open directory, so a walk continues even
+/// if another program moves the directory.
 pub trait DirectoryReader<'w>: Send + Sync {
     /// Opens and lists a subdirectory, as [`Workspace::list`] does. Never follows a symlink.
     fn open_subdirectory(&self, name: &FileName) -> Result<OpenedDirectory<'w>, Error>;
@@ -86,8 +88,9 @@ pub trait DirectoryReader<'w>: Send + Sync {
     /// The stat of a name in this directory; symlinks are not followed.
     fn stat(&self, name: &FileName) -> StatResult;
 
-    /// Reads a regular file of this directory into `bytes`, which is cleared first. Calls `goes_on` with the first bytes
-    /// and reads no further if it returns `false`. Fails if the file is larger than `limit_bytes`.
+    /// Reads a regular file of this directory into `bytes`, which is cleared first. Calls `goes_on` with the first
+    /// bytes of the file and stops reading if `goes_on` returns `false`. Fails if the file is larger than
+    /// `limit_bytes`.
     fn read_without_version(
         &self,
         name: &FileName,
@@ -105,7 +108,8 @@ pub trait FileReader {
     /// The size of the file when it was opened.
     fn size(&self) -> u64;
 
-    /// Reads bytes at `offset` and returns their number, which is 0 at the end of the file.
+    /// Reads bytes at `offset` into `buffer` and returns the number of bytes read. The number is 0 at the end of the
+    /// file.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error>;
 }
 
@@ -115,19 +119,19 @@ pub type OpenedDirectory<'w> = (Box<dyn DirectoryReader<'w> + 'w>, Vec<Directory
 /// The bytes to read from a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BytesToRead {
-    /// The whole file; fails if it is larger than the limit.
+    /// Reads the whole file, and fails if the file is larger than the limit.
     Whole {
         /// The largest accepted file size in bytes.
         limit_bytes: u64,
     },
-    /// A byte range.
+    /// Reads a byte range of the file.
     Range {
         /// Offset of the first byte.
         offset: u64,
         /// The largest number of bytes to read.
         length: u64,
     },
-    /// No bytes, only the version.
+    /// Reads no bytes and only computes the version of the file.
     VersionOnly,
 }
 
@@ -145,15 +149,15 @@ pub struct FileBytes {
 /// A path to lock for the duration of a call.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PathLockRequest {
-    /// The path to lock. The directories above it get shared locks, so that no directory moves while an entry in it
-    /// changes.
+    /// The path to lock. The directories above the path get shared locks, so that no other call moves a directory while
+    /// an entry in that directory changes.
     pub path: RelPath,
 }
 
 /// Holds the locks of one call and releases them when it is dropped.
 pub trait CallLockGuard: Send {}
 
-/// The part of a call's journal entry that does not depend on its changes.
+/// The part of a call's journal entry that does not depend on the changes of the call.
 #[derive(Debug, Clone)]
 pub struct CallRecord<'a> {
     /// The principal, session and protocol of the call.
@@ -172,11 +176,13 @@ pub struct CallRecord<'a> {
     pub error_kind: Option<ErrorKind>,
     /// The policy tier of the call.
     pub policy_tier: PolicyTier,
-    /// The id of the approval that the call uses up, or of the requested approval if the call was refused.
+    /// The id of the approval that the call uses up. If the call was refused, this is the id of the approval that it
+    /// requested.
     pub approval: Option<String>,
     /// The version of the policy that authorized or refused the call.
     pub policy_version: u64,
-    /// The quota of the caller. `None` if the policy sets no quota for anybody, so that usage need not be counted.
+    /// The quota of the caller. `None` means that the policy sets no quota for anybody and that usage need not be
+    /// counted.
     pub quota: Option<Quota>,
     /// Number of bytes that the call read or wrote.
     pub bytes: u64,
@@ -185,7 +191,7 @@ pub struct CallRecord<'a> {
 }
 
 impl<'a> CallRecord<'a> {
-    /// A record of a successful call that starts now, without the parts that few calls have.
+    /// A record of a successful call that starts now. The optional fields of the record are empty.
     pub fn new(caller: &'a Caller, operation: &'static str, arguments: String) -> Self {
         Self {
             caller,
@@ -221,22 +227,24 @@ pub struct CommitReceipt {
     pub entry: u64,
     /// The entry's chain hash.
     pub hash: Digest,
-    /// Ids of the new trash items, in the order in which the plan removes them.
+    /// Ids of the new trash items, in the order in which the plan removes the entries.
     pub trash_ids: Vec<String>,
-    /// Notices for the caller, for example about attributes that could not be preserved or a hard link that was broken.
+    /// Notices for the caller, for example about file attributes that could not be preserved or a hard link that was
+    /// broken.
     pub notices: Vec<String>,
 }
 
 /// The reason why a commit failed.
 #[derive(Debug, Clone)]
 pub enum CommitError {
-    /// This path no longer has the state that the plan expects. Nothing was changed, and the call must be planned again.
+    /// This path no longer has the state that the plan expects. The commit changed nothing, and the call must be
+    /// planned again.
     ExpectationFailed(RelPath),
-    /// Another call with the same idempotency key was committed as this entry.
+    /// Another call with the same idempotency key was committed. The number is that of its journal entry.
     KeyAlreadyUsed(u64),
     /// The commit failed and nothing was changed.
     Failed(Error),
-    /// The change was recorded but could not be applied. A second journal entry records that.
+    /// The change was recorded in the journal but could not be applied. A second journal entry records the failure.
     RecordedThenFailed(Error),
 }
 
@@ -264,9 +272,9 @@ pub struct JournalEntryQuery {
     pub principal: Option<String>,
     /// Selects only entries of this operation.
     pub operation: Option<String>,
-    /// Selects only entries with a higher number.
+    /// Selects only entries whose number is higher than this number.
     pub after: Option<u64>,
-    /// Selects only entries with a lower number.
+    /// Selects only entries whose number is lower than this number.
     pub before: Option<u64>,
     /// Selects only entries at or after this time, in unix milliseconds.
     pub since_ms: Option<i64>,
@@ -320,14 +328,15 @@ pub struct TrashItem {
 }
 
 /// An advisory lock on a path that a principal holds for some time. The engine refuses changes of the path by other
-/// principals; programs that do not use stead can still change it.
+/// principals. Programs that do not use stead can still change the path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
-    /// The leased path. The lease includes everything below it.
+    /// The leased path. The lease includes everything below the path.
     pub path: RelPath,
     /// The principal who holds the lease.
     pub holder: String,
-    /// A number that increases with every lease, so that other systems can reject a holder whose lease has ended.
+    /// A number that increases with every new lease. By comparing the numbers, other systems can reject a holder whose
+    /// lease has ended.
     pub fencing_token: u64,
     /// When the lease ends, in unix milliseconds.
     pub ends_ms: i64,
@@ -362,9 +371,10 @@ impl LeaseRequest {
 /// Which file names new entries may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileNamePolicy {
-    /// Names that are valid on every common file system and do not look like the name of an existing entry.
+    /// New entries may have only names that are valid on every common file system and do not look like the name of an
+    /// existing entry.
     Portable,
-    /// Every name that the file system accepts.
+    /// New entries may have every name that the file system accepts.
     Posix,
 }
 
@@ -377,7 +387,7 @@ pub struct WorkspaceProperties {
     pub root_spellings: Vec<String>,
     /// Which file names new entries may have.
     pub name_policy: FileNamePolicy,
-    /// Paths of the server's own files. They are compared case-insensitively.
+    /// Paths of the server's own files. Paths of a call are compared with them case-insensitively.
     pub internal_paths: Vec<RelPath>,
 }
 
@@ -392,21 +402,23 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
     /// Resolves the symlinks of a path. The path need not exist.
     fn locate(&self, path: &RelPath, last: FinalSymlink) -> Result<RelPath, Error>;
 
-    /// The attributes of a path; `None` if it does not exist. Does not follow a symlink.
+    /// The attributes of the entry at a path, or `None` if the path does not exist. This method does not follow a
+    /// symlink.
     fn stat(&self, path: &RelPath) -> Result<Option<FileStat>, Error>;
 
-    /// The resolved path and, if the lookup provides it, its stat. `None` means that [`Workspace::stat`] must be called.
+    /// The resolved path and, if the lookup provides the stat of the path, that stat. `None` means that the caller must
+    /// call [`Workspace::stat`].
     fn locate_and_stat(&self, path: &RelPath, last: FinalSymlink) -> Result<(RelPath, Option<FileStat>), Error> {
         self.locate(path, last).map(|resolved| (resolved, None))
     }
 
-    /// Further attributes of a path. Does not follow a symlink.
+    /// Further attributes of the entry at a path. This method does not follow a symlink.
     fn file_details(&self, _path: &RelPath) -> Result<ExtraFileAttributes, Error> {
         Ok(ExtraFileAttributes::default())
     }
 
-    /// The stat of each of these names in one directory, without following symlinks. An error for one name, such as a
-    /// file on another mount, does not affect the others.
+    /// The stat of each of these names in one directory, without following symlinks. An error for one name, for example
+    /// because the file is on another mount, does not affect the other names.
     fn stat_names(&self, directory: &RelPath, names: &[FileName]) -> Result<Vec<StatResult>, Error> {
         names.iter().map(|name| Ok(self.stat(&directory.join(name)?))).collect()
     }
@@ -414,8 +426,8 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
     /// Bytes of a regular file, with the version of the whole file.
     fn read(&self, path: &RelPath, want: BytesToRead) -> Result<FileBytes, Error>;
 
-    /// The bytes of a regular file without its version, which saves time for many files. Fails if the file is larger than
-    /// `limit_bytes`.
+    /// The bytes of a regular file without its version. Reading many files is faster if their versions are not
+    /// computed. Fails if the file is larger than `limit_bytes`.
     fn read_without_version(&self, path: &RelPath, limit_bytes: u64) -> Result<Vec<u8>, Error> {
         Ok(self.read(path, BytesToRead::Whole { limit_bytes })?.bytes)
     }
@@ -425,19 +437,19 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
         Err(Error::new(ErrorKind::TooLarge, format!("{path} cannot be read in pieces")))
     }
 
-    /// Opens and lists a directory for a walk; `None` if the workspace has no directory handles.
+    /// Opens and lists a directory for a walk. Returns `None` if the workspace does not support open directories.
     fn open_directory(&self, _path: &RelPath) -> Result<Option<OpenedDirectory<'_>>, Error> {
         Ok(None)
     }
 
-    /// Excludes files from a search that requires these trigrams; `None` if there is no index, or it cannot exclude any
-    /// file.
+    /// A filter that excludes files from a search that requires these trigrams. `None` if the workspace has no index,
+    /// or if the index cannot exclude any file.
     fn index_filter(&self, _need: &RequiredTrigrams) -> Option<Box<dyn IndexFilter + '_>> {
         None
     }
 
-    /// The files below a directory that a caller with full read access must search, according to the index. `None` if the
-    /// index is not certainly complete, or if reading the candidates would take longer than a walk.
+    /// The files below a directory, according to the index, that a caller with full read access must search. `None` if
+    /// the index may be incomplete, or if reading these files would take longer than a walk.
     fn indexed_walk(&self, _start: &RelPath, _need: &RequiredTrigrams) -> Option<IndexedWalk> {
         None
     }
@@ -448,45 +460,47 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
     /// The target of a symlink.
     fn read_link(&self, path: &RelPath) -> Result<Vec<u8>, Error>;
 
-    /// The entries of a directory, in byte order, without the server's own and temporary files.
+    /// The entries of a directory in byte order of their names. The server's own files and its temporary files are
+    /// omitted.
     fn list(&self, path: &RelPath) -> Result<Vec<DirectoryEntry>, Error>;
 
-    /// Locks these paths in sorted order and waits for them until the deadline. Completes commits that were interrupted
-    /// because their process died.
+    /// Locks these paths in sorted order and waits until the deadline for locks that other calls hold. Also completes
+    /// commits that were interrupted because their process died.
     fn lock(&self, requests: &[PathLockRequest], deadline: Instant) -> Result<Box<dyn CallLockGuard>, Error>;
 
-    /// Applies a plan atomically and records the call. No other method changes files. The caller has locked the paths of
-    /// the plan.
+    /// Applies a plan atomically and records the call. No other method changes files. The caller must have locked the
+    /// paths of the plan.
     fn commit(&self, plan: &Plan, record: &CallRecord<'_>) -> Result<CommitReceipt, CommitError>;
 
     /// Records a call that changed nothing.
     fn record_call(&self, record: &CallRecord<'_>) -> Result<(), Error>;
 
-    /// The last entry of the journal. Writes buffered entries first.
+    /// The last entry of the journal. Entries that are still buffered in memory are written to the journal first.
     fn head(&self) -> Result<JournalHead, Error>;
 
-    /// The entry with this number.
+    /// The journal entry with this number.
     fn entry(&self, number: u64) -> Result<Option<StoredJournalEntry>, Error>;
 
-    /// The entries that match a query.
+    /// The journal entries that match a query.
     fn entries(&self, filter: &JournalEntryQuery) -> Result<Vec<StoredJournalEntry>, Error>;
 
-    /// Waits until the journal has an entry with a higher number, or until the deadline.
+    /// Waits until the journal has an entry with a number higher than `number`, or until the deadline.
     fn wait_for_entry_after(&self, number: u64, deadline: Instant) -> Result<(), Error>;
 
-    /// A number that changes whenever the workspace may have changed. Must be cheap, because every call reads it. Changes
-    /// by other processes may be noticed a second late.
+    /// A number that changes whenever the workspace may have changed. An implementation must be fast, because every
+    /// call reads this number. Changes by other processes may affect the number up to a second late.
     fn change_counter(&self) -> Result<u64, Error> {
         Ok(self.head()?.number)
     }
 
-    /// The last entry that produced this version at this path.
+    /// The number of the last journal entry that produced this version at this path.
     fn entry_of_version(&self, path: &RelPath, version: &Version) -> Result<Option<u64>, Error>;
 
-    /// The number of the entry whose call used this idempotency key of the principal.
+    /// The number of the journal entry whose call used this idempotency key of the principal.
     fn entry_for_idempotency_key(&self, principal: &Principal, key: &str) -> Result<Option<u64>, Error>;
 
-    /// The bytes of a stored version, after comparing them with its hash. `None` if they are no longer stored.
+    /// The bytes of a stored version, or `None` if they are no longer stored. The method first checks that the bytes
+    /// have the hash of the version.
     fn retained_bytes(&self, version: &Version) -> Result<Option<Vec<u8>>, Error>;
 
     /// The trash item with this id, if it still exists.
@@ -516,8 +530,8 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
     /// The approvals that match a filter, sorted from the newest to the oldest.
     fn approvals(&self, filter: &ApprovalFilter) -> Result<Vec<Approval>, Error>;
 
-    /// Stores an approval request, unless the same request is pending. A pending or approved request for the same call
-    /// with a different plan becomes stale.
+    /// Stores an approval request, unless the same request is already pending. If an earlier request for the same call
+    /// with a different plan is pending or approved, that earlier request becomes stale.
     fn request_approval(&self, request: &ApprovalRequest) -> Result<Approval, Error>;
 
     /// Stores the answer to an approval request and records the call. Fails if the request is no longer pending.
@@ -527,8 +541,9 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
         record: &CallRecord<'_>,
     ) -> Result<(Approval, CommitReceipt), Error>;
 
-    /// Begins or ends a watch and records the call. While the watch exists, the journal gets an entry for every change by
-    /// other programs, or a rescan entry if events were lost. Waits until the deadline for the watcher to start.
+    /// Begins or ends a watch and records the call. While the watch exists, the journal gets an entry for every change
+    /// by other programs, or a rescan entry if events were lost. The method waits until the deadline for the watcher to
+    /// start.
     fn execute_watch_request(
         &self,
         request: &WatchRequest,
@@ -539,9 +554,10 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
     /// The watches of a principal, sorted from the oldest to the newest.
     fn watches(&self, owner: &Principal) -> Result<Vec<Watch>, Error>;
 
-    /// The number of the entry that undid this entry, unless the undo was itself undone.
+    /// The number of the journal entry that undid the entry `number`. `None` if no undo of that entry exists, or if the
+    /// undo was itself undone.
     fn undone_by(&self, number: u64) -> Result<Option<u64>, Error>;
 
-    /// Properties of the workspace that interest people, such as durability, path resolver and sandbox.
+    /// Properties of the workspace to display to people, such as durability, path resolver and sandbox.
     fn describe(&self) -> Value;
 }

@@ -1,11 +1,11 @@
 //! The canonical bytes of an entry, which are hashed.
 //!
-//! The bytes are the format byte and then every field of [`JournalEntry`] in the order of declaration (the tool, the
-//! tier and the approval only in the formats that have them). Numbers are LEB128. Times are eight bytes big-endian.
-//! Text is its length and UTF-8. An optional text is a byte 0 or 1 and the text. An enum is a tag byte and its fields.
-//! The list of changes is its length and the changes. Promises: [`decode_entry`] accepts exactly the output of
-//! [`encode_entry`], and never allocates more than a small multiple of its input. Tags and field order never change
-//! within a format.
+//! The bytes are the format byte and then every field of [`JournalEntry`] in the order of declaration. The tool, the
+//! tier and the approval are encoded only in the formats that have them. Numbers are LEB128. A time is eight bytes,
+//! big-endian. A text is its length, followed by the UTF-8 bytes. An optional text is a byte 0 or 1, followed by the
+//! text if there is one. An enum is a tag byte, followed by its fields. The list of changes is its length, followed by
+//! the changes. Promises: [`decode_entry`] accepts exactly the output of [`encode_entry`], and never allocates more
+//! than a small multiple of its input. Tags and field order never change within a format.
 
 mod primitives;
 
@@ -30,7 +30,8 @@ const USUAL_ENTRY_BYTES: usize = 512;
 
 /// Encodes an entry as its canonical bytes.
 pub fn encode_entry(entry: &JournalEntry) -> Vec<u8> {
-    // The pattern has no `..`, so that a new field must be encoded here. That makes a new format.
+    // The pattern has no `..`, so the compiler requires that a new field is encoded here. A new field needs a new
+    // format.
     let JournalEntry {
         number,
         time_ms,
@@ -95,7 +96,7 @@ pub fn decode_entry(bytes: &[u8]) -> Result<JournalEntry, JournalEntryDecodeErro
     if ![FORMAT, FORMAT_WITH_TOOL, FORMAT_WITH_POLICY].contains(&format) {
         return Err(JournalEntryDecodeError::UnknownFormat(format));
     }
-    // Rust evaluates the fields of a struct expression in the order written, so this is the order of decoding.
+    // Rust evaluates the fields of a struct expression in the order written, so the fields are decoded in this order.
     let entry = JournalEntry {
         number: from.number("number")?,
         time_ms: from.signed_number("time_ms")?,
@@ -123,7 +124,7 @@ pub fn decode_entry(bytes: &[u8]) -> Result<JournalEntry, JournalEntryDecodeErro
         bytes: from.number("bytes")?,
         duration_us: from.number("duration_us")?,
     };
-    // Each entry has only one encoding: without tier and approval it must be in an older format.
+    // Each entry has only one encoding: an entry without tier and approval must be in an older format.
     if format == FORMAT_WITH_POLICY && entry.tier.is_none() && entry.approval.is_none() {
         return Err(JournalEntryDecodeError::UnknownFormat(format));
     }
@@ -190,7 +191,7 @@ fn write_change(out: &mut CanonicalWriter, change: &RecordedChange) {
 
 fn read_changes(from: &mut CanonicalReader<'_>) -> Result<Vec<RecordedChange>, JournalEntryDecodeError> {
     let count = from.number("changes")?;
-    // A count that the remaining bytes cannot hold is rejected before memory is allocated.
+    // If the remaining bytes cannot hold this many changes, the count is rejected before memory is allocated.
     if count > (from.0.len() / CHANGE_BYTES_MIN) as u64 {
         return Err(JournalEntryDecodeError::UnexpectedEnd("changes"));
     }
@@ -320,7 +321,7 @@ mod tests {
         }
     }
 
-    /// The expected bytes are written by hand. If they must change, the format number must change too.
+    /// The expected bytes are written by hand. If the expected bytes must change, the format number must also change.
     #[test]
     fn the_bytes_of_format_1_are_fixed() {
         let expected: Vec<u8> = [

@@ -1,9 +1,10 @@
 //! The hash chain of a journal, and its origin: the name of the workspace that the journal belongs to.
 //!
-//! The hash of each entry covers its bytes and the previous hash. Hashes of different purposes cannot be confused,
-//! because each starts with a domain prefix of fixed length. Two workspaces never share a chain, because the hash
-//! before the first entry includes the origin. Workspace ids follow the rule for key names in notes (no spaces, no
-//! plus, no control characters), so that every origin line `stead/<workspace id>` is valid in a signature line.
+//! The hash of each entry covers its bytes and the previous hash. Each hash starts with a domain prefix of fixed
+//! length, so that hashes for different purposes cannot be confused. The hash before the first entry includes the
+//! origin, so two workspaces never share a chain. Workspace ids follow the rule for key names in signed notes: no
+//! spaces, no plus signs, no control characters. So every origin line `stead/<workspace id>` is valid in a signature
+//! line.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,7 +18,7 @@ pub const MAX_WORKSPACE_ID_BYTES: usize = 128;
 
 const ORIGIN_PREFIX: &str = "stead/";
 
-/// The domain prefix of an entry's hash. The previous hash follows it; both have a fixed length.
+/// The domain prefix of an entry's hash. The previous hash follows the prefix. Both have a fixed length.
 const CHAIN_DOMAIN: &[u8; 16] = b"stead entry v1\0\0";
 /// The domain prefix of the hash before the first entry.
 const GENESIS_DOMAIN: &[u8; 16] = b"stead genesis 1\0";
@@ -91,7 +92,7 @@ pub fn chain_hash(previous: &Digest, canonical: &[u8]) -> Digest {
     Digest::sha256_of_parts(&[CHAIN_DOMAIN, previous.as_bytes(), canonical])
 }
 
-/// The hash that takes the place of a previous hash for the first entry of a workspace.
+/// The hash that the first entry of a workspace has in place of a previous hash.
 pub fn genesis_hash(origin: &JournalWorkspaceId) -> Digest {
     Digest::sha256_of_parts(&[GENESIS_DOMAIN, origin.line().as_bytes()])
 }

@@ -1,8 +1,9 @@
 //! Signed checkpoints of the journal (C2SP tlog-checkpoint).
 //!
-//! The text of a checkpoint has the origin, the tree size, the root, and two extension lines, `head` (hash of the last
-//! entry) and `time`. [`Checkpoint::sign`] appends a signature line; [`Checkpoint::verify`] accepts only the key that
-//! is active at that size. Each checkpoint has only one text. Signature lines of witnesses are allowed and ignored.
+//! The text of a checkpoint has the origin, the tree size, the root, and two extension lines: `head` (the hash of the
+//! last entry) and `time`. [`Checkpoint::sign`] appends a signature line. [`Checkpoint::verify`] accepts only the key
+//! that is active at the tree size of the checkpoint. Each checkpoint has only one text. Signature lines of witnesses
+//! are allowed and ignored.
 
 use std::fmt;
 
@@ -18,11 +19,11 @@ use crate::{Digest, JournalWorkspaceId, KeyRing, Signer};
 pub struct Checkpoint {
     /// The workspace that the journal belongs to.
     pub origin: JournalWorkspaceId,
-    /// The number of entries covered.
+    /// The number of entries that the checkpoint covers.
     pub size: u64,
-    /// The Merkle root over the hashes of these entries.
+    /// The Merkle root over the hashes of the covered entries.
     pub root: Digest,
-    /// The chain hash of the last of these entries.
+    /// The chain hash of the last covered entry.
     pub head: Digest,
     /// The time of signing, in Unix milliseconds.
     pub time_ms: i64,
@@ -31,28 +32,29 @@ pub struct Checkpoint {
 /// Why a checkpoint is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CheckpointError {
-    /// The text is not a checkpoint. Holds the rule that it violates, as a sentence.
+    /// The text is not a checkpoint. The field is a sentence with the rule that the text violates.
     #[error("{0}")]
     Malformed(&'static str),
     /// The checkpoint belongs to another workspace.
     #[error("the checkpoint belongs to another workspace")]
     WrongOrigin,
-    /// The signature of a known key does not match the text of the checkpoint of this size.
+    /// The signature of a known key does not match the text of the checkpoint. The field is the size of the checkpoint.
     #[error("the signature on checkpoint {0} is not valid")]
     BadSignature(u64),
-    /// No signature on the checkpoint of this size is by a key of the workspace.
+    /// No signature on the checkpoint is by a key of the workspace. The field is the size of the checkpoint.
     #[error("checkpoint {0} is signed by an unknown key")]
     UnknownKey(u64),
-    /// The checkpoint of this size is signed by a key that was replaced at or before it.
+    /// The checkpoint is signed by a key that was replaced at this size or before. The field is the size of the
+    /// checkpoint.
     #[error("checkpoint {0} is signed by a retired key")]
     RetiredKey(u64),
-    /// The checkpoint of this size is signed by a key that becomes active after it.
+    /// The checkpoint is signed by a key that becomes active after this size. The field is the size of the checkpoint.
     #[error("checkpoint {0} is signed by a key that is not active yet")]
     KeyNotYetActive(u64),
 }
 
 impl CheckpointError {
-    /// The size that the checkpoint states, if it could be parsed.
+    /// The size that the checkpoint states; `None` if the checkpoint could not be parsed.
     pub fn size(&self) -> Option<u64> {
         match *self {
             Self::Malformed(_) | Self::WrongOrigin => None,
@@ -70,7 +72,7 @@ impl From<SignedNoteParseError> for CheckpointError {
     }
 }
 
-/// The text that is signed.
+/// Formats the text that is signed.
 impl fmt::Display for Checkpoint {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { origin, size, root, head, time_ms } = self;
@@ -92,7 +94,7 @@ impl Checkpoint {
         Self::from_text(signed_note::parse_note(note)?.text)
     }
 
-    /// Parses a note and verifies the signature of the key active at its size.
+    /// Parses a note and verifies the signature of the key that is active at the size of the checkpoint.
     pub fn verify(note: &str, ring: &KeyRing) -> Result<Self, CheckpointError> {
         let note = signed_note::parse_note(note)?;
         let checkpoint = Self::from_text(note.text)?;
@@ -130,12 +132,13 @@ impl Checkpoint {
         let time_ms = line()?.strip_prefix("time ").and_then(|ms| ms.parse().ok());
         let time_ms = time_ms.ok_or(bad("the time line is invalid"))?;
         let checkpoint = Self { origin, size, root, head, time_ms };
-        // One comparison rejects everything that the parsers tolerate: leading zeros, plus signs, further lines.
+        // This comparison rejects every form that the parsers tolerate but that is not canonical: leading zeros, plus
+        // signs, further lines.
         if checkpoint.to_string() == text { Ok(checkpoint) } else { Err(bad("the text is not in canonical form")) }
     }
 }
 
-/// The validity of the key that signed with this signature line; `None` if the ring has no key with that id.
+/// The validity of the key that made this signature line; `None` if the key ring has no key with the id in the line.
 fn signing_key_validity(
     line: &SignedNoteSignature<'_>,
     text: &str,

@@ -2,7 +2,7 @@
 //!
 //! Owns the structure of an entry and its JSON form. Unknown JSON fields are rejected, because a field that is not in
 //! the [`canonical`](crate::canonical) bytes is not covered by the hash. An entry never contains file content: a
-//! version identifies the content, and arguments are redacted before they get here.
+//! version identifies the content, and arguments are redacted before the entry is created.
 
 use serde::{Deserialize, Serialize};
 
@@ -37,10 +37,11 @@ pub struct JournalEntry {
     /// The version of the policy that was in force.
     #[serde(rename = "policy")]
     pub policy_version: u64,
-    /// The policy tier, unless it was unrestricted: `notify`, `approval_required` or `blocked`.
+    /// The policy tier (`notify`, `approval_required` or `blocked`); `None` if the call was unrestricted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<String>,
-    /// The id of the approval that allowed the call; if the call was refused, of the approval that it needs.
+    /// The id of the approval that allowed the call. If the call was refused, this is the id of the approval that the
+    /// call needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<String>,
     /// The changes that the call made.
@@ -95,7 +96,7 @@ pub struct RecordedChange {
     pub to: Option<String>,
     /// The state of `path` before the change.
     pub before: PathState,
-    /// The state after the change: of `to` for a rename or a copy, else of `path`.
+    /// The state after the change. For a rename or a copy, this is the state of `to`, otherwise the state of `path`.
     pub after: PathState,
 }
 
@@ -119,7 +120,7 @@ pub enum ChangeKind {
     MakeLink,
     /// Only permission bits changed.
     SetMode,
-    /// The path or anything below it may have changed; the single changes were not observed.
+    /// The path or anything below it may have changed. The individual changes were not observed.
     Rescan,
 }
 
@@ -138,7 +139,7 @@ pub enum PathState {
         /// The permission bits.
         mode: u32,
     },
-    /// A directory without its content.
+    /// A directory; its content is not described.
     Directory {
         /// The permission bits.
         mode: u32,
@@ -148,21 +149,21 @@ pub enum PathState {
         /// The target of the link, as stored.
         target: String,
     },
-    /// A directory with its content, or any item in the trash.
+    /// A directory together with its content, or any item in the trash.
     Tree {
-        /// The id of the trash item, if it is in the trash.
+        /// The id of the trash item, if the tree is in the trash.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         trash: Option<String>,
         /// The number of files in the tree.
         files: u64,
         /// The total size of the files in bytes.
         bytes: u64,
-        /// For a single file, the SHA-256 of its content, if known.
+        /// The SHA-256 of the content, if the tree is a single file and its hash is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<Digest>,
     },
-    /// A file whose content was not read: another program changed it, it was too large to hash, or it was removed
-    /// before it could be read.
+    /// A file whose content was not read, because another program changed the file, or the file was too large to hash,
+    /// or it was removed before it could be read.
     Unknown {
         /// The size in bytes, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -182,6 +183,7 @@ pub enum JournalEntryRelation {
     Redoes(u64),
     /// The call restored the trash item with this id.
     Restores(String),
-    /// The entry states an outcome of the entry with this number that became known later.
+    /// The entry states an outcome of an earlier entry that became known later. The field is the number of the earlier
+    /// entry.
     Amends(u64),
 }

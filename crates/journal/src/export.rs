@@ -1,9 +1,10 @@
 //! Journal exports: JSON lines that can be verified without a database.
 //!
-//! An export has a header (workspace, keys), the entries with their hashes, the checkpoints among them in order of
-//! size, and an end line. Promises: a verified export equals the journal; a missing end line shows that an export is
-//! truncated; memory is bounded by one line. An export carries its own keys, so alone it proves only that it is
-//! consistent. To prove that it is *the* journal, the reader compares it with facts known before: [`JournalTrustAnchors`].
+//! An export has a header (workspace, keys), the entries with their hashes, the checkpoints in order of size between
+//! the entries, and an end line. Promises: a verified export equals the journal; a missing end line shows that an
+//! export is truncated; memory is bounded by one line. An export contains the keys that verify it. So an export alone
+//! proves only that it is consistent. To prove that an export is *the* journal, its reader compares it with facts that
+//! were known before ([`JournalTrustAnchors`]).
 
 use std::io::{BufRead, Read as _};
 
@@ -16,7 +17,7 @@ use crate::{
 
 /// The export format that this version writes and reads.
 pub const EXPORT_FORMAT: u32 = 1;
-/// The longest line that is written or read.
+/// The longest line that is written or read, in bytes.
 pub const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
 
 /// One line of an export.
@@ -71,9 +72,9 @@ pub struct JournalTrustAnchors {
 pub struct ExportVerificationReport {
     /// The workspace of the journal.
     pub origin: JournalWorkspaceId,
-    /// The first key, which the trust in all later keys depends on.
+    /// The first key. The trust in all later keys depends on this key.
     pub first_key: VerifyingKey,
-    /// The size of the journal and how far checkpoints cover it.
+    /// The size of the journal, and the last entry that a checkpoint covers.
     pub verification: JournalVerificationReport,
 }
 
@@ -83,7 +84,7 @@ pub enum JournalExportError {
     /// The export could not be read.
     #[error("the export could not be read: {0}")]
     Read(#[from] std::io::Error),
-    /// The line with this number (0 while writing) is longer than [`MAX_LINE_BYTES`].
+    /// A line is longer than [`MAX_LINE_BYTES`]. The field is the line number; 0 while writing.
     #[error("line {0} is longer than {MAX_LINE_BYTES} bytes")]
     LineTooLong(u64),
     /// A line cannot be parsed.
@@ -94,8 +95,8 @@ pub enum JournalExportError {
         /// The message of the parser.
         detail: String,
     },
-    /// The line with this number is at a wrong position: the first line is no header, there is a second header, or a
-    /// line follows the end.
+    /// A line is at a wrong position: the first line is not a header, there is a second header, or a line follows the
+    /// end line. The field is the line number.
     #[error("line {0} is not allowed at this position")]
     MisplacedLine(u64),
     /// This version does not know the format of the export.
@@ -204,7 +205,7 @@ fn check_end_line(verifier: &mut JournalVerifier, size: u64, head: Digest) -> Re
     verifier.expect_head(size, head)
 }
 
-/// Reads the rest of the export to decide whether a missing entry is lost or was moved to a later position.
+/// Reads the rest of the export to decide whether a missing entry was lost or was moved to a later position.
 fn refine_gap_error(
     error: JournalIntegrityError,
     lines: &mut JournalExportLineReader<impl BufRead>,
@@ -220,7 +221,7 @@ fn refine_gap_error(
     Ok(error)
 }
 
-/// Reads the lines of an export, each up to [`MAX_LINE_BYTES`].
+/// Reads the lines of an export. Each line may have at most [`MAX_LINE_BYTES`].
 struct JournalExportLineReader<R> {
     reader: R,
     number: u64,

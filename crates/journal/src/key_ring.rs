@@ -1,8 +1,8 @@
 //! The keys that may sign checkpoints, and key rotation.
 //!
 //! The first key is trusted as given. Each later key is endorsed by its predecessor, which signs the workspace, the new
-//! public key and the first size that the new key signs. From that size on the old key is retired, so a stolen old key
-//! cannot sign new checkpoints. Every [`KeyRing`] has been verified from its first key to its last.
+//! public key and the smallest tree size that the new key signs. From that size on, the old key is retired, so a stolen
+//! old key cannot sign new checkpoints. Every [`KeyRing`] has been verified from its first key to its last.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,11 +12,11 @@ use crate::digest::to_hex;
 use crate::signed_note::{self, ED25519_KEY_TYPE, SignedNoteKeyId};
 use crate::{JournalWorkspaceId, Signature, Signer, VerifyingKey};
 
-/// The domain prefix of an endorsement. It contains a NUL and the text of a note does not, so no signed note can be
-/// used as an endorsement.
+/// The domain prefix of an endorsement. The prefix contains a NUL, and the text of a note contains no NUL. So the
+/// signature of a note can never be used as an endorsement.
 const ENDORSEMENT_DOMAIN: &[u8; 16] = b"stead endorse 1\0";
 
-/// A key of a workspace, with the first tree size that it signs.
+/// A key of a workspace, with the smallest tree size that it signs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JournalKeyRecord {
@@ -43,7 +43,7 @@ impl JournalKeyRecord {
 }
 
 fn endorsement_message(origin: &JournalWorkspaceId, public: &VerifyingKey, from_entry: u64) -> Vec<u8> {
-    // Everything but the origin has a fixed length, so the concatenation is unambiguous.
+    // All parts but the origin have a fixed length, so the concatenation is unambiguous.
     [ENDORSEMENT_DOMAIN, &public.as_bytes()[..], &from_entry.to_be_bytes(), origin.line().as_bytes()].concat()
 }
 
@@ -56,10 +56,10 @@ pub enum KeyRingError {
     /// The first key has an endorsement or does not start at entry 0.
     #[error("the first key must start at entry 0 and have no endorsement")]
     InvalidFirstKey,
-    /// The key with this index, from 0, does not start at a later entry than its predecessor.
+    /// A key does not start at a later entry than its predecessor. The field is the 0-based index of the key.
     #[error("key {0} does not start at a later entry than the key before it")]
     NotAscending(usize),
-    /// The key with this index, from 0, is not endorsed by its predecessor.
+    /// A key is not endorsed by its predecessor. The field is the 0-based index of the key.
     #[error("key {0} is not endorsed by the key before it")]
     NotEndorsed(usize),
 }
@@ -68,9 +68,9 @@ pub enum KeyRingError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyValidity {
     Active,
-    /// A later key replaced this key at or before the size.
+    /// A later key replaced this key at the tree size or before.
     Retired,
-    /// The key becomes active after the size.
+    /// The key becomes active after the tree size.
     NotYetActive,
 }
 
@@ -82,7 +82,7 @@ pub struct KeyRing {
 }
 
 impl KeyRing {
-    /// Verifies the endorsements from the first key on. The first key is trusted as given: compare
+    /// Verifies all endorsements, starting at the first key. The first key is trusted as given, so compare
     /// [`KeyRing::first_key`] with a known value.
     pub fn new(origin: JournalWorkspaceId, records: Vec<JournalKeyRecord>) -> Result<Self, KeyRingError> {
         let first = records.first().ok_or(KeyRingError::NoKeys)?;
@@ -112,7 +112,7 @@ impl KeyRing {
         &self.records
     }
 
-    /// The first key, which the trust in all later keys depends on.
+    /// The first key. The trust in all later keys depends on this key.
     pub fn first_key(&self) -> VerifyingKey {
         self.records[0].public
     }
@@ -120,7 +120,7 @@ impl KeyRing {
     /// The key that signs checkpoints of this tree size.
     pub fn active_key_at(&self, size: u64) -> VerifyingKey {
         let after = self.records.partition_point(|record| record.from_entry <= size);
-        // The first key starts at 0, so `after` is at least 1.
+        // The first key starts at size 0, so `after` is at least 1.
         self.records[after.saturating_sub(1)].public
     }
 
@@ -133,7 +133,8 @@ impl KeyRing {
         format!("{name}+{id}+{}", STANDARD.encode(encoded))
     }
 
-    /// The keys with this id, each with its validity at a tree size. Ids are short, so several keys may have the same.
+    /// The keys with this id, each with its validity at a tree size. Ids are short, so several keys may have the same
+    /// id.
     pub(crate) fn keys_with_id(
         &self,
         id: SignedNoteKeyId,

@@ -1,8 +1,8 @@
 //! Ed25519 keys and signatures.
 //!
-//! Owns their text forms (keys hexadecimal, signatures base64) and hides the signature library from other modules.
-//! Verification is strict: weak keys are rejected when parsed, and a signature has only one valid form. Keys are not
-//! generated here; callers pass seeds. A secret key is never printed.
+//! Owns the text forms of keys (hexadecimal) and signatures (base64), and hides the signature library from other
+//! modules. Verification is strict: weak keys are rejected when they are parsed, and a signature has only one valid
+//! form. Keys are not generated here; callers pass seeds. A secret key is never printed.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,10 +16,10 @@ use crate::digest::{from_hex, text_conversions, to_hex};
 
 pub(crate) const SIGNATURE_BYTES: usize = 64;
 
-/// A secret key, which signs.
+/// A secret key, with which signatures are made.
 pub struct Signer(SigningKey);
 
-/// A public key, which verifies signatures.
+/// A public key, with which signatures are verified.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct VerifyingKey(ed25519_dalek::VerifyingKey);
@@ -50,7 +50,8 @@ impl Signer {
         VerifyingKey(self.0.verifying_key())
     }
 
-    /// Signs bytes. Callers must use a different prefix for each purpose, so that signatures cannot be confused.
+    /// Signs bytes. For each purpose, callers must start the bytes with a different prefix, so that signatures for
+    /// different purposes cannot be confused.
     pub(crate) fn sign_bytes(&self, message: &[u8]) -> Signature {
         Signature(self.0.sign(message).to_bytes())
     }

@@ -1,8 +1,8 @@
 //! The Merkle tree of RFC 9162 over the hashes of entries.
 //!
-//! Owns the hashing of leaves and nodes (prefix bytes 0x00 and 0x01) and the frontier: the roots of the full subtrees,
-//! which are all that is needed to append leaves. A frontier has at most 64 hashes; their number grows with the
-//! logarithm of the tree size. [`proof`] has the proofs.
+//! Owns the hashing of leaves and nodes (prefix bytes 0x00 and 0x01) and the frontier. The frontier is the list of the
+//! roots of the full subtrees; appending a leaf needs no other hashes. A frontier has at most 64 hashes, and their
+//! number grows with the logarithm of the tree size. The module [`proof`] has the proofs.
 
 pub(crate) mod proof;
 
@@ -11,12 +11,13 @@ use crate::Digest;
 const LEAF_PREFIX: [u8; 1] = [0x00];
 const NODE_PREFIX: [u8; 1] = [0x01];
 
-/// The largest accepted tree size of a stored frontier: more than any journal has, and too small to overflow later.
+/// The largest accepted tree size of a stored frontier. No journal has that many entries, and the size cannot overflow
+/// when entries are appended.
 const MAX_TREE_SIZE: u64 = 1 << 62;
 const SIZE_BYTES: usize = 8;
 const DIGEST_BYTES: usize = 32;
 
-/// The hash of a leaf. It is a separate type, so that no entry hash can enter the tree without the leaf prefix.
+/// The hash of a leaf. It is a separate type, so that no entry hash enters the tree without the leaf prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MerkleLeafHash(Digest);
 
@@ -42,11 +43,11 @@ fn node_hash(left: &Digest, right: &Digest) -> Digest {
     Digest::sha256_of_parts(&[&NODE_PREFIX, left.as_bytes(), right.as_bytes()])
 }
 
-/// The right edge of a growing tree, which is enough to append leaves and to compute the root.
+/// The right edge of a growing tree. Appending leaves and computing the root need no other hashes of the tree.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MerkleFrontier {
     size: u64,
-    /// The roots of the full subtrees, largest first: one for each bit set in `size`.
+    /// The roots of the full subtrees, largest first. There is one root for each bit that is set in `size`.
     peaks: Vec<Digest>,
 }
 
@@ -69,7 +70,8 @@ impl MerkleFrontier {
     /// Appends a leaf.
     pub fn append(&mut self, leaf: MerkleLeafHash) {
         let mut peak = leaf.0;
-        // Each trailing one bit of the old size is a full subtree of the same height as the new peak.
+        // Each trailing one bit of the old size stands for a full subtree. In each round, that subtree has the same
+        // height as the new peak.
         for _height in 0..self.size.trailing_ones() {
             if let Some(left) = self.peaks.pop() {
                 peak = node_hash(&left, &peak);

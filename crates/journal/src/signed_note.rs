@@ -1,7 +1,7 @@
 //! The signed-note format (C2SP signed-note): a text, a blank line, signature lines.
 //!
-//! Owns the syntax and the key id; does not interpret the text and does not verify signatures. Each note has only one
-//! form, a bounded size and number of signatures, and no control characters.
+//! Owns the syntax and the key id. This module does not interpret the text and does not verify signatures. Each note
+//! has only one form and contains no control characters. The size of a note and its number of signatures are bounded.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -22,11 +22,11 @@ pub(crate) const ED25519_KEY_TYPE: u8 = 0x01;
 /// The four bytes that identify a key together with its name.
 pub(crate) type SignedNoteKeyId = [u8; KEY_ID_BYTES];
 
-/// The text is not a signed note. Holds the rule that it violates, as a sentence.
+/// The text is not a signed note. The field is a sentence with the rule that the text violates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SignedNoteParseError(pub(crate) &'static str);
 
-/// A parsed note; nothing in it is verified.
+/// A parsed note. Its signatures are not verified.
 #[derive(Debug)]
 pub(crate) struct SignedNote<'a> {
     /// The signed text with its final newline.
@@ -39,7 +39,8 @@ pub(crate) struct SignedNote<'a> {
 pub(crate) struct SignedNoteSignature<'a> {
     pub(crate) name: &'a str,
     pub(crate) key_id: SignedNoteKeyId,
-    /// `None` if the length is not that of an Ed25519 signature, because a witness uses another algorithm.
+    /// The signature; `None` if it does not have the length of an Ed25519 signature, because a witness uses another
+    /// algorithm.
     pub(crate) signature: Option<Signature>,
 }
 
@@ -96,7 +97,7 @@ fn parse_signature(line: &str) -> Result<SignedNoteSignature<'_>, SignedNotePars
 mod tests {
     use super::*;
 
-    /// The key is one that the Go implementation of notes publishes in its own tests.
+    /// The expected key comes from the tests of the Go implementation of notes.
     #[test]
     fn key_id_matches_other_implementations() {
         let encoded = STANDARD.decode("ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW").unwrap();

@@ -1,8 +1,8 @@
 //! Streaming verification of a journal.
 //!
 //! Owns the rules for a valid sequence of entries and checkpoints, and the errors. Every entry is read once, in order;
-//! memory is bounded. The first error is final, even if a caller ignores it. A head or checkpoint that was saved
-//! elsewhere must be added before the entries that it covers, because the stream is not read twice.
+//! memory is bounded. The first error is final, even if a caller ignores it. The stream is not read twice. So a head or
+//! checkpoint that was saved elsewhere must be added before the entries that it covers.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -23,10 +23,10 @@ pub const AWAITED_MAX: usize = 65_536;
 pub struct JournalIntegrityError {
     /// The kind of error.
     pub kind: JournalIntegrityErrorKind,
-    /// The first entry that is not verified. A checkpoint that does not match only shows that some entry after the last
-    /// matching checkpoint is wrong; then this is the first entry after that checkpoint.
+    /// The first entry that is not verified. If a checkpoint does not match, some entry after the last matching
+    /// checkpoint is wrong. The number is then that of the first entry after the last matching checkpoint.
     pub number: u64,
-    /// The size of the checkpoint or the number of the head that showed the error, if one did.
+    /// The size of the checkpoint, or the entry number of the head, that revealed the error; `None` for other errors.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<u64>,
 }
@@ -44,7 +44,7 @@ pub enum JournalIntegrityErrorKind {
     /// An entry is at the position of another entry.
     #[error("out of order")]
     OutOfOrder,
-    /// An entry's bytes do not match its hash, or its hash does not follow the previous one.
+    /// The bytes of an entry do not match its hash, or its hash does not follow from the previous hash.
     #[error("its bytes do not match the recorded hash")]
     HashMismatch,
     /// The recorded hash matches, but the bytes are not an entry.
@@ -53,7 +53,7 @@ pub enum JournalIntegrityErrorKind {
     /// The Merkle root over the entries differs from the root in the checkpoint.
     #[error("the entries do not match the root of the checkpoint")]
     RootMismatch,
-    /// The chain hash differs from the one that a checkpoint states or that was saved elsewhere.
+    /// The chain hash differs from the hash in a checkpoint, or from a head that was saved elsewhere.
     #[error("the chain hash differs from the saved one")]
     HeadMismatch,
     /// Two signed checkpoints of one size differ.
@@ -80,7 +80,7 @@ pub enum JournalIntegrityErrorKind {
     /// A checkpoint cannot be parsed.
     #[error("a checkpoint cannot be parsed")]
     BadCheckpoint,
-    /// A checkpoint or head was added after the entries that it covers, so it could not be compared.
+    /// A checkpoint or head was added after the entries that it covers, so it could not be compared with the entries.
     #[error("a checkpoint or head was added after the entries that it covers")]
     Late,
     /// More than [`AWAITED_MAX`] checkpoints and heads wait for later entries.
@@ -120,7 +120,8 @@ pub struct VerifiedJournalPrefix {
 }
 
 impl VerifiedJournalPrefix {
-    /// The stored form. It proves nothing if it is stored beside the journal: to resume, also pass the checkpoint.
+    /// The stored form of the prefix. If the stored form is kept beside the journal, it proves nothing. To resume, also
+    /// pass the checkpoint to the verifier.
     pub fn to_bytes(&self) -> Vec<u8> {
         [self.head.as_bytes(), &self.frontier.to_bytes()[..]].concat()
     }
@@ -137,7 +138,7 @@ impl VerifiedJournalPrefix {
 pub struct JournalVerificationReport {
     /// The verified prefix at the end of the journal.
     pub prefix: VerifiedJournalPrefix,
-    /// The last entry that a signed checkpoint covers; later entries are covered by the hash chain alone.
+    /// The number of the last entry that a signed checkpoint covers. Later entries are covered by the hash chain alone.
     pub covered_by_checkpoint: u64,
     /// The number of verified checkpoints.
     pub checkpoint_count: u64,
@@ -170,22 +171,22 @@ pub struct JournalVerifier {
     head: Digest,
     covered_by_checkpoint: u64,
     checkpoint_count: u64,
-    /// Checkpoints that are not compared yet, by size.
+    /// Checkpoints that are not compared with the entries yet, by size.
     claims: BTreeMap<u64, CheckpointClaim>,
-    /// Hashes of entries saved elsewhere that are not compared yet, by entry number.
+    /// Hashes of entries that were saved elsewhere and are not compared yet, by entry number.
     expected_heads: BTreeMap<u64, Digest>,
     first_error: Option<JournalIntegrityError>,
 }
 
 impl JournalVerifier {
-    /// Starts at the first entry of the workspace of `ring`.
+    /// Creates a verifier for the workspace of `ring`, which starts at the first entry.
     pub fn new(ring: KeyRing) -> Self {
         let head = genesis_hash(ring.origin());
         Self::resume(ring, VerifiedJournalPrefix { head, frontier: MerkleFrontier::new() })
     }
 
     /// Resumes after a verified prefix. First pass the trusted checkpoint of the same size to
-    /// [`JournalVerifier::push_checkpoint`]: it proves that the stored prefix was not changed.
+    /// [`JournalVerifier::push_checkpoint`]. The checkpoint proves that the stored prefix was not changed.
     pub fn resume(ring: KeyRing, trusted: VerifiedJournalPrefix) -> Self {
         let VerifiedJournalPrefix { head, frontier } = trusted;
         Self {
@@ -211,20 +212,21 @@ impl JournalVerifier {
         self.remember_error(outcome)
     }
 
-    /// Adds a checkpoint of the journal or one saved elsewhere. Its size must not be less than the number of verified
-    /// entries. It is compared when verification reaches its size.
+    /// Adds a checkpoint of the journal, or a checkpoint that was saved elsewhere. Its size must not be less than the
+    /// number of verified entries. The checkpoint is compared with the journal when verification reaches its size.
     pub fn push_checkpoint(&mut self, note: &str) -> Result<(), JournalIntegrityError> {
         let outcome = self.ensure_not_failed().and_then(|()| self.try_push_checkpoint(note));
         self.remember_error(outcome)
     }
 
-    /// Adds the number and hash of an entry that were saved elsewhere. Verification fails if the journal differs.
+    /// Adds the number and hash of an entry that were saved elsewhere. If the hash in the journal differs, verification
+    /// fails.
     pub fn expect_head(&mut self, number: u64, hash: Digest) -> Result<(), JournalIntegrityError> {
         let outcome = self.ensure_not_failed().and_then(|()| self.try_expect_head(number, hash));
         self.remember_error(outcome)
     }
 
-    /// Ends the verification. It fails if an added checkpoint or head was not reached.
+    /// Ends the verification. The result is an error if the journal ends before an added checkpoint or head.
     pub fn finish(mut self) -> Result<JournalVerificationReport, JournalIntegrityError> {
         self.ensure_not_failed()?;
         self.check_claims()?;
@@ -266,7 +268,7 @@ impl JournalVerifier {
         self.check_claims()?;
         let next = self.next();
         match number.cmp(&next) {
-            // Every smaller number has already been verified.
+            // Every entry with a smaller number has already been verified.
             Ordering::Less => {
                 return Err(JournalIntegrityError::at_entry(JournalIntegrityErrorKind::Duplicate, number));
             }
@@ -274,7 +276,7 @@ impl JournalVerifier {
             Ordering::Equal => {}
         }
         let decoded = decode_entry(canonical);
-        // A valid record with a different number was moved here, even if its recorded hash matches.
+        // If a valid record has a different number, it was moved to this position, even if its recorded hash matches.
         if decoded.as_ref().is_ok_and(|entry| entry.number != number) {
             return Err(JournalIntegrityError::at_entry(JournalIntegrityErrorKind::OutOfOrder, number));
         }
@@ -326,7 +328,7 @@ impl JournalVerifier {
         }
     }
 
-    /// Compares the checkpoint and head that were added for the current size.
+    /// Compares the verified entries with the checkpoint and the head that were added for the current size.
     fn check_claims(&mut self) -> Result<(), JournalIntegrityError> {
         let size = self.size();
         let suspect = self.covered_by_checkpoint + 1;

@@ -1,5 +1,5 @@
-//! Stores requests for approval and the answers to them. An approval can be used once; the transaction that records the
-//! call also marks its approval as used.
+//! Stores requests for approval and the answers to these requests. An approval can be used once: the transaction that
+//! records the approved call also marks the approval as used.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use stead_engine::{
@@ -70,7 +70,7 @@ impl LocalWorkspace {
     }
 }
 
-/// The approval that a call uses up, if it needs one.
+/// The approval that a call uses up, if the call needs an approval.
 pub(crate) struct PendingApprovalUse {
     id: Option<String>,
     principal: String,
@@ -154,7 +154,8 @@ fn select_approvals(
     Ok(found)
 }
 
-/// Stores a request, or returns the pending request for the same call and plan.
+/// Stores a request for approval. If a request for the same call and plan is already pending, returns that request
+/// instead.
 fn insert_request(
     connection: &Connection,
     request: &ApprovalRequest,
@@ -257,8 +258,8 @@ fn approval_from_row(row: &Row<'_>, now: &ClockReading) -> rusqlite::Result<Appr
     })
 }
 
-/// Whether a request has expired. Before a reboot the monotonic clock decides. After a reboot the wall clock decides,
-/// and a request that seems to be from the future counts as expired.
+/// Whether a request has expired. If the machine has not rebooted since the request, the monotonic clock decides. After
+/// a reboot the wall clock decides, and a request whose creation time is in the future counts as expired.
 fn is_expired(now: &ClockReading, created_ms: i64, expires_ms: i64, uptime_ms: i64, boot: &str) -> bool {
     if now.boot_id == boot {
         return now.uptime_ms.saturating_sub(uptime_ms) >= expires_ms.saturating_sub(created_ms);
@@ -288,7 +289,7 @@ mod tests {
     #[test]
     fn approval_expires_by_the_monotonic_clock_until_a_reboot() {
         let at = |wall_ms, uptime_ms, boot: &str| ClockReading { wall_ms, uptime_ms, boot_id: boot.to_owned() };
-        // Requested at wall clock 1000 and uptime 50, valid for 100 milliseconds.
+        // The request was made at wall clock 1000 and uptime 50, and is valid for 100 milliseconds.
         let expired = |now: &ClockReading| is_expired(now, 1000, 1100, 50, "a");
         for (now, expected) in [
             (at(1050, 100, "a"), false),

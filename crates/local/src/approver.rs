@@ -1,6 +1,6 @@
-//! The approver secret, which a person enters to answer requests for approval. It distinguishes the person from a
-//! program with the same user id. It is stored as an Argon2id hash. Wrong attempts are counted and recorded, and delay
-//! the next one.
+//! The approver secret, which a person enters to answer requests for approval. The secret distinguishes the person from
+//! a program that runs with the same user id. It is stored as an Argon2id hash. Wrong attempts are counted and
+//! recorded, and delay the next attempt.
 
 use argon2::Argon2;
 use rusqlite::{OptionalExtension, params};
@@ -11,7 +11,7 @@ use crate::{open::LocalWorkspace, store::TransactionSyncTiming, token::random_by
 
 const SECRET_CHARS_MIN: usize = 8;
 const SECRET_BYTES_MAX: usize = 1024;
-/// The number of wrong attempts that do not delay the next one.
+/// The number of wrong attempts in a row that cause no delay.
 const FREE_ATTEMPTS: u32 = 2;
 const RETRY_DELAY_MS_MAX: i64 = 60 * 60 * 1000;
 
@@ -21,7 +21,7 @@ struct ApproverSecretHash {
     hash: [u8; 32],
 }
 
-/// The wrong attempts since the last correct one.
+/// The wrong attempts since the last correct attempt.
 #[derive(Default, Serialize, Deserialize)]
 struct FailedApproverAttempts {
     #[serde(rename = "wrong")]
@@ -36,7 +36,7 @@ impl LocalWorkspace {
         Ok(self.load_approver_secret()?.is_some())
     }
 
-    /// Stores a new secret. If there is an old one, the caller has already checked it.
+    /// Stores a new secret. If a secret is already set, the caller must check the old secret first.
     pub fn set_approver_secret(&self, secret: &str) -> Result<(), Error> {
         if secret.chars().count() < SECRET_CHARS_MIN || secret.len() > SECRET_BYTES_MAX {
             return Err(Error::new(
@@ -66,7 +66,8 @@ impl LocalWorkspace {
                 .with_next_step(format!("wait {} s, then try again", wait_ms / 1000 + 1))
                 .with_detail("retry_after_ms", wait_ms));
         }
-        // The attempt is counted before the comparison, so that it counts even if the process is killed in between.
+        // The attempt is counted before the secret is compared. So the attempt counts even if the process is killed
+        // before the result is known.
         let counted =
             FailedApproverAttempts { failed_count: failed.failed_count.saturating_add(1), last_failed_ms: now_ms };
         self.record_secret_change("approver_try", &[("approver_tries", text(&counted)?)])?;
@@ -91,7 +92,7 @@ impl LocalWorkspace {
         found.map(|found| serde_json::from_str(&found).map_err(malformed)).transpose()
     }
 
-    /// Stores the values. The journal entry does not contain the secret.
+    /// Stores the values and records the change in the journal. The journal entry does not contain the secret.
     fn record_secret_change(&self, operation: &str, values: &[(&'static str, String)]) -> Result<(), Error> {
         let draft = self.pending_system_entry(operation, "{}".to_owned());
         let values = values.to_vec();
@@ -119,7 +120,7 @@ fn hash_secret(secret: &str, salt: &[u8]) -> Result<[u8; 32], Error> {
     Ok(hash)
 }
 
-/// Compares two hashes. The time it takes does not depend on where they differ.
+/// Compares two hashes. The duration of the comparison does not depend on where the hashes differ.
 pub(crate) fn constant_time_eq(one: &[u8; 32], other: &[u8; 32]) -> bool {
     one.iter().zip(other).fold(0, |difference, (one, other)| difference | (one ^ other)) == 0
 }

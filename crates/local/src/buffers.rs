@@ -1,5 +1,5 @@
-//! Stores the open buffers and drafts of editors. Each change is in the same transaction as the entry that records it;
-//! a commit that changes buffers updates them in its own transaction.
+//! Stores the open buffers and drafts of editors. Each change of a buffer is in the same transaction as the journal
+//! entry that records the change. If a commit changes buffers, the transaction of the commit updates them.
 //!
 //! A buffer belongs to the connection that opened it, or to a process with a single client. The owner holds a liveness
 //! lock (`path_locks.rs`). Once that lock is free, the buffers of the owner count as drafts.
@@ -59,8 +59,8 @@ impl BufferStore for LocalWorkspace {
         request: &BufferStoreRequest,
         record: &CallRecord<'_>,
     ) -> Result<(Buffer, CommitReceipt), Error> {
-        // The liveness of owners is read before the transaction, which must not wait for locks. An owner that dies in
-        // between counts as alive.
+        // The transaction must not wait for locks, so the liveness of the owners is read before the transaction. An
+        // owner that dies after this read still counts as alive.
         let known = self.buffers()?;
         let caller = BufferCaller {
             owner: record.caller.principal.to_string(),
@@ -69,7 +69,7 @@ impl BufferStore for LocalWorkspace {
             now_ms: self.clock.now().wall_ms,
         };
         let (draft, request) = (self.pending_entry_without_changes(record), request.clone());
-        // The editor still has the text, so it need not survive a power cut here.
+        // The editor still has the text, so the stored text need not survive a power cut.
         self.append_with_result(draft, TransactionSyncTiming::Later, move |transaction, append| {
             if let Err(error) = check_buffer_request(transaction, &request, &caller, &known)? {
                 return Ok(Err(error));
@@ -117,7 +117,8 @@ fn load_buffer(connection: &Connection, id: &str) -> rusqlite::Result<Option<Buf
     Ok(found.map(|(buffer, _)| buffer))
 }
 
-/// Checks a request inside the transaction; `known` are the buffers with the liveness that was read before it.
+/// Checks a request inside the transaction. `known` contains the buffers and the liveness of their owners, both read
+/// before the transaction.
 fn check_buffer_request(
     connection: &Connection,
     request: &BufferStoreRequest,
@@ -128,7 +129,7 @@ fn check_buffer_request(
     let check_not_open = |path: &RelPath| -> rusqlite::Result<Result<(), Error>> {
         let mut statement = connection.prepare_cached("SELECT id FROM buffers WHERE path = ?1")?;
         let mut ids = statement.query_map(params![path.to_string()], |row| row.get::<_, String>(0))?;
-        // A buffer that was opened a moment ago is not in `known` and counts as open.
+        // A buffer that was opened after `known` was read is not in `known`. Such a buffer counts as open.
         let is_open = ids.any(|id| id.is_ok_and(|id| !is_dead(&id)));
         let error = || Error::new(ErrorKind::Exists, format!("{path} is open in another editor"));
         Ok(if is_open { Err(error().with_next_step("close it there first")) } else { Ok(()) })
@@ -157,7 +158,8 @@ fn check_buffer_request(
     }
 }
 
-/// Returns an error if a principal may not store `bytes` more in a buffer that replaces the given drafts.
+/// Returns an error if the principal would exceed its limits by storing `bytes` more bytes in a buffer that replaces
+/// `replaced_drafts`.
 fn check_buffer_quota(
     connection: &Connection,
     caller: &BufferCaller,
@@ -258,7 +260,7 @@ pub(crate) fn buffers_changed(
     Ok(None)
 }
 
-/// Applies the buffer changes of a plan. Stores the previous state of each buffer, for a rollback.
+/// Applies the buffer changes of a plan. Stores the previous state of each buffer, so that a rollback can restore it.
 pub(crate) fn update_buffers(
     connection: &Connection,
     changes: &[PlannedBufferChange],
@@ -290,7 +292,7 @@ pub(crate) fn update_buffers(
     Ok(())
 }
 
-/// Restores the buffers that a rolled-back entry changed, unless they have changed again.
+/// Restores the buffers that a rolled-back entry changed. A buffer that has changed again since then stays as it is.
 pub(crate) fn restore_buffers(connection: &Connection, number: i64) -> rusqlite::Result<()> {
     connection
         .prepare_cached(

@@ -1,5 +1,5 @@
-//! Signed checkpoints of the journal, and the keys that sign them. The seed of the key is stored in the database,
-//! beside the entries, so that a key rotation is one transaction and every process signs with the current key.
+//! Signed checkpoints of the journal, and the keys that sign them. The seed of the key is stored in the same database
+//! as the entries, so that a key rotation is one transaction and every process signs with the current key.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use stead_engine::{Error, ErrorKind};
@@ -13,7 +13,7 @@ use crate::{
     token::random_bytes,
 };
 
-/// Creates the first signing key if there is none.
+/// Creates the first signing key if the workspace has no key.
 pub(crate) fn ensure_signing_key(store: &SqliteStore) -> Result<(), Error> {
     let known = store.run_query(|connection| connection.prepare_cached("SELECT 1 FROM signers")?.exists([]))?;
     if known {
@@ -67,7 +67,7 @@ impl LocalWorkspace {
         self.write_rows(|connection| insert_signed_checkpoint(connection, &self.store.origin, time_ms))
     }
 
-    /// Replaces the signing key with a new one, which the old key signs. Erases the old key.
+    /// Replaces the signing key with a new key. The old key signs the new key and is then erased.
     pub fn rotate_key(&self) -> Result<(), Error> {
         self.flush()?;
         self.sign_checkpoint()?;

@@ -1,6 +1,6 @@
-//! Applies a plan atomically: stages new content, records the entry (one sync; this is the commit point), renames files
-//! into place, and returns a receipt. Nothing else changes files on behalf of a call. The paths of the plan are locked,
-//! and the engine has already authorized it.
+//! Applies a plan atomically: stages new content, records the journal entry, renames files into place, and returns a
+//! receipt. The entry is recorded with one sync, which is the commit point. No other code changes files on behalf of a
+//! call. The paths of the plan are locked, and the engine has already authorized the plan.
 
 use rusqlite::{Connection, params};
 use stead_engine::{CallRecord, CommitError, CommitReceipt, Error, ErrorClass, ErrorKind, Plan, PolicyTier, Principal};
@@ -43,8 +43,8 @@ impl LocalWorkspace {
                 return Err(error.into());
             }
             Err(error) => {
-                // After a failed sync the journal may or may not contain the entry. If it does, the next open finishes
-                // the change and needs the staged files.
+                // After a failed sync the journal may or may not contain the entry. If the journal contains the entry,
+                // the next open finishes the change and needs the staged files.
                 match self.store.ensure_writable() {
                     Ok(()) => prepared.discard_staged(),
                     Err(_) => prepared.keep_staged(),
@@ -61,7 +61,7 @@ impl LocalWorkspace {
         Ok(CommitReceipt { entry: number, hash, trash_ids: trash, notices: prepared.notices })
     }
 
-    /// Applies the recorded steps. If one fails, rolls the earlier ones back and records the rollback.
+    /// Applies the recorded steps. If a step fails, rolls back the steps before it and records the rollback.
     fn apply_or_roll_back(&self, number: u64, prepared: &PreparedPlan) -> Result<(), CommitError> {
         let read_retained = |version: &Digest| {
             let found = prepared.retained.iter().find(|(retained, _, _)| retained.0 == *version);
@@ -85,7 +85,7 @@ impl LocalWorkspace {
                 Err(CommitError::RecordedThenFailed(error_after_rollback(&error)))
             }
             None | Some(Err(_)) => {
-                // The entry stays pending. The next process that locks these paths finishes it.
+                // The entry stays pending. The next process that locks these paths finishes the entry.
                 store::lock_ignoring_poison(&self.unfinished_entries).insert(number);
                 Err(CommitError::RecordedThenFailed(unfinished_steps_error()))
             }
@@ -188,7 +188,7 @@ impl LocalWorkspace {
         bytes: u64,
     ) -> PendingJournalEntry {
         let mut touched: Vec<_> = changes.iter().flat_map(store::touched_paths).collect();
-        // An entry without changes is found by the paths that were requested.
+        // If an entry has no changes, queries find the entry by the paths that the caller requested.
         if changes.is_empty() {
             touched.extend(record.paths.iter().map(|path| (path.to_string(), None)));
         }
@@ -235,7 +235,7 @@ impl LocalWorkspace {
     }
 }
 
-/// An allowed entry without a number, changes or any optional value.
+/// An entry of an allowed call, without a number, changes or optional values.
 pub(crate) fn blank_entry(
     time_ms: i64,
     caller: JournalEntryCaller,

@@ -1,5 +1,5 @@
-//! An interface for editors written in Rust, which need no proxy or second process: the person's open buffers, the files
-//! as agents see them, and reviews of the agents' changes.
+//! An interface for editors written in Rust: the person's open buffers, the files as agents see them, and reviews of
+//! the agents' changes. Such an editor needs no proxy and no second process.
 //!
 //! Every method is a call of the engine, so it is confined to the workspace, checked against the policy, recorded and
 //! undoable. [`EditorWorkspace::engine`] gives access to all other operations.
@@ -28,7 +28,7 @@ use stead_engine::{
 
 use crate::{LocalWorkspace, LocalWorkspaceOptions};
 
-/// The protocol that entries of this interface name.
+/// The protocol name in the journal entries of this interface.
 const EDITOR_PROTOCOL: &str = "editor";
 
 /// A workspace opened by a person's editor.
@@ -56,12 +56,12 @@ pub struct EditorBufferStatus {
 pub enum BufferChangeResult {
     /// The change was applied.
     Accepted(EditorBufferStatus),
-    /// The same lines changed meanwhile, so nothing was applied. Merge both texts and send the result with this
-    /// revision.
+    /// The same lines of the buffer changed meanwhile, so nothing was applied. The editor must merge both texts and
+    /// send the result with `revision`.
     Conflict {
         /// The current text of the buffer.
         text: String,
-        /// The current revision.
+        /// The current revision of the buffer.
         revision: u64,
     },
 }
@@ -86,7 +86,8 @@ impl EditorWorkspace {
         Ok(Self { workspace, engine, person_caller: person })
     }
 
-    /// The engine. It can also be served to agents over MCP; they see the same buffers.
+    /// The engine of the workspace. The engine can also be served to agents over MCP; these agents see the same
+    /// buffers.
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
@@ -103,7 +104,7 @@ impl EditorWorkspace {
         self.call_for_buffer_status("buffer.open", json!({ "path": path, "text": text }))
     }
 
-    /// Opens the newest draft of a file as a buffer. The result contains its text.
+    /// Opens the newest draft of a file as a buffer. The result contains the text of the draft.
     pub fn resume_draft(&self, path: &str) -> Result<EditorBufferStatus, Error> {
         self.call_for_buffer_status("buffer.open", json!({ "path": path }))
     }
@@ -124,7 +125,7 @@ impl EditorWorkspace {
         }
     }
 
-    /// Writes a buffer to disk. Merges it with changes that were made on disk since it was loaded.
+    /// Writes a buffer to disk. If the file on disk has changed since the buffer was loaded, the two texts are merged.
     pub fn save_buffer(&self, path: &str) -> Result<EditorBufferStatus, Error> {
         self.call_for_buffer_status("buffer.save", json!({ "path": path }))
     }
@@ -134,7 +135,7 @@ impl EditorWorkspace {
         self.call("buffer.close", json!({ "path": path })).map(|_| ())
     }
 
-    /// The current state of a buffer, including changes by agents; `None` if no editor has it open.
+    /// The current state of a buffer, including changes by agents; `None` if no editor has the file open.
     pub fn buffer(&self, path: &str) -> Result<Option<EditorBufferStatus>, Error> {
         let outcome = self.call("buffer.list", json!({ "path": path }))?;
         let open = array_field(&outcome, "buffers")
@@ -223,8 +224,9 @@ impl AgentFileAccess {
         self.call("turn", json!({}), CallOptions::default()).map(|_| ())
     }
 
-    /// `fs/read_text_file`: reads the whole text, or `limit` lines from `line` on. Lines are counted from 1; 0 means 1.
-    /// Lines keep their terminators, so that parts can be joined. A `line` after the end of the text is an error.
+    /// `fs/read_text_file`: reads the whole text, or `limit` lines from `line` on. Lines are counted from 1, and `line`
+    /// 0 means line 1. Lines keep their terminators, so that the results of several reads can be joined. A `line` after
+    /// the end of the text is an error.
     pub fn read_text_file(&self, path: &str, line: Option<u32>, limit: Option<u32>) -> Result<String, Error> {
         let options = CallOptions { before_after: BeforeAfterContentInclusion::Include, ..CallOptions::default() };
         let outcome = self.call("read", json!({ "path": path }), options)?;
@@ -236,9 +238,9 @@ impl AgentFileAccess {
             .ok_or_else(|| Error::new(ErrorKind::BadRequest, format!("{path} ends before line {}", line.unwrap_or(1))))
     }
 
-    /// `fs/write_text_file`: replaces the content, merged with changes that were made since this session last read the
-    /// file. Keeps the encoding and line endings, and creates missing directories. Returns whether a merge was needed.
-    /// If both sides changed the same lines, returns a conflict and writes nothing.
+    /// `fs/write_text_file`: writes the content, merged with the changes that were made since this session last read
+    /// the file. Keeps the encoding and line endings, and creates missing directories. Returns whether a merge was
+    /// needed. If both sides changed the same lines, returns a conflict and writes nothing.
     pub fn write_text_file(&self, path: &str, content: &str) -> Result<bool, Error> {
         let options = CallOptions {
             missing_base: MissingBase::Overwrite,
@@ -256,8 +258,8 @@ impl AgentFileAccess {
     }
 }
 
-/// Selects `limit` lines from `line` on; `None` if the text ends before `line`. The end after the last terminator
-/// counts as an empty line.
+/// Selects `limit` lines of the text, beginning with line number `line`; `None` if the text ends before that line. If
+/// the text ends with a terminator, an empty line after the terminator counts as the last line.
 fn slice_lines(text: &str, line: Option<u32>, limit: Option<u32>) -> Option<&str> {
     let skipped = usize::try_from(line.unwrap_or(1).saturating_sub(1)).unwrap_or(usize::MAX);
     let lines_max = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
@@ -282,7 +284,7 @@ pub struct EditorReviewedFile {
     pub path: String,
     /// The kind of change: create, modify, remove or move.
     pub change: String,
-    /// The principals that changed the file since the session first did.
+    /// The principals that changed the file since the session's first change of it.
     pub actors: Vec<String>,
     /// The hunks in the order of their lines.
     pub hunks: Vec<EditorReviewHunk>,
@@ -295,9 +297,9 @@ pub struct EditorReviewedFile {
 pub struct EditorReviewHunk {
     /// The name of the hunk, which stays the same while other hunks change.
     pub name: String,
-    /// The first line and the number of lines before the change.
+    /// The first line and the number of lines of the hunk, in the text before the change.
     pub before: (u64, u64),
-    /// The first line and the number of lines now.
+    /// The first line and the number of lines of the hunk, in the current text.
     pub after: (u64, u64),
     /// The principals that made the hunk.
     pub authors: Vec<String>,

@@ -60,8 +60,9 @@ impl LocalWorkspace {
         rows.into_iter().map(stored_entry_from_row).collect()
     }
 
-    /// Whether a later call changed one of these paths, a directory above it, or a path below it. The creation of a
-    /// directory above does not count, and external changes do not count because they take no locks.
+    /// Whether a call after the entry `number` changed one of `paths`, a directory above such a path, or a path below
+    /// it. The creation of a directory above the path does not count. External changes do not count, because other
+    /// programs take no locks.
     pub(crate) fn changed_after(&self, number: u64, paths: &[RelPath]) -> Result<bool, Error> {
         let external = Principal::External.to_string();
         self.store.run_query(|connection| {
@@ -88,9 +89,9 @@ impl LocalWorkspace {
         })
     }
 
-    /// Whether a later call removed or moved one of these directories or a directory above it. Such a call proves that
-    /// the call which created the directory is done, because it waited for its locks. A concurrent creation proves
-    /// nothing.
+    /// Whether a call after the entry `number` removed or moved one of `directories` or a directory above it. Such a
+    /// call waited for the locks of the call that created the directory, so it proves that the creating call is done. A
+    /// concurrent creation of the same directory proves nothing.
     pub(crate) fn directory_removed_after(&self, number: u64, directories: &[RelPath]) -> Result<bool, Error> {
         self.store.run_query(|connection| {
             let above = directories.iter().flat_map(RelPath::ancestors);
@@ -172,8 +173,8 @@ impl JournalEntryQueryBuilder {
         }
     }
 
-    /// Selects entries about the path or a path below it. Paths below `p` sort from `p/` up to, but without, `p0`,
-    /// because `0` is the character after the slash.
+    /// Selects entries about the path or a path below it. In byte order, the paths below `p` are those from `p/`
+    /// (included) to `p0` (excluded), because `0` is the character after the slash.
     fn push_path(&mut self, path: &RelPath) {
         if path.is_root() {
             return;

@@ -6,7 +6,7 @@ use stead_disk::{DiskError, DiskErrorKind, StateDirectoryError};
 use stead_engine::{Error, ErrorKind};
 use stead_path::RelPath;
 
-/// Converts disk errors at `path`, for use with `map_err`.
+/// Returns a function for `map_err` that converts disk errors at `path`.
 pub(crate) fn at_path(path: &RelPath) -> impl Fn(DiskError) -> Error + Copy {
     move |error| error_at_path(path, error)
 }
@@ -59,8 +59,8 @@ pub(crate) fn error_at_path(path: &RelPath, error: DiskError) -> Error {
     }
 }
 
-/// Converts an error of the state directory. `StateDirectoryError` is a type of its own, so that an error about a file of the
-/// workspace cannot be reported as one of the state directory.
+/// Converts an error of the state directory. `StateDirectoryError` is a separate type, so that an error about a file of
+/// the workspace cannot be reported as an error of the state directory.
 pub(crate) fn state_directory_error(error: StateDirectoryError) -> Error {
     Error::new(ErrorKind::AuditUnavailable, format!("state directory error at {error}"))
 }
@@ -82,11 +82,12 @@ pub(crate) fn commit_uncertain_error(error: rusqlite::Error) -> Error {
     )
 }
 
-/// Converts an error of the database. Without the journal no call can change anything.
+/// Converts an error of the database. The database contains the journal, and without the journal no call can change
+/// anything.
 pub(crate) fn store_error(error: rusqlite::Error) -> Error {
     let why = match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => "the disk of the state directory is full".to_owned(),
-        // SQLite also reports this when there is no space for its shared memory.
+        // SQLite also reports `SystemIoFailure` if there is no space for its shared memory.
         Some(ErrorCode::SystemIoFailure) => "the disk of the state directory failed or is full".to_owned(),
         Some(ErrorCode::ReadOnly) => "the state directory is read-only".to_owned(),
         Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {

@@ -1,6 +1,6 @@
-//! Records changes by other programs as journal entries. A thread watches the directory tree while there is a watch. If
-//! several processes have the workspace open, the one that holds a lock records; the kernel frees the lock when it
-//! dies.
+//! Records changes by other programs as journal entries. While there is a watch (a client's request to report changes
+//! below a path), a thread watches the directory tree. If several processes have the workspace open, only the process
+//! that holds a lock records changes. When that process dies, the kernel frees the lock.
 //!
 //! Promises: a change at a watched path is recorded, or a rescan entry reports that changes may have been missed. A
 //! change by a call is recorded only once. This module never changes a file, and costs nothing while nothing changes.
@@ -51,7 +51,7 @@ pub(crate) struct ExternalChangeListener {
     /// The reference is weak so that the thread does not keep the workspace open.
     workspace: OnceLock<Weak<LocalWorkspace>>,
     thread: Mutex<Option<ChangeListenerThread>>,
-    /// Whether the thread runs and is signalled when another process writes to the store.
+    /// Whether the thread runs. While it runs, the thread is signalled when another process writes to the store.
     is_listening: AtomicBool,
     rounds: AtomicU64,
 }
@@ -71,7 +71,7 @@ impl ExternalChangeListener {
         self.is_listening.load(Ordering::Acquire)
     }
 
-    /// Stops the thread and joins it, unless called from the thread itself.
+    /// Stops the thread and waits until it has ended. If the thread itself calls this method, the method does not wait.
     pub(crate) fn stop(&self) {
         let Some(running) = lock_ignoring_poison(&self.thread).take() else { return };
         running.stop.store(true, Ordering::Release);
@@ -178,7 +178,7 @@ impl LocalWorkspace {
             }
             Err(error) => {
                 self.write_rows(|connection| watch_rows::delete_watch(connection, &id))?;
-                // The error names the oldest watch of this caller, which could be ended instead.
+                // The error names the oldest watch of the caller, because the caller can end that watch and try again.
                 let watches = self.store.run_query(|connection| watch_rows::watches_of_owner(connection, &owner))?;
                 Err(match watches.into_iter().next() {
                     Some(watch) if error.kind == ErrorKind::TooMany => error.with_detail("oldest", watch.id),

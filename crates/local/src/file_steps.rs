@@ -1,5 +1,6 @@
-//! The steps of a plan. They are stored with the entry before any of them is applied. With them recovery can finish the
-//! plan after a crash, and can distinguish the server's own unfinished work from another program's change.
+//! The steps of a plan. All steps are stored with the journal entry before the first step is applied. After a crash,
+//! recovery uses the stored steps to finish the plan, and to distinguish the server's own unfinished work from another
+//! program's change.
 
 use serde::{Deserialize, Serialize};
 use stead_engine::Error;
@@ -15,7 +16,7 @@ pub(crate) struct StoredInodeId {
     pub(crate) created_ns: Option<i64>,
 }
 
-/// Device numbers change at every boot; the creation time, where the file system has one, does not.
+/// Device numbers change at every boot, so they are compared only if the file system has no creation times.
 impl PartialEq for StoredInodeId {
     fn eq(&self, other: &Self) -> bool {
         let same_device = self.created_ns.is_some() || self.dev == other.dev;
@@ -64,7 +65,7 @@ pub(crate) struct StagedFileRef {
     pub(crate) directory: StoredPath,
     pub(crate) name: StoredPath,
     pub(crate) id: StoredInodeId,
-    /// The modification time after staging. If the file has a later one, another program wrote to it.
+    /// The modification time after staging. If the file has a later modification time, another program wrote to it.
     pub(crate) modified_ns: i64,
 }
 
@@ -142,8 +143,8 @@ impl FileCommitStep {
         }
     }
 
-    /// Whether a failed step may be done nevertheless: its rename succeeded, the check after it failed, and the rename
-    /// could not be undone.
+    /// Whether a step of this kind may have taken effect although it failed. This happens if the rename of the step
+    /// succeeds, the check after the rename fails, and the rename cannot be undone.
     pub(crate) fn may_be_half_done(&self) -> bool {
         match self {
             FileCommitStep::Put { .. }

@@ -1,6 +1,6 @@
 //! Group commit: concurrent requests share one transaction and one sync. The first thread that gets the writing
-//! connection runs all queued requests; the other threads only pick up their results. A single caller does not wait for
-//! others.
+//! connection runs all queued requests; the other threads only pick up their results. A single request does not wait
+//! for other requests.
 
 use std::{
     collections::VecDeque,
@@ -26,7 +26,7 @@ const DEFERRED_ENTRIES_MAX: usize = 65_536;
 const ENTRIES_PER_CHECKPOINT: u64 = 512;
 
 /// Entries of calls without changes, which are written with the next transaction. If the store cannot be written for a
-/// long time, the oldest entries are dropped, and one entry records how many.
+/// long time, the oldest entries are dropped, and one entry records the number of dropped entries.
 #[derive(Default)]
 struct DeferredJournalEntries {
     entries: VecDeque<PendingJournalEntry>,
@@ -35,15 +35,15 @@ struct DeferredJournalEntries {
 }
 
 impl DeferredJournalEntries {
-    /// Adds an entry and keeps at most `most`; `lost` builds the entry that records the number of dropped ones. Returns
-    /// how many entries were added since the last write.
+    /// Adds an entry. If there are more than `most` entries, drops the oldest; `lost` builds the entry that records the
+    /// number of dropped entries. Returns how many entries were added since the last write.
     fn push_bounded(
         &mut self,
         draft: PendingJournalEntry,
         most: usize,
         lost: impl FnOnce(u64) -> PendingJournalEntry,
     ) -> u64 {
-        // This can be more than one after a failed write has put its entries back.
+        // After a failed write has put its entries back, `over` can be more than one.
         let over = (self.entries.len() + 1).saturating_sub(most).min(self.entries.len());
         if over > 0 {
             self.entries.drain(..over);
@@ -59,7 +59,7 @@ impl DeferredJournalEntries {
         self.dropped.iter_mut().map(|(_, draft)| draft).chain(&mut self.entries)
     }
 
-    /// Puts entries back that could not be written, before the entries that were added meanwhile.
+    /// Puts back entries that could not be written. They come before the entries that were added meanwhile.
     fn restore_unwritten(&mut self, mut unwritten: Self) {
         unwritten.entries.append(&mut self.entries);
         self.entries = unwritten.entries;
@@ -82,7 +82,7 @@ pub(crate) enum TransactionOutcome {
 }
 
 impl TransactionOutcome {
-    /// The number and hash of the new entry, or the reason why there is none.
+    /// The number and hash of the new entry, or the error that explains why there is no new entry.
     pub(crate) fn into_recorded(self) -> Result<(u64, Digest), Error> {
         match self {
             Self::Recorded(number, hash) => Ok((number, hash)),
@@ -107,7 +107,8 @@ struct QueuedTransaction {
 pub(crate) struct GroupCommitQueue {
     queue: Mutex<Vec<QueuedTransaction>>,
     deferred: Mutex<DeferredJournalEntries>,
-    /// Held by the thread that writes. The other threads wait for it and then usually find their result.
+    /// The lock of the thread that writes. The other threads wait for this lock, and then usually find that their
+    /// request already has a result.
     leader_lock: Mutex<()>,
 }
 
@@ -132,7 +133,7 @@ impl GroupCommitQueue {
         }
     }
 
-    /// Defers an entry to the next transaction; `lost` builds the entry that records the number of dropped ones.
+    /// Defers an entry to the next transaction; `lost` builds the entry that records the number of dropped entries.
     /// Returns how many entries were deferred since the last write.
     pub(crate) fn defer_entry(&self, draft: PendingJournalEntry, lost: impl FnOnce(u64) -> PendingJournalEntry) -> u64 {
         lock_ignoring_poison(&self.deferred).push_bounded(draft, DEFERRED_ENTRIES_MAX, lost)
@@ -196,7 +197,7 @@ impl LocalWorkspace {
         self.group_commit.submit(&self.store, self.durability, sync, body)
     }
 
-    /// Writes rows without a journal entry. They are synced with the next change.
+    /// Writes rows without a journal entry. The rows are synced with the next change.
     pub(crate) fn write_rows<T>(&self, write: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
         self.store.run_transaction(TransactionSyncTiming::Later, self.durability, |transaction| write(transaction))
     }

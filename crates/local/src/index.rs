@@ -1,9 +1,9 @@
-//! The search index: knows which files can contain a match, so that a search need not open the others. It is stored in
-//! the state directory, is built by a background thread, and can be deleted at any time.
+//! The search index knows which files can contain a match, so that a search need not open the other files. The index is
+//! stored in the state directory, is built by a background thread, and can be deleted at any time.
 //!
-//! Promises: a search finds the same with and without the index. A file is skipped only if its timestamps and size are
-//! unchanged, or if watches report no change. A part that is damaged, outdated, missing or from another workspace is
-//! not used. The index never decides what a caller may see; the engine does.
+//! Promises: a search finds the same matches with and without the index. A file is skipped only if its timestamps and
+//! size are unchanged, or if watches report no change. A part of the index that is damaged, outdated, missing or from
+//! another workspace is not used. The index never decides what a caller may see; the engine does.
 
 mod background_thread;
 mod blocks;
@@ -44,11 +44,12 @@ use crate::{
     workspace::to_engine_file_type,
 };
 
-/// The most changed directories that a search lists again itself. If there are more, the thread does it.
+/// The most changed directories that a search lists again itself. If more directories have changed, the background
+/// thread lists them.
 const RELISTED_BY_SEARCH_MAX: usize = 256;
 /// One workspace may use the user's watch limit divided by this number.
 const WATCH_SHARE_DIVISOR: usize = 2;
-/// The pause before another attempt after watching failed.
+/// The pause before the next attempt to watch the tree after an attempt failed.
 const WATCH_RETRY_PAUSE: Duration = Duration::from_secs(10 * 60);
 
 /// The index of an open workspace.
@@ -56,7 +57,7 @@ pub(crate) struct SearchIndex {
     mode: IndexMode,
     files_min: u64,
     min_file_age: Duration,
-    /// The most directories to watch. It is read before the Landlock sandbox is activated.
+    /// The most directories to watch. This limit is read before the Landlock sandbox is activated.
     watches_max: usize,
     state: OnceLock<Arc<IndexState>>,
     thread: Mutex<IndexThread>,
@@ -102,7 +103,7 @@ struct IndexThreadStatus {
     unwatched_until: Option<Instant>,
     message: Option<String>,
     wake_requested: bool,
-    /// The numbers of files in the tree and of indexed files, as last counted.
+    /// The number of files in the tree and the number of indexed files, at the last count.
     files: Option<(u64, u64)>,
 }
 
@@ -119,13 +120,13 @@ pub struct IndexStatus {
     pub is_size_limited: bool,
     /// Whether the tree is watched, so that a search need not walk it.
     pub is_watched: bool,
-    /// The number of files in the tree whose index data is current, as last counted.
+    /// The number of files in the tree whose index data is current, at the last count.
     pub model_files: Option<u64>,
     /// The number of searches that walked the tree and skipped files with the index.
     pub filtered_searches: u64,
     /// The number of searches that needed no walk.
     pub indexed_walks: u64,
-    /// Why the index cannot be built or used fully, if there is a reason.
+    /// The reason why the index cannot be built or cannot be used fully; `None` if there is no such reason.
     pub message: Option<String>,
 }
 
@@ -163,9 +164,9 @@ impl SearchIndex {
         Self { mode, files_min, min_file_age, watches_max, state, thread }
     }
 
-    /// Stops the thread and waits for it.
+    /// Stops the thread and waits until it has ended.
     pub(crate) fn stop(&self) {
-        // This comes first, so that no search starts another thread.
+        // The state `Ended` is set first, so that no search starts another thread.
         let thread = std::mem::replace(&mut *lock_ignoring_poison(&self.thread), IndexThread::Ended);
         if let Some(shared) = self.state.get() {
             shared.stop();
@@ -203,7 +204,7 @@ impl LocalWorkspace {
     }
 
     pub(crate) fn index_filter_for(&self, required: &RequiredTrigrams) -> Option<Box<dyn IndexFilter + '_>> {
-        // If there is no index, nothing must be created.
+        // If there is no index, a search must not create any part of it.
         if *required == RequiredTrigrams::Anything || !self.has_index() {
             return None;
         }
@@ -256,7 +257,7 @@ impl LocalWorkspace {
 
     /// The status of the search index.
     pub fn index_status(&self) -> IndexStatus {
-        // If there is no index, nothing must be created, not even its key.
+        // If there is no index, the status query must not create any part of it, not even the key.
         let known = self.index.state.get().is_some() || self.has_index();
         let shared = known.then(|| self.index_state()).flatten();
         shared.map_or_else(IndexStatus::default, |shared| shared.status())

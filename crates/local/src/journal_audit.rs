@@ -1,5 +1,5 @@
-//! Verifies, proves and exports the journal. Verification and export read it entry by entry, so it need not fit in
-//! memory.
+//! Verifies and exports the journal, and proves that the journal contains an entry. Verification and export read the
+//! journal entry by entry, so the journal need not fit in memory.
 
 use std::io::Write;
 
@@ -44,8 +44,8 @@ pub struct EntryProof {
 }
 
 impl LocalWorkspace {
-    /// Checks every entry, the hash chain, and every signature. `from` continues an earlier verification; `against` are
-    /// checkpoints that were kept outside the workspace.
+    /// Checks every entry, the hash chain, and every signature. If `from` is given, the check continues an earlier
+    /// verification. `against` are checkpoints that were kept outside the workspace.
     pub fn verify_journal(
         &self,
         from: Option<VerifiedJournalPrefix>,

@@ -1,5 +1,6 @@
-//! Leases are locks that agents take on paths. Each has an expiry and a number that increases with every new lease. The
-//! monotonic clock decides the expiry, so setting the wall clock neither ends nor prolongs a lease.
+//! Leases are locks that agents take on paths. Each lease has an expiry and a number that increases with every new
+//! lease. The monotonic clock decides when a lease expires, so setting the wall clock neither ends nor prolongs a
+//! lease.
 
 use rusqlite::{Connection, Row, params};
 use stead_engine::{CallRecord, CommitReceipt, Error, ErrorKind, Lease, LeaseRequest, limits};
@@ -56,8 +57,8 @@ fn active_leases(connection: &Connection, now: &ClockReading) -> rusqlite::Resul
     all.into_iter().flatten().collect()
 }
 
-/// Whether a lease has not expired. Before a reboot the monotonic clock decides. After a reboot, and for leases that an
-/// older version stored, the wall clock decides.
+/// Whether a lease has not expired. If the machine has not rebooted since the lease was stored, the monotonic clock
+/// decides. After a reboot, and for leases that an older version stored, the wall clock decides.
 fn is_active(row: &Row<'_>, now: &ClockReading) -> rusqlite::Result<bool> {
     let ends_ms: i64 = row.get(3)?;
     let boot: Option<String> = row.get(6)?;

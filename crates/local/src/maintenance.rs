@@ -1,5 +1,5 @@
 //! Background work: writes deferred entries, signs checkpoints, syncs changes to disk, empties the trash and drops old
-//! versions. Each open workspace has one thread for it, which never blocks callers.
+//! versions. Each open workspace has one thread for this work. The thread never blocks callers.
 
 use std::{
     sync::{Arc, Condvar, Mutex, PoisonError, Weak},
@@ -40,7 +40,7 @@ pub(crate) struct MaintenanceSignal {
 
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 enum MaintenanceThreadState {
-    /// Nothing to do; the thread sleeps.
+    /// There is no work, and the thread sleeps.
     #[default]
     Idle,
     /// There is work, and the thread waits briefly for more. A further signal does nothing.
@@ -63,7 +63,7 @@ impl MaintenanceSignal {
     }
 
     /// Sleeps until there is work and a short delay has passed, but at most until the next check is due. Returns
-    /// whether to continue.
+    /// whether the thread continues.
     fn wait(&self) -> bool {
         let state = lock_ignoring_poison(&self.state);
         let idle = |state: &mut MaintenanceThreadState| *state == MaintenanceThreadState::Idle;
@@ -80,7 +80,7 @@ impl MaintenanceSignal {
     }
 }
 
-/// The running thread. Dropping this value stops it.
+/// The running thread. Dropping this value stops the thread.
 pub(crate) struct MaintenanceThread {
     signal: Arc<MaintenanceSignal>,
     thread: Option<JoinHandle<()>>,

@@ -38,11 +38,12 @@ const DATABASE_FILE: &str = "stead.db";
 const TRASH_IN_WORKSPACE: &str = ".stead~trash";
 /// The most directories that are noted for the deletion of abandoned staged files.
 const LEFTOVER_DIRECTORIES_MAX: usize = 1_000;
-/// How often a waiting caller looks for entries of other processes if nothing signals them.
+/// How often a waiting caller looks for entries of other processes if no signal announces such entries.
 const NEW_ENTRIES_POLL: Duration = Duration::from_millis(50);
-/// How often a waiting caller looks for entries of other processes that are signalled, in case a signal was lost.
+/// How often a waiting caller looks for entries of other processes if signals announce such entries. A signal may be
+/// lost.
 const NEW_ENTRIES_POLL_LISTENING: Duration = Duration::from_secs(60);
-/// How often the change counter looks for changes by other processes if nothing signals them.
+/// How often the change counter looks for changes by other processes if no signal announces such changes.
 const CHANGE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// An open workspace.
@@ -74,11 +75,11 @@ pub struct LocalWorkspace {
     /// Entries of this process that could be neither finished nor rolled back.
     pub(crate) unfinished_entries: Mutex<HashSet<u64>>,
     pub(crate) directories_with_leftovers: Mutex<HashSet<RelPath>>,
-    /// Counts announcements of new entries, and wakes callers that wait for the next one.
+    /// Counts announcements of new entries, and wakes callers that wait for a new entry.
     pub(crate) new_entries: (Mutex<u64>, Condvar),
     pub(crate) index: SearchIndex,
     pub(crate) session_counts: Mutex<SessionCountsCache>,
-    /// When the last change in the journal was looked up, and the number of its entry.
+    /// The time of the last lookup of the newest change in the journal, and the number of that change's entry.
     last_change_seen: Mutex<(Option<Instant>, u64)>,
     pub(crate) external_changes: ExternalChangeListener,
     pub(crate) watch_start: WatchStartPolicy,
@@ -114,7 +115,7 @@ impl LocalWorkspace {
         let thread = MaintenanceThread::start(Arc::downgrade(&workspace), Arc::clone(&workspace.maintenance_signal));
         *lock_ignoring_poison(&workspace.maintenance) = thread;
         workspace.external_changes.set_workspace(&workspace);
-        // If one of these fails, a later watch call or a later change reports the error.
+        // If one of these two calls fails, a later watch call or a later change reports the error.
         for prepared in [workspace.listen_if_watched(), workspace.store_clock_reading()] {
             if prepared.is_err() {
                 workspace.count_background_failure();
@@ -212,14 +213,14 @@ impl LocalWorkspace {
         self.group_commit.flush(&self.store, self.durability)
     }
 
-    /// Writes all deferred entries before the journal is read. If that fails, they are written later.
+    /// Writes all deferred entries before the journal is read. If the write fails, the entries are written later.
     pub(crate) fn flush_if_possible(&self) {
         if self.flush().is_err() {
             self.count_background_failure();
         }
     }
 
-    /// The policy that applies now. Fails if it sets a quota and the workspace is the whole machine.
+    /// The policy that applies now. Fails if the policy sets a quota and the workspace is the whole machine.
     pub(crate) fn current_policy(&self) -> Result<ActivePolicy, Error> {
         let active = self.policy.current_policy(i128::from(self.clock.now().wall_ms) * 1_000_000)?;
         if active.policy.has_quota() && !self.default_directory.is_root() {
@@ -318,9 +319,9 @@ fn format_landlock_report(report: &LandlockReport) -> String {
     format!("WallReport {{ standing: {status}, abi: {abi}, reason: {reason} }}")
 }
 
-/// Opens the root directory, in which the state directory is hidden, and the trash directory. A removal is a single
-/// rename, so the trash is in the state directory if that is on the same mount, and otherwise in a hidden directory of
-/// the workspace.
+/// Opens the root directory and the trash directory. The state directory is hidden in the root directory. A removal is
+/// a single rename, which cannot cross a mount. So the trash is in the state directory if the state directory is on the
+/// same mount as the files, and otherwise in a hidden directory of the workspace.
 fn open_root(
     options: &LocalWorkspaceOptions,
     state: &StateDirectory,
@@ -358,7 +359,8 @@ fn open_root(
     Ok((root, PrivateDirectory::hidden_in_workspace(trash)))
 }
 
-/// The paths below the root that callers cannot access: the state directory, if it is there, and `reserved_paths`.
+/// The paths below the root that callers cannot access: the state directory, if it is below the root, and the option
+/// `reserved_paths`.
 fn reserved_paths(options: &LocalWorkspaceOptions) -> Vec<RelPath> {
     let inside = options.state_path.strip_prefix(&options.root_path).ok();
     let state = inside.and_then(|rest| rest.to_str()).and_then(|rest| RelPath::from_wire(rest).ok());
@@ -366,7 +368,7 @@ fn reserved_paths(options: &LocalWorkspaceOptions) -> Vec<RelPath> {
 }
 
 impl LocalWorkspace {
-    /// A number that increases with every change, by this process or another.
+    /// A number that increases with every change by this process or another process.
     pub(crate) fn announcement_count(&self) -> Result<u64, Error> {
         if !self.external_changes.is_listening() {
             let mut seen = lock_ignoring_poison(&self.last_change_seen);

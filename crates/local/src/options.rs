@@ -10,9 +10,9 @@ use stead_path::RelPath;
 /// When a change is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// After it survives a power cut.
+    /// A change is acknowledged once it survives a power cut.
     Full,
-    /// After it survives a crash of the process.
+    /// A change is acknowledged once it survives a crash of the process.
     Fast,
 }
 
@@ -30,7 +30,7 @@ impl Durability {
 pub enum LandlockMode {
     /// The process can only open files in the workspace, the state directory and `readable_paths`.
     Restrict,
-    /// The process can open any file. This is for processes that need other files.
+    /// The process can open any file. This mode is for processes that need files elsewhere.
     Off,
 }
 
@@ -48,15 +48,16 @@ pub enum IndexMode {
 /// When a workspace starts to record changes by other programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WatchStartPolicy {
-    /// When it is opened, if any watch exists. This is for a long-running process.
+    /// Recording starts when the workspace is opened, if any watch exists. This policy is for a long-running process.
     AtOpen,
-    /// When this process begins its first watch. This is for a short-lived process.
+    /// Recording starts when this process begins its first watch. This policy is for a short-lived process.
     OnFirstWatch,
 }
 
 /// The default of [`LocalWorkspaceOptions::index_files_min`].
 const INDEX_FILES_MIN: u64 = 2_000;
-/// The default of [`LocalWorkspaceOptions::index_min_file_age`]. The coarsest file system timestamps have two seconds.
+/// The default of [`LocalWorkspaceOptions::index_min_file_age`]. The coarsest file system timestamps have a resolution
+/// of two seconds.
 const INDEX_MIN_FILE_AGE: Duration = Duration::from_secs(3);
 /// The default of [`LocalWorkspaceOptions::retained_bytes_max`].
 const RETAINED_BYTES_DEFAULT: u64 = 1 << 30;
@@ -76,8 +77,8 @@ pub struct LocalWorkspaceOptions {
     pub resolver: PathResolutionMethod,
     /// Mount points below the root that belong to the workspace.
     pub allowed_mounts: Vec<RelPath>,
-    /// The directory to which relative paths refer. The trash is on its file system. It differs from the root only if
-    /// the workspace is the whole machine.
+    /// The directory to which relative paths refer. The trash is on the file system of this directory. The directory
+    /// differs from the root only if the workspace is the whole machine.
     pub default_directory: RelPath,
     /// Paths below the root that callers cannot access, besides the state directory.
     pub reserved_paths: Vec<RelPath>,
@@ -93,14 +94,14 @@ pub struct LocalWorkspaceOptions {
     pub index_mode: IndexMode,
     /// An index is built after a search that visits at least this many files.
     pub index_files_min: u64,
-    /// How long a file must be unmodified before the index relies on its timestamp. It must be at least the resolution
-    /// of the file system's timestamps.
+    /// How long a file must be unmodified before the index relies on its timestamp. This time must be at least the
+    /// resolution of the file system's timestamps.
     pub index_min_file_age: Duration,
     /// When to start recording changes by other programs.
     pub watch_start: WatchStartPolicy,
     /// The source of time.
     pub clock: Arc<dyn Clock>,
-    /// User names by uid, given if the sandbox already prevents reading them.
+    /// User names by uid. They are given if an active sandbox already prevents reading them.
     pub(crate) user_names: Option<HashMap<u32, String>>,
 }
 

@@ -3,10 +3,11 @@
 //! a dead process, so no lock is ever stale.
 //!
 //! A path that a call changes is locked exclusively, and the directories above it are locked shared, so that a
-//! directory cannot be moved while a file below it changes. The byte to lock is a hash of the path: if two paths have
-//! the same hash, their calls only wait for each other.
+//! directory cannot be moved while a file below it changes. The position of the locked byte is a hash of the path. If
+//! two paths have the same hash, the only effect is that their calls wait for each other.
 //!
-//! Each open workspace, and each connection with open buffers, holds a lock under the name that is stored in its rows.
+//! Each open workspace, and each connection with open buffers, holds a liveness lock. The name of this lock is stored
+//! in the database rows that belong to the workspace or connection.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -48,7 +49,8 @@ pub(crate) struct PathLockGuard {
 
 impl CallLockGuard for PathLockGuard {}
 
-/// The slot that a live process or connection holds. The hashed name starts with a zero byte, which no path contains.
+/// The slot that a live process or connection holds. The text that is hashed starts with a zero byte, which no path
+/// contains.
 fn liveness_slot(name: &str) -> u64 {
     hash_slot(format!("\0{name}").as_bytes())
 }
@@ -58,13 +60,14 @@ fn database_open_slot() -> u64 {
     hash_slot(b"\0database")
 }
 
-/// The slot (position in the lock file) for these bytes, by FNV-1a. The function must never change, because processes
-/// of different versions must compute the same slots.
+/// The slot for these bytes: a position in the lock file, computed with the hash function FNV-1a. The function must
+/// never change, because processes of different versions must compute the same slots.
 fn hash_slot(bytes: &[u8]) -> u64 {
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;
     let hash = bytes.iter().fold(OFFSET, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME));
-    // Two bits are dropped because file offsets are signed and the end of the locked range must fit too.
+    // Two bits are dropped, because file offsets are signed and the end of the locked range must also be a valid
+    // offset.
     hash >> 2
 }
 
@@ -111,8 +114,9 @@ impl PathLocks {
         }
     }
 
-    /// Waits until no other process is opening the database, and excludes others. SQLite itself does not wait when two
-    /// connections switch a new file to a write-ahead log: one of them would fail.
+    /// Waits until no other process is opening the database, and keeps other processes from opening it. If two
+    /// connections switch a new file to a write-ahead log at the same time, SQLite does not wait, and one of the
+    /// connections would fail.
     pub(crate) fn lock_database_open(self: &Arc<Self>) -> Result<PathLockGuard, Error> {
         let deadline = Instant::now() + Duration::from_millis(BUSY_TIMEOUT_MS);
         let locked = self.lock(vec![(database_open_slot(), LockMode::Exclusive)], deadline);
@@ -239,9 +243,10 @@ impl LivenessRegistry {
         }
     }
 
-    /// Whether the owner of a buffer is alive, by the name of its liveness lock.
+    /// Whether the owner of a buffer is alive. `name` is the name of the owner's liveness lock.
     pub(crate) fn liveness_of(&self, name: &str) -> Result<BufferOpenState, Error> {
-        // A process cannot test its own locks: the kernel grants them again, and the release after the test drops them.
+        // A process cannot test its own locks: the kernel would grant the lock again, and the release after the test
+        // would free the lock.
         let process = name.split_once(CONNECTION_SEPARATOR).map_or(name, |(process, _)| process);
         if process == self.process_id {
             let is_alive = name == process || lock_ignoring_poison(&self.registered).contains(name);

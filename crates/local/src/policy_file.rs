@@ -1,5 +1,5 @@
-//! Finds and loads the policy file, and reloads it when it changes. If it cannot be read or parsed, every call is
-//! refused.
+//! Finds and loads the policy file, and reloads the file when it changes. If the file cannot be read or parsed, every
+//! call is refused.
 
 use std::{
     path::{Path, PathBuf},
@@ -19,8 +19,8 @@ use crate::store::lock_ignoring_poison;
 pub(crate) const POLICY_FILE: &str = "policy.toml";
 const POLICY_BYTES_MAX: u64 = 1 << 20;
 const POLICY_MODE: u32 = 0o600;
-/// A file that was modified more recently is read again at every call, because a second change might get equal
-/// timestamps.
+/// A policy file that was modified less than this time ago is read again at every call, because a second change might
+/// get equal timestamps.
 const FINGERPRINT_SAFE_AGE_NS: i128 = 2_000_000_000;
 
 /// The location of the policy file and the policy that was last loaded from it.
@@ -38,7 +38,7 @@ pub(crate) struct PolicyFile {
 /// Whether the file must exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PolicyFileRequirement {
-    /// It must, because the operator named it.
+    /// The file must exist, because the operator named it.
     Required,
     Optional,
 }
@@ -123,7 +123,8 @@ impl PolicyFile {
             .with_next_step("ask the operator to fix the policy")
     }
 
-    /// The policy file can be anywhere, even in the workspace, so its errors are not errors of the state directory.
+    /// Converts an error of writing the policy file. The file can be anywhere, even in the workspace, so its errors are
+    /// not errors of the state directory.
     fn unwritable(&self, error: DiskError) -> Error {
         let file = self.display_path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Error::new(ErrorKind::Io, format!("cannot write the policy {file}: {error}"))

@@ -25,15 +25,15 @@ use crate::{
     workspace::{to_engine_file_type, to_engine_fingerprint},
 };
 
-/// The largest content that is stored in the database. It is synced with the transaction; larger content needs its own
-/// sync.
+/// The largest content that is stored in the database. Such content is synced with the transaction; larger content
+/// needs its own sync.
 pub(crate) const INLINE_BYTES_MAX: u64 = 64 << 10;
 
 #[derive(Default)]
 pub(crate) struct PreparedPlan {
     pub(crate) steps: Vec<FileCommitStep>,
     pub(crate) changes: Vec<RecordedChange>,
-    /// The versions to retain, each with its size, and with its content unless that is stored in a file.
+    /// The versions to retain: for each version its size, and its content unless the content is stored in a file.
     pub(crate) retained: Vec<(Version, u64, Option<Vec<u8>>)>,
     pub(crate) trashed: Vec<PendingTrashItem>,
     pub(crate) restored: Vec<String>,
@@ -59,7 +59,8 @@ struct PlanOverlay {
 }
 
 impl PlanOverlay {
-    /// Whether an earlier change of the plan determines the state of the path, so that the disk does not show it.
+    /// Whether an earlier change of the plan determines the state of the path. If so, the disk does not show that
+    /// state.
     fn covers(&self, path: &RelPath) -> bool {
         let decided =
             |candidate: &RelPath| self.freed_paths.contains(candidate) || self.created_paths.contains(candidate);
@@ -70,7 +71,8 @@ impl PlanOverlay {
 impl PreparedPlan {
     pub(crate) fn discard_staged(&mut self) {
         for (directory, name) in self.staged.drain(..) {
-            // A file that cannot be deleted is hidden from listings and is deleted later; the first error matters more.
+            // A file that cannot be deleted is hidden from listings and is deleted later. The error is ignored, because
+            // the error that stopped the plan matters more.
             directory.remove_file(&name).unwrap_or_default();
         }
     }
@@ -217,7 +219,7 @@ impl LocalWorkspace {
         Ok(())
     }
 
-    /// Opens the file whose attributes are copied.
+    /// Opens the file whose attributes are copied to the new file.
     fn open_attribute_source(&self, put: &FilePut<'_>) -> Result<Option<OpenFile>, CommitError> {
         let FileModeSource::CopyFrom(from, seen) = put.mode else { return Ok(None) };
         self.open_expected(from, seen).map(Some)
@@ -366,7 +368,7 @@ impl LocalWorkspace {
             return Ok(());
         }
         self.mark_synced_entries()?;
-        // The remaining entries belong to another process, but their data must be on disk too.
+        // The remaining unsynced entries belong to other processes, but the data of these entries must also be on disk.
         if self.has_unsynced_changes(path)? { self.sync_file_system() } else { Ok(()) }
     }
 
@@ -455,7 +457,7 @@ impl LocalWorkspace {
     }
 
     /// Checks that a path exists and has the expected type. A symlink or directory is recognized only by its inode
-    /// number, which may have been reused for a file of another type.
+    /// number, and the number may have been reused for a file of another type.
     fn expect_tree(
         &self,
         path: &RelPath,
@@ -477,7 +479,7 @@ impl LocalWorkspace {
         self.root.open_file(path).map_err(|error| changed_or_failed(path, error))
     }
 
-    /// Opens the nearest directory above a path that exists already. New content is staged there.
+    /// Opens the nearest existing directory above a path. New content is staged in that directory.
     fn nearest_existing_directory(
         &self,
         path: &RelPath,

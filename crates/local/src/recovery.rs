@@ -3,8 +3,8 @@
 //! back, its new content is retained, and the journal records the rollback. Recovery can be killed at any point and run
 //! again.
 //!
-//! A power cut can lose some writes and keep later ones. Then later entries show whether a step was done
-//! ([`LaterStepEvidence`]). Only a later step that survived the power cut counts, and only for its own paths.
+//! A power cut can lose some writes and keep later writes. In that case later entries show whether a step was done
+//! ([`LaterStepEvidence`]). A later step is evidence only if it survived the power cut, and only about its own paths.
 
 use std::time::Instant;
 
@@ -48,7 +48,8 @@ impl UnfinishedJournalEntry {
         self.steps.iter().flat_map(FileCommitStep::paths).cloned().collect()
     }
 
-    /// Converts the error of a step. It names the first path of the entry, which is always a path of the workspace.
+    /// Converts the error of a step. The converted error names the first path of the entry, which is always a path of
+    /// the workspace.
     fn step_error(&self, error: DiskError) -> Error {
         let path = self.steps.iter().flat_map(FileCommitStep::paths).next().cloned();
         errors::error_at_path(&path.unwrap_or_default(), error)
@@ -56,7 +57,7 @@ impl UnfinishedJournalEntry {
 
     /// The paths that only this entry could change, and the directories that it creates. Created directories are
     /// shared: concurrent calls may need the same directory, and the first call creates it. If an entry only creates
-    /// directories, all its paths count as its own.
+    /// directories, all its paths count as paths that only this entry could change.
     fn exclusive_and_shared_paths(&self) -> (Vec<RelPath>, Vec<RelPath>) {
         let (created, own): (Vec<&FileCommitStep>, Vec<&FileCommitStep>) =
             self.steps.iter().partition(|step| matches!(step, FileCommitStep::MakeDirectory { .. }));
@@ -139,9 +140,9 @@ impl LocalWorkspace {
         Ok(())
     }
 
-    /// Finds out what later entries prove about each step; `None` if they prove that all steps were done. Without a
-    /// reboot one later change of a path proves that, because a path is changed only after its pending entry is
-    /// finished.
+    /// Determines what later entries prove about each step. Returns `None` if later entries prove that all steps were
+    /// done. If the machine was not restarted, one later change of a path proves that all steps were done, because a
+    /// path is changed only after its pending entry is finished.
     fn later_evidence<'a>(
         &self,
         pending: &UnfinishedJournalEntry,
@@ -165,9 +166,9 @@ impl LocalWorkspace {
             .map(Some)
     }
 
-    /// Rolls an entry back because another program's change blocks the step at index `at`. That change stays, the new
-    /// content of the entry is retained, and the journal records the rollback. No caller was told that the entry
-    /// succeeded.
+    /// Rolls an entry back because another program's change blocks the step at index `at`. The other program's change
+    /// stays, the new content of the entry is retained, and the journal records the rollback. No caller was told that
+    /// the entry succeeded.
     fn roll_back_for_foreign_change(
         &self,
         pending: &UnfinishedJournalEntry,
@@ -206,7 +207,8 @@ impl LocalWorkspace {
     fn load_unfinished(&self) -> Result<Vec<UnfinishedJournalEntry>, Error> {
         let mut numbers: Vec<u64> = self.store.run_query(|connection| {
             connection
-                // Two ranges instead of `<>`, so that the index suffices and the rows of this process are not read.
+                // The query uses two ranges instead of `<>`, so that the index suffices and the rows of this process
+                // are not read.
                 .prepare_cached(
                     "SELECT number FROM pending INDEXED BY pending_processes WHERE process < ?1
                      UNION SELECT number FROM pending INDEXED BY pending_processes WHERE process > ?1",
@@ -244,7 +246,7 @@ impl LocalWorkspace {
     }
 }
 
-/// The outcome of a step, as far as later steps prove it. Determining it never changes a file.
+/// The outcome of a step, as far as later steps prove it. Collecting this evidence never changes a file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum LaterStepEvidence<'a> {
     /// Later steps prove nothing.
@@ -277,13 +279,13 @@ impl<'a> LaterStepEvidence<'a> {
         if !is_superseded {
             return Ok(Self::Unknown);
         }
-        // The replacing file may have been replaced too, so it need not have survived.
+        // The file that replaced the moved file may itself have been replaced, so that file need not have survived.
         let replaced = later.iter().find_map(|other| file_replaced_by(other, step));
         Ok(replaced.map_or(Self::Superseded, Self::Replaced))
     }
 }
 
-/// Whether a later step, if it survived, proves the outcome of this one.
+/// Whether the step `later`, if it survived, proves the outcome of `step`.
 fn proves_outcome_of(later: &FileCommitStep, step: &FileCommitStep) -> bool {
     match later {
         FileCommitStep::Put { .. }
@@ -314,8 +316,8 @@ fn proves_outcome_of(later: &FileCommitStep, step: &FileCommitStep) -> bool {
     }
 }
 
-/// Whether a later step that survived proves that the file at the old path must stay. A file in a directory that never
-/// moved proves nothing, because it may have been there before.
+/// Whether the step `later`, which survived, proves that the file at the old path of `step` must stay. A file in a
+/// directory that never moved proves nothing, because the file may have been there before.
 fn reuses_old_path(later: &FileCommitStep, step: &FileCommitStep) -> bool {
     let Some((old, id)) = removed_file(step) else { return false };
     match later {
@@ -328,7 +330,7 @@ fn reuses_old_path(later: &FileCommitStep, step: &FileCommitStep) -> bool {
     }
 }
 
-/// The path from which a step takes an existing file, and the file.
+/// The path from which a step takes an existing file, and the inode of that file.
 fn removed_file(step: &FileCommitStep) -> Option<(&RelPath, StoredInodeId)> {
     let (FileCommitStep::Move { from: path, id, .. } | FileCommitStep::Remove { path, id, .. }) = step else {
         return None;
@@ -336,7 +338,7 @@ fn removed_file(step: &FileCommitStep) -> Option<(&RelPath, StoredInodeId)> {
     Some((&path.0, *id))
 }
 
-/// The path to which a step moves an existing file, and the file.
+/// The path to which a step moves an existing file, and the inode of that file.
 fn placed_file(step: &FileCommitStep) -> Option<(&RelPath, StoredInodeId)> {
     let (FileCommitStep::Move { to: path, id, .. } | FileCommitStep::Restore { path, id, .. }) = step else {
         return None;
@@ -344,7 +346,7 @@ fn placed_file(step: &FileCommitStep) -> Option<(&RelPath, StoredInodeId)> {
     Some((&path.0, *id))
 }
 
-/// The file that a later step replaced, if `step` had moved it there.
+/// The file that the step `later` replaced, if `step` had moved that file to its path.
 fn file_replaced_by<'a>(later: &'a FileCommitStep, step: &FileCommitStep) -> Option<&'a ReplacedFile> {
     let (FileCommitStep::Put { path, over, .. } | FileCommitStep::Move { to: path, over, .. }) = later else {
         return None;

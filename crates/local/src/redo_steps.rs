@@ -1,9 +1,9 @@
-//! Determines which steps of an entry were applied before its process died, and applies the rest. It can be killed at
-//! any point and run again.
+//! Determines which steps of an entry were applied before its process died, and applies the other steps. This work can
+//! be killed at any point and run again.
 //!
-//! Without a reboot the names on disk are reliable: if a staged file still has its temporary name, its step was not
-//! done; otherwise it was done, even if its path changed afterwards. A power cut can lose renames and truncate small
-//! files, so after a reboot the content of the files decides.
+//! If the machine was not restarted, the names on disk are reliable: if a staged file still has its temporary name, its
+//! step was not done; otherwise the step was done, even if its path changed afterwards. A power cut can lose renames
+//! and truncate small files, so after a reboot the content of the files decides.
 
 use stead_disk::{
     DirectoryHandle, DiskError, DiskErrorKind, ExistingTargetPolicy, FileAttributeSource, StagedContentSource,
@@ -22,9 +22,9 @@ use crate::{
 /// Whether the machine was restarted after an entry was recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BootComparison {
-    /// It was not restarted.
+    /// The machine was not restarted.
     Same,
-    /// It was restarted, perhaps by a power cut.
+    /// The machine was restarted, perhaps by a power cut.
     Other,
 }
 
@@ -43,8 +43,8 @@ pub(crate) struct BlockedStep {
 }
 
 impl StepExecutor<'_> {
-    /// Applies the steps that are not done. `evidence` is what later entries prove about each step. Returns how many
-    /// steps were applied, or the blocked step.
+    /// Applies the steps that are not done. For each step, `evidence` says what later entries prove about the step.
+    /// Returns the number of applied steps, or the blocked step.
     pub(crate) fn redo_steps(
         &self,
         steps: &[FileCommitStep],
@@ -54,12 +54,12 @@ impl StepExecutor<'_> {
         let progress = steps.iter().map(|step| self.step_progress(step, boot)).collect::<Result<Vec<_>, _>>()?;
         let mut redone = 0;
         for (at, (step, evidence)) in steps.iter().zip(evidence).enumerate() {
-            // Steps are applied in order, so a done step proves that the earlier ones are done. After a power cut it
-            // does not.
+            // Steps are applied in order, so a done step proves that the earlier steps are done. After a power cut a
+            // done step proves nothing about earlier steps.
             let is_passed = boot == BootComparison::Same
                 && !step.may_be_half_done()
                 && progress[at..].iter().zip(&steps[at..]).any(proves_earlier_steps_done);
-            // A step that was applied just now may have changed the progress of this one.
+            // If this loop has applied an earlier step, that step may have changed the progress of the current step.
             let now = if redone == 0 { progress[at] } else { self.step_progress(step, boot)? };
             if boot == BootComparison::Other {
                 redone += ignore_foreign_change(self.remove_old_name(step, evidence))?;
@@ -81,9 +81,10 @@ impl StepExecutor<'_> {
         Ok(Ok(redone))
     }
 
-    /// Removes the old name of a moved file, which a power cut may have brought back. The file then has both names, or
-    /// its new name already belongs to a different file. In the second case it may be the only copy of content that
-    /// must be retained. A file that was written to since is left alone. Returns the number of removed names.
+    /// Removes the old name of a moved file. A power cut may have brought the old name back. Then either the file has
+    /// both names, or its new name already belongs to a different file. In the second case the file at the old name may
+    /// be the only copy of content that must be retained. A file that was written to after the move is left alone.
+    /// Returns the number of removed names.
     fn remove_old_name(&self, step: &FileCommitStep, evidence: &LaterStepEvidence<'_>) -> Result<u64, StepApplyError> {
         let (old, new, id) = match step {
             FileCommitStep::Move { from, to, id, .. } => (self.open_parent(&from.0)?, self.open_parent(&to.0)?, *id),
@@ -141,8 +142,8 @@ impl StepExecutor<'_> {
         })
     }
 
-    /// Whether a step was done and survived a power cut. Equal content does not prove it, because the file may have had
-    /// that content before.
+    /// Whether a step was done and survived a power cut. Equal content does not prove that the step was done, because
+    /// the file may have had that content before.
     pub(crate) fn has_survived(&self, step: &FileCommitStep) -> Result<bool, DiskError> {
         let FileCommitStep::Put { path, staged, over, .. } = step else {
             return Ok(self.step_progress(step, BootComparison::Other)? == StepCompletion::Done);
@@ -176,7 +177,8 @@ impl StepExecutor<'_> {
         Ok(match current {
             ContentVersionAtPath::Version(found) if found == *version => StepCompletion::Done,
             ContentVersionAtPath::Version(found) if Some(found) == before => StepCompletion::NotDone,
-            // The power cut may have lost the name of the old file. The new file was acknowledged, so it is put there.
+            // The power cut may have lost the name of the old file. The new file was acknowledged, so the new file is
+            // put at the path.
             ContentVersionAtPath::Absent => StepCompletion::NotDone,
             ContentVersionAtPath::Version(_) | ContentVersionAtPath::Other => StepCompletion::Superseded,
         })
@@ -228,7 +230,7 @@ impl StepExecutor<'_> {
         }
     }
 
-    /// Finds the staged file, if its content is complete. Deletes an incomplete one.
+    /// Finds the staged file, if its content is complete. Deletes an incomplete staged file.
     fn find_intact_staged(
         &self,
         put: &UnfinishedFileWrite<'_>,
@@ -316,8 +318,9 @@ fn proves_earlier_steps_done((found, step): (&StepCompletion, &FileCommitStep)) 
     step.may_be_half_done() && *found != StepCompletion::NotDone
 }
 
-/// Whether a power cut may have lost a step that is not done. A later change of its path normally proves that the step
-/// was done before. It does not prove the rename of a directory, because a file may have left the directory before it.
+/// Whether a power cut may have lost a step that is not done. A later change of the step's path normally proves that
+/// the step was done before. A later change does not prove that a directory was renamed, because a file may have left
+/// the directory before the rename.
 fn may_be_lost_in_power_cut(step: &FileCommitStep, evidence: &LaterStepEvidence<'_>) -> bool {
     match evidence {
         LaterStepEvidence::Unknown => true,

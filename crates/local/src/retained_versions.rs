@@ -1,6 +1,6 @@
 //! Retained versions: the content of files before and after changes, for undo and diffs. Small versions are stored in
-//! the database, large ones as blob files. Their total size is limited, and a quota also limits it per principal. The
-//! oldest versions of agents are dropped first, and an entry records each drop.
+//! the database, large versions as blob files. The total size of all retained versions is limited, and a quota also
+//! limits the size per principal. The oldest versions of agents are dropped first, and an entry records each drop.
 
 use std::sync::atomic::Ordering;
 
@@ -19,8 +19,8 @@ const RETAINED_READ_BYTES_MAX: u64 = 64 << 20;
 const PRUNE_BATCH_ROWS: usize = 256;
 /// The history of a principal is checked each time it has grown by the quota divided by this number.
 const HISTORY_QUOTA_SHARE: u64 = 16;
-/// Selects the retained versions of one principal: `?1` is its name, `?2` the lowest `agent` flag. The flag is 0 for
-/// versions that the history of a user needs too; they do not count for an agent.
+/// Selects the retained versions of one principal. `?1` is the name of the principal, and `?2` is the lowest `agent`
+/// flag. The flag is 0 for versions that the history of a user also needs; such versions do not count for an agent.
 const HISTORY_BYTES_SQL: &str =
     "FROM kept WHERE agent >= ?2 AND number IN (SELECT number FROM entries WHERE principal = ?1)";
 
@@ -132,7 +132,8 @@ impl LocalWorkspace {
         Ok(self.store.run_query(|connection| query_number(connection, &sql, values))?.unwrap_or_default())
     }
 
-    /// Checks the history quota after a change that retained `bytes`, if enough was retained since the last check.
+    /// Checks the history quota after a change that retained `bytes`, if enough bytes were retained since the last
+    /// check.
     pub(crate) fn prune_if_over_quota(&self, record: &CallRecord<'_>, bytes: u64) {
         let Some(limit) = record.quota.and_then(|quota| quota.history_bytes) else { return };
         let since_prune = self.retained_since_prune.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
@@ -146,8 +147,8 @@ impl LocalWorkspace {
         }
     }
 
-    /// Versions of pending entries cannot be dropped. If the size then still exceeds twice the limit, the pending
-    /// entries are synced and their versions dropped too.
+    /// Drops the oldest versions of one principal, except versions of pending entries. If the size still exceeds twice
+    /// the limit, syncs the pending entries, and then drops their versions as well.
     fn prune_to_limit(&self, owner: &Principal, limit: u64) -> Result<(), Error> {
         self.prune_history(owner, limit)?;
         if self.history_bytes_of(owner)? <= limit.saturating_mul(2) {
@@ -157,7 +158,7 @@ impl LocalWorkspace {
         self.prune_history(owner, limit)
     }
 
-    /// Drops versions until `excess` bytes are freed, and records how many. Returns their number.
+    /// Drops versions until `excess` bytes are freed. Records and returns the number of dropped versions.
     fn delete_oldest(&self, oldest: Vec<RetainedVersionRow>, excess: u64) -> Result<usize, Error> {
         let mut dropped = Vec::new();
         let mut bytes = 0;
@@ -199,7 +200,7 @@ impl LocalWorkspace {
         self.store.run_query(|connection| query_number(connection, sql, values))
     }
 
-    /// The entry that undid this one, unless it was redone since.
+    /// The entry that undid the entry `number`; `None` if no entry undid it, or if it was redone since then.
     pub(crate) fn entry_that_undid(&self, number: u64) -> Result<Option<u64>, Error> {
         let sql = "SELECT by FROM undone WHERE number = ?1 AND redone IS NULL";
         self.store.run_query(|connection| query_number(connection, sql, params![to_sql_integer(number)]))

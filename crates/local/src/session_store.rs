@@ -137,8 +137,8 @@ type SessionCountsKey = (String, String, u64);
 
 const CACHED_COUNTS_MAX: usize = 256;
 
-/// The totals of recently queried sessions, so that a repeated query reads only new entries. The oldest is evicted
-/// first.
+/// The totals of recently queried sessions, so that a repeated query reads only new entries. The oldest totals are
+/// evicted first.
 #[derive(Default)]
 pub(crate) struct SessionCountsCache {
     cached: HashMap<SessionCountsKey, CachedSessionCounts>,
@@ -195,7 +195,7 @@ struct SessionCaller {
     now_ms: i64,
 }
 
-/// Deletes sessions that ended, and alerts that were answered, before the retention time.
+/// Deletes sessions and alerts after their retention time. The time begins when a session ends or an alert is answered.
 fn delete_expired(connection: &Connection, now_ms: i64) -> rusqlite::Result<()> {
     let before = now_ms.saturating_sub(limits::SESSION_RETENTION_MS);
     connection.prepare_cached("DELETE FROM sessions WHERE ended_ms < ?1")?.execute(params![before])?;

@@ -67,7 +67,7 @@ impl From<StateDirectoryError> for StepApplyError {
 }
 
 impl StepExecutor<'_> {
-    /// Applies one step. If it fails, it changes nothing.
+    /// Applies one step. If the step fails, it changes nothing.
     pub(crate) fn apply(&self, step: &FileCommitStep) -> Result<(), StepApplyError> {
         match step {
             FileCommitStep::Put { path, staged, over, .. } => {
@@ -127,7 +127,7 @@ impl StepExecutor<'_> {
         Ok(())
     }
 
-    /// Retains or deletes the replaced file, if it has this name.
+    /// Retains or deletes the replaced file, if the file with this name is the replaced file.
     pub(crate) fn release_replaced_file(
         &self,
         source: &DirectoryHandle,
@@ -242,8 +242,8 @@ impl StepExecutor<'_> {
         Ok((self.root.open_directory(&staged.directory.0)?, name))
     }
 
-    /// Checks after a rename that it moved the right file (`checked`) and that the directory is still at its path.
-    /// Otherwise undoes the rename (`back`) through the open handles.
+    /// Checks after a rename that the right file was moved (`checked` is the result of that check) and that the
+    /// directory is still at its path. If a check fails, `back` undoes the rename through the open handles.
     fn verify_or_undo_rename(
         &self,
         path: &RelPath,
@@ -453,7 +453,7 @@ impl StepExecutor<'_> {
     }
 }
 
-/// Treats another program's change as a step that did nothing.
+/// Ignores a `ForeignChange` error: the step counts as a step that did nothing.
 pub(crate) fn ignore_foreign_change<T: Default>(result: Result<T, StepApplyError>) -> Result<T, DiskError> {
     match result {
         Ok(value) => Ok(value),

@@ -2,7 +2,7 @@
 //! connection writes, under a mutex; up to `POOLED_READERS_MAX` others read.
 //!
 //! Promises: if a commit fails and it is unknown whether its data is on disk, the store stays read-only until the next
-//! open. A retry could acknowledge lost data.
+//! open, because a retry could acknowledge lost data.
 
 use std::{
     path::PathBuf,
@@ -39,8 +39,8 @@ pub(crate) struct SqliteStore {
     synchronous_level: Mutex<&'static str>,
     readers: Mutex<Vec<Connection>>,
     is_broken: AtomicBool,
-    /// Written after every commit, to wake waiters in other processes. The database files cannot serve as that signal,
-    /// because they change before the commit.
+    /// The file that is written after every commit, to wake waiting callers in other processes. The database files
+    /// cannot serve as this signal, because they change before the commit.
     lock_file: LockFile,
     pub(crate) origin: JournalWorkspaceId,
 }
@@ -48,7 +48,7 @@ pub(crate) struct SqliteStore {
 /// Whether a transaction must be on disk before it is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TransactionSyncTiming {
-    /// No: for reads and refusals, which are synced with the next change.
+    /// The transaction is synced with the next change. This timing is for reads and refusals.
     Later,
     Now,
 }
@@ -95,7 +95,7 @@ impl SqliteStore {
         found
     }
 
-    /// Runs one transaction on the writing connection. An error from `body` rolls it back.
+    /// Runs one transaction on the writing connection. If `body` returns an error, the transaction is rolled back.
     pub(crate) fn run_transaction<T>(
         &self,
         sync: TransactionSyncTiming,
@@ -369,7 +369,7 @@ CREATE TABLE IF NOT EXISTS signers (from_entry INTEGER PRIMARY KEY, record TEXT 
 /// The settings that SQLite stores in the database file.
 pub(crate) const FILE_PRAGMAS: &str = "PRAGMA journal_mode = WAL;";
 
-/// The settings that every connection needs again.
+/// The settings that must be made again on every connection.
 pub(crate) const CONNECTION_PRAGMAS: &str = "
 PRAGMA wal_autocheckpoint = 2000;
 PRAGMA temp_store = MEMORY;

@@ -40,7 +40,7 @@ pub struct CreateTokenRequest {
     pub principal: Principal,
     /// The paths and operations that the token permits.
     pub grants: Grants,
-    /// The expiry in unix milliseconds; `None` means never.
+    /// The expiry in unix milliseconds; `None` means that the token never expires.
     pub expires_ms: Option<i64>,
     /// A description for people.
     pub label: String,
@@ -102,7 +102,7 @@ impl AccessTokenRecord {
 }
 
 impl LocalWorkspace {
-    /// Creates a token. The second value is the token text, returned once and never stored.
+    /// Creates a token. The second value is the token text. The text is returned only here and never stored.
     pub fn create_token(&self, request: &CreateTokenRequest) -> Result<(AccessTokenRecord, String), Error> {
         self.insert_new_token(request, None)
     }
@@ -179,7 +179,8 @@ impl LocalWorkspace {
         })
     }
 
-    /// Stores a new token, or the new expiry of a token without `hash`. The journal entry does not contain the secret.
+    /// If `hash` is given, stores a new token; otherwise stores the new expiry of an existing token. The journal entry
+    /// does not contain the secret.
     fn record_token_change(
         &self,
         operation: &str,
@@ -264,7 +265,7 @@ pub(crate) fn journal_arguments(token: &AccessTokenRecord, replaces: Option<&str
     arguments.to_string()
 }
 
-/// Returns an error if there are as many valid tokens as allowed.
+/// Returns an error if `valid`, the number of valid tokens, has reached the limit.
 pub(crate) fn token_limit_error(valid: i64) -> Option<Error> {
     let full = || {
         Error::new(ErrorKind::TooMany, format!("the limit of {TOKENS_MAX} valid tokens is reached"))

@@ -2,7 +2,7 @@
 //! clock may be wrong.
 //!
 //! A path is removed, restored and moved by a single rename, which cannot cross a mount. A change that would have to
-//! cross one is refused before anything is recorded.
+//! cross a mount is refused before anything is recorded.
 
 use rusqlite::{Connection, OptionalExtension, Row as SqlRow, params};
 use stead_disk::{DirectoryHandle, DiskError, DiskErrorKind, DiskStat, FileType, StateDirectoryError};
@@ -20,7 +20,7 @@ use crate::{
     workspace::to_engine_file_type,
 };
 
-/// If the wall clock gains this much on the uptime clock, somebody has set it.
+/// If the wall clock has advanced this much more than the uptime clock, somebody has set the wall clock.
 const CLOCK_JUMP_MS: i64 = 60 * 60 * 1000;
 /// The most expired items that are deleted at once.
 const EMPTY_BATCH: usize = 64;
@@ -143,8 +143,8 @@ impl LocalWorkspace {
         })
     }
 
-    /// Whether the wall clock has gained on the uptime clock since the last stored reading of this boot. In that case
-    /// nothing is deleted until [`LocalWorkspace::accept_clock`] is called.
+    /// Whether the wall clock has advanced much more than the uptime clock since the last stored reading of this boot.
+    /// If it has, nothing is deleted until [`LocalWorkspace::accept_clock`] is called.
     pub(crate) fn clock_jumped(&self, now: &ClockReading) -> Result<bool, Error> {
         let known = self.stored_clock_reading()?;
         let jumped = known.as_ref().is_some_and(|(wall_ms, uptime_ms, boot)| {

@@ -1,9 +1,10 @@
-//! Counts the bytes and files of the workspace, for quotas. A walk counts them once, while no call changes anything;
-//! then the transaction of every change updates the count. After changes that did not update it, the walk is repeated.
+//! Counts the bytes and files of the workspace, for quotas. A walk over the tree counts them once, while no call
+//! changes anything. Afterwards the transaction of every change updates the count. If a change did not update the
+//! count, the walk is repeated.
 //!
 //! Promises: concurrent threads and processes together never exceed a quota; without a quota nothing is counted or
-//! written. Changes by other programs are included by the next walk, which happens before a call is refused and every
-//! few minutes.
+//! written. The next walk includes changes by other programs. A walk happens every few minutes, and before a call is
+//! refused.
 
 use std::time::{Duration, Instant};
 
@@ -20,24 +21,24 @@ use crate::{
     store::{lock_ignoring_poison, query_number, to_sql_integer},
 };
 
-/// A count is repeated when it is this old.
+/// The count of a workspace is repeated when it is this old.
 const COUNT_AGE_MAX_MS: i64 = 5 * 60 * 1000;
-/// A count that missed changes is repeated when it is this old.
+/// If a count missed changes, it is repeated when it is this old.
 const DOUBTED_COUNT_AGE_MAX_MS: i64 = 30 * 1000;
-/// A call is refused only by a count that is younger than this.
+/// A call is refused because of a quota only if the count is younger than this.
 const REFUSAL_COUNT_AGE_MAX_MS: i64 = 1000;
-/// A count that took some time is not repeated before this many times that time has passed.
+/// If a count took `t` milliseconds, it is not repeated before `t` times this number of milliseconds have passed.
 const COUNTING_TIME_DIVISOR: i64 = 20;
 /// The longest time that a count waits for calls that change files.
 const IDLE_WAIT_MAX: Duration = Duration::from_secs(10);
-/// The number of changes for which the usage before them is stored, for undo.
+/// The number of recent changes for which the usage before the change is stored. Undo needs this usage.
 const REMEMBERED_CHANGES: u64 = 10_000;
 
-/// The usage up to a change.
+/// The usage of the workspace after all changes up to `last_change`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct CountedWorkspaceUsage {
     usage: WorkspaceUsage,
-    /// The number of the last entry that is included.
+    /// The number of the last entry that `usage` includes.
     last_change: u64,
     counted_ms: i64,
     took_ms: i64,
@@ -78,7 +79,7 @@ impl LocalWorkspace {
         self.store.run_query(|connection| stored_usage_before(connection, number))
     }
 
-    /// Makes the next call under a quota count again, because the count may have missed changes.
+    /// Notes that the count may have missed changes. The next call under a quota counts the workspace again.
     pub(crate) fn mark_count_in_doubt(&self) {
         *lock_ignoring_poison(&self.recount) = RecountState::Needed;
     }
@@ -97,7 +98,7 @@ impl LocalWorkspace {
         age_ms < 0 || age_ms >= most_ms.max(count.took_ms.saturating_mul(COUNTING_TIME_DIVISOR))
     }
 
-    /// Counts again if there is no count or if `is_outdated` says so.
+    /// Counts the workspace if there is no count yet, or if `is_outdated` returns true for the stored count.
     fn recount_if(&self, is_outdated: impl Fn(&CountedWorkspaceUsage) -> bool) -> Result<(), Error> {
         let known = self.store.run_query(current_count)?;
         if known.as_ref().is_some_and(|count| !is_outdated(count)) {
@@ -106,11 +107,11 @@ impl LocalWorkspace {
         let root = [PathLockRequest { path: RelPath::root() }];
         let guard: Box<dyn CallLockGuard> = match self.lock(&root, Instant::now() + IDLE_WAIT_MAX) {
             Ok(guard) => guard,
-            // Calls change files all the time, so the old count is used.
+            // Calls changed files during the whole wait, so the old count is used.
             Err(error) if error.kind == ErrorKind::Busy && known.is_some() => return Ok(()),
             Err(error) => return Err(error),
         };
-        // Another thread may have counted while this one waited.
+        // Another thread may have counted the workspace while this thread waited.
         if self.store.run_query(current_count)?.is_some_and(|count| !is_outdated(&count)) {
             return Ok(());
         }
@@ -163,7 +164,7 @@ impl LocalWorkspace {
     }
 }
 
-/// Whether the next call under a quota must count again.
+/// Whether the next call under a quota must count the workspace again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum RecountState {
     Needed,
@@ -189,7 +190,8 @@ impl QuotaReservation {
         Self { charge: QuotaCharge::for_plan(plan, quota), owner: owner.to_string(), created_directories }
     }
 
-    /// The number of the plan's directories that concurrent calls have already created. They are counted only once.
+    /// The number of the plan's directories that concurrent calls have already created. Each of these directories is
+    /// counted only once.
     fn created_before(&self, connection: &Connection, number: u64) -> rusqlite::Result<u64> {
         let mut count = 0;
         for path in &self.created_directories {
@@ -216,7 +218,8 @@ impl QuotaReservation {
         Ok(self.charge.check(&usage, before).err())
     }
 
-    /// Updates the count for the entry `number`, which was just appended. `last` is the last change before it.
+    /// Updates the count for the entry `number`, which was just appended. `last` is the number of the last change
+    /// before that entry.
     pub(crate) fn advance_count(&self, connection: &Connection, last: u64, number: u64) -> rusqlite::Result<()> {
         let Some(mut count) = stored_count(connection)? else { return Ok(()) };
         if count.last_change != last {
@@ -269,7 +272,7 @@ fn store_count(connection: &Connection, count: &CountedWorkspaceUsage) -> rusqli
     Ok(())
 }
 
-/// The current count. It is in doubt after a change that did not update it, and after a rollback.
+/// The current count. The count is in doubt after a rollback, and after a change that did not update the count.
 fn current_count(connection: &Connection) -> rusqlite::Result<Option<CountedWorkspaceUsage>> {
     let Some(mut count) = stored_count(connection)? else { return Ok(None) };
     if entry_query::last_change_number(connection)? != count.last_change {

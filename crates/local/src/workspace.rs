@@ -25,7 +25,8 @@ use crate::{
     store::{self, TransactionSyncTiming},
 };
 
-/// The most retries of a lookup when a directory of the path is replaced by a symlink during it.
+/// How often a lookup is retried at most. It is retried if a symlink replaces a directory of the path during the
+/// lookup.
 const LOOKUP_RETRIES_MAX: usize = 16;
 
 impl Workspace for LocalWorkspace {
@@ -140,7 +141,8 @@ impl Workspace for LocalWorkspace {
             if unfinished.is_empty() {
                 return Ok(Box::new(guard));
             }
-            // An unfinished entry may concern more paths than these, so all its paths are locked to finish it.
+            // An unfinished entry may concern more paths than `paths`, so all paths of the entry are locked to finish
+            // it.
             drop(guard);
             self.finish_entries(&unfinished, deadline)?;
         }
@@ -156,7 +158,8 @@ impl Workspace for LocalWorkspace {
         if record.error_kind.is_none() && !approval.is_needed() {
             // A read succeeds even if it cannot be recorded now, for example on a full disk.
             let lost = |count| self.pending_system_entry("records_lost", format!("{{\"count\":{count}}}"));
-            // Only every so many entries: while the store cannot be written, each attempt fails and delays a reader.
+            // The entries are flushed only once per `DEFERRED_ENTRIES_FLUSH_AT` entries. While the store cannot be
+            // written, each attempt fails and delays a reader.
             if self.group_commit.defer_entry(draft, lost).is_multiple_of(maintenance::DEFERRED_ENTRIES_FLUSH_AT) {
                 self.flush_if_possible();
             }

@@ -2,10 +2,10 @@
 //! state, so that it can be moved, backed up or deleted as a whole. The registry stores a row for each workspace,
 //! tokens, and a journal of administrative actions.
 //!
-//! Promises: the rows are authoritative and the directories follow them, so that the next open finishes or removes
-//! whatever a crash left incomplete. Several processes may use one registry. A token of one workspace reveals nothing
-//! about another. Directories are named by ids, never by names that people chose. Files are accessed only through an
-//! opened workspace.
+//! Promises: the rows are authoritative, and the directories are made to match the rows. So the next open finishes or
+//! removes everything that a crash left incomplete. Several processes may use one registry. A token of one workspace
+//! reveals nothing about another workspace. Directories are named by ids, never by names that people chose. Files are
+//! accessed only through an opened workspace.
 
 use std::{
     collections::HashMap,
@@ -47,7 +47,7 @@ pub use tokens::{ScopedToken, TokenScope};
 use open_workspaces::OpenWorkspaces;
 use rows::{DiskReconciliationState, WorkspaceLifecycle, WorkspaceRow};
 
-/// The most workspaces, including those in the trash.
+/// The most workspaces of a registry, including those in the trash.
 const WORKSPACES_MAX: usize = 100_000;
 /// The default of [`WorkspaceRegistryOptions::open_workspaces_max`].
 const OPEN_WORKSPACES_DEFAULT: usize = 512;
@@ -129,7 +129,8 @@ pub struct WorkspaceRegistry {
     landlock_report: Option<LandlockReport>,
 }
 
-/// The lock of a workspace. It excludes others from creating, deleting and, if it is exclusive, opening the workspace.
+/// The lock of a workspace. While the lock is held, nobody else can create or delete the workspace. If the lock is
+/// exclusive, nobody else can open the workspace.
 pub(crate) struct WorkspaceLock(#[expect(dead_code, reason = "dropping it frees the lock")] LockFile);
 
 impl WorkspaceRegistry {
@@ -151,7 +152,8 @@ impl WorkspaceRegistry {
         directory
             .create_subdirectory(&format!("{REGISTRY_DIRECTORY}/{FILES_DIRECTORY}"))
             .map_err(errors::state_directory_error)?;
-        // User names cannot be read in the sandbox, and threads must be started in it.
+        // User names are read before the sandbox is activated, because they cannot be read in the sandbox. Threads must
+        // be started after the sandbox is activated.
         let users = stead_disk::user_names();
         let landlock_report = match options.landlock {
             LandlockMode::Restrict => {
@@ -203,7 +205,7 @@ impl WorkspaceRegistry {
         self.options.clock.now().wall_ms
     }
 
-    /// Finishes or removes unfinished work, and deletes expired workspaces from the trash. It must be called
+    /// Finishes or removes unfinished work, and deletes expired workspaces from the trash. This method must be called
     /// periodically.
     pub fn expire_and_reconcile(&self) -> Result<(), Error> {
         let now = self.options.clock.now();

@@ -1,14 +1,15 @@
 //! Paths without file access. Owns the only path type that reaches the disk ([`RelPath`]), the parser for paths of
-//! callers, the portability rules for new names, and the folded form that compares look-alike names.
+//! callers, the portability rules for new names, and the folded form, by which look-alike names are compared.
 //!
 //! Promises: a [`RelPath`] never holds `..`, `.`, an empty component, a NUL or a leading slash, and fits the limits of
-//! the operating system. Nothing here accesses a file or expands `~`, variables, escapes of other layers or URIs.
+//! the operating system. This crate accesses no file and does not expand `~`, variables, escapes of other layers or
+//! URIs.
 
 mod names;
 mod parse;
 mod rel_path;
 
-/// The prefix of temporary files and internal directories. Callers cannot use it in a path.
+/// The prefix of the names of temporary files and internal directories. Callers cannot use the prefix in a path.
 pub const TEMPORARY_PREFIX: &str = ".stead~";
 
 pub use names::{FoldedName, PortableNameError, check_portable_name, fold_name};
@@ -39,10 +40,10 @@ pub enum PathError {
     /// The path contains a `..` component.
     #[error("the path contains '..'")]
     DotDot,
-    /// The path is absolute and not below the root, or names a drive, share or URI.
+    /// The path is absolute and not below the root, or it names a drive, a share or a URI.
     #[error("the path is not below the workspace root")]
     ForeignSyntax,
-    /// The path is absolute and the dialect accepts only relative ones.
+    /// The path is absolute, but the dialect accepts only relative paths.
     #[error("the path is absolute; it must be relative to the workspace root")]
     Absolute,
     /// The path contains a backslash that does not start a valid escape.

@@ -1,9 +1,10 @@
-//! Rules for single names: the folded form that compares look-alike names, and the portability rules for new names.
+//! Rules for single names: the folded form, by which look-alike names are compared, and the portability rules for new
+//! names.
 //!
-//! Two names with the same folded form may be the same file on some file system, or look the same to a person. The
-//! folded form is compared with protected names and rejects look-alikes; it never opens a file. A portable name can be
-//! stored on every common file system and is displayed as it is. Only names about to be created must be portable, so
-//! existing files stay reachable.
+//! Two names with the same folded form may be the same file on some file system, or look the same to a person. Folded
+//! forms are compared with protected names, and look-alikes of protected names are rejected. A folded form is never
+//! used to open a file. A portable name can be stored on every common file system and is displayed as it is. Only a
+//! name that is about to be created must be portable, so existing files stay reachable.
 
 use unicode_normalization::UnicodeNormalization;
 
@@ -25,7 +26,7 @@ pub fn fold_name(name: &[u8]) -> FoldedName {
     if text.is_ascii() {
         return FoldedName(expand_dos_short_name(text.trim_end_matches(['.', ' ']).to_ascii_lowercase()));
     }
-    // Converting to upper case first also maps ß to ss, which converting to lower case alone does not.
+    // The text is converted to upper case first, because that maps ß to ss. Conversion to lower case alone does not.
     let folded: String = text
         .chars()
         .filter(|c| !is_invisible(*c))

@@ -1,5 +1,5 @@
-//! The parser that turns a caller's text into a checked path, shared by all protocols and dialects. [`PathSyntax`]
-//! describes how a dialect writes paths; no setting lets a path leave the root.
+//! The parser that turns a caller's text into a checked path. All protocols and dialects share this parser.
+//! [`PathSyntax`] describes how a dialect writes paths; no setting lets a path leave the root.
 
 use crate::{PATH_BYTES_MAX, PathError, RelPath};
 
@@ -8,16 +8,16 @@ use crate::{PATH_BYTES_MAX, PathError, RelPath};
 pub enum DotDotRule {
     /// A path with `..` is an error, so that each file has only one path.
     Refuse,
-    /// `a/../b` becomes `b`, without looking at the file system. A path that would leave the root is an error.
+    /// `a/../b` becomes `b` without access to the file system. A path that would leave the root is an error.
     Fold,
-    /// The absolute path is folded, so that `../ws/a` is valid below a root named `ws`.
+    /// The `..` are removed from the absolute path, so that `../ws/a` is valid below a root named `ws`.
     FoldAbsolute,
 }
 
 /// How a path with a leading slash is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AbsolutePathRule {
-    /// The path must start with one of the root paths, which is removed.
+    /// The path must start with one of the root paths. This prefix is removed.
     BelowRoot,
     /// A path with a leading slash is an error.
     Refuse,
@@ -26,7 +26,7 @@ pub enum AbsolutePathRule {
 /// The meaning of a backslash in a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BackslashRule {
-    /// A backslash starts an escape, as [`RelPath::to_wire`] writes it; any other backslash is an error.
+    /// A backslash starts an escape of [`RelPath::to_wire`]. Any other backslash is an error.
     Escape,
     /// A backslash is an ordinary character.
     Literal,
@@ -99,8 +99,8 @@ pub struct ParsedPath {
     pub required_kind: RequiredPathKind,
 }
 
-/// Parses a path. `roots` are the absolute paths of the workspace root that callers may use as a prefix, the canonical
-/// one first; they are compared component by component, never as text.
+/// Parses a path. `roots` are the absolute paths of the workspace root that callers may use as a prefix; the first of
+/// them is the canonical path. Paths are compared component by component, never as text.
 pub fn parse_path(input: &str, roots: &[String], syntax: &PathSyntax) -> Result<ParsedPath, PathError> {
     if input.is_empty() && syntax.empty_path == EmptyPathRule::Refuse {
         return Err(PathError::Empty);
@@ -111,7 +111,7 @@ pub fn parse_path(input: &str, roots: &[String], syntax: &PathSyntax) -> Result<
     let (relative, start) = match (input.starts_with('/'), syntax.absolute_paths, syntax.dot_dot) {
         (false, _, _) => (input, syntax.default_directory.components().collect()),
         (true, AbsolutePathRule::Refuse, _) => return Err(PathError::Absolute),
-        // A folded absolute path is compared with the root after folding.
+        // With this rule, the prefix of an absolute path is compared with the root only after `..` has been folded.
         (true, AbsolutePathRule::BelowRoot, DotDotRule::FoldAbsolute) => (input, Vec::new()),
         (true, AbsolutePathRule::BelowRoot, DotDotRule::Refuse | DotDotRule::Fold) => {
             (strip_root_prefix(input, roots)?, Vec::new())
@@ -166,7 +166,7 @@ fn fold_components<'a>(
     Ok(components)
 }
 
-/// The components of a folded absolute path below one of the roots.
+/// The components of a folded absolute path that are below one of the roots.
 fn strip_root_components<'a>(whole: &[&'a [u8]], roots: &[String]) -> Result<Vec<&'a [u8]>, PathError> {
     let below_root = |root: &String| {
         let root: Vec<&[u8]> = split_components(root.as_bytes()).collect();
@@ -175,7 +175,7 @@ fn strip_root_components<'a>(whole: &[&'a [u8]], roots: &[String]) -> Result<Vec
     roots.iter().find_map(below_root).ok_or(PathError::ForeignSyntax)
 }
 
-/// The part of an absolute path below one of the roots; `.` for the root itself.
+/// The part of an absolute path that is below one of the roots; `.` if the path is the root itself.
 fn strip_root_prefix<'a>(input: &'a str, roots: &[String]) -> Result<&'a str, PathError> {
     for root in roots {
         let mut rest = input;
@@ -193,8 +193,8 @@ fn strip_root_prefix<'a>(input: &'a str, roots: &[String]) -> Result<&'a str, Pa
     Err(PathError::ForeignSyntax)
 }
 
-/// Fails for a drive letter or a URI, which refer to other locations on some systems and must not be looked up as
-/// names.
+/// Fails for a drive letter or a URI. On some systems these refer to other locations, so they must not be treated as
+/// file names.
 fn reject_foreign_syntax(input: &str) -> Result<(), PathError> {
     let bytes = input.as_bytes();
     let drive = bytes.len() >= 2
@@ -208,7 +208,7 @@ fn reject_foreign_syntax(input: &str) -> Result<(), PathError> {
 }
 
 /// Decodes the escapes of [`RelPath::to_wire`]: `\\` and `\xHH`. Any other backslash is an error, so that a Windows
-/// path is rejected and not taken as an odd name.
+/// path is rejected and not treated as an unusual name.
 pub(crate) fn decode_escapes(wire: &str) -> Result<Vec<u8>, PathError> {
     let mut out = Vec::with_capacity(wire.len());
     let mut rest = wire.as_bytes();
@@ -221,7 +221,8 @@ pub(crate) fn decode_escapes(wire: &str) -> Result<Vec<u8>, PathError> {
             }
             (b'\\', [b'x', high, low, after @ ..]) => {
                 let value = hex_digit(*high).zip(hex_digit(*low)).map(|(h, l)| h << 4 | l);
-                // Only bytes outside ASCII may be escaped; an escaped ASCII byte could smuggle in a slash or a dot.
+                // Only bytes outside ASCII may be escaped. If ASCII bytes could be escaped, an escape could hide a
+                // slash or a dot.
                 out.push(value.filter(|byte| *byte >= 0x80).ok_or(PathError::Backslash)?);
                 rest = after;
             }

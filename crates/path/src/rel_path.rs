@@ -1,5 +1,5 @@
-//! The checked relative path and the checked single name. Both hold bytes, because Linux names are bytes; the wire
-//! form is escaped UTF-8, so that every existing file can be named in JSON.
+//! The checked relative path and the checked single name. Both hold bytes, because Linux names are bytes. The wire
+//! form, which callers see, is escaped UTF-8, so that every existing file can be named in JSON.
 
 use std::{borrow::Cow, fmt};
 
@@ -12,7 +12,8 @@ pub const PATH_BYTES_MAX: usize = 4096;
 /// The most components in a path.
 pub const DEPTH_MAX: usize = 256;
 
-/// A checked path below a root: never absolute, components separated by slashes. The empty path is the root.
+/// A checked path below a root. The path is never absolute, and slashes separate its components. The empty path is the
+/// root.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct RelPath(Box<[u8]>);
 
@@ -50,7 +51,7 @@ impl RelPath {
         Self::default()
     }
 
-    /// Builds a path from raw components; checks each component and the whole path.
+    /// Builds a path from raw components. Each component and the whole path are checked.
     pub fn from_components<'a>(components: impl IntoIterator<Item = &'a [u8]>) -> Result<Self, PathError> {
         let mut bytes = Vec::new();
         let mut depth = 0;
@@ -100,7 +101,7 @@ impl RelPath {
         self.components().count()
     }
 
-    /// This path with one more name.
+    /// This path with `name` appended as the last component.
     pub fn join(&self, name: &FileName) -> Result<Self, PathError> {
         if self.depth() >= DEPTH_MAX {
             return Err(PathError::TooDeep);
@@ -129,7 +130,7 @@ impl RelPath {
         self.split().map(|(parent, _)| parent)
     }
 
-    /// Every directory above this path, the root first, without the path itself.
+    /// Every directory above this path, from the root down. The path itself is not included.
     pub fn ancestors(&self) -> impl Iterator<Item = Self> {
         let cuts: Vec<usize> = self.0.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at).collect();
         let root = (!self.is_root()).then(Self::root);
@@ -150,7 +151,7 @@ impl RelPath {
         Some(Self(self.0[start..].into()))
     }
 
-    /// `self` followed by every component of `rest`.
+    /// This path, followed by the components of `rest`.
     pub fn append(&self, rest: &Self) -> Result<Self, PathError> {
         Self::from_components(self.components().chain(rest.components()))
     }
@@ -161,7 +162,7 @@ impl RelPath {
     }
 }
 
-/// Escapes a backslash as `\\`, and a byte that is not UTF-8 as `\xHH`.
+/// Escapes each backslash as `\\`, and each byte that is not valid UTF-8 as `\xHH`.
 fn to_wire(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.contains('\\') => Cow::Borrowed(text),

@@ -1,10 +1,10 @@
-//! A proxy for the Agent Client Protocol (ACP) between an editor and an agent. It serves the files of their sessions. Other
-//! messages are forwarded as raw JSON, so unknown members survive. Only the messages that initialize the connection and
-//! set up sessions are changed, and only in the affected members.
+//! A proxy for the Agent Client Protocol (ACP) between an editor and an agent. The proxy serves the agent's file
+//! requests itself. It forwards other messages as raw JSON, so unknown members are kept. The proxy changes only
+//! messages that initialize the connection or set up sessions, and keeps the other members of these messages unchanged.
 //!
-//! The agent's `fs/*` requests are confined to the roots of their session. They are calls of the engine like every other
-//! call, and never reach the editor unchecked. Ids of the proxy's own requests never collide with those of a peer. The
-//! proxy opens no file itself: its caller provides a [`SessionRootOpener`].
+//! The agent's `fs/*` requests are confined to the roots of their session. Each of these requests becomes an engine
+//! call, and reaches the editor only after the engine has checked it. The ids of the proxy's own requests never collide
+//! with the ids of a peer's requests. The proxy opens no file itself: its caller provides a [`SessionRootOpener`].
 
 use std::{io, sync::Arc};
 
@@ -42,10 +42,10 @@ use router::AcpRouter;
 
 /// Opens the roots of sessions. Implemented by the crate that accesses files.
 pub trait SessionRootOpener: Send + Sync {
-    /// Opens a directory or a single file by its absolute path. Nothing outside of it becomes accessible.
+    /// Opens a directory or a single file by its absolute path. Files outside of this root stay inaccessible.
     fn open_root(&self, root: &str) -> Result<OpenedRoot, Error>;
 
-    /// The command that starts the MCP server for this working directory, if agents get one.
+    /// The command that starts the MCP server for this working directory. `None` means that agents get no MCP server.
     fn mcp_server_command(&self, directory: &str) -> Option<McpServerCommand>;
 
     /// Assigns the calls of the MCP server that has this ticket to the session with this name.
@@ -61,7 +61,7 @@ pub trait SessionRootOpener: Send + Sync {
 pub struct AcpProxyOptions {
     /// The file methods advertised to agents.
     pub file_capabilities: AcpFileCapabilities,
-    /// The format of written files, unless a call overrides it.
+    /// The format of written files. A call can override this format.
     pub text_format: WriteFormatPolicy,
 }
 
@@ -115,8 +115,8 @@ pub struct AcpPeerStreams {
     pub output: BoxedWriter,
 }
 
-/// Runs the proxy between an editor and an agent until one of them closes its side, and then closes the agent's input. The
-/// caller waits for the agent's process.
+/// Runs the proxy between an editor and an agent until one of them closes its side, and then closes the agent's input.
+/// The caller waits for the agent's process.
 ///
 /// Must run inside a tokio runtime; calls occupy its blocking threads.
 pub async fn proxy_editor_and_agent(

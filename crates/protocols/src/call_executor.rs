@@ -1,5 +1,6 @@
-//! Runs the calls of all protocols, within limits that all protocols share, and reports their progress. A long call runs
-//! on its own thread so that the connection stays responsive, and is cancelled when the client no longer waits for it.
+//! Runs the engine calls of all protocols, enforces the limits that all protocols share, and reports the progress of
+//! calls. A long call runs on its own thread, so that the connection stays responsive. The call is cancelled when the
+//! client no longer waits for its result.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -20,10 +21,10 @@ use crate::{
     limits::{CALLS_WAITING_MAX, CALLS_WORKING_MAX, PROGRESS_INTERVAL},
 };
 
-/// The memory that one semaphore permit stands for.
+/// The number of bytes of memory that one semaphore permit represents.
 const MEMORY_UNIT_BYTES: usize = 1 << 10;
 
-/// The time that a call may take. A call that waits for an event gets the longest allowed wait on top.
+/// The maximum duration of a call. For a call that waits for an event, the longest allowed wait is added.
 fn call_deadline(cost_class: CostClass) -> Duration {
     match cost_class {
         CostClass::Inline | CostClass::Short | CostClass::Long => DEFAULT_CALL_DEADLINE,
@@ -31,7 +32,7 @@ fn call_deadline(cost_class: CostClass) -> Duration {
     }
 }
 
-/// The outcome or error of a call, or the reason why the call ended without either.
+/// The outcome or the error that the engine returned for a call, or the reason why the engine returned nothing.
 pub(crate) type CallExecutionResult = Result<CallResult, CallAbortError>;
 
 /// A call to run.
@@ -69,7 +70,7 @@ impl ConversationSession {
         caller
     }
 
-    /// Updates the session if the call started, resumed or ended one.
+    /// Updates the session if the call started, resumed or ended a session.
     pub(crate) fn track_session_switch(&self, result: &CallResult) {
         let session = match result.as_ref().ok().and_then(|outcome| outcome.session_switch.as_ref()) {
             None => return,
@@ -96,7 +97,7 @@ pub(crate) enum CallAbortError {
     ShuttingDown,
 }
 
-/// Semaphores for working calls and for calls that wait for an event.
+/// One semaphore for calls that work on files, and one semaphore for calls that wait for an event.
 #[derive(Debug, Clone)]
 struct CallSemaphores {
     working: Arc<Semaphore>,
@@ -122,12 +123,12 @@ impl CallSemaphores {
 pub(crate) struct WorkspaceCallLimit(CallSemaphores);
 
 impl WorkspaceCallLimit {
-    /// Allows `calls_max` working calls and the same number of waiting calls.
+    /// Allows `calls_max` calls that work on files, and the same number of calls that wait for an event.
     pub(crate) fn new(calls_max: usize) -> Self {
         Self(CallSemaphores::new(calls_max, calls_max))
     }
 
-    /// Whether a client still shares this limit.
+    /// Whether any client still uses this limit.
     pub(crate) fn is_in_use(&self) -> bool {
         Arc::strong_count(&self.0.working) > 1
     }
@@ -143,14 +144,15 @@ pub(crate) struct ClientCallSlots {
 
 #[derive(Debug, Clone)]
 struct SharedCallLimits {
-    /// Waiting calls of all clients. Each of them occupies a thread.
+    /// One permit for each call, of any client, that waits for an event. Each of these calls occupies a thread.
     waiting_calls: Arc<Semaphore>,
-    /// Memory for running calls: the limit of this client, then the limit of all clients.
+    /// Permits for the memory of running calls: first the limit of this client, then the limit of all clients together.
     memory: [Arc<Semaphore>; 2],
     client_memory_units: u32,
 }
 
-/// Limits over all clients: waiting calls, and the memory of working calls.
+/// Limits for all clients together: the number of calls that wait for an event, and the memory of calls that work on
+/// files.
 #[derive(Debug, Clone)]
 pub(crate) struct GlobalCallLimits {
     waiting_calls: Arc<Semaphore>,
@@ -165,7 +167,8 @@ impl GlobalCallLimits {
 }
 
 impl ClientCallSlots {
-    /// Slots for one of many clients, bounded by its own memory limit and the global limits.
+    /// The call slots of one client of a server with many clients. The client has its own memory limit and shares the
+    /// global limits.
     pub(crate) fn for_client(global: &GlobalCallLimits, memory_bytes: usize) -> Self {
         let units = memory_bytes / MEMORY_UNIT_BYTES;
         let shared = SharedCallLimits {
@@ -176,8 +179,9 @@ impl ClientCallSlots {
         Self { shared: Some(shared), ..Self::default() }
     }
 
-    /// Acquires the permits of a call. The client's own limits come first, so that a client that waits for them holds no
-    /// permit that other clients could use. `memory_bytes` estimates the memory of a long call.
+    /// Acquires the permits of a call. The permits of the client's own limits are acquired first. A client that waits
+    /// for these permits therefore holds no permit that other clients could use. `memory_bytes` estimates the memory of
+    /// a long call.
     async fn acquire(
         &self,
         cost_class: CostClass,
@@ -194,7 +198,8 @@ impl ClientCallSlots {
             CostClass::Waiting => permits.push(shared.waiting_calls.clone().acquire_owned().await?),
             CostClass::Long => {
                 let units = usize::try_from(memory_bytes()).unwrap_or(usize::MAX).div_ceil(MEMORY_UNIT_BYTES);
-                // A call that needs more memory than the whole limit takes all of it, so that it can still run.
+                // If a call needs more memory than the limit, it acquires all permits of the limit, so that the call
+                // can still run.
                 let units = u32::try_from(units).unwrap_or(u32::MAX).min(shared.client_memory_units);
                 for semaphore in shared.memory.iter().filter(|_| units > 0) {
                     permits.push(semaphore.clone().acquire_many_owned(units).await?);
@@ -258,8 +263,8 @@ impl CallExecutor {
         // Dropping this future cancels the call.
         let _cancel_on_drop = CancelOnDrop(cancel.clone());
         let job = BlockingCall { engine: self.engine.clone(), request, cancel: cancel.clone(), cost_class, progress };
-        // Short calls run inline, because a thread switch costs more than the call. If other requests are pending, calls
-        // run on threads, so that the workspace can commit several of them in one transaction.
+        // Short calls run inline, because a thread switch costs more than the call. If other requests are pending,
+        // calls run on threads, so that the workspace can commit several of them in one transaction.
         let runs_inline = cost_class == CostClass::Inline
             || (cost_class == CostClass::Short && other_requests == OtherRequestsPending::None);
         let outcome = if runs_inline {
@@ -284,7 +289,7 @@ impl CallExecutor {
             .acquire(job.cost_class, self.workspace_limit.as_ref(), memory_bytes)
             .await
             .map_err(|_| CallAbortError::ShuttingDown)?;
-        // The task returns the permits with the result, because a result that waits to be sent occupies memory too.
+        // The task returns the permits together with the result, because a result occupies memory until it is sent.
         let mut task = tokio::task::spawn_blocking(move || (job.run(), permits));
         let outcome = tokio::select! {
             biased;
@@ -298,8 +303,8 @@ impl CallExecutor {
     }
 }
 
-/// Resolves when the client has disconnected, but only for a call that waits for an event. Other calls run to completion,
-/// so that the client's changes are made.
+/// For a call that waits for an event, resolves when the client has disconnected. For any other call, never resolves:
+/// the call runs to completion, so that the client's changes are made.
 pub(crate) async fn until_disconnected(cost_class: CostClass, mut closed: watch::Receiver<bool>) {
     match cost_class {
         CostClass::Inline | CostClass::Short | CostClass::Long => std::future::pending().await,
@@ -346,10 +351,11 @@ impl BlockingCall {
     }
 }
 
-/// The end of the progress channel to which a running call reports.
+/// The end of the progress channel that a running call sends its progress to.
 pub(crate) type CallProgressSender = watch::Sender<CallProgress>;
 
-/// The end of the progress channel from which a protocol sends notifications. Each protocol renders its own.
+/// The end of the progress channel that a protocol receives the progress of a call from. Each protocol renders its own
+/// notifications.
 pub(crate) struct CallProgressReceiver(watch::Receiver<CallProgress>);
 
 /// The client receives no more notifications.
@@ -361,14 +367,15 @@ pub(crate) fn progress_channel() -> (CallProgressSender, CallProgressReceiver) {
 }
 
 impl CallProgressReceiver {
-    /// Calls `notify` with the progress until the call ends: at most once per interval, and only when it has increased.
-    /// A notification is sent completely before this returns, so that it cannot follow the result of the call.
+    /// Calls `notify` with the progress until the call ends, at most once per interval, and only if the progress has
+    /// increased. Every notification is sent completely before this function returns, so that no notification follows
+    /// the result of the call.
     pub(crate) async fn report_until_done<F: Future<Output = Result<(), ClientDisconnected>>>(
         mut self,
         notify: impl Fn(CallProgress) -> F,
     ) {
         let mut reported = 0;
-        // A call that has ended has closed its sender.
+        // When a call ends, it closes the sender, and `changed` or `has_changed` returns an error.
         while self.0.changed().await.is_ok() && self.0.has_changed().is_ok() {
             let progress = *self.0.borrow_and_update();
             if progress.entries_done <= reported {

@@ -1,5 +1,6 @@
 //! Records the calls of one HTTP request for the request log: operation names, error kinds and entry numbers, but no
-//! client data. The recorder is a task-local variable, so code that spawns another task for a request must pass it on.
+//! client data. The recorder is a task-local variable, so code that spawns another task for a request must pass the
+//! recorder to that task.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -23,7 +24,7 @@ pub struct LoggedCall {
     pub operation: &'static str,
     /// The error kind, if the call failed.
     pub error_kind: Option<&'static str>,
-    /// The number of the journal entry, if the result of the call contains it.
+    /// The number of the call's journal entry, if the result of the call contains this number.
     pub entry: Option<u64>,
 }
 
@@ -45,7 +46,7 @@ pub(crate) struct RequestCallRecorder {
 }
 
 impl RequestCallRecorder {
-    /// A recorder that passes its calls to `on_end` when its last owner drops it.
+    /// A recorder that passes the recorded calls to `on_end` when the last owner drops the recorder.
     pub(crate) fn with_callback(on_end: impl FnOnce(RequestCallLog) + Send + 'static) -> Arc<Self> {
         Arc::new(Self { calls: Mutex::default(), on_end: Mutex::new(Some(Box::new(on_end))) })
     }
@@ -69,7 +70,7 @@ pub(crate) fn current_recorder() -> Option<Arc<RequestCallRecorder>> {
     CURRENT_RECORDER.try_with(Arc::clone).ok()
 }
 
-/// Runs `work` with this recorder as the current one.
+/// Runs `work` with `recorder` as the current recorder.
 pub(crate) async fn record_during<T>(recorder: Option<Arc<RequestCallRecorder>>, work: impl Future<Output = T>) -> T {
     match recorder {
         Some(recorder) => CURRENT_RECORDER.scope(recorder, work).await,

@@ -1,5 +1,5 @@
-//! Definitions of the dialects: their tools with arguments, results and errors. They are generated from `definitions/`,
-//! compiled into the program as JSON, and parsed when a dialect is built.
+//! Definitions of the dialects: their tools with arguments, results and errors. The definitions are generated from
+//! `definitions/`, compiled into the program as JSON, and parsed when a dialect is built.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -43,9 +43,9 @@ pub struct DialectOptionDefinition {
     /// The accepted values. If the list is empty, every value is accepted.
     #[serde(default)]
     pub values: Vec<String>,
-    /// The value that applies if the setting is not given.
+    /// The value of the setting if the user does not give a value.
     pub default: String,
-    /// The effect of the setting, for people.
+    /// A description of the setting's effect, for people.
     pub description: String,
 }
 
@@ -63,10 +63,10 @@ pub struct ToolDefinition {
     pub when_to_use: String,
     /// The effect of the tool on files.
     pub effect: ToolFileEffect,
-    /// The engine operation that the tool calls; `None` if it has the same name as the tool.
+    /// The engine operation that the tool calls. `None` means that the operation has the same name as the tool.
     #[serde(default, rename = "becomes")]
     pub operation: Option<String>,
-    /// The policy tier of the tool, unless a policy is stricter; `None` means autonomous.
+    /// The policy tier of the tool. `None` means autonomous. A policy can require a stricter tier.
     #[serde(default)]
     pub tier: Option<PolicyTier>,
     /// Whether tool lists contain the tool.
@@ -86,7 +86,7 @@ pub struct ToolDefinition {
     /// Effects of a call besides its result.
     #[serde(default)]
     pub side_effects: Vec<ToolSideEffect>,
-    /// Sequences of calls in which the tool is used together with others.
+    /// Sequences of calls that use the tool together with other tools.
     #[serde(default)]
     pub patterns: Vec<ToolUsagePattern>,
     /// Keywords for searching the list of tools.
@@ -119,7 +119,7 @@ pub enum ToolVisibility {
     /// Every tool list contains the tool.
     #[default]
     Listed,
-    /// No tool list contains the tool; it is available on the command line and over JSON-RPC.
+    /// No tool list contains the tool. The tool is available on the command line and over JSON-RPC.
     Unlisted,
 }
 
@@ -182,9 +182,9 @@ pub struct ToolArgumentDefinition {
     /// Whether the argument is required.
     #[serde(default)]
     pub required: bool,
-    /// The value that applies if the argument is absent.
+    /// The value of the argument if a call does not contain it.
     pub default: Option<Value>,
-    /// The position of the argument on the command line, from 1; `None` makes it a flag.
+    /// The position of the argument on the command line, counted from 1. `None` means that the argument is a flag.
     pub positional: Option<usize>,
     /// Whether the command line reads the argument from standard input.
     #[serde(default)]
@@ -240,7 +240,7 @@ pub struct ToolErrorDefinition {
     /// Advice for the caller in one line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub recovery: String,
-    /// Actions that recover from the error, each with the call to make.
+    /// Actions that recover from the error. Each action contains the call that the caller should make.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recoveries: Vec<ErrorRecoveryAction>,
 }
@@ -252,7 +252,7 @@ pub struct ErrorRecoveryAction {
     pub action: String,
     /// Description of the action.
     pub description: String,
-    /// The tool to call; `None` means that the failed tool is called again.
+    /// The tool that the caller should call. `None` means that the caller should call the failed tool again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capability: Option<String>,
     /// Arguments of the call, with placeholders.
@@ -287,13 +287,13 @@ impl ToolDefinition {
         self.name.replace('.', DOT_REPLACEMENT)
     }
 
-    /// Whether `name` is the name of this tool, with or without its dots replaced.
+    /// Whether `name` is the name of this tool. The dots in `name` may be replaced by `__`.
     pub fn matches_name(&self, name: &str) -> bool {
         self.name == name || (name.contains(DOT_REPLACEMENT) && self.dotless_name() == name)
     }
 
-    /// The JSON Schema of the arguments. No type is a union with null. The schema omits `additionalProperties: false` to
-    /// keep tool lists short; the error for an unknown argument lists the known ones.
+    /// The JSON Schema of the arguments. No argument type is a union with null. The schema omits `additionalProperties:
+    /// false` to keep tool lists short; the error for an unknown argument lists the known ones.
     pub fn input_schema(&self) -> Map<String, Value> {
         let listed = self.inputs.iter().filter(|input| !input.unlisted);
         let mut schema = object_schema(listed.map(|input| (input.name.clone(), input.schema().into())).collect());
@@ -309,7 +309,7 @@ impl ToolDefinition {
     pub fn output_schema(&self, common: &[ToolResultFieldDefinition]) -> Map<String, Value> {
         let property = |output: &ToolResultFieldDefinition| {
             let kind = json!({ "type": output.kind });
-            // The shorter form, a list of two types, is not understood by some clients.
+            // Some clients do not understand the shorter form of a nullable type, which is a list of two types.
             let schema = if output.nullable { json!({ "anyOf": [kind, { "type": "null" }] }) } else { kind };
             (output.name.clone(), schema)
         };
@@ -339,7 +339,7 @@ impl ToolArgumentDefinition {
         if let Some(note) = &self.note {
             schema.insert("description".into(), note.clone().into());
         }
-        // The schema omits defaults that a model guesses: `.`, and values that are not strings.
+        // The schema omits default values that a model can guess: the string `.`, and every value that is not a string.
         if let Some(default) = self.default.as_ref().and_then(Value::as_str).filter(|default| *default != ".") {
             schema.insert("default".into(), default.into());
         }

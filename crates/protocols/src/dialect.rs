@@ -37,7 +37,7 @@ impl TranslatedCall {
         Self { operation: operation.to_owned(), arguments: into_object(arguments), options }
     }
 
-    /// A call with invalid arguments, which the engine rejects with this error and records.
+    /// A call with invalid arguments. The engine records the call and rejects it with `error`.
     fn rejected(operation: &str, arguments: &Map<String, Value>, error: Error, options: CallOptions) -> Self {
         let options = CallOptions { argument_error: Some(error), ..options };
         Self { operation: operation.to_owned(), arguments: arguments.clone(), options }
@@ -56,7 +56,7 @@ pub struct DialectReply {
 }
 
 impl DialectReply {
-    /// A reply whose text is its JSON: a result, or an error object.
+    /// A reply whose text is its JSON object. `Ok` contains a result, and `Err` contains an error object.
     fn from_json(result: Result<Value, Value>) -> Self {
         let (json, status) = match result {
             Ok(json) => (json, ReplyStatus::Success),
@@ -103,7 +103,8 @@ pub trait Dialect: Send + Sync {
     /// Renders the outcome or the error of a tool call.
     fn render_reply(&self, tool: &str, arguments: &Map<String, Value>, outcome: CallResult) -> DialectReply;
 
-    /// Renders an error for the JSON-RPC method `capabilities.invoke`, as an object with `type`, `message` and `recovery`.
+    /// Renders an error for the JSON-RPC method `capabilities.invoke`, as an object with `type`, `message` and
+    /// `recovery`.
     fn error_object(&self, reply: &DialectReply, error: Option<&Error>) -> Value {
         match error {
             Some(error) => {
@@ -119,12 +120,13 @@ pub trait Dialect: Send + Sync {
         }
     }
 
-    /// Renders a watch event, which is given in the form of the native dialect.
+    /// Renders a watch event in the form of this dialect. `native` is the event in the form of the native dialect.
     fn render_event(&self, native: &Map<String, Value>) -> Map<String, Value> {
         native.clone()
     }
 
-    /// The name of a tool in the journal and in policy rules; `None` if the name of the operation is enough.
+    /// The name of a tool in the journal and in policy rules. `None` means that the journal and the rules use the name
+    /// of the operation.
     fn full_name(&self, tool: &str) -> Option<String> {
         Some(format!("{}/{tool}", self.definition().dialect))
     }
@@ -201,7 +203,8 @@ pub enum DialectSetupError {
         /// The dialect that was named second.
         second: String,
     },
-    /// A dialect with access to the whole machine is combined with other dialects, which would share that access.
+    /// A dialect with access to the whole machine is combined with other dialects. The other dialects would also get
+    /// access to the whole machine.
     #[error("the dialect {0} is configured to access files outside the workspace; serve it without other dialects")]
     MustBeServedAlone(String),
     /// A setting is invalid.
@@ -254,12 +257,13 @@ impl DialectSettings {
         self.0.get(key).map(String::as_str)
     }
 
-    /// Whether a setting, or `default` if it was not given, equals `value`.
+    /// Whether the value of a setting equals `value`. If the setting was not given, its value is `default`.
     pub fn is_set_to(&self, key: &str, value: &str, default: &str) -> bool {
         self.get(key).unwrap_or(default) == value
     }
 
-    /// Rejects options that none of the definitions has, and values that they do not accept.
+    /// Rejects an option that is in none of the definitions, and a value that the definition of its option does not
+    /// accept.
     fn check_against_definitions<'a>(
         &self,
         definitions: impl Iterator<Item = &'a DialectDefinition> + Clone,
@@ -289,7 +293,7 @@ pub fn dialect_names() -> Vec<&'static str> {
 pub struct DialectSet(Vec<Box<dyn Dialect>>);
 
 impl DialectSet {
-    /// Builds the named dialects. Every setting must be an option of at least one of them.
+    /// Builds the named dialects. Every setting must be an option of at least one of these dialects.
     pub fn from_names(
         names: &[String],
         settings: &[String],
@@ -394,7 +398,8 @@ impl Dialect for NativeDialect {
     }
 }
 
-/// The error for a model: its kind and message, an excerpt if there is one, and the next step.
+/// The text that describes an error to a model: the error kind, the message, the excerpt if the error has one, and the
+/// next step.
 pub(crate) fn error_text(error: &Error) -> String {
     let mut text = format!("{}: {}", error.kind.code(), error.message);
     if let Some(excerpt) = error.excerpt() {

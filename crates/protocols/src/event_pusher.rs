@@ -54,7 +54,8 @@ impl PushedEvent {
     }
 }
 
-/// The watches of one connection, and the thread that follows them while there are any.
+/// The watches of one connection, and the thread that follows these watches. The thread runs only while the connection
+/// has watches.
 #[derive(Clone)]
 pub(crate) struct EventPusher {
     sender: Sender<PushedEvent>,
@@ -94,7 +95,7 @@ impl EventPusher {
         let (follower, pusher) = (WatchEventReader::new(engine.clone(), caller.clone()), self.clone());
         let thread = std::thread::Builder::new().name("push".to_owned()).spawn(move || pusher.follow_events(follower));
         if thread.is_err() {
-            // Without a thread no events are pushed, but the client can still poll for them.
+            // The thread could not be started, so no events are pushed. The client can still poll for events.
             self.is_running.store(false, Ordering::Release);
         }
     }
@@ -117,7 +118,8 @@ impl EventPusher {
         loop {
             let watches = self.lock_watches();
             if watches.is_empty() || self.sender.is_closed() {
-                // The lock is held here so that `add_watch` does not rely on a thread that is about to end.
+                // The lock is held while the flag is cleared, so that `add_watch` does not rely on a thread that is
+                // about to end.
                 self.is_running.store(false, Ordering::Release);
                 return;
             }
@@ -133,7 +135,7 @@ impl EventPusher {
             };
             for event in events {
                 let known = self.lock_watches().iter().find(|(id, _)| *id == event.watch_id).cloned();
-                // A watch without an entry has ended in the meantime.
+                // A watch that is no longer in the list has ended in the meantime.
                 let Some((_, dialect)) = known else { continue };
                 if self.sender.blocking_send(PushedEvent { notification: event, dialect }).is_err() {
                     return;

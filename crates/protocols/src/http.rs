@@ -1,10 +1,10 @@
 //! The HTTP server: MCP, JSON-RPC, files, operations and an event stream, for clients that authenticate with a token.
 //!
-//! This module checks requests (Host, Origin, authentication), enforces limits on size and time, and maps errors to status
-//! codes. The checks run in a fixed order before any work is done: framing, Host, Origin, Sec-Fetch-Site, method and
-//! content type, token, limits. Tokens are read only from the Authorization header and verified by the [`Authenticator`].
-//! A client delays only its own calls. A shutdown finishes in-flight requests and notifies streams. The engine decides
-//! about access to files.
+//! This module checks requests (Host, Origin, authentication), enforces limits on size and time, and maps errors to
+//! status codes. The checks run in a fixed order before any work is done: framing, Host, Origin, Sec-Fetch-Site, method
+//! and content type, token, limits. Tokens are read only from the Authorization header and verified by the
+//! [`Authenticator`]. A slow or busy client delays only its own calls. A shutdown finishes in-flight requests and
+//! notifies streams. Access to files is decided by the engine, not by this module.
 
 use std::{sync::Arc, time::Duration};
 
@@ -75,7 +75,7 @@ pub enum ClientScope {
         id: String,
         /// The location of the workspace, for dialects that report it.
         location: WorkspaceLocation,
-        /// Opens the workspace. May block. Called once for each client that is not cached.
+        /// Opens the workspace. This function may block. It is called once for each client that is not cached.
         opener: WorkspaceOpener,
     },
     /// The administration of workspaces, without access to their files.
@@ -93,23 +93,23 @@ pub fn opener_for(engine: Engine) -> WorkspaceOpener {
 /// Why authentication failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AuthError {
-    /// The token is unknown, expired or revoked. The response does not say which.
+    /// The token is unknown, expired or revoked. The response does not say which of these reasons applies.
     UnknownToken,
-    /// The token cannot be checked at the moment, for this reason.
+    /// The token cannot be checked at the moment. The value is the reason.
     Unavailable(String),
-    /// The limit of open workspaces is reached. Evicting idle clients may close some.
+    /// The limit of open workspaces is reached. Evicting idle clients may close some workspaces.
     TooManyOpenWorkspaces,
 }
 
 /// Verifies tokens.
 pub trait Authenticator: Send + Sync + 'static {
-    /// Identifies the client. Called for every request, so it must be fast.
+    /// Identifies the client. This method is called for every request, so it must be fast.
     fn authenticate(&self, credential: Credential<'_>) -> Result<ClientIdentity, AuthError>;
 
-    /// Whether the token of an authenticated client is still valid. Called while a stream is open.
+    /// Whether the token of an authenticated client is still valid. This method is called while a stream is open.
     fn is_still_valid(&self, key: &str) -> bool;
 
-    /// The administration of workspaces, if this server hosts several.
+    /// The administration of workspaces, if this server hosts several workspaces.
     fn workspace_admin(&self) -> Option<Arc<dyn WorkspaceAdmin>> {
         None
     }
@@ -129,13 +129,13 @@ pub(crate) enum SocketPeerOrigin {
 pub mod limits {
     use super::Duration;
 
-    /// Concurrent connections; further connections wait to be accepted.
+    /// Maximum number of concurrent connections. Further connections wait to be accepted.
     pub const CONNECTIONS_MAX: usize = 16_384;
-    /// Unauthenticated connections per address; further connections are closed at once.
+    /// Maximum number of unauthenticated connections per address. Further connections are closed at once.
     pub const UNAUTHENTICATED_PER_ADDRESS_MAX: usize = 256;
-    /// Size of a request head in bytes.
+    /// Maximum size of a request head in bytes.
     pub const HEAD_BYTES_MAX: usize = 32 << 10;
-    /// Number of headers of a request.
+    /// Maximum number of headers of a request.
     pub const HEADERS_MAX: usize = 64;
     /// Timeout for reading a request head.
     pub const HEAD_READ_TIMEOUT: Duration = Duration::from_secs(10);
@@ -143,31 +143,31 @@ pub mod limits {
     pub const TLS_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
     /// Timeout for reading a request body.
     pub const BODY_READ_TIMEOUT: Duration = Duration::from_secs(60);
-    /// Size of a request body in bytes.
+    /// Maximum size of a request body in bytes.
     pub const BODY_BYTES_MAX: usize = crate::limits::MESSAGE_BYTES_MAX;
     /// Timeout for a client that reads nothing while the server has data to send.
     pub const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
-    /// Bytes of request and response bodies in memory, per principal.
+    /// Maximum number of bytes of request and response bodies in memory, per principal.
     pub const RESERVED_BYTES_PER_CLIENT_MAX: usize = 256 << 20;
-    /// Bytes of request and response bodies in memory, for all principals together.
+    /// Maximum number of bytes of request and response bodies in memory, for all principals together.
     pub const RESERVED_BYTES_MAX: usize = 1 << 30;
-    /// Bytes of files that running calls may load into memory, per principal; further calls wait.
+    /// Maximum number of bytes of files that running calls load into memory, per principal. Further calls wait.
     pub const CALL_BYTES_PER_CLIENT_MAX: usize = 64 << 20;
-    /// Bytes of files that running calls may load into memory, for all principals together.
+    /// Maximum number of bytes of files that running calls load into memory, for all principals together.
     pub const CALL_BYTES_MAX: usize = 256 << 20;
-    /// Calls that wait for an event, for all principals together.
+    /// Maximum number of calls that wait for an event, for all principals together.
     pub const CALLS_WAITING_TOTAL_MAX: usize = 256;
-    /// Concurrent requests per principal; further requests get status 429.
+    /// Maximum number of concurrent requests per principal. Further requests get status 429.
     pub const REQUESTS_PER_CLIENT_MAX: usize = 256;
-    /// Concurrent streams per principal.
+    /// Maximum number of concurrent streams per principal.
     pub const STREAMS_PER_CLIENT_MAX: usize = 16_384;
-    /// Concurrent administration requests of all clients; further requests wait.
+    /// Maximum number of concurrent administration requests of all clients. Further requests wait.
     pub const ADMIN_REQUESTS_MAX: usize = 8;
-    /// Concurrent imports and exports of all clients; further ones get status 429.
+    /// Maximum number of concurrent imports and exports of all clients. Further imports and exports get status 429.
     pub const ARCHIVES_MAX: usize = 4;
-    /// Size of an imported archive in bytes.
+    /// Maximum size of an imported archive in bytes.
     pub const ARCHIVE_BYTES_MAX: u64 = 16 << 30;
-    /// Number of archive chunks that are queued for the client or for the disk.
+    /// Maximum number of archive chunks that are queued for the client or for the disk.
     pub const ARCHIVE_CHUNKS_MAX: usize = 4;
     /// Size of an archive chunk in bytes.
     pub const ARCHIVE_CHUNK_BYTES: usize = 256 << 10;
@@ -175,7 +175,7 @@ pub mod limits {
     pub const EVICTION_BATCH_SIZE: usize = 64;
     /// Default value of the Retry-After header, in seconds.
     pub const RETRY_AFTER_SECONDS: u64 = 1;
-    /// Number of cached clients; the least recently used one is evicted first.
+    /// Maximum number of cached clients. The least recently used client is evicted first.
     pub const CACHED_CLIENTS_MAX: usize = 10_000;
     /// Interval of keep-alive messages on an idle stream.
     pub const STREAM_KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);

@@ -1,5 +1,5 @@
-//! Line-delimited messages over a byte stream, for the protocols that use them. Input lines have a length limit: a longer
-//! line is skipped, and only its request id is kept, for the error response. Output lines are written whole.
+//! Line-delimited messages over a byte stream. Input lines have a length limit. If a line is longer than the limit, the
+//! line is skipped, and only its request id is kept for the error response. Output lines are written whole.
 
 use std::{mem, ops::Range};
 
@@ -12,20 +12,21 @@ mod outbox;
 
 pub(crate) use outbox::Outbox;
 
-/// A line of at least this length is returned together with its buffer. For a shorter line, a copy is cheaper.
+/// A line of at least this length is returned together with its buffer. A shorter line is copied, because the copy is
+/// cheaper than a new buffer.
 const LARGE_LINE_BYTES: usize = READ_CHUNK_BYTES;
 
 #[derive(Debug, PartialEq)]
 pub(crate) enum LineReaderEvent {
-    /// A line was read; [`LineReader::line`] returns it until the next call.
+    /// A line was read. [`LineReader::line`] returns this line until the next line is read.
     Line,
-    /// A line exceeded the limit and was skipped. The value is the request id that was found in it.
+    /// A line exceeded the limit and was skipped. The value is the request id that was found in the line.
     Oversized(Option<Value>),
     /// The input has ended.
     End,
 }
 
-/// Splits a byte stream into lines of limited length. Buffers at most one line and one chunk.
+/// Splits a byte stream into lines of limited length. The reader buffers at most one line and one chunk.
 pub(crate) struct LineReader<R> {
     input: R,
     limit_bytes: usize,
@@ -78,7 +79,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         line
     }
 
-    /// Reads the next line. Cancel safe.
+    /// Reads the next line. This method is cancel safe.
     pub(crate) async fn next(&mut self) -> LineReaderEvent {
         loop {
             if let Some(offset) = memchr::memchr(b'\n', &self.buffer[self.scanned_to..]) {
@@ -133,7 +134,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     }
 }
 
-/// The length of the member name `"id"` with its quotes; longer names cannot match.
+/// The length of the member name `"id"` with its quotes. A longer member name cannot be `"id"`.
 const MEMBER_NAME_BYTES_MAX: usize = 4;
 
 /// The part of a member of the outermost object that is being scanned.
@@ -163,7 +164,7 @@ impl RequestIdScanner {
         }
     }
 
-    /// The id, if the message has one that is a string or an integer.
+    /// The request id, if the message has an id and the id is a string or an integer.
     fn into_id(self) -> Option<Value> {
         let value: Value = serde_json::from_slice(&self.id_json?).ok()?;
         (value.is_string() || value.is_i64()).then_some(value)
@@ -198,7 +199,8 @@ impl RequestIdScanner {
         }
     }
 
-    /// Buffers a byte that can belong to the id: up to a limit, and only in the outermost object.
+    /// Buffers a byte that can belong to the request id. Bytes outside the outermost object and bytes beyond a limit
+    /// are not buffered.
     fn buffer_byte(&mut self, byte: u8) {
         if self.depth != 1 {
             return;

@@ -1,9 +1,11 @@
-//! MCP over a pair of byte streams, one message per line. The server supports every protocol version that clients use:
-//! those that start with `initialize`, and the later ones that name the version in every request.
+//! MCP over a pair of byte streams, one message per line. The server supports every protocol version that clients use.
+//! In the earlier versions, a client starts with `initialize`. In the later versions, a client names the version in
+//! every request.
 //!
-//! This module translates tool calls into engine calls. A malformed, oversized or ambiguous message gets an error, and the
-//! server continues. Only protocol messages are written to the output. A long or waiting call blocks no other. The module
-//! makes no access decisions, and the types of the protocol library stay private to it.
+//! This module translates tool calls into engine calls. A malformed, oversized or ambiguous message gets an error, and
+//! the server continues. Only protocol messages are written to the output. A long or waiting call blocks no other call.
+//! This module makes no access decisions. The types of the protocol library are not part of the public interface of
+//! this module.
 
 use std::sync::Arc;
 
@@ -50,14 +52,16 @@ pub enum McpServeError {
     Protocol(String),
 }
 
-/// Names the session of a client that was started for one session. Other clients name their session themselves.
+/// Returns the session name of a client that was started for one session. Other clients choose the name of their
+/// session themselves.
 pub trait SessionResolver: Send + Sync {
-    /// The name of the session, or `None` while it is not known.
+    /// The name of the session, or `None` if the name is not known yet.
     fn current_session(&self) -> Option<String>;
 }
 
-/// Serves one client until it closes its side. Every call runs as `caller`, in the session that `session_resolver` names,
-/// or else in a session with the name of the client program.
+/// Serves one client until it closes its side. Every call runs as `caller`. The call runs in the session that
+/// `session_resolver` returns. If `session_resolver` returns no session, the session has the name of the client
+/// program.
 ///
 /// Must run inside a tokio runtime; calls occupy its blocking threads.
 pub async fn serve<R, W>(
@@ -87,7 +91,8 @@ where
     ended.map(drop).map_err(|error| McpServeError::Protocol(error.to_string()))
 }
 
-/// Whether the client uses a protocol version that names the version in every request, instead of `initialize`.
+/// Whether the client uses a later protocol version, in which every request names the version and `initialize` is not
+/// used.
 fn uses_later_protocol(context: &McpRequestContext) -> bool {
     context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }

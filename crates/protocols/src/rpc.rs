@@ -1,9 +1,10 @@
-//! JSON-RPC 2.0, independent of the transport: the input is the bytes of one message, the output is its response. Over
-//! standard input and output, each line is a message; HTTP and WebSocket frame the messages themselves.
+//! JSON-RPC 2.0, independent of the transport. The input is the bytes of one message, and the output is the response to
+//! this message. Over standard input and output, each line is a message; HTTP and WebSocket frame the messages
+//! themselves.
 //!
 //! A malformed, ambiguous, oversized or too deeply nested message gets the error that JSON-RPC defines, and the server
-//! continues with the next message. Ids are returned as given. The requests of a batch run and are answered in order.
-//! Notifications run without a response. This module makes no access decisions.
+//! continues with the next message. A response has the same id as its request. The requests of a batch run and are
+//! answered in order. Notifications get no response. This module makes no access decisions.
 
 use std::sync::Arc;
 
@@ -31,7 +32,8 @@ pub use transport::serve;
 
 use message::RpcMessageError;
 
-/// Generated parts of the OpenRPC document: its frame, JSON-RPC's own methods, and the methods of every dialect.
+/// Generated parts of the OpenRPC document: its outermost members, the methods that the server adds, and the methods of
+/// every dialect.
 const OPENRPC_JSON: &str = include_str!("generated/openrpc.json");
 
 /// A JSON-RPC server. It serves any number of connections of one caller.
@@ -47,12 +49,12 @@ pub struct RpcServer {
 pub struct OpenRpcParseError(#[from] serde_json::Error);
 
 impl RpcServer {
-    /// A server for these dialects that runs every call as `caller`.
+    /// Creates a server for `dialects`. The server runs every call as `caller`.
     pub fn new(engine: Engine, caller: Caller, dialects: DialectSet) -> Arc<Self> {
         Self::with_executor(Arc::new(CallExecutor::new(engine)), caller, dialects)
     }
 
-    /// A server that shares its executor with other protocols.
+    /// Creates a server that shares `executor` with other protocols.
     pub(crate) fn with_executor(executor: Arc<CallExecutor>, mut caller: Caller, dialects: DialectSet) -> Arc<Self> {
         caller = caller.starting_session_now(executor.engine().workspace());
         for dialect in dialects.iter() {
@@ -82,7 +84,7 @@ impl RpcServer {
         document
     }
 
-    /// Answers one message, which is a request, a notification or a batch. Returns `None` if it contains only
+    /// Answers one message, which is a request, a notification or a batch. Returns `None` if the message contains only
     /// notifications.
     pub async fn answer_message(&self, message: &[u8], pending: &RpcUnansweredMessage) -> Option<Value> {
         match message::parse_strict(message) {
@@ -92,7 +94,7 @@ impl RpcServer {
         }
     }
 
-    /// Answers the requests of a batch in order, so that a later one sees the effects of an earlier one.
+    /// Answers the requests of a batch in order, so that a later request sees the effects of an earlier request.
     async fn answer_batch(&self, requests: Vec<Value>, pending: &RpcUnansweredMessage) -> Option<Value> {
         let reject = |reason| Some(RpcMessageError::invalid_request(None, reason).into_response());
         if requests.is_empty() {
@@ -111,7 +113,7 @@ impl RpcServer {
         (!responses.is_empty()).then_some(Value::Array(responses))
     }
 
-    /// Runs a request and returns its response, or runs a notification.
+    /// Runs a request and returns its response. A notification runs in the same way, but gets no response.
     async fn answer_request(&self, value: Value, pending: &RpcUnansweredMessage) -> Option<Value> {
         let request = match message::parse_request(value) {
             Ok(request) => request,

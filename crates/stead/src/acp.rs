@@ -1,7 +1,8 @@
 //! `stead acp`: an ACP proxy. The editor is connected to standard input and output; the agent is a process that the proxy
 //! starts, or another member of a chain that a conductor runs. Only protocol messages go to standard output.
 //!
-//! The proxy exits when either side ends, with the exit code of the agent. It never stops a process that it did not start.
+//! The proxy exits when the editor or the agent ends, with the exit code of the agent. It never stops a process that it
+//! did not start.
 
 use std::{
     ffi::OsString,
@@ -38,9 +39,9 @@ use crate::{
 const STREAM_AND_AGENT_THREADS: usize = 4;
 /// How long an agent may take to exit after its input is closed.
 const AGENT_EXIT_WAIT: Duration = Duration::from_secs(3);
-/// How long the agent's last output is read after the agent exits; its children may keep the pipe open.
+/// After the agent exits, its last output is read for at most this time, because its children may keep the pipe open.
 const FINAL_OUTPUT_WAIT: Duration = Duration::from_secs(2);
-/// A program killed by a signal has this exit code plus the number of the signal, as in a shell.
+/// If a signal kills the agent, the exit code is this number plus the number of the signal, as in a shell.
 const SIGNAL_EXIT_BASE: i32 = 128;
 
 pub(crate) fn run(flags: &WorkspaceFlags, workspace: FlagSource, acp: &AcpFlags) -> CommandResult {
@@ -73,7 +74,7 @@ pub(crate) fn run(flags: &WorkspaceFlags, workspace: FlagSource, acp: &AcpFlags)
                 // An error means that a peer disconnected.
                 Ok(_) | Err(_) => agent.stop().await,
             },
-            // Children of the agent may keep its output open, so its exit ends the proxy too.
+            // Children of the agent may keep its output open, so the exit of the agent also ends the proxy.
             exit = agent.until_exit() => exit,
         }
     });
@@ -136,7 +137,7 @@ impl AgentProcess {
             return exit_of_status(waited);
         }
         output::print_note("the agent did not exit in time and was killed");
-        // Fails if the agent has just exited.
+        // Killing the agent fails if it has just exited.
         drop(self.0.start_kill());
         exit_of_status(self.0.wait().await)
     }

@@ -1,7 +1,8 @@
-//! Requests and messages of agents, and the answers of people: `stead approvals` and `stead alerts`.
+//! `stead approvals` and `stead alerts`: list the approval requests and alerts of agents, and record the answers of
+//! people.
 //!
-//! Answering an approval needs the approver's secret. The secret is read from the terminal or a file; it is never an argument
-//! or an environment variable, which other processes can read.
+//! Answering an approval needs the approver's secret. The secret is read from the terminal or a file. It is never an
+//! argument or an environment variable, because other processes could read it there.
 
 use std::{
     io,
@@ -25,7 +26,7 @@ use crate::{
     output::{self, CommandError, CommandExit, CommandResult, OutputFormat, usage_error},
 };
 
-/// Random bytes of a generated secret.
+/// Number of random bytes in a generated secret.
 const GENERATED_BYTES: usize = 20;
 
 #[derive(Debug, Args)]
@@ -181,7 +182,7 @@ pub(crate) fn run_approvals(flags: &WorkspaceFlags, arguments: &ApprovalsCliArgs
         ApprovalsSubcommand::Approve { answer, always, paths, yes } => {
             let caller = authenticated_approver(&opened, answer)?;
             let approval = load_approval(&opened, &caller, &answer.id)?;
-            // An approval that is answered or expired is refused below, so no rule is written for it.
+            // If the approval is answered or expired, `answer_approval` refuses it below, and no rule may be written.
             let is_pending =
                 approval.json.get("state").and_then(Value::as_str) == Some(ApprovalState::Pending.as_str());
             if *always && is_pending {
@@ -200,7 +201,8 @@ pub(crate) fn run_approvals(flags: &WorkspaceFlags, arguments: &ApprovalsCliArgs
     }
 }
 
-/// Writes a rule that allows such calls from now on, after the person confirmed it in an editor.
+/// Writes a policy rule that allows calls like the approved call from now on. The person has confirmed the rule in an
+/// editor.
 pub(crate) fn write_allow_rule(opened: &CommandLineWorkspace, id: &str) -> Result<(), CommandError> {
     let caller = local_person(&CallerFlags::default())?;
     let approval = load_approval(opened, &caller, id)?;
@@ -211,7 +213,7 @@ fn local_person(flags: &CallerFlags) -> Result<Caller, CommandError> {
     open_workspace::caller_from_flags(flags, CallerKind::Person)
 }
 
-/// The person at the command line, after checking the approver's secret.
+/// Checks the approver's secret and returns the person at the command line.
 fn authenticated_approver(opened: &CommandLineWorkspace, answer: &ApprovalAnswerFlags) -> Result<Caller, CommandError> {
     let mut caller = local_person(&answer.caller)?;
     if !matches!(caller.principal, Principal::User(_)) {

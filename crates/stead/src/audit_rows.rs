@@ -7,18 +7,18 @@ use stead_journal::{ChangeKind, EntryDecision, JournalEntry, PathState, Recorded
 
 use crate::time;
 
-/// Arguments with the path and the target path of a call, in all dialects.
+/// Names of the arguments that contain the path or the target path of a call, in all dialects.
 const PATH_KEYS: &[&str] = &["path", "from", "fromPath", "root", "trashedPath"];
 const TARGET_PATH_KEYS: &[&str] = &["to", "toPath", "targetPath"];
 
 pub(crate) struct AuditRow {
-    /// The row as JSON. Unknown fields are omitted.
+    /// The row as JSON. Fields without a known value are omitted.
     pub(crate) fields: Map<String, Value>,
     /// The path argument of the call, if any.
     pub(crate) requested_path: Option<String>,
 }
 
-/// The rows of one entry; none for a successful call that only read.
+/// The rows of one entry. A successful call that only reads has no rows.
 pub(crate) fn audit_rows(stored: &StoredJournalEntry) -> Vec<AuditRow> {
     let entry = &stored.entry;
     let arguments: Value = serde_json::from_str(&entry.arguments).unwrap_or_default();
@@ -33,7 +33,8 @@ pub(crate) fn audit_rows(stored: &StoredJournalEntry) -> Vec<AuditRow> {
     if !entry.changes.is_empty() || (is_read_only && entry.decision == EntryDecision::Allowed) {
         return merge_moves(entry, arguments.get("moved")).iter().map(row).collect();
     }
-    // A file that already had the content has the same version before and after. A refused call says nothing about the file.
+    // If the file already had the written content, its version is the same before and after the call. The entry of a
+    // refused call does not contain the version of the file.
     let unchanged = arguments.get("unchanged").filter(|_| entry.decision == EntryDecision::Allowed);
     let unchanged = unchanged.and_then(Value::as_str).map(str::to_owned);
     let operation = if unchanged.is_some() { change_kind_name(ChangeKind::Modify) } else { &entry.operation };
@@ -51,7 +52,7 @@ pub(crate) fn audit_rows(stored: &StoredJournalEntry) -> Vec<AuditRow> {
     vec![AuditRow { fields, requested_path }]
 }
 
-/// The changes of an entry. A file that was moved and changed at once becomes one rename.
+/// The changes of an entry. A file that the call both moved and changed becomes one rename.
 fn merge_moves(entry: &JournalEntry, moved: Option<&Value>) -> Vec<RecordedChange> {
     let moved_change = |change: &RecordedChange| {
         let to = moved?.get(&change.path)?.as_str().filter(|_| change.kind == ChangeKind::Remove)?;

@@ -186,7 +186,7 @@ pub(crate) enum FlagSource {
     Default,
 }
 
-/// Whether the user set a flag or it has its default.
+/// Whether the user set a flag or the flag has its default value.
 pub(crate) fn flag_source(matches: &ArgMatches, flag: &str) -> FlagSource {
     match innermost_matches(matches).value_source(flag) {
         Some(ValueSource::CommandLine | ValueSource::EnvVariable) => FlagSource::CommandLine,
@@ -301,7 +301,7 @@ pub(crate) fn build_command_line(definition: &DialectDefinition) -> Command {
         .iter()
         .filter(|operation| is_operation_command(&operation.name))
         .map(operation::operation_command);
-    // `augment_…` sets a description from doc comments, so the program's is set afterwards.
+    // `augment_…` sets a description from doc comments, so the description of the program is set afterwards.
     BuiltinCliCommand::augment_subcommands(
         WorkspaceFlags::augment_args(base.arg(config_flag())).subcommands(operations),
     )

@@ -1,11 +1,12 @@
-//! The next step after a failed call, as a command. Hints of the engine name tool calls, because most of its callers are
-//! models. These tables give the same advice to a person at the command line. If they have no row for an error, the hint of the
-//! engine fits both readers.
+//! The next step after a failed call, as a command. Hints of the engine name tool calls, because most of its callers
+//! are models. These tables give the same advice to a person at the command line. If the tables have no row for an
+//! error, the hint of the engine is suitable for people as well.
 
 use serde_json::Value;
 use stead_engine::{Call, Error, ErrorKind};
 
-/// Hints that need nothing from the call: kinds of errors, operations (none means all), hint. The first match applies.
+/// Hints that do not depend on details of the call. A row contains the kinds of errors, the operations (an empty list
+/// means all) and the hint. The first matching row applies.
 const FIXED_HINTS: &[(&[ErrorKind], &[&str], &str)] = &[
     (&[ErrorKind::NotFound, ErrorKind::Expired], &["restore"], "to list the trash, run: stead trash list"),
     (&[ErrorKind::NotFound], &["buffer.list", "buffer.drop"], "to list the drafts, run: stead buffer.list"),
@@ -62,7 +63,7 @@ const FIXED_HINTS: &[(&[ErrorKind], &[&str], &str)] = &[
     (&[ErrorKind::Busy, ErrorKind::Deadline], &[], "repeat the command"),
 ];
 
-/// Replaces the hint of an error by one that names commands, if a table has one.
+/// Replaces the hint of an error by a hint that names commands, if a table has such a hint.
 pub(crate) fn with_command_hint(call: &Call<'_>, error: Error) -> Error {
     let hint = hint_from_details(call, &error).or_else(|| fixed_hint(call.operation, error.kind).map(str::to_owned));
     match hint {
@@ -118,7 +119,8 @@ fn hint_from_details(call: &Call<'_>, error: &Error) -> Option<String> {
             format!("to see the current text, run: stead read {path}; then repeat the command with --base {rev}")
         }
         (ErrorKind::BadRequest, "diff") => format!("to list the versions of the file, run: stead history {path}"),
-        // Errors about another argument have an `edit` detail, or are about an encoding.
+        // This hint is for errors about `base`. Errors about other arguments have an `edit` detail, or the call has an
+        // `encoding`.
         (ErrorKind::BadRequest, "write" | "append" | "edit" | "copy" | "move" | "remove")
             if argument("base").is_some() && argument("encoding").is_none() && !has_detail("edit") =>
         {
@@ -148,7 +150,7 @@ fn hint_from_details(call: &Call<'_>, error: &Error) -> Option<String> {
     })
 }
 
-/// A word as a POSIX shell needs it: in single quotes unless all its characters are plain.
+/// Quotes a word for a POSIX shell: puts it in single quotes unless all its characters are plain.
 fn quote_for_shell(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "._-/:@%+=,".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

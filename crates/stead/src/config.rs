@@ -99,7 +99,8 @@ fn setting_value(
     let deepest = cli::innermost_matches(matches);
     let raw = deepest.try_get_raw(&setting.name).ok().flatten().into_iter().flatten();
     let values = raw.map(|value| match setting.is_path {
-        // The output may be saved as a configuration file in another directory.
+        // Paths are printed as absolute paths, because the output may be saved as a configuration file in another
+        // directory.
         true => std::path::absolute(value).unwrap_or_else(|_| value.into()).to_string_lossy().into_owned(),
         false => value.to_string_lossy().into_owned(),
     });

@@ -1,9 +1,10 @@
 //! Files outside any workspace that the user names on the command line: checkpoints, exports, sockets. Only this module of the
 //! binary opens files by path.
 //!
-//! A Unix socket is bound at startup and removed when the server ends. A socket that another process listens on is never
-//! replaced, even if two servers start at once. A socket left by a dead server is replaced; a file that is not a socket is
-//! not touched. The sandboxed server cannot unlink its socket, so a thread started before the sandbox removes it.
+//! A Unix socket is bound at startup and removed when the server ends. A socket that another process listens on is
+//! never replaced, even if two servers start at once. A socket left by a dead server is replaced; a file that is not a
+//! socket is not touched. The sandboxed server cannot unlink its socket, so a thread that is started before the sandbox
+//! removes the socket.
 #![expect(clippy::disallowed_methods, reason = "a file the person at the command line names, outside any workspace")]
 
 use std::{
@@ -80,7 +81,7 @@ pub(crate) fn file_error(action: &str, path: &Path, error: &io::Error) -> Comman
 /// A socket that this process listens on. Dropping it removes the file.
 pub(crate) struct BoundSocketPath {
     path: PathBuf,
-    /// Dropped to signal that the server has ended.
+    /// Dropping this sender signals that the server has ended.
     shutdown_sender: Option<Sender<()>>,
     cleanup_thread: Option<JoinHandle<()>>,
 }
@@ -116,12 +117,12 @@ impl BoundSocketPath {
 impl Drop for BoundSocketPath {
     fn drop(&mut self) {
         drop(self.shutdown_sender.take());
-        // If the thread panicked, the file stays and the next server replaces it.
+        // If the thread panicked, the socket file stays, and the next server replaces it.
         self.cleanup_thread.take().map(JoinHandle::join).transpose().unwrap_or_default();
     }
 }
 
-/// Locks the directory of a socket, so that only one process checks, removes and binds at a time.
+/// Locks the directory of a socket, so that only one process at a time checks, removes and binds the socket.
 fn lock_directory(path: &Path) -> io::Result<fs::File> {
     let directory = fs::File::open(path.parent().unwrap_or(Path::new("/")))?;
     let until = Instant::now() + LOCK_WAIT;
@@ -138,7 +139,8 @@ fn lock_directory(path: &Path) -> io::Result<fs::File> {
     }
 }
 
-/// Removes a socket that no process listens on. Only a refused connection proves that; a busy server is alive.
+/// Removes a socket that no process listens on. Only a refused connection proves that no process listens; after any
+/// other error, a busy server may be alive.
 fn remove_stale_socket(path: &Path) -> io::Result<()> {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
     if !is_socket {
@@ -150,14 +152,14 @@ fn remove_stale_socket(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Identifies a file even if another one gets its name later.
+/// The device and inode numbers, which identify a file even if another file gets its name later.
 fn device_and_inode(path: &Path) -> io::Result<(u64, u64)> {
     fs::symlink_metadata(path).map(|file| (file.dev(), file.ino()))
 }
 
-/// Removes the socket if it is still this server's.
+/// Removes the socket file if it still belongs to this server.
 fn remove_own_socket(path: &Path, identity: (u64, u64)) {
-    // Without the lock the file stays; the next server finds that no process listens.
+    // If the directory cannot be locked, the file stays. The next server finds that no process listens on it.
     let Ok(_lock) = lock_directory(path) else { return };
     if device_and_inode(path).is_ok_and(|found| found == identity) {
         match fs::remove_file(path) {

@@ -27,7 +27,7 @@ mod verify;
 
 const ENTRIES_SHOWN_DEFAULT: usize = 50;
 const ENTRIES_PER_PAGE: usize = 500;
-/// Paths shown per entry.
+/// Maximum number of paths shown per entry.
 const CHANGES_SHOWN: usize = 3;
 
 #[derive(Debug, Args)]
@@ -179,7 +179,7 @@ fn export_journal(opened: &CommandLineWorkspace, file: Option<&Path>) -> Command
             let mut out =
                 ExportPipeWriter { output: BufWriter::new(io::stdout().lock()), reader: PipeReaderState::Connected };
             let exported = opened.local.export_journal(&mut out);
-            // The journal reports only a write error; a closed pipe is detected here.
+            // The journal reports a closed pipe like any other write error, so the closed pipe is detected here.
             let lines = match (exported, out.reader) {
                 (Err(_), PipeReaderState::Disconnected) => return Err(CommandError::OutputClosed),
                 (exported, _) => exported?,

@@ -1,5 +1,5 @@
-//! Opens the workspace and builds the caller that the flags describe, and prints warnings about risky flags. Owns the
-//! location of state directories.
+//! Opens the workspace and builds the caller that the flags describe, and prints warnings about risky flags. This
+//! module also determines the location of state directories.
 
 use std::{
     path::{Path, PathBuf},
@@ -25,21 +25,22 @@ use crate::{
 
 /// Parent of all state directories, below $XDG_STATE_HOME.
 const STATE_DIRECTORY: &str = "stead";
-/// Longest part of the workspace's name in the name of its state directory.
+/// Maximum number of characters of the workspace's name in the name of its state directory.
 const SLUG_CHARS_MAX: usize = 40;
-/// Hex digits that distinguish workspaces of the same name.
+/// Number of hex digits that distinguish workspaces of the same name.
 const PATH_HASH_DIGITS: usize = 16;
 const ROOT_USER: u32 = 0;
 
 pub(crate) struct CommandLineWorkspace {
-    /// The directory below the root that relative paths start at.
+    /// The directory below the root at which relative paths start.
     pub(crate) home: RelPath,
     pub(crate) local: Arc<LocalWorkspace>,
     pub(crate) engine: Engine,
 }
 
 impl Drop for CommandLineWorkspace {
-    /// Closes the workspace explicitly: other `Arc`s may outlive this value, and buffered entries would be lost at process exit.
+    /// Closes the workspace explicitly. Otherwise other `Arc`s could keep it open, and buffered entries would be lost
+    /// when the process exits.
     fn drop(&mut self) {
         self.local.close();
         let unrecorded = self.local.unrecorded_count();
@@ -62,7 +63,7 @@ pub(crate) fn open_workspace(
     open_with_reach(flags, landlock, &reach)
 }
 
-/// Opens the workspace with the reach of the dialects instead of the flag's.
+/// Opens the workspace with the given reach, which the dialects determine, instead of the reach in the flags.
 pub(crate) fn open_with_reach(
     flags: &WorkspaceFlags,
     landlock: LandlockMode,
@@ -78,7 +79,7 @@ pub(crate) fn open_options(
 ) -> Result<LocalWorkspaceOptions, CommandError> {
     let root = open_root(&flags.workspace)?;
     let workspace = PathBuf::from(root.absolute_path());
-    // The canonical path, so that a directory has one state directory under every spelling.
+    // The canonical path is used, so that a directory has the same state directory however its path is spelled.
     let state = state_directory(flags, &root.canonical_path(), reach)?;
     let mut options = match reach {
         FilesystemReach::Workspace => LocalWorkspaceOptions::new(workspace, state),
@@ -95,14 +96,14 @@ pub(crate) fn open_options(
     options.resolver = flags.resolver.into();
     options.allowed_mounts.extend(parse_relative_paths(&options.default_directory, &flags.mount)?);
     options.index_mode = match (flags.index, reach, landlock) {
-        // The index would walk and watch the whole machine.
+        // With the reach `WholeMachine`, the index would walk and watch the whole machine.
         (IndexModeArg::Off, _, _) | (_, FilesystemReach::WholeMachine, _) => stead_local::IndexMode::Off,
         // Only a server runs long enough to build an index.
         (IndexModeArg::On, FilesystemReach::Workspace, LandlockMode::Restrict) => stead_local::IndexMode::Maintain,
         (IndexModeArg::On | IndexModeArg::Use, FilesystemReach::Workspace, _) => stead_local::IndexMode::UseExisting,
     };
     options.watch_start = match landlock {
-        // Only servers use the sandbox.
+        // Only servers use the sandbox, so `Restrict` means that a server opens the workspace.
         LandlockMode::Restrict => WatchStartPolicy::AtOpen,
         LandlockMode::Off => WatchStartPolicy::OnFirstWatch,
     };

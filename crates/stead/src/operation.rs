@@ -1,5 +1,6 @@
-//! Every operation as a command. Arguments come from its definition, help from [`help_texts`]. Other commands call operations
-//! through [`call_operation`], so that hints of errors name commands everywhere.
+//! Turns every operation into a command. The arguments come from the definition of the operation, and the help comes
+//! from [`help_texts`]. Other commands call operations through [`call_operation`], so that the hints of all errors name
+//! commands.
 
 use std::io::{IsTerminal, Read};
 
@@ -38,7 +39,8 @@ struct CallFlags {
 pub(crate) fn operation_command(operation: &ToolDefinition) -> Command {
     let arguments = operation.inputs.iter().map(|input| input_argument(operation, input));
     let base = Command::new(operation.name.clone()).args(arguments);
-    // `augment_args` sets a description from the flags' doc comment, so the command's is set afterwards.
+    // `augment_args` sets a description from the flags' doc comment, so the description of the command is set
+    // afterwards.
     CallFlags::augment_args(base).about(help_texts::about(operation)).long_about(help_texts::long_about(operation))
 }
 
@@ -81,7 +83,7 @@ pub(crate) fn run(operation: &ToolDefinition, flags: &WorkspaceFlags, matches: &
     let on_progress: Option<&(dyn Fn(CallProgress) + Sync)> = progress_line.is_some().then_some(&update);
     call.control = CallControl::new(call.control.deadline(), CancelToken::default(), on_progress);
     let outcome = run_call(&opened, &call);
-    // Clears the progress line before the answer is printed.
+    // Dropping the progress line clears it before the answer is printed.
     drop(progress_line);
     match outcome {
         Ok(answer) if operation.name == "read" && format == OutputFormat::Text && !output::is_output_terminal() => {
@@ -154,7 +156,8 @@ fn parse_json_argument(operation: &ToolDefinition, name: &str, text: &str) -> Re
     })
 }
 
-/// Reads an input from standard input. Bytes that are not UTF-8 are passed as base64 if the operation has an encoding.
+/// Reads an argument from standard input. If the bytes are not UTF-8 and the operation has an argument `encoding`, the
+/// bytes are passed as base64.
 fn read_standard_input(
     operation: &ToolDefinition,
     input: &ToolArgumentDefinition,
@@ -183,7 +186,8 @@ fn read_standard_input(
     Ok(())
 }
 
-/// Prints the content alone, for `read` into a pipe or a file. A truncated answer is reported on standard error.
+/// Prints only the content of a file, if the output of `read` goes to a pipe or a file. A truncated answer is reported
+/// on standard error.
 fn print_content(answer: &CallOutcome) -> CommandResult {
     let field = |name: &str| answer.json.get(name).and_then(Value::as_str).unwrap_or_default();
     if field("encoding") == "base64" {

@@ -87,7 +87,7 @@ fn engine_request(
     }
     match <[_; 1]>::try_from(found) {
         Ok([(_, request)]) => Ok(request),
-        // The engine reports an unknown name.
+        // The name is the name of an operation, or it is unknown; the engine reports an unknown name.
         Err(found) if found.is_empty() => {
             Ok(TranslatedCall { operation: name.to_owned(), arguments, options: CallOptions::default() })
         }

@@ -1,7 +1,8 @@
-//! `stead replay`: replays recorded tool calls of a published server in temporary directories and compares the answers of a
-//! dialect. One process, no server: calls go through the dialect and the engine as a client's would.
+//! `stead replay`: replays recorded tool calls of a published server in temporary directories and compares the answers
+//! of a dialect. The command runs in one process without a server. Its calls pass through the dialect and the engine
+//! like the calls of a client.
 //!
-//! Touches only directories that it created.
+//! The command changes only directories that it created.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -99,7 +100,7 @@ fn mismatch_text(line: usize, text: &str, mismatch: &ReplayMismatch) -> String {
     format!("line {line}: {start}{more}\n{}", mismatch.diff_text())
 }
 
-/// Characters of a step shown above its difference.
+/// Maximum number of characters of a step that are shown above its difference.
 const STEP_CHARS_SHOWN: usize = 160;
 
 fn load_deviations(arguments: &ReplayCliArgs) -> Result<BTreeMap<usize, String>, CommandError> {

@@ -1,5 +1,6 @@
-//! `stead serve`: one workspace, or with `--workspaces` many hosted ones, over HTTP, for many clients at once, until SIGINT or
-//! SIGTERM. Connections are limited by the system's limit on open files, calls by a rate per principal.
+//! `stead serve`: serves one workspace, or with `--workspaces` many hosted workspaces, to many clients over HTTP until
+//! SIGINT or SIGTERM. The system's limit on open files limits the connections, and a rate per principal limits the
+//! calls.
 
 use std::{
     net::SocketAddr,
@@ -41,15 +42,16 @@ use authentication::{WorkspaceAuthenticator, WorkspaceRegistryAuthenticator, aut
 use listener::{BoundListener, TlsFiles, address_meaning, allowed_hosts, bind_listener, load_tls};
 use request_log::RequestLogFlags;
 
-/// Threads for calls of all clients; waiting calls cannot use up the threads of working ones.
+/// Number of threads for the calls of all clients. Waiting calls cannot use up the threads of working calls.
 const CALL_THREADS: usize = CALLS_WAITING_TOTAL_MAX + CALLS_WORKING_MAX * 8;
-/// Concurrent calls per hosted workspace: a part of all, so that one workspace cannot block the others.
+/// Maximum number of concurrent calls per hosted workspace: a part of all threads, so that one workspace cannot block
+/// the others.
 const CALLS_PER_WORKSPACE_MAX: usize = CALL_THREADS / 8;
-/// How often idle clients and hosted workspaces are closed.
+/// How often the server closes idle clients and idle hosted workspaces.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(15);
-/// Open files that the server needs besides connections.
+/// Number of open files that the server needs besides connections.
 const SERVER_OPEN_FILES: u64 = 480;
-/// Open files of one open workspace.
+/// Number of open files that one open workspace needs.
 const OPEN_FILES_PER_WORKSPACE: u64 = 32;
 
 #[derive(Debug, Args)]
@@ -135,7 +137,8 @@ pub(crate) fn run(flags: &WorkspaceFlags, serve_flags: &ServeFlags) -> CommandRe
     serve_with(Arc::new(authenticator), settings, serve_flags, bound, print_banner, |_| std::future::pending())
 }
 
-/// Serves the hosted workspaces in a directory. The token of a client selects its workspace, or makes it an administrator.
+/// Serves the hosted workspaces in a directory. The token of a client selects its workspace, or makes the client an
+/// administrator.
 fn serve_hosted(
     flags: &WorkspaceFlags,
     serve_flags: &ServeFlags,
@@ -183,8 +186,9 @@ async fn run_upkeep(state: Arc<ServerState>, registry: Arc<WorkspaceRegistry>, i
     }
 }
 
-/// Serves with an authenticator, and runs `upkeep` in the background. Starts threads, so the sandbox must be active. Prints the
-/// address after the signal handlers are installed, because a reader may send a signal at once.
+/// Serves with an authenticator, and runs `upkeep` in the background. This starts threads, so the sandbox must already
+/// be active. The address is printed after the signal handlers are installed, because a program that reads the address
+/// may send a signal at once.
 fn serve_with<F: Future<Output = ()> + Send + 'static>(
     authenticator: Arc<dyn Authenticator>,
     settings: HttpServerConfig,
@@ -268,12 +272,12 @@ async fn serve_until_stopped(
     output::print_note("shutting down: finishing in-flight requests");
     state.shut_down();
     drop(serving.await);
-    // Removes the socket file.
+    // Dropping the socket removes its file.
     drop(socket);
     Ok(())
 }
 
-/// Signals of the server process, caught from creation on.
+/// The signal handlers of the server process. Signals are caught as soon as this value is created.
 struct ServerSignals {
     interrupt: Signal,
     terminate: Signal,
@@ -322,7 +326,7 @@ pub(crate) struct ServerLimitFlags {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PeerAddressMeaning {
     PerClient,
-    /// All clients have the same address: loopback, or a proxy's.
+    /// All clients have the same address: a loopback address, or the address of a proxy.
     Shared,
 }
 
@@ -342,7 +346,8 @@ impl ServerLimitFlags {
         }
     }
 
-    /// The connection limit when this many workspaces are open. Prints a note if it is lower than configured.
+    /// The connection limit when this many workspaces are open. Prints a note if this limit is lower than the
+    /// configured limit.
     pub(crate) fn connections(&self, workspaces: usize) -> usize {
         let allowed = match stead_disk::raise_open_file_limit() {
             OpenFileLimit::Unbounded => return self.connections,
@@ -359,7 +364,8 @@ impl ServerLimitFlags {
     }
 }
 
-/// Connections for which open files remain after those of the server and its workspaces: at least half of the limit.
+/// The number of connections for which `allowed` open files suffice, after the open files of the server and its
+/// workspaces are subtracted; at least half of `allowed`.
 fn connection_limit(allowed: u64, workspaces: usize) -> usize {
     let own = SERVER_OPEN_FILES + OPEN_FILES_PER_WORKSPACE * workspaces as u64;
     let room = allowed.saturating_sub(own).max(allowed / 2).max(1);

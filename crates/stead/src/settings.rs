@@ -1,5 +1,6 @@
-//! Settings of `stead serve` and of the workspace. Every setting is a flag, a key of the configuration file and an environment
-//! variable. The table is derived from the clap declaration, so no setting is listed twice. `docs/reference/configuration.md` is rendered from it.
+//! Settings of `stead serve` and of the workspace. Every setting is a flag, a key of the configuration file and an
+//! environment variable. The table of settings is derived from the clap declaration, so no setting is declared twice.
+//! `docs/reference/configuration.md` is rendered from this table.
 
 use std::{any::TypeId, path::PathBuf};
 
@@ -12,11 +13,12 @@ pub(crate) use layers::{LayeredCommandLine, SettingOrigin, apply_layers};
 
 /// Prefix of every environment variable.
 pub(crate) const VARIABLE_PREFIX: &str = "STEAD_";
-/// The flag that names the configuration file; the file cannot contain it.
+/// The flag that names the configuration file; the file itself cannot contain this setting.
 pub(crate) const CONFIG_FLAG: &str = "config";
 /// The command whose flags are the settings.
 pub(crate) const SERVE_COMMAND: &str = "serve";
-/// Largest edit distance of a suggested name: this, or a third of the name's length.
+/// Maximum edit distance of a suggested name. For long names, the maximum is a third of the name's length, if that is
+/// more.
 const EDIT_DISTANCE_MAX: usize = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,13 +131,13 @@ pub(crate) fn with_negatable_switches(command: Command) -> Command {
     })
 }
 
-/// The known name nearest to a misspelled one, for "did you mean".
+/// The known name that is nearest to a misspelled name, for "did you mean".
 fn nearest_name<'a>(written: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let (distance, name) = known.map(|name| (edit_distance(written, name), name)).min()?;
     (distance <= EDIT_DISTANCE_MAX.max(name.len() / 3)).then_some(name)
 }
 
-/// Levenshtein distance.
+/// The Levenshtein distance of two words.
 fn edit_distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();

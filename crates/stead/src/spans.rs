@@ -1,6 +1,7 @@
-//! Exports spans of MCP calls to a collector: OTLP as JSON over plain HTTP, to the address in the standard `OTEL_…` variables.
-//! Compiled only with the feature `spans`. A subscriber collects the open spans and passes each to a separate thread when it
-//! ends; the thread sends them in batches. If the collector is unreachable or slow, spans are dropped; calls are never delayed.
+//! Exports spans of MCP calls to a collector: OTLP as JSON over plain HTTP, to the address in the standard `OTEL_…`
+//! variables. Compiled only with the feature `spans`. A subscriber collects the open spans. When a span ends, the
+//! subscriber passes it to a separate thread, which sends the spans in batches. If the collector is unreachable or
+//! slow, spans are dropped; calls are never delayed.
 
 use std::{
     collections::HashMap,
@@ -25,7 +26,7 @@ use tracing::{
 use crate::output;
 
 const QUEUED_SPANS_MAX: usize = 4_096;
-/// Spans per request, and how long to collect them.
+/// Maximum number of spans per request to the collector, and how long spans are collected for one request.
 const BATCH_MAX: usize = 512;
 const BATCH_WAIT: Duration = Duration::from_secs(1);
 const COLLECTOR_WAIT: Duration = Duration::from_secs(5);
@@ -36,7 +37,7 @@ const NAME_FIELD: &str = "otel.name";
 const PARENT_FIELD: &str = "traceparent";
 const ERROR_FIELD: &str = "error.type";
 
-/// Starts the export if the environment names a collector. Starts a thread, so the sandbox must be active.
+/// Starts the export if the environment names a collector. This starts a thread, so the sandbox must already be active.
 pub(crate) fn start_export() {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let endpoint = variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
@@ -67,7 +68,7 @@ fn start_exporter(address: &str, name: &str) -> Result<SyncSender<Value>, String
     Ok(to)
 }
 
-/// Sends batches until all senders are dropped. Reports the first failure, and the first success after it.
+/// Sends batches until all senders are dropped. Reports the first failure, and the first success after a failure.
 fn export_batches(collector: &OtlpEndpoint, from: &Receiver<Value>) {
     let mut was_failing = false;
     while let Ok(first) = from.recv() {

@@ -1,8 +1,9 @@
 //! `stead mcp` and `stead rpc`: a server for one client over standard input and output. Nothing but protocol messages is
 //! written to standard output. The server ends when the client closes standard input.
 //!
-//! Clients start servers with pipes or socket pairs, which the runtime can poll; other streams use a thread. One thread runs
-//! the protocol, calls run on other threads, and no thread starts before the sandbox is active.
+//! Clients start servers with pipes or socket pairs, which the runtime can poll. Standard streams of other kinds are
+//! read and written by threads. One thread runs the protocol, calls run on other threads, and no thread starts before
+//! the sandbox is active.
 //!
 //! If the environment of `stead mcp` contains a session ticket, its calls belong to the ticket's session, regardless of the
 //! client's name. A ticket of another workspace or principal is an error.
@@ -139,7 +140,7 @@ pub(crate) fn open_stdout() -> StdoutWriter {
     }
 }
 
-/// The stream as a socket, if it is one.
+/// Converts a standard stream to a socket; fails if the stream is not a socket.
 fn as_socket(stream: &impl AsFd) -> io::Result<UnixStream> {
     let stream = StdStream::from(stream.as_fd().try_clone_to_owned()?);
     // Fails if the stream is not a Unix socket.

@@ -6,13 +6,14 @@ const SECOND_MS: i64 = 1000;
 const MINUTE_MS: i64 = 60 * SECOND_MS;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
 const DAY_MS: i64 = 24 * HOUR_MS;
-/// Days from 0000-03-01 to 1970-01-01. Years that start in March put the leap day at the end.
+/// Days from 0000-03-01 to 1970-01-01. The calculation uses years that start in March, so that the leap day is the last
+/// day of a year.
 const EPOCH_DAYS: i64 = 719_468;
-/// Days in 400 years.
+/// Number of days in 400 years.
 const CYCLE_DAYS: i64 = 146_097;
 const YEAR_MAX: i64 = 9999;
 
-/// Unix milliseconds as `2026-05-09T07:29:33Z`.
+/// Formats Unix milliseconds as `2026-05-09T07:29:33Z`.
 pub(crate) fn iso_utc(unix_ms: i64) -> String {
     let (days, rest) = (unix_ms.div_euclid(DAY_MS), unix_ms.rem_euclid(DAY_MS));
     let shifted = days + EPOCH_DAYS;
@@ -27,7 +28,7 @@ pub(crate) fn iso_utc(unix_ms: i64) -> String {
     format!("{year:04}-{month:02}-{day_of_month:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// Unix milliseconds as `2026-05-09T07:29:33.042Z`.
+/// Formats Unix milliseconds as `2026-05-09T07:29:33.042Z`.
 pub(crate) fn iso_utc_ms(unix_ms: i64) -> String {
     let whole = iso_utc(unix_ms);
     format!("{}.{:03}Z", whole.trim_end_matches('Z'), unix_ms.rem_euclid(SECOND_MS))
@@ -81,7 +82,7 @@ fn parse_number(text: &str) -> Option<i64> {
     if plain { text.parse().ok() } else { None }
 }
 
-/// Days from 1970-01-01.
+/// Number of days from 1970-01-01 to this date.
 fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let (cycle, year_of_cycle) = (year.div_euclid(400), year.rem_euclid(400));

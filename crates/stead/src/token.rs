@@ -101,7 +101,8 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &TokenCliArgs) -> CommandRe
     }
 }
 
-/// Where the tokens are stored: in one workspace, or in the registry of hosted workspaces, which records who changes them.
+/// Where the tokens are stored: in one workspace, or in the registry of hosted workspaces, which records who changes
+/// the tokens.
 enum TokenStore {
     Workspace(CommandLineWorkspace),
     Registry(Arc<WorkspaceRegistry>, Box<Caller>),

@@ -118,7 +118,7 @@ enum TrashPurgeScope {
     Everyone,
 }
 
-/// Deletes these items permanently; without ids all items in scope.
+/// Deletes the items with these ids permanently. If there are no ids, deletes all items in scope.
 fn purge_items(
     opened: &CommandLineWorkspace,
     caller: &Caller,

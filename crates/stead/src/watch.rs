@@ -24,7 +24,7 @@ use crate::{
 const WAIT_MS: u64 = 60_000;
 const ENTRIES_PER_PAGE: usize = 500;
 const POLL_WAIT: Duration = Duration::from_secs(5);
-/// Changed paths that one supervisor event lists.
+/// Maximum number of changed paths that one supervisor event lists.
 const CHANGES_SHOWN: usize = 20;
 
 #[derive(Debug, Args)]

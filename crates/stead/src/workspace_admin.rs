@@ -195,7 +195,7 @@ impl WorkspaceAdmin for LocalWorkspaceAdmin {
 mod tests {
     use super::*;
 
-    /// The accepted fields of a body, from the error for an unknown field.
+    /// The error message for an unknown field, which lists the accepted fields of a request body.
     fn error_message<T: DeserializeOwned>(probe: Value) -> String {
         let Value::Object(probe) = probe else { return String::new() };
         decode_args::<T>(probe).err().map(|failure| failure.message).unwrap_or_default()

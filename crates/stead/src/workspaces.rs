@@ -126,7 +126,7 @@ enum WorkspaceSubcommand {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MissingRegistryRule {
     Create,
-    /// The path is probably mistyped.
+    /// A missing directory is an error, because the path is probably mistyped.
     Refuse,
 }
 

@@ -1,11 +1,12 @@
 //! Line differences between two texts.
 //!
 //! Owns the choice of algorithm and its limits. Promises that replacing each hunk's old lines by its new lines turns
-//! the old text into the new one, that hunks are in order, and that at least one unchanged line lies between two of
-//! them. A terminator is part of its line, so a changed terminator makes a changed line. Only whole lines are compared.
+//! the old text into the new one, that hunks are in order, and that at least one unchanged line lies between two
+//! neighbouring hunks. A terminator is part of its line, so a changed terminator makes a changed line. Only whole lines
+//! are compared.
 //!
-//! Time is bounded: a text too large to compare at once is first cut into blocks at lines that occur once on each
-//! side, and a block that is still too expensive becomes one hunk, which is coarse but correct.
+//! Time is bounded. A text that is too large to compare at once is first cut into blocks, at lines that occur once on
+//! each side. A block that is still too expensive to compare becomes one hunk, which is coarse but correct.
 
 mod blocks;
 
@@ -15,12 +16,12 @@ use imara_diff::{Algorithm, Diff, InternedInput};
 
 use crate::lines;
 
-/// The most pairs of an old and a new line (without the common prefix and suffix) that are compared in one piece. Real
-/// texts stay far below this limit; the worst case takes about two nanoseconds per pair of lines.
+/// The most pairs of an old and a new line that are compared in one piece. Lines of the common prefix and suffix do not
+/// count. Real texts stay far below this limit; the worst case takes about two nanoseconds per pair of lines.
 pub const DETAILED_WORK_MAX: u64 = 25_000_000;
 
-/// The most pairs of lines compared in one call over all blocks of a larger text. A block beyond the limit becomes one
-/// coarse hunk.
+/// The most pairs of lines that one call compares, over all blocks of a larger text. If a block would exceed the limit,
+/// the block becomes one coarse hunk.
 pub const WORK_MAX: u64 = 500_000_000;
 
 /// The most lines that the algorithm can number. Texts with more lines get one coarse hunk.
@@ -32,7 +33,7 @@ const LINES_MAX: usize = i32::MAX as usize / 2;
 pub struct Hunk {
     /// The removed lines of the old text.
     pub old: Range<usize>,
-    /// The lines of the new text that replace them.
+    /// The lines of the new text that replace the removed lines.
     pub new: Range<usize>,
 }
 
@@ -72,7 +73,7 @@ pub fn count_changed_lines(hunks: &[Hunk]) -> DiffStat {
     })
 }
 
-/// The algorithm that decides which equal lines correspond, where several choices are possible.
+/// The algorithm of a diff. If equal lines can be paired in several ways, the algorithm decides which lines correspond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DiffAlgorithm {
     /// The rarest equal lines correspond, which gives the most readable hunks.
@@ -93,7 +94,8 @@ pub(crate) fn line_hunks(old: &[&[u8]], new: &[&[u8]]) -> Vec<Hunk> {
     hunks_within(old, new, &DiffBudget::DEFAULT)
 }
 
-/// The algorithm, and the limits on compared pairs of lines: in one piece, per block, and over all blocks.
+/// The algorithm, and the limits on the number of compared pairs of lines: for a whole text, for each block, and for
+/// all blocks together.
 struct DiffBudget {
     detailed_work: u64,
     block_work: u64,
@@ -169,7 +171,7 @@ fn shift_hunk(hunk: &Hunk, block: &Hunk) -> Hunk {
     Hunk { old: shift(&hunk.old, block.old.start), new: shift(&hunk.new, block.new.start) }
 }
 
-/// Merges hunks without an unchanged line between them, which occur where blocks meet.
+/// Merges hunks that have no unchanged line between them. Such hunks occur where two blocks meet.
 fn merge_adjacent_hunks(hunks: Vec<Hunk>) -> Vec<Hunk> {
     let mut result: Vec<Hunk> = Vec::with_capacity(hunks.len());
     for hunk in hunks.into_iter().filter(|hunk| !hunk.old.is_empty() || !hunk.new.is_empty()) {

@@ -1,9 +1,10 @@
 //! Quoted edits of one text, all checked against the same snapshot.
 //!
-//! Owns the form of an edit, the conditions under which it applies, and the errors. Promises that all edits apply or
-//! none does, that bytes outside the replaced text stay as they are, that the order of edits does not matter, and
-//! that similarity alone never selects a match unless the rules permit it. An error contains everything that a caller
-//! needs to correct the next call. Quoted lines that an edit repeats unchanged keep their bytes.
+//! Owns the form of an edit, the conditions under which it applies, and the errors. A quote is the text that an edit
+//! replaces. Promises that either all edits apply or none, that bytes outside the replaced text stay as they are, that
+//! the order of edits does not matter, and that similarity alone never selects a match unless the rules permit it. An
+//! error contains everything that a caller needs to correct the next call. Quoted lines that an edit repeats unchanged
+//! keep their bytes.
 
 mod elision;
 mod errors;
@@ -35,7 +36,7 @@ use select::{PlannedEditEffect, SelectedMatches};
 pub struct FindReplaceEdit<'a> {
     /// The quoted text to replace.
     pub old: &'a str,
-    /// The text that replaces it.
+    /// The text that replaces the quoted text.
     pub new: &'a str,
     /// Which matches of `old` are replaced.
     pub occurrence: OccurrenceSelector,
@@ -87,7 +88,7 @@ pub enum EmptyQuoteRule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LineTerminatorRule {
     /// Each new line gets the terminator of the neighbouring line. If whole lines are replaced, the last new line gets
-    /// one too.
+    /// a terminator even if the new text ends without a newline.
     ReplacedLines,
     /// Each new line gets the terminator of the neighbouring line.
     NeighbouringLines,
@@ -95,7 +96,8 @@ pub enum LineTerminatorRule {
     AsGiven,
 }
 
-/// How strictly edits are matched and applied. All differences between the edits of dialects are here.
+/// How strictly edits are matched and applied. These rules are the only difference between the edits of different
+/// dialects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EditMatchingRules {
     /// The matching passes to try, in order.
@@ -192,7 +194,8 @@ impl QuoteMatchMethod {
 pub struct ChangedLineRanges {
     /// The lines of the match before the edit.
     pub before: RangeInclusive<usize>,
-    /// The lines of the replacement in the result; if everything was removed, the line that follows.
+    /// The lines of the replacement in the result. If the replacement is empty, this is the line that follows the
+    /// removed text.
     pub after: RangeInclusive<usize>,
 }
 
@@ -201,7 +204,7 @@ pub struct ChangedLineRanges {
 pub struct AppliedEdit {
     /// How the quote was found.
     pub method: QuoteMatchMethod,
-    /// The changed lines; for [`QuoteMatchMethod::AlreadyApplied`], the lines of the new text.
+    /// The changed lines. For [`QuoteMatchMethod::AlreadyApplied`], these are the lines where the new text is present.
     pub changed_lines: Vec<ChangedLineRanges>,
     /// Look-alike characters in which the quote and the text differ.
     pub look_alikes: Vec<char>,
@@ -219,12 +222,12 @@ pub struct EditedText {
     pub text: String,
     /// The replacements, in order of position.
     pub splices: Vec<TextSplice>,
-    /// The result of each edit, in the order given.
+    /// The result of each edit, in the order of the given edits.
     pub applied: Vec<AppliedEdit>,
 }
 
-/// Applies all edits to `text`. If some cannot be applied, none is, and the result is the error of each, in the order
-/// given.
+/// Applies all edits to `text`. If an edit cannot be applied, then no edit is applied, and the result is a list of the
+/// errors in the order of the given edits.
 pub fn apply_edits(
     text: &str,
     edits: &[FindReplaceEdit<'_>],
@@ -273,7 +276,7 @@ fn apply_selections(finder: &SearchableText<'_>, outcomes: &[PlannedEditEffect])
     if !refusals.is_empty() {
         return Err(refusals);
     }
-    // Two adjacent matches may both insert at the same offset; the splice of the earlier match comes first.
+    // Two adjacent matches may both insert text at the same offset. The splice of the earlier match then comes first.
     splices.sort_by_key(|(found, splice)| (splice.bytes.start, splice.bytes.end, found.start, found.end));
     let splices: Vec<TextSplice> = splices.into_iter().map(|(_, splice)| splice).collect();
     let text = apply_splices(finder.text(), &splices);

@@ -1,8 +1,9 @@
 //! Character encodings: names, detection, strict decoding and strict encoding.
 //!
-//! Owns the decision whether bytes are text, and in which encoding. Promises that text found by [`detect_content`]
-//! survives [`decode`] and [`encode`] byte for byte; other bytes are binary. A character that cannot be decoded or
-//! encoded is an error, never replaced by another one. A byte-order mark is never dropped or added.
+//! Owns the decision whether bytes are text, and in which encoding. Promises that [`decode`] and then [`encode`]
+//! restore the same bytes if [`detect_content`] found text; all other content is binary. A character that cannot be
+//! decoded or encoded causes an error and is never replaced by another character. A byte-order mark is never dropped or
+//! added.
 
 mod detect;
 mod stream;
@@ -18,7 +19,7 @@ const UTF8_BOM: &[u8] = b"\xef\xbb\xbf";
 const UTF16LE_BOM: &[u8] = b"\xff\xfe";
 const UTF16BE_BOM: &[u8] = b"\xfe\xff";
 
-/// The size of the longest encoded character with its escape sequences, in any encoding of the standard.
+/// The most bytes of one encoded character with its escape sequences, in any encoding of the WHATWG standard.
 const CHARACTER_BUFFER_BYTES: usize = 16;
 
 /// A character encoding, including whether a byte-order mark is present.
@@ -40,7 +41,7 @@ pub enum Encoding {
     Legacy(LegacyEncoding),
 }
 
-/// An encoding older than Unicode: one of the WHATWG encoding standard that can be written as well as read.
+/// An encoding older than Unicode: an encoding of the WHATWG encoding standard that can be both decoded and encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LegacyEncoding(&'static encoding_rs::Encoding);
 
@@ -77,8 +78,9 @@ impl Encoding {
         }
     }
 
-    /// The encoding with this name, case-insensitive. A legacy encoding may have any label of the WHATWG encoding
-    /// standard. The name `utf-16` means little-endian with a byte-order mark, as most programs write it.
+    /// The encoding with this name, case-insensitive. For a legacy encoding, every label of the WHATWG encoding
+    /// standard is accepted. The name `utf-16` means little-endian with a byte-order mark, because most programs write
+    /// that form.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         let name = name.trim().to_ascii_lowercase();
@@ -115,16 +117,16 @@ impl Encoding {
     }
 }
 
-/// The text in `bytes`, without the byte-order mark. Fails if a sequence is invalid, or if the byte-order mark of the
-/// encoding is missing.
+/// The text in `bytes`, without the byte-order mark. Fails if a byte sequence is invalid, or if the encoding has a
+/// byte-order mark and `bytes` do not start with it.
 pub fn decode(bytes: &[u8], encoding: Encoding) -> Result<Cow<'_, str>, TextDecodeError> {
     let body = bytes.strip_prefix(encoding.byte_order_mark());
     let text = body.and_then(|body| encoding.without_mark().decode_without_bom_handling_and_without_replacement(body));
     text.ok_or(TextDecodeError { encoding })
 }
 
-/// The bytes of `text`, with the byte-order mark of the encoding. Fails if a character cannot be encoded, or would not
-/// decode to itself.
+/// The bytes of `text`, with the byte-order mark of the encoding. Fails if a character cannot be encoded, or if its
+/// bytes would decode to another character.
 pub fn encode(text: &str, encoding: Encoding) -> Result<Vec<u8>, TextEncodeError> {
     let mark = encoding.byte_order_mark();
     match encoding {
@@ -151,12 +153,12 @@ impl LegacyEncoding {
         self.0.name()
     }
 
-    /// Parses any label of the standard. Unicode labels that [`Encoding`] does not know are rejected.
+    /// Parses any label of the WHATWG standard. Unicode labels that [`Encoding`] does not know are rejected.
     fn parse(label: &str) -> Option<Self> {
         Self::new(encoding_rs::Encoding::for_label_no_replacement(label.as_bytes())?)
     }
 
-    /// `None` if the encoding is Unicode or can only be decoded.
+    /// Wraps an encoding; `None` if the encoding is Unicode or can only be decoded.
     fn new(encoding: &'static encoding_rs::Encoding) -> Option<Self> {
         let is_writable = encoding.output_encoding() == encoding;
         (is_writable && encoding != encoding_rs::UTF_8).then_some(Self(encoding))

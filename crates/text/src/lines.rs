@@ -3,8 +3,8 @@
 //! Owns the single definition of a line: bytes up to and including `\n`, `\r\n` or a lone `\r`, or the unterminated
 //! rest at the end. The concatenated lines of a text are the text; nothing is copied or changed.
 //!
-//! Line numbers in arguments and results are 1-based. Everything works on bytes, which is correct for any encoding
-//! that keeps ASCII bytes as they are (UTF-8 does); the `&str` functions share the code.
+//! Line numbers in arguments and results are 1-based. All functions work on bytes, which is correct for any encoding
+//! that keeps ASCII bytes as they are, such as UTF-8. The `&str` functions share the code.
 
 use std::borrow::Cow;
 use std::iter::FusedIterator;
@@ -80,8 +80,8 @@ impl LineEndingCounts {
         }
     }
 
-    /// The most frequent ending, for new lines in a mixed text; never `Mixed`. If two are equally frequent, LF is
-    /// preferred, then CRLF.
+    /// The most frequent ending, which new lines in a mixed text get; never `Mixed`. If two endings are equally
+    /// frequent, LF is preferred, then CRLF.
     #[must_use]
     pub fn dominant_ending(self) -> LineEnding {
         if self.total() == 0 {
@@ -134,7 +134,7 @@ impl LineCounter {
         self.endings
     }
 
-    /// The number of lines so far, including an unterminated last line.
+    /// The number of lines counted so far, including an unterminated last line.
     #[must_use]
     pub fn lines(&self) -> usize {
         let open = matches!(self.last, Some(byte) if byte != b'\n' && byte != b'\r');
@@ -150,8 +150,8 @@ pub fn count_endings(text: &[u8]) -> LineEndingCounts {
     counter.endings()
 }
 
-/// `text` with CRLF endings if `model` has only CRLF and `text` has only LF; otherwise `text` as it is, because its
-/// endings were chosen on purpose.
+/// `text` with CRLF endings, if `model` has only CRLF and `text` has only LF. Otherwise `text` is returned unchanged,
+/// because its endings were chosen on purpose.
 #[must_use]
 pub fn adopt_line_endings<'t>(text: &'t str, model: &str) -> Cow<'t, str> {
     let (text_endings, model_endings) = (count_endings(text.as_bytes()), count_endings(model.as_bytes()));
@@ -169,8 +169,8 @@ pub fn count_lines(text: &[u8]) -> usize {
     counter.lines()
 }
 
-/// The 1-based line of the byte at `offset`. For an offset at or past the end, the line on which an appended byte would
-/// be.
+/// The 1-based line of the byte at `offset`. If the offset is at or past the end, the result is the line that an
+/// appended byte would belong to.
 #[must_use]
 pub fn line_at(text: &[u8], offset: usize) -> usize {
     let before = text.get(..offset).unwrap_or(text);
@@ -182,10 +182,10 @@ pub fn line_at(text: &[u8], offset: usize) -> usize {
     ended + 1
 }
 
-/// The byte range of `lines` in `text`, found without reading past them.
+/// The byte range of `lines` in `text`. The text after these lines is not read.
 ///
-/// `None` if the first line is 0, past the last line of the text, or greater than the end of the range. An end past
-/// the last line means the last line.
+/// `None` if the first line is 0, past the last line of the text, or greater than the end of the range. If the end of
+/// the range is past the last line, the result ends with the last line.
 #[must_use]
 pub fn byte_range(text: &[u8], lines: RangeInclusive<usize>) -> Option<Range<usize>> {
     let (first, last) = lines.into_inner();
@@ -199,7 +199,7 @@ pub fn byte_range(text: &[u8], lines: RangeInclusive<usize>) -> Option<Range<usi
     Some(start..skip_lines(text, start, last - (first - 1)))
 }
 
-/// The text of `lines`, with their terminators; `None` in the cases of [`byte_range`].
+/// The text of `lines`, with their terminators; `None` if [`byte_range`] returns `None`.
 #[must_use]
 pub fn slice_lines(text: &str, lines: RangeInclusive<usize>) -> Option<&str> {
     // Line boundaries are next to ASCII bytes, so they are always character boundaries.

@@ -1,8 +1,8 @@
 //! Search for a quote in a text.
 //!
-//! Owns the matching passes, from byte for byte to increasingly lenient, and the diagnosis if none matches. Promises
-//! every match of the first pass that has any, as byte ranges of the original text, with the name of the pass, in
-//! bounded time. Text that is only similar does not match.
+//! Owns the matching passes, from byte for byte to increasingly lenient, and the diagnosis if no pass matches. A search
+//! returns all matches of the first pass that has a match, as byte ranges of the original text, with the name of the
+//! pass. The time is bounded. Text that is only similar does not match.
 
 mod align;
 mod context;
@@ -23,26 +23,26 @@ use crate::lines::{self, LineEnding};
 use fold::{NormalizedText, TextNormalizationLevel};
 use indent::IndentedLines;
 
-/// The longest text, in bytes, that the lenient passes search. Longer texts are searched byte for byte only.
+/// The longest text, in bytes, that the lenient passes search. A longer text is only searched byte for byte.
 pub const LENIENT_BYTES_MAX: usize = 64 << 20;
 
 /// The most matches that a search returns.
 pub const MATCHES_MAX: usize = 1 << 20;
 
-/// A way to compare a quote with the text, in the order in which they are tried. Each pass also ignores the differences
-/// that the earlier ones ignore.
+/// A way to compare a quote with the text. The passes are tried in this order. Each pass also ignores the differences
+/// that the earlier passes ignore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum QuoteMatchPass {
-    /// The bytes must be equal. In a text with mixed terminators, matches of a quote with `\n` are counted together
-    /// with those of [`Self::LineEndings`].
+    /// The bytes must be equal. If a text has mixed terminators, the matches of a quote with `\n` are counted together
+    /// with the matches of [`Self::LineEndings`].
     Exact,
-    /// All line terminators count as equal, and the final one may be missing.
+    /// All line terminators count as equal, and the final terminator may be missing.
     LineEndings,
     /// Spaces and tabs at the end of a line are ignored.
     TrailingSpace,
     /// Dashes, quotation marks and spaces count as the ASCII character that they look like.
     LookAlike,
-    /// All non-blank lines may differ by the same indentation.
+    /// The indentation may differ, if the difference is the same for all non-blank lines.
     Indentation,
 }
 
@@ -141,7 +141,7 @@ pub enum ReachedQuoteSearchLimit {
 /// The result of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuoteMatches {
-    /// The pass that found the matches; if there are none, the last one tried.
+    /// The pass that found the matches. If there are no matches, this is the last pass that was tried.
     pub pass: QuoteMatchPass,
     /// All matches, in order of position.
     pub matches: Vec<QuoteMatch>,
@@ -168,7 +168,7 @@ pub fn find_quote(text: &str, quote: &str, options: QuoteSearchOptions) -> Quote
 }
 
 impl<'t> SearchableText<'t> {
-    /// Prepares `text` for searching. Data for the lenient passes is built once, when first needed.
+    /// Prepares `text` for searching. Data for the lenient passes is built once, when a search first needs it.
     #[must_use]
     pub fn new(text: &'t str) -> Self {
         let mut at = 0;
@@ -201,7 +201,8 @@ impl<'t> SearchableText<'t> {
         self.line_starts.len()
     }
 
-    /// The bytes of the 1-based line, with its terminator; empty at the end if there is no such line.
+    /// The bytes of the 1-based line, with its terminator. If there is no such line, the result is an empty range at
+    /// the end of the text.
     #[must_use]
     pub fn line_bytes(&self, line: usize) -> Range<usize> {
         let start = |at: usize| self.line_starts.get(at).copied().unwrap_or(self.text.len());
@@ -220,7 +221,7 @@ impl<'t> SearchableText<'t> {
         self.line_starts.partition_point(|&start| start <= offset).max(1)
     }
 
-    /// All matches of `quote`, by the first pass that has any. An empty quote has no match.
+    /// All matches of `quote` in the first pass that has a match. An empty quote has no match.
     #[must_use]
     pub fn find(&self, quote: &str, options: QuoteSearchOptions) -> QuoteMatches {
         let mut found = QuoteMatches { pass: QuoteMatchPass::Exact, matches: Vec::new(), limit: None };
@@ -256,8 +257,9 @@ impl<'t> SearchableText<'t> {
         found
     }
 
-    /// Whether there may be further matches with other terminators than the exact ones have. That is so if the text
-    /// mixes terminators and the quote has `\n` without `\r`. A quote with `\r` distinguishes terminators.
+    /// Whether the exact pass may miss matches whose terminators differ from those of the quote. Such matches are
+    /// possible if the text mixes terminators and the quote contains `\n` but no `\r`. The author of a quote with `\r`
+    /// distinguishes terminators.
     fn exact_may_miss_matches(&self, quote: &str, options: QuoteSearchOptions) -> bool {
         options.passes.contains(&QuoteMatchPass::LineEndings)
             && self.text.len() <= LENIENT_BYTES_MAX
@@ -316,7 +318,7 @@ impl<'t> SearchableText<'t> {
             && !unterminated.is_empty()
             && text.text.ends_with(unterminated)
         {
-            // The quote ends with a newline, and the text does not.
+            // The quote ends with a newline, but the text does not.
             length = unterminated.len();
             starts.push(text.text.len() - length);
         }
@@ -379,15 +381,15 @@ impl<'t> SearchableText<'t> {
         let ends = bytes.end == self.text.len() || self.line_starts.binary_search(&bytes.end).is_ok() || {
             let line = self.line_bytes(self.line_at(bytes.end));
             let rest = &self.text[bytes.end..line.end];
-            // White space that a pass ignores at the end of a line is not part of the match, but the line still is
-            // whole.
+            // White space that a pass ignores at the end of a line is not part of the match. The match still covers the
+            // whole line.
             lines::split_terminator(rest).0.chars().all(|c| fold::plain_look_alike(c).unwrap_or(c).is_whitespace())
         };
         ends && self.line_starts.binary_search(&bytes.start).is_ok()
     }
 
-    /// Whether the match ends no later than the quote: if a quote ends with `\r`, which may be half of a `\r\n`, the
-    /// `\n` must not be part of the match.
+    /// Whether the match ends with the same terminator as the quote. If the quote ends with `\r` and the text has
+    /// `\r\n` there, the `\n` must not be part of the match.
     fn has_quoted_terminator(&self, bytes: &Range<usize>, quote: &str) -> bool {
         !(quote.ends_with('\r') && self.text[bytes.clone()].ends_with('\n'))
     }
@@ -399,7 +401,8 @@ impl<'t> SearchableText<'t> {
     }
 }
 
-/// The indexes in `text` where the lines `quote` start, compared exactly and including overlaps.
+/// The indexes in `text` where the lines of `quote` occur in sequence. Lines are compared exactly, and occurrences may
+/// overlap.
 pub(crate) fn find_line_runs(text: &[&str], quote: &[&str]) -> Vec<usize> {
     occurrences::in_sequence(text, quote, MATCHES_MAX)
 }

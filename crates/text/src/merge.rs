@@ -1,11 +1,11 @@
 //! Three-way merge by lines.
 //!
 //! A merge is clean if the two sides change neither the same nor adjacent lines, or make the same change. Every byte of
-//! a clean result comes from one of the two sides, terminators included, and unchanged lines stay as they are.
-//! Conflicts are returned as ranges; there are no conflict markers, and no side wins.
+//! a clean result comes from one of the two sides, including the bytes of terminators. Unchanged lines stay as they
+//! are. Conflicts are returned as ranges; there are no conflict markers, and no side wins.
 //!
-//! If lines are repeated, there may be more than one way to align a change with the base, with different merge results.
-//! Two alignments are tried; if both merge cleanly and the results differ, the merge is a conflict.
+//! If lines are repeated, a change can be aligned with the base in more than one way, and the merge results may differ.
+//! Two alignments are tried. If both merge cleanly and the results differ, the merge is a conflict.
 
 use std::ops::{Index, Range};
 
@@ -21,7 +21,8 @@ pub enum MergeResult<T> {
     Conflict(Vec<MergeConflictLines>),
 }
 
-/// The same or adjacent lines that both sides changed in different ways. Line indexes are 0-based.
+/// Lines in conflict: both sides changed the same lines in different ways, or each side changed lines adjacent to the
+/// changes of the other side. Line indexes are 0-based.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergeConflictLines {
     /// The lines in the common base.
@@ -56,7 +57,8 @@ enum MergeSide {
     Theirs,
 }
 
-/// A part of the result, as a byte range of one side. Its ends are line boundaries, and so character boundaries.
+/// A part of the result, as a byte range of one side. Both ends of the range are line boundaries and therefore
+/// character boundaries.
 #[derive(Debug, Clone)]
 struct MergedSegment {
     side: MergeSide,
@@ -76,10 +78,10 @@ fn joined_bytes(segments: &[MergedSegment], ours: &[u8], theirs: &[u8]) -> Vec<u
     segments.iter().flat_map(|segment| segment.content(ours, theirs)).copied().collect()
 }
 
-/// A cursor over one side and its hunks from the base.
+/// A cursor over one side of the merge and the hunks between the base and that side.
 struct HunkCursor<'a> {
     text: &'a [u8],
-    /// The start of each line, and the end of the text.
+    /// The start of each line, followed by the end of the text.
     starts: Vec<usize>,
     hunks: std::iter::Peekable<std::vec::IntoIter<Hunk>>,
     /// The next line of the base.
@@ -105,7 +107,7 @@ impl<'a> HunkCursor<'a> {
         self.hunks.peek().map(|hunk| hunk.old.start)
     }
 
-    /// Advances over unchanged lines to the base line `base`; returns those lines.
+    /// Advances over unchanged lines to the base line `base` and returns the unchanged lines.
     fn copy_unchanged_to(&mut self, base: usize) -> Range<usize> {
         let from = self.line;
         self.line += base - self.base;
@@ -113,7 +115,7 @@ impl<'a> HunkCursor<'a> {
         from..self.line
     }
 
-    /// Consumes the next hunk if it touches the lines that end at base line `end`; returns the new end.
+    /// Consumes the next hunk if it touches the lines that end at base line `end`. Returns the new end of those lines.
     fn take_overlapping_hunk(&mut self, end: usize) -> Option<usize> {
         let hunk = self.hunks.next_if(|hunk| hunk.old.start <= end)?;
         self.base = hunk.old.end;
@@ -126,7 +128,7 @@ impl<'a> HunkCursor<'a> {
     }
 }
 
-/// Merges with both algorithms; a conflict if both merges are clean and differ.
+/// Merges with both diff algorithms. If both merges are clean and their results differ, the result is a conflict.
 fn merge_segments(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Vec<MergedSegment>, Vec<MergeConflictLines>> {
     let segments = merge_with_algorithm(base, ours, theirs, DiffAlgorithm::Histogram)?;
     match merge_with_algorithm(base, ours, theirs, DiffAlgorithm::Myers) {
@@ -166,8 +168,8 @@ fn merge_with_algorithm(
     if conflicts.is_empty() { Ok(segments) } else { Err(conflicts) }
 }
 
-/// Consumes every hunk that touches the one at `start`, directly or through others. Returns the side that changed, or
-/// the conflict if both did.
+/// Consumes the hunk at `start` and every hunk that touches it, directly or through other hunks. Returns the side that
+/// changed, or the conflict if both sides changed.
 fn merge_overlapping_hunks(
     ours: &mut HunkCursor<'_>,
     theirs: &mut HunkCursor<'_>,

@@ -1,10 +1,10 @@
 //! Patches: changes to one or more files, written as one text.
 //!
-//! Owns two formats, the envelope `*** Begin Patch … *** End Patch` in both of its published grammars and the unified
-//! diff, and the application of their chunks to a text ([`apply_chunks`]). [`PatchParseOptions`] sets the leniency of the
-//! parser and [`PatchApplyRules`] that of the search. Promises that parsing and applying end in bounded time and never
-//! panic, that bytes outside the changed lines stay as they are, and that every error names a line of the patch. If a
-//! chunk matches in several places, it is an error; none is guessed.
+//! Owns two formats and the application of their chunks to a text ([`apply_chunks`]). The formats are the unified diff
+//! and the envelope `*** Begin Patch … *** End Patch`, in both of its published grammars. [`PatchParseOptions`] sets
+//! how lenient the parser is, and [`PatchApplyRules`] how lenient the search is. Promises that parsing and applying end
+//! in bounded time and never panic, that bytes outside the changed lines stay as they are, and that every error names a
+//! line of the patch. If a chunk matches in several places, the result is an error; no place is guessed.
 
 mod anchor;
 mod apply;
@@ -54,7 +54,7 @@ pub struct PatchParseOptions {
     pub missing_end_marker: PatchSyntaxTolerance,
     /// Whether the first chunk may start without `@@`.
     pub chunk_without_header: PatchSyntaxTolerance,
-    /// Whether a line of a chunk may start with none of the three signs.
+    /// Whether a line of a chunk may lack its sign (`+`, `-` or a space).
     pub line_without_sign: PatchSyntaxTolerance,
     /// Whether the header `*** Move to:` is accepted.
     pub move_to_header: PatchSyntaxTolerance,
@@ -90,7 +90,8 @@ impl PatchParseOptions {
         ..Self::EXACT
     };
 
-    /// Accepts the exact envelope only, in which each change can be written in one way.
+    /// Accepts only the exact envelope without the optional markers, so that each change can be written in only one
+    /// way.
     pub const EXACT: Self = Self {
         space_around_markers: PatchSyntaxTolerance::Reject,
         outer_wrapper: PatchSyntaxTolerance::Reject,
@@ -142,7 +143,7 @@ pub enum PatchSectionKind {
     Delete {
         /// The path of the file.
         path: String,
-        /// The expected content, if a unified diff states it; may be empty.
+        /// The expected content of the file, if a unified diff states the content; may be empty.
         chunks: Vec<PatchChunk>,
     },
     /// The file is renamed, and perhaps changed.
@@ -174,8 +175,8 @@ pub struct PatchChunk {
 /// The position that a unified diff states for a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeclaredChunkPosition {
-    /// The 1-based number of the first old line, counted by `\n`. For a chunk without old lines, that of the line
-    /// before.
+    /// The 1-based number of the first old line, counted by `\n`. If the chunk has no old lines, this is the number of
+    /// the line before the inserted lines.
     pub start: usize,
 }
 
@@ -208,7 +209,7 @@ pub enum PatchLineKind {
     Remove,
     /// The line is added.
     Add,
-    /// The line has no sign. It is a context line, or an added line if it is between added lines.
+    /// The line has no sign. Between added lines it is an added line, otherwise a context line.
     Unmarked,
 }
 
@@ -229,7 +230,7 @@ impl PatchChunk {
     }
 }
 
-/// Parses a patch. The error has the line that cannot be parsed and the expected syntax.
+/// Parses a patch. The error states the line that cannot be parsed and the expected syntax.
 pub fn parse_patch(text: &str, grammar: PatchParseOptions) -> Result<ParsedPatch, PatchParseError> {
     let lines = envelope::split_patch_lines(text, grammar)?;
     let sections = match envelope::find_begin(&lines, grammar) {

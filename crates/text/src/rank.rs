@@ -1,8 +1,8 @@
 //! Ranking of search hits by path and line alone: no model, no parser, no index.
 //!
-//! Owns the score of a hit ([`SearchHitScorer::score_hit`]), the order of hits for a name ([`rank_order`]) and of files for
-//! a question ([`natural_language`]). The order is total: the same hits always have the same order, whatever the order
-//! in which they were found.
+//! Owns the score of a hit ([`SearchHitScorer::score_hit`]), the order of hits for a name ([`rank_order`]), and the
+//! order of files for a question ([`natural_language`]). The order is total: the same hits always have the same order,
+//! even if they were found in another order.
 
 mod definition;
 mod file_category;
@@ -16,8 +16,9 @@ pub use definition::{SymbolRole, role_of_hit};
 pub use file_category::CodeFileCategory;
 pub use language::ProgrammingLanguage;
 
-/// The points of a hit that is the whole name in its definition. The points below are those of other hits; the file
-/// then changes them by factors. *Partial* means that the hit is only a part of a name.
+/// The points of a hit in a definition, if the hit is the whole defined name. The constants below are the points of
+/// other hits. Factors of the line and the file then change the points. *Partial* means that the hit is only a part of
+/// a name.
 const DEFINITION_POINTS: u32 = 7000;
 const LIKELY_DEFINITION_POINTS: u32 = 4000;
 const PARTIAL_DEFINITION_POINTS: u32 = 2000;
@@ -25,19 +26,20 @@ const PARTIAL_LIKELY_POINTS: u32 = 800;
 const USAGE_POINTS: u32 = 500;
 const PARTIAL_USAGE_POINTS: u32 = 50;
 const IMPORT_POINTS: u32 = 100;
-/// A longer line counts as minified.
+/// A line with more bytes counts as minified.
 const MINIFIED_LINE_BYTES: usize = 1000;
 /// The factor for a hit in a minified line.
 const MINIFIED_PERCENT: u32 = 20;
 /// The factor for a hit in a comment.
 const COMMENT_PERCENT: u32 = 50;
-/// The factor for a hit in a file that has the searched name.
+/// The factor for a hit in a file whose name is the searched name.
 const FILE_NAME_EQUAL_PERCENT: u32 = 150;
 /// The factor for a hit in a file whose name contains the searched name.
 const FILE_NAME_CONTAINS_PERCENT: u32 = 115;
-/// The most usages of one file that are listed before those of the next file; further ones are listed at the end.
+/// The most usages of one file that are listed together with those of other files. Further usages are listed at the
+/// end.
 const USAGES_PER_FILE: usize = 8;
-/// The least number of hits from which usages are moved to the end.
+/// If there are fewer hits, no usage is moved to the end.
 const DEFER_FROM_HITS: usize = 40;
 
 /// Scores the hits of one file.
@@ -117,7 +119,7 @@ impl SearchHitScorer {
     }
 }
 
-/// The name in lower case, letters and digits only, so that `read_only`, `ReadOnly` and `read-only` are equal.
+/// The name in lower case with only letters and digits, so that `read_only`, `ReadOnly` and `read-only` are equal.
 fn normalise_name(name: &str) -> String {
     name.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
@@ -127,8 +129,9 @@ pub fn sort_key<'a>(hit: &ScoredSearchHit<'a>) -> impl Ord + use<'a> {
     (hit.score.role, Reverse(hit.score.points), hit.path, hit.line)
 }
 
-/// The display order of hits, as indexes: definitions, likely definitions, usages, imports. Within each of these, files
-/// are ordered by their best hit, and lines from the top. If there are many hits, further usages in a file come last.
+/// The display order of hits, as indexes: definitions, likely definitions, usages, imports. Within each of these
+/// groups, files are ordered by their best hit, and the hits of a file by line. If there are many hits, further usages
+/// in a file come last.
 pub fn rank_order(hits: &[ScoredSearchHit<'_>]) -> Vec<usize> {
     let deferred = deferred_hits(hits);
     let section = |at: usize| (deferred[at], hits[at].score.role, hits[at].path);
@@ -146,7 +149,7 @@ pub fn rank_order(hits: &[ScoredSearchHit<'_>]) -> Vec<usize> {
     order
 }
 
-/// For each hit, whether it is listed after the hits of all other files.
+/// For each hit, whether it is moved to the end of the list.
 fn deferred_hits(hits: &[ScoredSearchHit<'_>]) -> Vec<bool> {
     let mut deferred = vec![false; hits.len()];
     if hits.len() < DEFER_FROM_HITS {

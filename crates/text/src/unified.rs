@@ -1,11 +1,11 @@
 //! The unified diff format, for people and for `patch`.
 //!
-//! Standard tools can apply the output, unless it is truncated, which [`UnifiedDiff::omitted_lines`] shows. The content
-//! is unchanged, control characters included: pass it through [`crate::visible::escape_deceptive`] before displaying
-//! it.
+//! Standard tools can apply the diff unless it is truncated ([`UnifiedDiff::omitted_lines`]). The diff contains the
+//! lines of both texts unchanged, including control characters. Pass the diff through
+//! [`crate::visible::escape_deceptive`] before you display it.
 //!
-//! Lines end at `\n` only, as the format requires. So line numbers differ from those of [`crate::lines`] if a text has
-//! lone `\r`.
+//! Lines end at `\n` only, because the format requires that. If a text has lone `\r`, the line numbers differ from
+//! those of [`crate::lines`].
 
 pub mod jsdiff;
 
@@ -74,7 +74,7 @@ fn as_bytes<'a>(lines: &[&'a str]) -> Vec<&'a [u8]> {
     lines.iter().map(|line| line.as_bytes()).collect()
 }
 
-/// Writes hunks whose context lines meet, under one header.
+/// Writes a group of hunks under one header. The context lines of neighbouring hunks in a group touch or overlap.
 fn write_group(output: &mut LineLimitedOutput, old: &[&str], new: &[&str], group: &[Hunk], context_lines: usize) {
     let (Some(first), Some(last)) = (group.first(), group.last()) else { return };
     let before = first.old.start.min(context_lines);
@@ -92,8 +92,8 @@ fn write_group(output: &mut LineLimitedOutput, old: &[&str], new: &[&str], group
     output.push_lines(" ", &old[at..old_span.end]);
 }
 
-/// A range in the notation of the format: the 1-based first line and the length, which is omitted if it is 1. An empty
-/// range has the number of the line before it.
+/// A range in the notation of the unified diff format: the 1-based first line and the number of lines, which is omitted
+/// if it is 1. For an empty range, the first number is that of the line before the range.
 fn format_range(range: &Range<usize>) -> String {
     match range.len() {
         0 => format!("{},0", range.start),

@@ -1,9 +1,9 @@
 //! Makes text safe to display.
 //!
 //! Owns the list of characters that can make a text look different from its content: control characters, characters
-//! that reorder their neighbours, and invisible characters. The result has none of them, apart from newline and tab. It
-//! is only for display: a literal `\u{202e}` in the text looks the same as an escaped one, so the result must not be
-//! parsed, compared or written to a file.
+//! that reorder their neighbours, and invisible characters. The result contains none of these characters, apart from
+//! newline and tab. The result is only for display: a literal `\u{202e}` in the text looks the same as an escaped
+//! character. So the result must not be parsed, compared or written to a file.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -14,8 +14,8 @@ pub fn escape_deceptive(text: &str) -> Cow<'_, str> {
     escape(text, |c| c != '\n' && c != '\t' && is_deceptive(c))
 }
 
-/// The same as [`escape_deceptive`], but newlines and tabs are escaped too. For text that must stay on one line, such
-/// as names and labels.
+/// The same as [`escape_deceptive`], but newlines and tabs are also escaped. Use this function for text that must stay
+/// on one line, such as names and labels.
 #[must_use]
 pub fn escape_deceptive_line(text: &str) -> Cow<'_, str> {
     escape(text, is_deceptive)
@@ -27,7 +27,7 @@ pub fn is_deceptive(c: char) -> bool {
     c.is_control() || is_reordering(c) || is_invisible(c)
 }
 
-/// Whether the character is one of the bidirectional algorithm that changes the order of neighbouring text.
+/// Whether the character is a control of the bidirectional algorithm, which changes the order of neighbouring text.
 fn is_reordering(c: char) -> bool {
     matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -106,7 +106,7 @@ fn announce(scope: TestScope, steps: &[&TestStep]) {
             );
             println!("xtask: and npm; tools are installed in the user's cache, system packages only with consent");
             println!(
-                "xtask: takes about 20 minutes on two cores in a fresh clone; for a quick check pass {QUICK_FLAG}"
+                "xtask: takes about 12 minutes on two cores in a fresh clone; for a quick check pass {QUICK_FLAG}"
             );
         }
     }

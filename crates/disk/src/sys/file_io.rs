@@ -1,4 +1,5 @@
-//! System calls on open files: content, attributes, locks and syncs. They make the promises of [`super`].
+//! System calls on open files: content, attributes, locks and syncs. The promises of the module [`super`] also hold
+//! here.
 
 use std::os::fd::BorrowedFd;
 
@@ -11,11 +12,11 @@ use rustix::{
 use super::run_system_call;
 use crate::{DiskError, faults::SystemCall};
 
-/// The largest size of an extended attribute, a limit of the kernel.
+/// The largest size of an extended attribute in bytes, which is a limit of the kernel.
 const ATTRIBUTE_BYTES_MAX: usize = 64 * 1024;
 
-/// Appends the next bytes of the file to `buffer`, which holds the file from its start. Returns their number, which is
-/// 0 at the end of the file.
+/// Appends the next bytes of the file to `buffer`, which holds the file from its start. Returns the number of appended
+/// bytes, which is 0 at the end of the file.
 pub(crate) fn read_next(file: BorrowedFd<'_>, buffer: &mut Vec<u8>) -> Result<usize, DiskError> {
     let offset = buffer.len() as u64;
     run_system_call(SystemCall::Read, || rustix::io::pread(file, rustix::buffer::spare_capacity(buffer), offset))
@@ -43,7 +44,7 @@ pub(crate) fn clone_file(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> Result<(),
     run_system_call(SystemCall::Clone, || rustix::fs::ioctl_ficlone(to, from))
 }
 
-/// Copies bytes in the kernel; returns their number.
+/// Copies bytes in the kernel and returns the number of copied bytes.
 pub(crate) fn copy_range(
     from: BorrowedFd<'_>,
     to: BorrowedFd<'_>,
@@ -124,8 +125,8 @@ pub(crate) enum RangeLockOperation {
     Unlock,
 }
 
-/// Locks or unlocks `length` bytes from `start` for the open file description; a length of 0 extends to the end of the
-/// file. Returns `false` if another description holds a conflicting lock.
+/// Locks or unlocks `length` bytes from `start` for the open file description. A length of 0 means all bytes up to the
+/// end of the file. Returns `false` if another description holds a conflicting lock.
 pub(crate) fn lock_range(
     file: BorrowedFd<'_>,
     start: u64,

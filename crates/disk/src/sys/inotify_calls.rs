@@ -1,5 +1,5 @@
-//! System calls for inotify and for waiting. They make the promises of [`super`], except where a comment says
-//! otherwise.
+//! System calls for inotify and for waiting. The promises of the module [`super`] also hold here, except where a
+//! comment says otherwise.
 
 use std::{
     mem::MaybeUninit,
@@ -25,7 +25,7 @@ pub(crate) fn create_queue() -> Result<OwnedFd, DiskError> {
     run_system_call(SystemCall::Watch, || inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK))
 }
 
-/// Watches the directory of a handle. The kernel gets its path in `/proc`, so no other path is resolved.
+/// Watches the directory of a handle. The kernel gets the path of the handle in `/proc`, so no other path is resolved.
 pub(crate) fn watch_directory(
     queue: BorrowedFd<'_>,
     directory: BorrowedFd<'_>,
@@ -41,8 +41,8 @@ pub(crate) fn watch_file(queue: BorrowedFd<'_>, file: BorrowedFd<'_>, flags: Wat
     run_system_call(SystemCall::Watch, || inotify::add_watch(queue, link.as_str(), flags))
 }
 
-/// Writes a byte without meaning, to notify those who watch the file. The call does not pass the fault gate, because
-/// nothing depends on its success.
+/// Writes a meaningless byte, so that processes that watch the file are notified. The call does not pass the fault
+/// gate, because nothing depends on its success.
 pub(crate) fn update_timestamps(file: BorrowedFd<'_>) {
     rustix::io::pwrite(file, &[0], 0).unwrap_or_default();
 }
@@ -81,7 +81,7 @@ pub(crate) fn create_eventfd() -> Result<OwnedFd, DiskError> {
     run_system_call(SystemCall::Watch, || rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK))
 }
 
-/// Increments the counter of an eventfd. An error means that the counter is full, which wakes the waiter too.
+/// Increments the counter of an eventfd. An error means that the counter is full; a full counter also wakes the waiter.
 pub(crate) fn signal(counter: BorrowedFd<'_>) {
     rustix::io::write(counter, &1_u64.to_ne_bytes()).unwrap_or_default();
 }

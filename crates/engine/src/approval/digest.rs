@@ -1,5 +1,6 @@
-//! The digests that bind an approval to a call and its plan. Every field is written with its length, so that different
-//! plans never have the same bytes. The end of a trash retention is left out, because it moves with the time of the call.
+//! The digests that bind an approval to a call and its plan. Every field is hashed together with its length, so that
+//! the hashed bytes of two different plans always differ. The time until which the trash keeps a removed entry is not
+//! hashed, because that time depends on when the call is planned.
 
 use serde_json::Value;
 use stead_journal::{Digest, JournalEntryRelation};
@@ -20,13 +21,13 @@ use crate::{
 /// The digests that bind an approval to a call and its plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ApprovalBindingDigests {
-    /// The digest of the call without its planned changes.
+    /// The digest of the call, which does not include its planned changes.
     pub(crate) call_digest: Digest,
-    /// The digest of the call with its planned changes.
+    /// The digest of the call and its planned changes.
     pub(crate) plan_digest: Digest,
 }
 
-/// The digest of a call: operation, tool and all arguments.
+/// The digest of a call. It includes the operation, the tool and all arguments.
 pub(crate) fn digest_call(call: &Call<'_>) -> Digest {
     let mut out = ApprovalDigestWriter::new("call");
     out.write_text(call.operation);
@@ -36,7 +37,7 @@ pub(crate) fn digest_call(call: &Call<'_>) -> Digest {
     out.digest()
 }
 
-/// The plan digest of a call that changes no file: the call, its paths and the policy version.
+/// The plan digest of a call that changes no file. It includes the call, its paths and the policy version.
 pub(crate) fn digest_targets(context: &CallContext<'_>, call: &Digest, targets: &[ResolvedTarget]) -> Digest {
     let mut out = ApprovalDigestWriter::new("look");
     out.write_bytes(call.as_bytes());
@@ -47,7 +48,8 @@ pub(crate) fn digest_targets(context: &CallContext<'_>, call: &Digest, targets: 
     out.digest()
 }
 
-/// The plan digest of a call that changes files: the call, every change with its expectation, and the policy version.
+/// The plan digest of a call that changes files. It includes the call, every change with its expectation, and the
+/// policy version.
 pub(crate) fn digest_plan(context: &CallContext<'_>, call: &Digest, plan: &Plan) -> Result<Digest, Error> {
     let mut out = ApprovalDigestWriter::new("plan");
     out.write_bytes(call.as_bytes());
@@ -60,8 +62,8 @@ pub(crate) fn digest_plan(context: &CallContext<'_>, call: &Digest, plan: &Plan)
     Ok(out.digest())
 }
 
-/// The relation of a plan to an earlier entry, as version 1 of the digest writes it. Pending approvals depend on these
-/// exact words.
+/// The relation of a plan to an earlier entry, as version 1 of the digest writes it. These words must not change,
+/// because the digests of pending approvals depend on them.
 fn relation_words(link: &JournalEntryRelation) -> String {
     match link {
         JournalEntryRelation::None => "None".to_owned(),
@@ -210,7 +212,7 @@ impl ApprovalDigestWriter {
 
     fn write_content(&mut self, content: &PlannedContent) {
         match content {
-            // The caller writes the version next, which identifies the bytes.
+            // The bytes themselves are not written here, because the version that follows identifies them.
             PlannedContent::Bytes(_) => self.write_text("bytes"),
             PlannedContent::Retained(version) => {
                 self.write_text("kept");
@@ -251,7 +253,7 @@ impl ApprovalDigestWriter {
         self.write_number(tree.bytes);
     }
 
-    /// Writes the attributes of every entry of a tree that change when the entry is replaced or written.
+    /// For every entry of a tree, writes the attributes that change when the entry is replaced or written.
     fn write_tree(
         &mut self,
         context: &CallContext<'_>,

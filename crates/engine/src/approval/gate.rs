@@ -15,7 +15,7 @@ use crate::{
 
 /// Whether a call that needs approval may run now.
 pub(crate) enum ApprovalCheckResult {
-    /// The call runs with the approval that has this id; the commit uses it up.
+    /// The call runs with the approval that has this id. The commit uses up the approval.
     Approved(String),
     /// The call runs without an approval, because the operator allows all calls.
     AllowedByOperator,
@@ -23,7 +23,7 @@ pub(crate) enum ApprovalCheckResult {
     Missing(MissingApproval),
 }
 
-/// The approval that a call lacks.
+/// An approval that a call needs but does not have.
 pub(crate) struct MissingApproval {
     binding: ApprovalBindingDigests,
     verdict: PolicyVerdict,
@@ -33,7 +33,7 @@ pub(crate) struct MissingApproval {
 }
 
 impl ApprovalCheckResult {
-    /// Looks for an approval of exactly this plan. `preview` is called only if there is none.
+    /// Looks for an approval of exactly this plan. `preview` is called only if there is no such approval.
     pub(crate) fn check_approval(
         context: &CallContext<'_>,
         mode: ApprovalMode,
@@ -85,11 +85,11 @@ fn approval_reason(context: &CallContext<'_>, verdict: PolicyVerdict) -> String 
 pub(crate) enum ApprovalWaitResult {
     /// The approval was given or replaced while the call waited, so the call must be planned again.
     Retry,
-    /// The call is not approved. Holds the error for the caller and the id of the approval.
+    /// The call is not approved. This variant has the error for the caller and the id of the approval.
     Refused(Error, Option<String>),
 }
 
-/// Requests approval, unless the same request is pending, and waits for the answer as long as the call allows.
+/// Requests approval, unless the same request is already pending. Then waits for the answer as long as the call allows.
 pub(crate) fn request_and_wait(
     context: &CallContext<'_>,
     call: &Call<'_>,
@@ -140,7 +140,7 @@ fn refused(approval: &Approval, error: Error) -> ApprovalWaitResult {
     ApprovalWaitResult::Refused(error, Some(approval.id.clone()))
 }
 
-/// Waits for the answer until the call's approval wait ends.
+/// Waits for the answer, at most until the call's time limit for waiting.
 fn wait_for_answer(
     context: &CallContext<'_>,
     call: &Call<'_>,
@@ -164,7 +164,8 @@ fn wait_for_answer(
                 let slice = left.min(limits::APPROVAL_POLL_INTERVAL);
                 context.workspace().wait_for_entry_after(head.number, Instant::now() + slice)?;
             }
-            // Another call may have used up or replaced the approval; the next round of planning looks again.
+            // Another call may have used up or replaced the approval. The next round of planning looks for the approval
+            // again.
             ApprovalState::Approved | ApprovalState::Used | ApprovalState::Stale | ApprovalState::Expired => {
                 return Ok(ApprovalWaitResult::Retry);
             }

@@ -1,5 +1,6 @@
-//! The plan preview of an approval request: each change with its path, size and diff, as JSON and as text. If a part is
-//! omitted, the preview says how much or why. The text is the same in every protocol and adds nothing to the JSON.
+//! The plan preview of an approval request: each change with its path, size and diff, as JSON and as text. If a part of
+//! a change is omitted, the preview says how much or why. The text form is the same in every protocol and contains no
+//! information that the JSON form lacks.
 
 use std::borrow::Cow;
 
@@ -72,7 +73,7 @@ fn preview_change(context: &CallContext<'_>, change: &PlannedChange, lines_left:
             let retained_ms = retain_until_ms.saturating_sub(context.workspace().now_ms()).max(0);
             let preview = json!({ "change": "remove", "type": file_kind_name(tree.kind), "path": path.to_string() });
             let mut fields = tree_size_fields(tree);
-            // Rounded to the nearest hour, because some time has passed since planning.
+            // The time is rounded to the nearest hour, because some time has passed since planning.
             fields.push(("recoverable_hours", ((retained_ms + HOUR_MS / 2) / HOUR_MS).into()));
             fields.extend(preview_removed_content(context, path, expectation, tree, lines_left));
             (preview, fields)
@@ -124,7 +125,7 @@ fn preview_removed_content(
 fn preview_directory(context: &CallContext<'_>, path: &RelPath) -> ApprovalPreviewFields {
     let unlistable = || vec![("holds_note", Value::from("the files of this directory cannot be listed"))];
     let Ok(Some(stat)) = context.workspace().stat(path) else { return unlistable() };
-    // A rule about removal must not hide files that the caller could read in another call.
+    // A policy rule about removal must not hide files from the preview that the caller could read in another call.
     let plain = CallOptions::default();
     let reader = context.for_other_caller(context.caller, "read", &plain);
     let (mut shown, mut hidden, mut more) = (Vec::new(), 0_u64, 0_u64);
@@ -208,7 +209,8 @@ fn preview_diff(
     }
 }
 
-/// The diff of two texts, cut after `lines_left` lines, which it reduces. `new` is `None` for a removed file.
+/// The diff of two texts, limited to `lines_left` lines. The number of returned lines is subtracted from `lines_left`.
+/// `new` is `None` for a removed file.
 fn diff_fields(path: &RelPath, old: &[u8], new: Option<&[u8]>, lines_left: &mut usize) -> ApprovalPreviewFields {
     let (Some(before), Some(after)) = (decode_diff_text(old), decode_diff_text(new.unwrap_or_default())) else {
         return note_field("the content is not text");
@@ -258,7 +260,7 @@ pub fn render_plan_lines(preview: &Value) -> Vec<String> {
     lines
 }
 
-/// A plan in a few words: its first change and the number of further changes.
+/// A short summary of a plan: its first change and the number of further changes.
 pub fn summarize_plan(preview: &Value) -> String {
     let mut changes = array_items(preview, "changes");
     let Some(first) = changes.next() else {
@@ -310,7 +312,7 @@ fn render_change_headline(change: &Value) -> String {
     line
 }
 
-/// The size of a change, and how long it can be restored.
+/// The size of a change, and how long the removed content can be restored.
 fn render_change_properties(change: &Value) -> Vec<String> {
     let number = |name: &str| change[name].as_u64();
     let mut properties = Vec::new();

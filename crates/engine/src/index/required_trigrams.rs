@@ -1,8 +1,8 @@
-//! The trigrams that a pattern requires: every text with a matching line contains them, and a text without them has no
-//! match. They are derived from the syntax tree of the pattern.
+//! The trigrams that a search pattern requires. A text without these trigrams has no line that matches the pattern. The
+//! required trigrams are derived from the syntax tree of the pattern and form a condition that a text satisfies or not.
 //!
-//! The result is a safe approximation: it may let a text pass that has no match, but never excludes a text with one. Its
-//! size is bounded for every pattern.
+//! The condition is a safe approximation: a text without a match may satisfy the condition, but a text with a match
+//! always satisfies it. The size of the condition is bounded for every pattern.
 
 use regex_syntax::{
     ParserBuilder,
@@ -12,25 +12,26 @@ use regex_syntax::{
 use super::{Trigram, for_each_trigram};
 use crate::ops::CaseSensitivity;
 
-/// Most texts listed for a part of a pattern; a part with more texts gives a less specific condition.
+/// Most texts that are listed as possible matches of one part of a pattern. A part with more possible texts gives a
+/// less specific condition.
 const EXACT_TEXTS_MAX: usize = 64;
-/// Longest text that is concatenated from the texts of consecutive parts.
+/// Longest text that is concatenated from the texts of consecutive pattern parts.
 const EXACT_TEXT_BYTES_MAX: usize = 256;
 /// Most trigrams and groups in one condition.
 const EXPRESSION_SIZE_MAX: usize = 2_048;
-/// Most members of a character class that is expanded to texts.
+/// Largest number of members of a character class that is expanded to texts, one text for each member.
 const CLASS_MEMBERS_MAX: usize = 12;
-/// Most repetitions that are expanded to texts.
+/// Largest repetition count of a pattern part that is expanded to texts.
 const REPETITIONS_MAX: u32 = 16;
-/// Most trigrams that are required because of one text.
+/// Most trigrams of one text that the condition requires.
 const TRIGRAMS_PER_TEXT_MAX: usize = 48;
 /// Deepest nesting of a pattern that is analyzed.
 const NESTING_DEPTH_MAX: u32 = 100;
 
-/// A condition that every text with a match satisfies.
+/// A condition on the trigrams of a text. Every text with a match satisfies the condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequiredTrigrams {
-    /// No condition: every text may match.
+    /// Every text satisfies the condition.
     Anything,
     /// The text contains this trigram.
     Trigram(Trigram),
@@ -71,7 +72,7 @@ impl RequiredTrigrams {
         let (mut all, mut size) = (Vec::new(), 0);
         for need in needs {
             size += need.size();
-            // Without the remaining conditions, more texts pass, which is safe.
+            // The remaining conditions are dropped. More texts then satisfy the result, which is safe.
             if size > EXPRESSION_SIZE_MAX {
                 break;
             }
@@ -148,7 +149,7 @@ fn analyze_hir(hir: &Hir) -> AnalyzedPatternPart {
     }
 }
 
-/// The members of a character class, with ASCII letters in lower case; `None` if it has too many.
+/// The members of a character class, with ASCII letters in lower case. `None` if the class has too many members.
 fn class_members(class: &Class) -> Option<Vec<Vec<u8>>> {
     let mut members: Vec<Vec<u8>> = match class {
         Class::Unicode(class) => {
@@ -178,7 +179,7 @@ fn analyze_repetition(repetition: &Repetition) -> AnalyzedPatternPart {
             texts @ AnalyzedPatternPart::ExactTexts(_) if *max == Some(*min) && *min <= REPETITIONS_MAX => {
                 concatenate_parts((0..*min).map(|_| texts.clone()))
             }
-            // A match contains at least one repetition; the text next to it is unknown.
+            // A match contains the repeated part at least once. The text before and after the part is unknown.
             sub @ (AnalyzedPatternPart::ExactTexts(_) | AnalyzedPatternPart::Requires(_)) => {
                 AnalyzedPatternPart::Requires(sub.into_required())
             }
@@ -215,7 +216,8 @@ fn concatenate_parts(parts: impl Iterator<Item = AnalyzedPatternPart>) -> Analyz
     AnalyzedPatternPart::Requires(RequiredTrigrams::all(needs))
 }
 
-/// Each of `texts` followed by each of `more`; `None` if the result has too many or too long texts.
+/// All concatenations of an element of `texts` with an element of `more`. `None` if there would be too many
+/// concatenations, or if they would be too long.
 fn cross_product(texts: &[Vec<u8>], more: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
     let longest = |texts: &[Vec<u8>]| texts.iter().map(Vec::len).max().unwrap_or(0);
     let long = longest(texts) + longest(more) > EXACT_TEXT_BYTES_MAX;

@@ -1,5 +1,6 @@
-//! `append` adds text to the end of a file, in the encoding of the file, or creates the file. The file is replaced as a
-//! whole, so readers never see a partial write, and other hard links keep the old content.
+//! `append` adds text to the end of a file, in the encoding of the file. If the file does not exist, `append` creates
+//! it. The file is replaced as a whole, so readers never see a partial write, and other hard links keep the old
+//! content.
 
 use serde::Deserialize;
 
@@ -33,7 +34,8 @@ impl Operation for AppendArgs {
             None => (Vec::new(), CommitExpectation::Absent),
             Some(stat) => {
                 write::require_regular_file(target, stat)?;
-                // Appending needs no read permission, because the outcome does not contain the existing content.
+                // The caller needs no read permission to append, because the outcome does not contain the existing
+                // content.
                 let extent = BytesToRead::Whole { limit_bytes: limits::WRITE_BYTES_MAX };
                 let file = context
                     .read_for_change(&target.path, extent)

@@ -1,6 +1,6 @@
 //! `approvals` lists approval requests and their answers; an agent sees only its own requests. With `approve` and
-//! `deny` a person answers a request. That requires a user who has proved the approver secret, which no protocol can
-//! grant.
+//! `deny` a person answers a request. Only a user who has proved the approver secret may answer. No protocol can grant
+//! this permission.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -69,7 +69,7 @@ impl Operation for ListApprovalsArgs {
     }
 }
 
-/// The principal whose approvals the caller may see; `None` means that the caller may see all.
+/// The principal whose approvals the caller may see; `None` means that the caller may see all approvals.
 fn visible_principal(context: &CallContext<'_>) -> Option<String> {
     match &context.caller.principal {
         Principal::Agent(_) => Some(context.caller.principal.to_string()),

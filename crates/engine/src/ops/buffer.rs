@@ -1,6 +1,7 @@
 //! Operations of an editor on its open buffers. Only people and their editors have buffers; agents see the unsaved text
-//! through `read` and `write`. This file has the lookup and description of buffers, and `buffer.list`, which returns
-//! open buffers, how their text differs from the file on disk, and drafts of editors that are gone.
+//! through `read` and `write`. This file looks up and describes buffers. It also contains `buffer.list`, which returns
+//! the open buffers, the differences between their text and the file on disk, and the drafts of editors that have
+//! disconnected.
 
 mod change;
 mod editor_text;
@@ -133,7 +134,7 @@ impl Operation for BufferListArgs {
         if let Some(target) = targets.first() {
             buffers.retain(|buffer| buffer.path == target.path);
         }
-        // A draft that equals the file on disk is of no use.
+        // A draft that equals the file on disk contains no unsaved text, so the list omits it.
         buffers.retain(|buffer| buffer.is_open() || buffer.is_unsaved(saved_version(context, &buffer.path)));
         let total = buffers.len();
         let mut lines = String::new();

@@ -9,7 +9,7 @@ use stead_text::{diff::hunks, lines::count_lines};
 use super::{decode_diff_text, visible_change::recorded_file};
 use crate::{errors::Error, limits, workspace::Workspace};
 
-/// Finds changed line ranges. The number of bytes it compares for one outcome is limited.
+/// Finds changed line ranges. The number of bytes that the finder compares for one outcome is limited.
 pub(in crate::ops) struct ChangedLineFinder<'a> {
     workspace: &'a dyn Workspace,
     budget_bytes: u64,
@@ -20,7 +20,7 @@ impl<'a> ChangedLineFinder<'a> {
         Self { workspace, budget_bytes: limits::CHANGES_DIFF_BYTES_MAX }
     }
 
-    /// The changed lines as pairs of first and last line; the first line is 1. `None` if they are unknown.
+    /// The changed lines as pairs of first and last line, counted from 1. `None` if the changed lines are unknown.
     pub(in crate::ops) fn changed_ranges(&mut self, change: &RecordedChange) -> Result<Option<Vec<[usize; 2]>>, Error> {
         // A move or copy changes no lines.
         if change.to.is_some() {
@@ -64,7 +64,7 @@ fn line_ranges_between(old: &str, new: &str) -> Vec<[usize; 2]> {
     ranges
 }
 
-/// Merges the last two ranges into one, so that the list stays bounded and complete.
+/// Merges the last two ranges into one range, so that the list stays short and still covers every changed line.
 fn merge_excess_ranges(ranges: &mut Vec<[usize; 2]>) {
     if let Some(last) = ranges.pop()
         && let Some(range) = ranges.last_mut()

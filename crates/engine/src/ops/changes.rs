@@ -106,7 +106,7 @@ impl ChangesFollower {
         Ok(Self { engine, caller, position })
     }
 
-    /// The outcome that `changes` would return for the next page. It has no events if nothing changed.
+    /// The outcome that `changes` would return for the next page. If nothing changed, the outcome has no events.
     pub fn next_page(&mut self) -> Result<CallOutcome, Error> {
         let workspace = self.engine.workspace();
         let call = Call::new(&self.caller, "changes", Map::new());

@@ -1,5 +1,5 @@
-//! `copy` copies a file or a whole tree. A symbolic link is copied if its target is inside the workspace when seen from
-//! the new location. Pipes, sockets and devices are never copied. Skipped entries are reported.
+//! `copy` copies a file or a whole tree. A symbolic link is copied only if the copied link, at its new location, points
+//! inside the workspace. Pipes, sockets and devices are never copied. Skipped entries are reported.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -49,7 +49,8 @@ impl Operation for CopyArgs {
         match stat.kind {
             FileKind::File => self.plan_file_copy(context, source, stat, destination),
             FileKind::Directory => plan_tree_copy(context, source, stat, destination),
-            // Links were resolved, so a link here is dangling or was created meanwhile.
+            // The links in the path were resolved before, so a link at this path is dangling or was created after the
+            // resolution.
             FileKind::Link | FileKind::Special => {
                 Err(Error::new(ErrorKind::NotRegular, format!("{} is neither a file nor a directory", source.path))
                     .with_next_step("only files and directories can be copied"))
@@ -141,7 +142,7 @@ fn plan_tree_copy(
     destination: &ResolvedTarget,
 ) -> Result<PlannedEffect, Error> {
     let (from, to) = (source.path.clone(), destination.path.clone());
-    // Only the root may be copied into itself, because no path is outside of it.
+    // Only the root may be copied into itself, because every path of the workspace is inside the root.
     if to.is_within(&from) && !from.is_root() {
         return Err(Error::new(ErrorKind::InvalidPath, format!("{from} cannot be copied into itself"))
             .with_next_step("choose a destination outside of it"));
@@ -183,7 +184,7 @@ fn plan_tree_copy(
     })
 }
 
-/// Plans the copy of every entry of the source, parents before children. Skips the destination.
+/// Plans the copy of every entry of the source, parents before children. The destination itself is skipped.
 fn collect_tree(
     context: &CallContext<'_>,
     from: &RelPath,
@@ -202,7 +203,8 @@ fn collect_tree(
         match entry.stat.kind {
             FileKind::Directory => {
                 tree.directories += 1;
-                // The owner needs write access to fill the directory, even if the source does not grant it.
+                // The owner needs write permission to fill the copied directory, even if the source directory does not
+                // grant it.
                 let mode = entry.stat.mode & PERMISSION_BITS | OWNER_MODE_BITS;
                 copied.changes.push(PlannedChange::MakeDirectory { path, mode });
             }
@@ -256,8 +258,8 @@ fn check_copy_size(bytes: u64) -> Result<(), Error> {
     .with_detail("limit_bytes", limits::COPY_BYTES_MAX))
 }
 
-/// Whether a link at `path` has a relative target that never leads above the root. Links in the target are not
-/// resolved.
+/// Whether a link at `path` has a relative target that never leads above the root. Links along the path of the target
+/// are not resolved.
 fn link_stays_inside(path: &RelPath, target: &[u8]) -> bool {
     if target.starts_with(b"/") {
         return false;

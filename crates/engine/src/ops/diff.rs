@@ -1,6 +1,6 @@
-//! `diff` returns a unified diff between two versions of one file. A version is given as an entry, a sha256 or a prefix
-//! of it. It must be a version of this file, so that nobody can read the stored content of other files by guessing
-//! hashes.
+//! `diff` returns a unified diff between two versions of one file. A version is given as a journal entry, a sha256 or a
+//! prefix of a sha256. The version must belong to the named file, so that nobody can read the stored content of other
+//! files by guessing hashes.
 
 use std::borrow::Cow;
 
@@ -84,7 +84,7 @@ fn absent_side(label: &str) -> DiffSideContent {
     DiffSideContent { label: label.to_owned(), version: None, bytes: Vec::new() }
 }
 
-/// The version of a file that the caller names as `written`.
+/// The version of a file that the caller names with the text `written`.
 pub(crate) fn side_at_version(
     context: &CallContext<'_>,
     path: &RelPath,
@@ -126,7 +126,7 @@ pub(crate) fn side_at_version(
     Ok(DiffSideContent { label, version: Some(version), bytes })
 }
 
-/// The file on disk, if an editor has unsaved text of it and it is small enough to compare.
+/// The file on disk. `None` if no editor has unsaved text of the file, or if the file is too large to compare.
 fn read_saved_file(context: &CallContext<'_>, path: &RelPath) -> Result<Option<FileBytes>, Error> {
     if context.readable_unsaved_file(path).is_none() {
         return Ok(None);
@@ -138,7 +138,7 @@ fn read_saved_file(context: &CallContext<'_>, path: &RelPath) -> Result<Option<F
     }
 }
 
-/// A diff of at most `limit_lines` lines from a version to the current file; `None` if it cannot be determined.
+/// A diff of at most `limit_lines` lines from a version to the current file; `None` if the diff cannot be computed.
 pub(crate) fn diff_since(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
@@ -167,7 +167,8 @@ fn entry_removed_path(context: &CallContext<'_>, number: u64, path: &RelPath) ->
     Ok(removed)
 }
 
-/// Finds the first version of a file for which `matches` is true: the current one, unsaved text, or one in the journal.
+/// Finds the first version of a file for which `matches` is true. The candidates are the current version, unsaved text,
+/// and the versions in the journal.
 fn find_version_in_history(
     context: &CallContext<'_>,
     path: &RelPath,
@@ -254,8 +255,8 @@ fn diff_sides(path: &RelPath, old: &DiffSideContent, new: &DiffSideContent) -> R
     Ok(PlannedEffect::Read { outcome, bytes: (old.bytes.len() + new.bytes.len()) as u64 })
 }
 
-/// Decodes bytes in their detected encoding. Returns `None` if they are not text, or if encoding the text again would
-/// not give the same bytes.
+/// Decodes bytes in their detected encoding. Returns `None` if the bytes are not text, or if encoding the decoded text
+/// would give different bytes.
 pub(crate) fn decode_diff_text(bytes: &[u8]) -> Option<Cow<'_, str>> {
     match detect_content(bytes) {
         DetectedContentKind::Text { encoding } => decode(bytes, encoding).ok(),

@@ -1,6 +1,7 @@
-//! `edit` replaces quoted text in one file. All edits of a call are matched against the same bytes, and either all of
-//! them are applied or none. A base that is not current is accepted if the text at every quoted place is unchanged. The
-//! mode `merge` accepts more outdated bases, the mode `strict` only the current version.
+//! `edit` replaces quoted text in one file. All edits of a call are matched against the same bytes, and either all
+//! edits are applied or none. The base is the version that the caller read. An outdated base is accepted if the text at
+//! every quoted place is unchanged. The mode `merge` accepts further outdated bases; the mode `strict` accepts only the
+//! current version.
 
 mod args;
 pub(in crate::ops) mod errors;
@@ -49,14 +50,15 @@ pub(crate) struct FileToEdit {
 
 struct EditResult {
     text: String,
-    /// How each edit was applied; `None` if the text comes from a merge.
+    /// How each edit was applied; `None` if the new text is the result of a merge.
     per_edit: Option<EditedText>,
     rebase: EditRebaseStatus,
 }
 
 impl Operation for EditArgs {
     fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
-        // The pipeline checks a base that requires a missing file; `plan` checks every other base, edit by edit.
+        // If the base says that the file must not exist, the pipeline checks the base. `plan` checks every other base,
+        // edit by edit.
         let request = RequestedPath::write(&self.path);
         match self.base.as_deref().map(BaseVersion::parse).transpose()? {
             Some(BaseVersion::Absent) => Ok(vec![request.with_base(Some(""))?]),
@@ -89,7 +91,7 @@ impl Operation for EditArgs {
         });
         let plan = Plan::new(changes);
         if self.dry_run {
-            // A dry run passes the same authorization as the real call.
+            // A dry run must pass the same authorization as the real call.
             authorization::check_plan(context, &plan)?;
             return Ok(PlannedEffect::Preview(report.preview_outcome(&current.text, &result.text)));
         }
@@ -98,10 +100,10 @@ impl Operation for EditArgs {
 }
 
 impl EditArgs {
-    /// Reads the current file. A single edit with an empty `old` creates a missing file.
+    /// Reads the current file. If the file is missing, a single edit with an empty `old` creates the file.
     fn read_edited_file(&self, context: &CallContext<'_>, target: &ResolvedTarget) -> Result<FileToEdit, Error> {
         let Some(stat) = target.stat else {
-            // In a dialect where an empty quote has another meaning, it does not create a file.
+            // If the dialect gives an empty quote another meaning, then an empty quote does not create a file.
             let creates = context.options.edit_rules.empty_quote == EmptyQuoteRule::Reject
                 && matches!(self.edits.as_slice(), [only] if only.old.is_empty());
             if !creates || self.base.as_deref().is_some_and(|base| !base.is_empty()) {
@@ -126,7 +128,7 @@ impl EditArgs {
         })
     }
 
-    /// Applies the edits to the current text if the base and the mode allow it.
+    /// Applies the edits to the current text if the base and the mode allow the edits.
     fn apply_edits(
         &self,
         context: &CallContext<'_>,
@@ -152,8 +154,8 @@ impl EditArgs {
             }
             (EditBase::Unavailable(written), StaleEditHandling::Anchored | StaleEditHandling::Merge) => {
                 let edited = apply_edits(&current.text, edits, rules).map_err(|refusals| refused(refusals, None))?;
-                // The changes since the base are unknown, so only exact matches of whole lines are safe. A part of a
-                // line may match in a different line than before.
+                // The changes since the base are unknown, so only exact matches of whole lines are safe. A quote that
+                // is only a part of a line may now match in a different line.
                 let is_safe = |(applied, quoted): (&AppliedEdit, &FindReplaceEdit<'_>)| {
                     is_exact_match(&applied.method) && covers_whole_lines(&current.text, applied, quoted.old)
                 };
@@ -196,7 +198,7 @@ fn merge_edits(
             Ok(EditResult { text, per_edit: None, rebase: EditRebaseStatus::merged(old, &current.text) })
         }
         MergeResult::Conflict(ranges) => {
-            // A change of white space only, for example by a formatter, is not a conflict.
+            // If others changed only white space, for example with a formatter, the change is not a conflict.
             if let Ok(edited) = apply_ignoring_whitespace(&old.text, &current.text, edits, context.options.edit_rules) {
                 return Ok(EditResult::from_edited(edited, EditRebaseStatus::merged(old, &current.text)));
             }
@@ -228,7 +230,7 @@ fn bad_request(detail: impl AsRef<str>) -> Error {
     Error::new(ErrorKind::BadRequest, detail)
 }
 
-/// The version that the caller read before it wrote its edits, compared with the current file.
+/// The base of the edits, which is the version that the caller read, compared with the current file.
 enum EditBase {
     /// The caller gave no base.
     Unspecified,
@@ -236,7 +238,7 @@ enum EditBase {
     Current,
     /// An older version whose text is stored.
     Older(OlderFileText),
-    /// A version whose text is not stored, in the caller's spelling.
+    /// A version whose text is not stored. The string is the base as the caller wrote it.
     Unavailable(String),
 }
 

@@ -1,5 +1,5 @@
-//! Encodes the content of a call as the bytes of a file. A file keeps its encoding unless the caller names another one.
-//! A character that cannot be encoded is an error and is never replaced.
+//! Encodes the content of a call as the bytes of a file. A file keeps its encoding unless the caller names another
+//! encoding. A character that cannot be encoded is an error and is never replaced.
 
 use std::borrow::Cow;
 
@@ -23,11 +23,12 @@ pub(crate) fn is_base64(name: &str) -> bool {
 
 pub(crate) struct EncodedContent {
     pub(crate) bytes: Vec<u8>,
-    /// The encoding, if it is not UTF-8. The outcome reports it.
+    /// The name of the encoding for the outcome; `None` for UTF-8 without a byte order mark.
     pub(crate) non_utf8_encoding: Option<&'static str>,
 }
 
-/// Encodes a whole file in the requested encoding, otherwise in that of the current file, otherwise in UTF-8.
+/// Encodes the content of a whole file. Uses the requested encoding, otherwise the encoding of the current file,
+/// otherwise UTF-8.
 pub(crate) fn encode_file(
     content: &str,
     requested: Option<&str>,
@@ -59,8 +60,8 @@ pub(crate) fn encode_appended(content: &str, current: &[u8]) -> Result<EncodedCo
     Ok(encoded)
 }
 
-/// Gives the content the line endings of the text that it replaces: CRLF if that text uses only CRLF, otherwise LF. A
-/// byte order mark is removed, because the encoding of the file adds it again.
+/// Gives the content the line endings of the text that it replaces. If the replaced text uses only CRLF, the result
+/// uses CRLF, otherwise LF. A byte order mark is removed, because the encoding of the file adds it again.
 pub(crate) fn match_format(content: &str, current: &[u8]) -> String {
     let plain = content.strip_prefix('\u{feff}').unwrap_or(content).replace("\r\n", "\n");
     let before = match encoding::detect_content(current) {
@@ -71,7 +72,7 @@ pub(crate) fn match_format(content: &str, current: &[u8]) -> String {
     if endings.crlf > 0 && endings.lf == 0 { plain.replace('\n', "\r\n") } else { plain }
 }
 
-/// Gives the content the line endings of the text that it replaces, if the content uses only LF.
+/// If the content uses only LF, gives the content the line endings of the text that it replaces.
 pub(crate) fn match_line_endings<'c>(content: &'c str, current: &[u8]) -> Cow<'c, str> {
     match encoding::detect_content(current) {
         DetectedContentKind::Text { encoding } => {
@@ -90,7 +91,7 @@ fn existing_encoding(current: &[u8]) -> Encoding {
 }
 
 fn encode_in(content: &str, encoding: Encoding) -> Result<EncodedContent, Error> {
-    // A byte order mark in the content means that of the file, not a second one.
+    // The encoding adds a byte order mark, so a byte order mark in the content is removed to avoid a second one.
     let text = match encoding.byte_order_mark() {
         b"" => content,
         _ => content.strip_prefix('\u{feff}').unwrap_or(content),

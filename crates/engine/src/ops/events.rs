@@ -54,7 +54,7 @@ impl Operation for EventsArgs {
     }
 }
 
-/// Without a cursor, the events start at the first entry of the session.
+/// The cursor for a call without a cursor: the events start at the first entry of the session.
 fn session_start(context: &CallContext<'_>) -> Result<JournalCursor, Error> {
     let (workspace, caller) = (context.workspace(), context.caller);
     if let Some(session) = workspace.session(&caller.session)? {
@@ -74,7 +74,7 @@ fn session_start(context: &CallContext<'_>) -> Result<JournalCursor, Error> {
 /// The next batch of entries that may contain events, in journal order.
 fn read_batch(context: &CallContext<'_>, after: u64) -> Result<JournalEntryBatch, Error> {
     let (mut found, mut rest) = journal_feed::changed_entries(context, after)?;
-    // Entries after the last one of a full batch belong to the next batch.
+    // If a batch is full, the entries after its last entry belong to the next batch.
     let mut until = if rest == MoreJournalEntriesFlag::No { u64::MAX } else { last_entry_number(&found) };
     for operation in ANSWER_OPERATIONS {
         let wanted = JournalEntryQuery { operation: Some((*operation).to_owned()), ..journal_feed::batch_query(after) };

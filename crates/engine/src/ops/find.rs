@@ -1,6 +1,6 @@
 //! `find` returns the paths below a directory that match a pattern, in byte order, with size and time. A pattern
-//! without a slash matches a name at any depth. If nothing matches, a second walk looks for names that contain the
-//! pattern, and otherwise for the most similar names.
+//! without a slash matches a name at any depth. If no path matches, a second walk looks for names that contain the
+//! pattern. If no name contains the pattern, `find` returns the paths with the most similar names.
 
 use std::collections::BinaryHeap;
 
@@ -96,9 +96,9 @@ impl Operation for FindArgs {
 #[derive(Debug, PartialEq, Eq)]
 enum FileNameMatchKind {
     Pattern,
-    /// Nothing matches the pattern, but some names contain it.
+    /// No path matches the pattern, but some paths contain the pattern as a substring.
     Substring,
-    /// Nothing matches or contains the pattern. These paths have the most similar names.
+    /// No path matches or contains the pattern. The listed paths have the most similar names.
     NearestNames(Vec<RelPath>),
 }
 
@@ -124,14 +124,14 @@ impl FileNameMatch {
     }
 }
 
-/// Returns `None` if the path does not exist any more.
+/// Returns `None` if the path no longer exists.
 fn stat_match(context: &CallContext<'_>, path: RelPath) -> Option<FileNameMatch> {
     let stat = walk::stat_entry(context, &path)?;
     let size = if stat.kind == FileKind::Directory { 0 } else { stat.size };
     Some(FileNameMatch { path, kind: stat.kind, size, modified_ms: stat.modified_ms })
 }
 
-/// The first matches of one thread in path order, and the number of all its matches.
+/// The first matches of one thread in path order, and the number of all matches of this thread.
 #[derive(Default)]
 struct FirstPathMatches {
     paths: Vec<RelPath>,
@@ -173,7 +173,7 @@ pub(super) fn bounded_limit(requested: Option<u64>, default: usize, most: usize)
     }
 }
 
-/// One line per match, then a summary line. The caller adds the closing bracket of the summary.
+/// Renders one line per match, then a summary line. The caller adds the closing bracket of the summary.
 fn render_text(found: &[FileNameMatch], omitted: u64, pattern: &str, match_kind: &FileNameMatchKind) -> String {
     let mut text = String::new();
     for found in found {
@@ -212,7 +212,7 @@ struct NearPathMatches {
     substring_matches: Vec<RelPath>,
     /// The number of all paths that contain the pattern.
     total: u64,
-    /// The paths with the most similar names, best first.
+    /// The paths with the most similar names, the most similar name first.
     nearest_names: Vec<RelPath>,
 }
 
@@ -241,7 +241,7 @@ fn find_near_matches(
 }
 
 struct FuzzyPattern {
-    /// The whole pattern in lower case; `None` unless it is a plain name or path.
+    /// The whole pattern in lower case; `None` if the pattern contains wildcards.
     substring: Option<Vec<u8>>,
     /// The last component of the pattern in lower case, without wildcards.
     name: Vec<u8>,
@@ -260,7 +260,7 @@ impl FuzzyPattern {
     }
 }
 
-/// A similar name may differ in one of this many characters.
+/// The maximum edit distance of a similar name is the length of the name in the pattern, divided by this number.
 const CHARACTERS_PER_TYPO: usize = 3;
 
 #[derive(Default)]

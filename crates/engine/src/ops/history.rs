@@ -1,5 +1,5 @@
-//! `history` returns the entries with changes by page, newest first. It contains only changes to paths that the caller
-//! may read; other entries are omitted without a trace.
+//! `history` returns the journal entries with changes by page, newest first. It shows only changes to paths that the
+//! caller may read. An entry without such changes is omitted, and the outcome does not mention it.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -69,7 +69,7 @@ impl Operation for HistoryArgs {
 struct HistoryPage {
     entries: Vec<Map<String, Value>>,
     text: String,
-    /// The last examined entry, if there may be more entries before it.
+    /// The number of the last examined entry; `None` if no older entries remain.
     next: Option<u64>,
 }
 
@@ -135,7 +135,7 @@ fn history_item(
         return Ok(None);
     }
     let total = visible.len();
-    // Changes at the requested path come first, so that the limit never hides them.
+    // Changes at the requested path come first, so that the limit on the number of changes never hides them.
     let (mut first, rest): (Vec<VisibleChange>, Vec<VisibleChange>) =
         visible.into_iter().partition(|change| path.is_none_or(|path| change.is_within(path)));
     first.extend(rest);

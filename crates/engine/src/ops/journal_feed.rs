@@ -1,6 +1,6 @@
-//! Reads the journal forward from a cursor, one page per call, and waits for the first event. Owns the cursor, the wait
-//! time and the number of entries scanned per call; `changes`, `events` and `watched` turn entries into events. An
-//! entry that is added during the scan ends the wait, and a truncated page says so.
+//! Reads the journal forward from a cursor, one page per call, and waits for the first event. This module owns the
+//! cursor, the wait time and the number of entries scanned per call; `changes`, `events` and `watched` turn entries
+//! into events. An entry that is added during the scan ends the wait. A truncated page says that it is truncated.
 
 use std::{
     fmt,
@@ -34,11 +34,12 @@ pub(in crate::ops) enum JournalCursorArgument {
     Text(String),
 }
 
-/// A verified position in the journal, written as `12:` and a prefix of the hash of entry 12, so that a lost, truncated
-/// or replaced journal is detected. Inside an entry with many changes, the number of delivered changes follows.
+/// A verified position in the journal. A cursor is written as `12:` and a prefix of the hash of entry 12, so that a
+/// lost, truncated or replaced journal is detected. If the position is inside an entry with many changes, the number of
+/// delivered changes follows.
 ///
-/// A cursor names the start of the journal or an entry with changes. Such entries are durable before the call returns,
-/// so a crash does not invalidate a cursor.
+/// A cursor names the start of the journal or an entry with changes. An entry with changes is durable before its call
+/// returns, so a crash does not invalidate a cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::ops) struct JournalCursor {
     number: u64,
@@ -137,7 +138,7 @@ impl JournalCursor {
         self.delivered.is_some()
     }
 
-    /// How many changes of entry `number` are delivered.
+    /// The number of changes of entry `number` that are delivered.
     pub(in crate::ops) fn delivered_within(self, number: u64) -> usize {
         self.delivered.filter(|_| number == self.number).unwrap_or(0)
     }
@@ -176,7 +177,8 @@ impl<E> JournalFeedPage<E> {
         self.has_more = true;
     }
 
-    /// The last line of the text. It has the cursor and, if there is more, the call that returns the next page.
+    /// The last line of the text. It contains the cursor and, if more events follow, the call that returns the next
+    /// page.
     pub(super) fn render_end(&self, call: &str, argument: &str) -> String {
         let cursor = &self.position;
         if self.has_more {
@@ -191,7 +193,7 @@ impl<E> JournalFeedPage<E> {
 pub(super) type RenderedEvent = (Value, String);
 
 impl JournalFeedPage<RenderedEvent> {
-    /// Builds the outcome of a page. The text of a page without events is `empty_text`.
+    /// Builds the outcome of a page. If the page has no events, the text is `empty_text`.
     pub(super) fn into_outcome(self, empty_text: &str, call: &str) -> CallOutcome {
         let end = self.render_end(call, "since");
         let (events, lines): (Vec<Value>, Vec<String>) = self.events.into_iter().unzip();
@@ -216,7 +218,8 @@ pub(super) type JournalEntryBatch = (Vec<StoredJournalEntry>, MoreJournalEntries
 pub(super) type AddEntryToFeedPageFn<'a, E> =
     dyn FnMut(&StoredJournalEntry, &mut JournalFeedPage<E>) -> Result<(), Error> + 'a;
 
-/// Returns the first page with events, or an empty page when the wait is over. `collect` reads the page at a cursor.
+/// Returns the first page with events. If the wait time ends first, returns an empty page. `collect` reads the page at
+/// a cursor.
 pub(super) fn wait_for_page<E>(
     context: &CallContext<'_>,
     wait_ms: Option<u64>,

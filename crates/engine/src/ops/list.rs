@@ -1,6 +1,6 @@
-//! `list` returns the entries below a directory by page, in byte order, parents before children. A page continues after
-//! the path of the last listed entry, so that concurrent changes neither repeat nor lose other entries. Only the
-//! entries of the page are examined.
+//! `list` returns the entries below a directory by page, in byte order, parents before children. The next page starts
+//! after the path of the last listed entry, so a concurrent change never makes `list` repeat or omit an unchanged
+//! entry. Only the entries of the page are examined.
 
 mod walk;
 
@@ -36,7 +36,7 @@ pub(crate) struct ListArgs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum HiddenFileFilter {
     Include,
-    /// Omits names with a leading dot.
+    /// Omits entries whose name starts with a dot.
     Exclude,
 }
 
@@ -127,7 +127,7 @@ fn link_target_json(stat: FileStat) -> Value {
     Value::Object(fields.into_json())
 }
 
-/// One line per entry, then a summary line.
+/// Renders one line per entry, then a summary line.
 fn render_text(top: &RelPath, walk: &ListWalk<'_, '_>) -> String {
     let mut text = String::with_capacity(walk.chars + 128);
     for entry in &walk.entries {

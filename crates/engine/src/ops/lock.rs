@@ -1,5 +1,5 @@
-//! `lock` acquires a lease on a path, with a fencing token and an expiry; `unlock` releases it before it expires. Other
-//! callers see the lease. The path need not exist.
+//! `lock` acquires a lease on a path, with a fencing token and an expiry; `unlock` releases the lease before it
+//! expires. Other callers see the lease. The path need not exist.
 
 use serde::Deserialize;
 
@@ -50,7 +50,7 @@ impl Operation for LockArgs {
     }
 }
 
-/// A lease on `src/` is a lease on `src`.
+/// Removes trailing slashes, so that a lease on `src/` is the same as a lease on `src`.
 fn trim_trailing_slashes(spelling: &str) -> &str {
     let trimmed = spelling.trim_end_matches('/');
     if trimmed.is_empty() { spelling } else { trimmed }

@@ -1,5 +1,5 @@
-//! `move` renames a file, link or tree atomically. For a symbolic link, the link is moved and not its target. Only a
-//! file can be replaced, only by a file, and only with `overwrite`. The replaced version is retained.
+//! `move` renames a file, link or tree atomically. If the source is a symbolic link, the link is moved and not its
+//! target. Only a file can replace another file, and only if `overwrite` is set. The replaced version is retained.
 
 use serde::Deserialize;
 use stead_path::RelPath;
@@ -39,7 +39,7 @@ impl Operation for MoveArgs {
         if from == to {
             return match context.options.overwritten_file {
                 OverwrittenFilePolicy::RetainVersion => unchanged_outcome(context, source, stat),
-                // The file itself would go to the trash.
+                // The source is also the destination, so the moved file itself would go to the trash.
                 OverwrittenFilePolicy::MoveToTrash => {
                     Err(Error::new(ErrorKind::Exists, format!("{to} is both source and destination"))
                         .with_next_step("choose another path")
@@ -128,7 +128,7 @@ impl From<bool> for OverwriteAllowed {
     }
 }
 
-/// Rejects a replacement unless both are files and the caller allows it.
+/// Rejects a replacement unless source and destination are files and the caller allows the replacement.
 pub(crate) fn require_replaceable(
     path: &RelPath,
     new: FileKind,

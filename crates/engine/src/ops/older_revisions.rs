@@ -1,5 +1,6 @@
-//! Searches the journal for a quoted text or a file that no longer exists: which revision contained it, who changed it
-//! since, and where it was moved. Examines a limited number of versions, and only versions that the caller may read.
+//! Searches the journal for a quoted text or a file that no longer exists. The result says which revision contained the
+//! text, who changed the text since, or where the file was moved. The search examines a limited number of versions, and
+//! only versions that the caller may read.
 
 use std::ops::RangeInclusive;
 
@@ -28,7 +29,7 @@ pub(crate) struct OlderRevisionMatch {
     /// The principal and the entry of the first change after that revision.
     changed_by: Option<(String, u64)>,
     diff: String,
-    /// The current lines at the place of the quoted text; `None` if they were removed.
+    /// The current lines at the place of the quoted text; `None` if the quoted lines were removed.
     lines: Option<RangeInclusive<usize>>,
 }
 
@@ -95,7 +96,8 @@ pub(crate) fn find_older_revision(
             let Some(text) = retained_text(context, &version) else { continue };
             if let Some(found) = SearchableText::new(&text).find(quote, options).matches.first() {
                 let rev = context.revision_name(now.path, &version);
-                // A version that this entry wrote was changed by the next entry, an earlier one by this entry.
+                // If this entry wrote the found version, the next entry changed it. Otherwise this entry itself changed
+                // the found version.
                 let changed_by = if written_here { newer } else { Some(author_and_entry(stored)) };
                 let labels = DiffLabels { old: &rev, new: "now" };
                 let lines = limits::ERROR_LINES_MAX;
@@ -140,7 +142,7 @@ fn changing_entries(context: &CallContext<'_>, path: &RelPath) -> Option<Vec<Sto
     context.workspace().entries(&filter).ok()
 }
 
-/// The versions of a file in an entry, newest first, each with whether the entry wrote it.
+/// The versions of a file in an entry, newest first. The flag is true if the entry wrote the version.
 fn versions_of_path(stored: &StoredJournalEntry, path: &RelPath) -> Vec<(Version, bool)> {
     let wire = path.to_wire();
     let mut found = Vec::new();
@@ -159,7 +161,7 @@ fn versions_of_path(stored: &StoredJournalEntry, path: &RelPath) -> Vec<(Version
     found
 }
 
-/// The last change of a path, or of its move to another path, and its entry.
+/// The last recorded change of a path, including a move of the path to another path, and the entry of the change.
 fn last_change_of_path(context: &CallContext<'_>, path: &RelPath) -> Option<(StoredJournalEntry, RecordedChange)> {
     let wire = path.to_wire();
     changing_entries(context, path)?.into_iter().find_map(|stored| {
@@ -174,7 +176,7 @@ pub(crate) enum RemovalOrMove {
     MovedTo(RelPath),
 }
 
-/// How the file at `path`, which is now absent, disappeared; `None` if the journal does not record it.
+/// How the file at `path`, which is now absent, disappeared; `None` if the journal does not record the cause.
 pub(crate) fn find_removal_or_move(context: &CallContext<'_>, path: &RelPath) -> Option<RemovalOrMove> {
     let (_, change) = last_change_of_path(context, path)?;
     match change.kind {
@@ -190,7 +192,7 @@ pub(crate) fn find_removal_or_move(context: &CallContext<'_>, path: &RelPath) ->
     }
 }
 
-/// The error for a missing file. It names the new path if the journal records a move.
+/// The error for a missing file. If the journal records a move of the file, the error names the new path.
 pub(crate) fn missing_file_error(context: &CallContext<'_>, target: &ResolvedTarget, base: Option<&str>) -> Error {
     let path = &target.path;
     let (kind, detail) = match base {

@@ -1,5 +1,5 @@
-//! Builds outcomes, which consist of an ordered JSON object and a text. Owns the fields that several operations share,
-//! the time format and the division of text into pages. Never accesses a workspace.
+//! Builds outcomes, which consist of an ordered JSON object and a text. This module owns the fields that several
+//! operations share, the time format and the division of text into pages. It never accesses a workspace.
 
 use serde_json::{Map, Value};
 use stead_journal::ChangeKind;
@@ -107,7 +107,7 @@ pub(crate) fn outcome_from_entry(stored: &StoredJournalEntry) -> CallOutcome {
         .build(text)
 }
 
-/// The version of the file that an entry wrote, if it wrote exactly one.
+/// The version of the file that an entry wrote; `None` if the entry did not write exactly one file.
 fn resulting_version(stored: &StoredJournalEntry) -> Option<Version> {
     let changes = stored.entry.changes.iter().filter(|change| change.kind != ChangeKind::Remove);
     let mut files = changes.filter_map(|change| recorded_file(&change.after));
@@ -116,12 +116,13 @@ fn resulting_version(stored: &StoredJournalEntry) -> Option<Version> {
 }
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
-/// The days from 0000-03-01 to 1970-01-01. Years that start in March end with their leap day.
+/// The number of days from 0000-03-01 to 1970-01-01. Years are counted from March, so that a leap day is the last day
+/// of its year.
 const UNIX_EPOCH_DAYS: i64 = 719_468;
-/// The days in 400 years, after which the calendar repeats.
+/// The number of days in 400 years. The calendar repeats after 400 years.
 const CALENDAR_ERA_DAYS: i64 = 146_097;
 
-/// A line number or a range of them, for example `7` or `7-9`.
+/// A line number or a range of line numbers, for example `7` or `7-9`.
 pub(crate) fn format_line_span(first: usize, last: usize) -> String {
     if first == last { first.to_string() } else { format!("{first}-{last}") }
 }
@@ -131,10 +132,11 @@ pub(crate) fn format_iso_utc(unix_ms: i64) -> String {
     let (days, ms) = (unix_ms.div_euclid(DAY_MS), unix_ms.rem_euclid(DAY_MS));
     let shifted = days + UNIX_EPOCH_DAYS;
     let (era, day_of_era) = (shifted.div_euclid(CALENDAR_ERA_DAYS), shifted.rem_euclid(CALENDAR_ERA_DAYS));
-    // The leap days before this day are subtracted: one in 4 years, none in 100, but one in 400.
+    // The leap days before this day are subtracted. Every fourth year has a leap day, except for full centuries that
+    // are not divisible by 400.
     let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    // The lengths of the months from March on repeat every five months, which have 153 days: 31, 30, 31, 30, 31.
+    // From March on, the lengths of the months repeat every five months: 31, 30, 31, 30 and 31 days, together 153 days.
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
     let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
@@ -147,19 +149,20 @@ pub(crate) fn format_iso_utc(unix_ms: i64) -> String {
 pub(crate) enum TextPageEnd {
     Complete,
     AtLine,
-    /// Inside a line that is longer than a page.
+    /// The page ends inside a line that is longer than a page.
     InsideLine,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TextPage<'a> {
     pub(crate) text: &'a str,
-    /// The number of lines, including a truncated one.
+    /// The number of lines, including a truncated line.
     pub(crate) lines: usize,
     pub(crate) end: TextPageEnd,
 }
 
-/// The first `chars_max` characters of a text, up to a line break if they contain one.
+/// A page with at most the first `chars_max` characters of a text. The page consists of whole lines, unless the first
+/// line is longer than a page.
 pub(crate) fn first_page(text: &str, chars_max: usize) -> TextPage<'_> {
     let (mut end, mut chars, mut count) = (0, 0, 0);
     for line in lines::iter(text) {

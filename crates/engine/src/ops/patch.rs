@@ -2,9 +2,9 @@
 //! chunk in memory before it builds one plan. A section sees the results of the sections before it. Removed files go to
 //! the trash.
 //!
-//! A section that was applied before, for example by a call whose response was lost, is recognized by the current
-//! content of the file, or by the journal if the file was removed. A path that an earlier section of the patch touched
-//! is never recognized in this way.
+//! If a section was applied before, for example by a call whose response was lost, the section is recognized as already
+//! applied. The current content of the file shows it, or the journal if the file was removed. If an earlier section of
+//! the same patch touched the path, the section is never treated as already applied.
 
 mod base_versions;
 mod errors;
@@ -60,9 +60,10 @@ impl Operation for PatchArgs {
         let sections = self.parse_sections(context)?;
         for (number, section) in sections.iter().enumerate() {
             for written in base_versions::written_paths(section) {
-                // The path is checked here so that an error names the section. The pipeline resolves it again.
+                // The path is resolved here so that an error can name the section. The pipeline resolves the path
+                // again.
                 base_versions::resolve_section_path(context, written).map_err(|error| {
-                    // An error never contains an absolute path, not even one from the caller.
+                    // An error never contains an absolute path, not even an absolute path that the caller wrote.
                     let relative = !written.starts_with('/');
                     let error = if relative { error.with_detail("path", written) } else { error };
                     PatchSectionRef::for_section(number, section).with_section(error)
@@ -101,7 +102,7 @@ impl Operation for PatchArgs {
         }
         let report = PatchReport::new(context, rows, &plan);
         if self.dry_run {
-            // A dry run passes the same authorization as the real call.
+            // A dry run must pass the same authorization as the real call.
             authorization::check_plan(context, &plan)?;
             return Ok(PlannedEffect::Preview(report.preview_outcome()));
         }
@@ -324,7 +325,7 @@ impl PatchApplier<'_, '_> {
         Ok(row.with_before_after(self.context, before, after.as_deref()))
     }
 
-    /// Rejects a new path whose parent directory is missing, if the call options say so.
+    /// If the call options require an existing parent directory, rejects a new path whose parent directory is missing.
     fn check_parent_exists(&self, target: &ResolvedTarget) -> Result<(), Error> {
         match self.context.options.missing_parents {
             MissingParentPolicy::Create => Ok(()),
@@ -334,7 +335,7 @@ impl PatchApplier<'_, '_> {
         }
     }
 
-    /// The kind of the entry at a path. If there is none, the error suggests another path.
+    /// The kind of the entry at a path. If the path does not exist, the error suggests another path.
     fn require_existing(&self, target: &ResolvedTarget) -> Result<FileKind, Error> {
         self.files.kind(&target.path).ok_or_else(|| errors::missing_file_error(self.context, &target.path))
     }
@@ -387,7 +388,7 @@ impl PatchApplier<'_, '_> {
         Ok(find_already_applied(&text, chunks, &self.chunk_rules(&name)).is_some())
     }
 
-    /// The row of a section whose file already has the content to add.
+    /// The report row of a section that adds a file; `None` unless the file already has the content to add.
     fn already_added(&mut self, content: &str, target: &ResolvedTarget) -> Result<Option<PatchReportRow>, Error> {
         let path = &target.path;
         let is_same_size = target.stat.is_some_and(|stat| stat.size == content.len() as u64);
@@ -409,7 +410,7 @@ impl PatchApplier<'_, '_> {
             && matches!(find_removal_or_move(self.context, &target.path), Some(RemovalOrMove::Removed))
     }
 
-    /// The row of a section whose file already has its new path and content.
+    /// The report row of a section that moves a file; `None` unless the file already has its new path and content.
     fn already_moved(
         &mut self,
         chunks: &[PatchChunk],

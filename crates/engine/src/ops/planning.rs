@@ -1,5 +1,6 @@
-//! The parts of a plan that several operations share: what the commit must find at a path, the size of a tree, the
-//! missing parent directories of a new path, and common errors. A file is never replaced by a parent directory.
+//! The parts of a plan that several operations share: the state that the commit must find at a path, the size of a
+//! tree, the missing parent directories of a new path, and common errors. If a file is in the place of a parent
+//! directory, the file is never replaced by a directory.
 
 use stead_path::RelPath;
 
@@ -13,7 +14,7 @@ use crate::{
     workspace::FileStat,
 };
 
-/// The permission bits that a plan may set. The set-id and sticky bits are not among them.
+/// The permission bits that a plan may set. A plan may not set the set-id bits or the sticky bit.
 pub(crate) const PERMISSION_BITS: u32 = 0o777;
 
 /// The state that the commit must find at `path`. A file is hashed unless its version was already `observed`.
@@ -32,7 +33,7 @@ pub(crate) fn expectation_at(
     }
 }
 
-/// Counts an entry and everything below it, except entries too deep for a valid path.
+/// Counts an entry and everything below it. Entries that are too deep for a valid path are not counted.
 pub(crate) fn count_tree(context: &CallContext<'_>, path: &RelPath, stat: FileStat) -> Result<TreeSummary, Error> {
     context.walk_skipping_deep_entries(path, stat, &mut |_| Ok(()))
 }
@@ -72,8 +73,8 @@ pub(crate) fn trash_deadline_ms(context: &CallContext<'_>, retention: TrashReten
     context.workspace().now_ms().saturating_add(retention_ms)
 }
 
-/// Replaces the `too_large` error of a read. Its hint, to read a range, does not help a change, which needs the whole
-/// file.
+/// Replaces the `too_large` error of a read. The hint of that error, to read a range, does not help here, because a
+/// change needs the whole file.
 pub(crate) fn too_large_to_change_error(path: &RelPath, error: Error) -> Error {
     if error.kind != ErrorKind::TooLarge {
         return error;
@@ -110,14 +111,14 @@ pub(crate) fn create_missing_parents(context: &CallContext<'_>, path: &RelPath) 
     }
 }
 
-/// Like [`create_missing_parents`], but regardless of the call options. `kind_at` returns the kind of an entry.
+/// Like [`create_missing_parents`], but ignores the call options. `kind_at` returns the kind of the entry at a path.
 pub(crate) fn missing_parents(
     path: &RelPath,
     mut kind_at: impl FnMut(&RelPath) -> Result<Option<FileKind>, Error>,
 ) -> Result<Vec<PlannedChange>, Error> {
     let mut changes: Vec<PlannedChange> = Vec::new();
     for above in path.ancestors().filter(|above| !above.is_root()) {
-        // Below a missing directory everything is missing, so no further lookup is needed.
+        // If a directory is missing, everything below it is missing, so no further lookup is needed.
         let kind = if changes.is_empty() { kind_at(&above)? } else { None };
         match kind {
             Some(FileKind::Directory) => {}

@@ -1,5 +1,5 @@
-//! `policy` returns the rules that apply to a caller, or the verdict for a call with its reason. The inspected call
-//! does not run.
+//! `policy` returns the rules that apply to a caller, or the verdict for one call with the reason for the verdict. The
+//! inspected call does not run.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -109,7 +109,7 @@ fn explain_call(
     let operation = (row.decode)(arguments);
     let inner = context.for_other_caller(caller, row.name, options);
     let quota = quota::report_quota(&inner, &caller.principal)?;
-    // If the dialect found the arguments of its tool invalid, its error is the answer.
+    // If the dialect found the arguments of its tool invalid, the answer is the error of the dialect.
     let operation = match (&options.argument_error, operation) {
         (Some(error), _) => Err(error.clone()),
         (None, operation) => Ok(operation?),

@@ -1,5 +1,6 @@
-//! `read` returns the content of one file: as text with its encoding and line endings, or as base64; by page, by lines
-//! or by bytes. The outcome always has the version of the whole file and, if content remains, the call that continues.
+//! `read` returns the content of one file, either as text with its encoding and line endings, or as base64. The content
+//! is read by page, by lines or by bytes. The outcome always has the version of the whole file. If content remains, the
+//! outcome also has the call that continues the read.
 
 mod bytes;
 mod lines;
@@ -38,9 +39,9 @@ pub(crate) struct ReadArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReadFormat {
-    /// Text if the file is text, otherwise base64.
+    /// Returns text if the file is text, otherwise base64.
     Auto,
-    /// Text, or an error.
+    /// Returns text. Fails if the file is not text.
     Text,
     Base64,
 }
@@ -132,7 +133,7 @@ pub(super) fn require_file(target: &ResolvedTarget) -> Result<FileStat, Error> {
     }
 }
 
-/// Reads the whole file, to detect its encoding, and returns one page of it.
+/// Reads the whole file to detect its encoding, and returns one page of the content.
 fn read_text_or_bytes(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
@@ -203,7 +204,8 @@ impl ReadContinuation {
     }
 }
 
-/// Adds a notice if the file has several hard links: a change replaces the file at one name only.
+/// Adds a notice if the file has several hard links. A change replaces the file only at the path that is changed; the
+/// other links keep the old content.
 fn with_link_count(fields: OutcomeBuilder, stat: &FileStat) -> OutcomeBuilder {
     if stat.link_count <= 1 {
         return fields;
@@ -213,7 +215,7 @@ fn with_link_count(fields: OutcomeBuilder, stat: &FileStat) -> OutcomeBuilder {
     fields.with_field("links", stat.link_count).with_field("notices", vec![notice])
 }
 
-/// The content, then the line with the facts about the file, then the hint how to read more.
+/// Renders the content, then the line with the facts about the file, then the hint that says how to read more.
 fn render_text(content: &str, facts_line: &str, more: Option<String>) -> String {
     let mut text = String::with_capacity(content.len() + facts_line.len() + 64);
     text.push_str(content);
@@ -260,7 +262,7 @@ impl ReadRangeUnit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct LineOrByteRange {
     first: u64,
-    /// `None` means up to the end of the file.
+    /// `None` means that the range extends to the end of the file.
     last: Option<u64>,
 }
 
@@ -296,13 +298,13 @@ fn parse_range(written: &str, unit: ReadRangeUnit) -> Result<LineOrByteRange, Er
     Ok(LineOrByteRange { first, last })
 }
 
-/// Parses a number of digits only, without a sign.
+/// Parses a number that consists only of digits. A sign is rejected.
 fn parse_number(digits: &str) -> Option<u64> {
     let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     plain.then(|| digits.parse().unwrap_or(u64::MAX))
 }
 
-/// Reads the whole file or a byte range for a dialect with a format of its own. The outcome carries the bytes in
+/// Reads the whole file or a byte range for a dialect with its own outcome format. The outcome carries the bytes in
 /// `before_after`, not in its text.
 fn read_raw_bytes(
     context: &CallContext<'_>,

@@ -1,7 +1,7 @@
-//! `remove` and `restore`. `remove` moves a file, link or tree to the trash of the caller, where it can be restored
-//! until it expires; nothing is deleted at once. `restore` brings an item back to its old path or to another free one.
-//! It never overwrites a file: with `RestoreConflictPolicy::TrashExisting` the existing file goes to the trash. The
-//! path that the trash recorded is untrusted, so it is resolved and authorized like any other.
+//! `remove` and `restore`. `remove` moves a file, link or tree to the trash of the caller, where the item can be
+//! restored until it expires; nothing is deleted at once. `restore` moves an item back to its old path or to another
+//! free path. `restore` never overwrites a file: with `RestoreConflictPolicy::TrashExisting` the existing file goes to
+//! the trash. The path that the trash recorded is untrusted, so it is resolved and authorized like any other path.
 
 use serde::Deserialize;
 use stead_journal::{JournalEntryRelation, PathState};
@@ -85,7 +85,7 @@ impl Operation for RemoveArgs {
     }
 }
 
-/// The removed bytes, if the call options request them and they do not exceed the limit.
+/// The removed bytes; `None` if the call options do not request them or if they exceed the limit.
 fn bytes_before(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
@@ -135,7 +135,7 @@ impl Operation for RestoreArgs {
     }
 }
 
-/// Moves the file at the destination to the trash, if the call options allow it and the restored item is a file too.
+/// Moves the file at the destination to the trash, if the call options allow this and the restored item is also a file.
 fn trash_existing(
     context: &CallContext<'_>,
     path: &RelPath,
@@ -200,7 +200,7 @@ impl RestoreArgs {
         Ok(item)
     }
 
-    /// The item that was last removed from a path, if the call names a path instead of an id. An agent sees only its
+    /// If the call names a path instead of an id, the item that was last removed from this path. An agent sees only its
     /// own trash.
     fn newest_item_at_path(&self, context: &CallContext<'_>) -> Result<Option<TrashItem>, Error> {
         let profile = context.workspace().profile();

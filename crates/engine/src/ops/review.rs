@@ -1,10 +1,10 @@
 //! `review`, `keep`, `reject` and `turn` show the changes of a session by file and hunk, and let a person accept or
-//! reject them. The changes are derived from the journal and the stored versions; only accepted texts are stored in
-//! addition. `turn` marks the start of a turn in the journal, so that the changes after it can be reviewed and rejected
-//! together.
+//! reject the changes. The changes are computed from the journal and the stored versions; the only additional data
+//! stored is the text of accepted changes. `turn` marks the start of a turn in the journal, so that the changes after
+//! it can be reviewed and rejected together.
 //!
-//! Rejecting a hunk is an ordinary change. It reverts the lines of the session and keeps the lines that others wrote,
-//! saved or not.
+//! Rejecting a hunk is an ordinary change. The rejection reverts the lines that the session wrote. Lines that others
+//! wrote are kept, whether they are saved or not.
 
 mod attribution;
 mod keep_reject;
@@ -58,8 +58,9 @@ impl SessionOrTurnStart {
     }
 }
 
-/// Determines the session to review: the given one, otherwise the caller's own. For a person it is otherwise the agent
-/// session with the latest change.
+/// Determines the session to review. An agent reviews the session that it names, otherwise its current session. A
+/// person reviews the session with the given principal and id. If the principal or the id is missing, a person reviews
+/// the matching session with the latest change.
 fn resolve_session(
     context: &CallContext<'_>,
     principal: Option<&str>,
@@ -85,8 +86,8 @@ fn resolve_session(
     }
 }
 
-/// The session with the latest change, of those with the given principal and id. Without a principal, only sessions of
-/// agents count.
+/// The session with the latest change among the sessions with the given principal and id. If no principal is given,
+/// only sessions of agents are considered.
 fn latest_session(
     context: &CallContext<'_>,
     principal: Option<&str>,
@@ -172,7 +173,8 @@ fn change_kind_name(file: &ReviewedFile) -> &'static str {
     }
 }
 
-/// The encoding and the line endings of a file, where they differ from UTF-8 and LF.
+/// The encoding and the line endings of a file. A field is `None` if it has its default: UTF-8, or line endings without
+/// CRLF.
 struct NonDefaultTextFormat {
     encoding: Option<&'static str>,
     line_endings: Option<&'static str>,

@@ -1,6 +1,6 @@
-//! `search` finds the lines below a directory that contain a text or match a regular expression, one hit per line. The
-//! native outcome ranks hits by relevance; a dialect with a format of its own can get them in byte order of the paths.
-//! Nothing is skipped silently: binary files are counted, and files that were searched in part are named.
+//! `search` finds the lines below a directory that contain a text or match a regular expression. Each matching line is
+//! one hit. The native outcome ranks hits by relevance; a dialect with its own outcome format can get the hits in byte
+//! order of the paths. Nothing is skipped silently: binary files are counted, and partly searched files are named.
 
 mod index_lookup;
 mod interruptible;
@@ -66,7 +66,7 @@ impl Operation for SearchArgs {
         let target = &targets[0];
         let max = bounded_limit(self.max, limits::SEARCH_HITS_DEFAULT, limits::SEARCH_HITS_MAX)?;
         let (pattern, context_lines) = (self.compile_pattern(context)?, self.context_lines()?);
-        // The list is loaded once, because the walk looks up every file in it.
+        // The list of unsaved files is loaded once, because the walk looks up every file in this list.
         let unsaved = &context.unsaved_files_within(&target.path)?;
         let (before_after, ranking) = (context.options.before_after, context.options.hit_ranking);
         let hits_max = match (before_after, ranking) {
@@ -174,8 +174,8 @@ impl SearchArgs {
     }
 }
 
-/// The time after which large files are skipped. The remaining time of the call, less a reserve for the outcome, is
-/// divided among `parts` searches.
+/// The time after which large files are skipped. A reserve for the outcome is subtracted from the remaining time of the
+/// call, and the rest is divided among `parts` searches.
 fn large_file_deadline(context: &CallContext<'_>, parts: u32) -> Instant {
     let now = Instant::now();
     now + context.control.deadline().saturating_duration_since(now) * 7 / 8 / parts
@@ -212,7 +212,7 @@ impl FileToSearch<'_, '_, '_> {
     }
 }
 
-/// The hits of a file list are truncated when they exceed the maximum by this factor, not after every file.
+/// The list of hits is truncated when its length reaches `hits_max` times this factor, and not after every file.
 const RETAINED_HITS_FACTOR: usize = 4;
 
 /// The pattern of a search and its limits.
@@ -226,7 +226,7 @@ struct SearchPatternAndLimits<'a> {
 }
 
 impl SearchPatternAndLimits<'_> {
-    /// The native outcome always ranks hits; a dialect chooses.
+    /// The native outcome always ranks hits; a dialect chooses whether its hits are ranked.
     fn ranking(&self) -> SearchHitOrder {
         match self.context.options.before_after {
             BeforeAfterContentInclusion::Omit => SearchHitOrder::ByRelevance,
@@ -246,7 +246,8 @@ impl SearchPatternAndLimits<'_> {
         let result = match source.read_bytes(self.context, &mut bytes) {
             Ok(()) => self.search_bytes(found, path, &bytes),
             Err(error) if error.kind == ErrorKind::TooLarge => self.search_large(found, source),
-            // A file that was removed or became inaccessible meanwhile must not hide the hits of the others.
+            // If a file was removed or became inaccessible during the walk, the hits of the other files are still
+            // returned.
             Err(_) => {
                 found.unreadable_files += 1;
                 Ok(())
@@ -274,7 +275,7 @@ impl SearchPatternAndLimits<'_> {
         Ok(())
     }
 
-    /// The ranker for the hits of a file; `None` if hits are not ranked.
+    /// The ranker for the hits of a file; `None` if the hits are not ranked.
     fn ranker(&self, path: &RelPath) -> Option<SearchHitScorer> {
         (self.ranking() == SearchHitOrder::ByRelevance).then(|| SearchHitScorer::from_path(&path.to_string()))
     }

@@ -1,5 +1,5 @@
-//! `session` describes the caller's session with totals from the journal. It also begins and ends explicit sessions,
-//! which outlive their process. No file is touched.
+//! `session` describes the caller's session with totals from the journal. It also begins and ends explicit sessions. An
+//! explicit session continues after the process that began it has ended. No file is touched.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};

@@ -1,9 +1,10 @@
-//! Tells a session, once and with its next outcome, that a file it read has changed. The tracker remembers which
-//! version of each file a session saw last, and compares it with the journal when there are new entries.
+//! Tells a session once, in its next outcome, that a file it read has changed. The tracker remembers which version of
+//! each file a session saw last. When the journal has new entries, the tracker compares these versions with the
+//! entries.
 //!
-//! It covers the changes that the journal or a buffer shows: changes through stead, external changes under a watch, and
-//! unsaved text of editors. It reads the journal only when it has grown, and a file only if an editor has it open.
-//! Memory is bounded: the oldest sessions and files are dropped first.
+//! The tracker covers changes that the journal or a buffer shows: changes through stead, external changes under a
+//! watch, and unsaved text of editors. It reads the journal only if the journal has grown, and it reads a file only if
+//! an editor has the file open. Memory is bounded: the oldest sessions and files are dropped first.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -30,7 +31,8 @@ use crate::{
 
 /// The operation whose outcomes show a file to the session.
 const READ_OPERATION: &str = "read";
-/// The field of the notices. It is not `changed`, which many outcomes use for something else.
+/// The field of the notices. The name `changed` is not used, because many outcomes have a field `changed` with another
+/// meaning.
 const CHANGED_SINCE_READ_FIELD: &str = "changed_since_read";
 const STALE_READ_BATCH_ENTRIES: usize = 200;
 
@@ -46,19 +48,19 @@ struct TrackedSessions {
 }
 
 struct SessionReads {
-    /// The position up to which the journal was compared.
+    /// The position in the journal up to which the entries were compared with the reads.
     position: JournalCursor,
     change_counter: u64,
     reads: HashMap<String, LastReadFileVersion>,
     read_order: VecDeque<String>,
-    /// Notices that wait, because the outcome of the last call could not carry them.
+    /// Notices for a later outcome, because the outcome of the last call could not carry notices.
     pending_notices: Vec<StaleReadNotice>,
 }
 
 struct LastReadFileVersion {
     version: String,
     rev: String,
-    /// Whether the session saw unsaved text of an editor.
+    /// Whether the version that the session saw is unsaved text of an editor.
     unsaved: bool,
 }
 
@@ -101,7 +103,7 @@ impl StaleReadTracker {
         sessions.by_id.insert(name, Arc::new(Mutex::new(session)));
     }
 
-    /// Adds pending notices to an outcome and remembers the file it shows.
+    /// Adds pending notices to an outcome and remembers the file that the outcome shows.
     pub(crate) fn after_call(
         &self,
         workspace: &dyn Workspace,
@@ -116,7 +118,7 @@ impl StaleReadTracker {
         };
         let mut session = lock_ignoring_poison(&session);
         let read_file = (call.operation == READ_OPERATION).then(|| read_file_of_outcome(&outcome)).flatten();
-        // A failed lookup is repeated with the next outcome.
+        // If the lookup of changes fails, it is repeated with the next outcome.
         let mut stale = std::mem::take(&mut session.pending_notices);
         stale.extend(session.collect_stale_reads(workspace, call).unwrap_or_default());
         session.remember_written(&outcome);
@@ -153,7 +155,7 @@ impl SessionReads {
         }
     }
 
-    /// The files that changed since the session read them. Each is reported once and then forgotten.
+    /// The files that changed since the session read them. Each file is reported once and is then no longer tracked.
     fn collect_stale_reads(
         &mut self,
         workspace: &dyn Workspace,
@@ -241,7 +243,8 @@ impl SessionReads {
     }
 
     /// The files that an editor changed since the session read them: by typing, by saving, or by closing without
-    /// saving. The journal has no file change for these, so the buffers are compared. Each file is reported once.
+    /// saving. The journal records no file change in these cases, so the buffers are compared. Each file is reported
+    /// once.
     fn collect_unsaved_changes(&mut self, workspace: &dyn Workspace) -> Result<Vec<StaleReadNotice>, Error> {
         if self.reads.is_empty() {
             return Ok(Vec::new());
@@ -272,7 +275,7 @@ fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The state of a file that was read, after a recorded change.
+/// The state of a file after a recorded change, compared with the version that the session read.
 enum FileStatusSinceRead {
     HasVersion(Version),
     Gone,
@@ -300,7 +303,7 @@ fn read_file_status(change: &RecordedChange) -> FileStatusSinceRead {
     }
 }
 
-/// Whether the outcome can carry notices. An outcome of raw file content cannot.
+/// Whether the outcome can carry notices. An outcome that consists of raw file content cannot carry notices.
 fn can_carry_notices(call: &Call<'_>) -> bool {
     call.options.before_after == BeforeAfterContentInclusion::Omit
 }

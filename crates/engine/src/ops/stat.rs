@@ -23,7 +23,7 @@ pub(crate) struct StatArgs {
     path: String,
 }
 
-/// Replaces a link target outside the workspace, because outcomes never contain such a path.
+/// This text replaces a link target outside the workspace, because outcomes never contain a path outside the workspace.
 const OUTSIDE_LINK_TARGET: &str = "(outside)";
 const MODE_MASK: u32 = 0o7777;
 
@@ -79,7 +79,8 @@ pub(crate) fn file_kind_name(kind: FileKind) -> &'static str {
     }
 }
 
-/// Adds the version and the number of hard links. A large file is not hashed, and the text says so.
+/// Adds the version and the number of hard links. A large file is not hashed, and the text says that the file is too
+/// large.
 fn with_version(
     context: &CallContext<'_>,
     target: &ResolvedTarget,

@@ -1,7 +1,8 @@
-//! `undo` and `redo`. `undo` reverts one entry with all of its files. Without an argument it reverts the newest entry
-//! that is not undone yet, so repeated calls go further back. `redo` applies an undone entry again by reverting the
-//! entry that undid it; it is all or nothing and fails if one of the files changed since. Undoing an undo redoes the
-//! original entry. A person can revert any entry, an agent only its own.
+//! `undo` and `redo`. `undo` reverts one journal entry with all of its files. Without an argument `undo` reverts the
+//! newest entry that is not undone yet, so repeated calls go further back. `redo` applies an undone entry again by
+//! reverting the entry that undid it. `redo` applies all changes or none, and it fails if one of the files changed
+//! since the undo. Undoing an undo redoes the original entry. A person can revert any entry, an agent only its own
+//! entries.
 
 mod inverse;
 
@@ -24,14 +25,14 @@ use crate::{
     workspace::{CommitReceipt, JournalEntriesToReturn, JournalEntryOrder, JournalEntryQuery, StoredJournalEntry},
 };
 
-/// The arguments of both operations.
+/// The arguments of `undo` and of `redo`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct UndoOrRedoArgs {
     entry: Option<JournalEntryArgument>,
     #[serde(default)]
     dry_run: bool,
-    /// Set by `requested_paths`, so that `plan` reverts the same entry.
+    /// `requested_paths` sets this field, so that `plan` reverts the same entry.
     #[serde(skip)]
     reversal: RefCell<Option<PlannedUndoOrRedo>>,
 }
@@ -107,7 +108,7 @@ fn undo_newest(context: &CallContext<'_>) -> Result<PlannedUndoOrRedo, Error> {
     let filter = JournalEntryQuery { principal: principal_filter(context), ..JournalEntryQuery::default() };
     let found = find_newest(context, filter, |stored| match stored.entry.relation {
         _ if is_external(&stored.entry) => Ok(None),
-        // The undo skips entries of undo and redo, so that repeated calls go back in the history.
+        // `undo` skips the entries of undo and redo, so that repeated calls go further back in the history.
         JournalEntryRelation::Undoes(_) | JournalEntryRelation::Redoes(_) | JournalEntryRelation::Amends(_) => Ok(None),
         JournalEntryRelation::None | JournalEntryRelation::Restores(_) => {
             let undone = context.workspace().undone_by(stored.entry.number)?;
@@ -172,7 +173,7 @@ fn redo_newest(context: &CallContext<'_>) -> Result<PlannedUndoOrRedo, Error> {
     PlannedUndoOrRedo::new(context, UndoOrRedo::Redo, number, &undoing)
 }
 
-/// Accepts the number of the undone entry, of its undo or of an earlier redo.
+/// Finds the redo for an entry number. The number may be that of the undone entry, of its undo, or of an earlier redo.
 fn redo_by_number(context: &CallContext<'_>, number: u64) -> Result<PlannedUndoOrRedo, Error> {
     let entry = find_entry(context, number)?.entry;
     let undone = match entry.relation {
@@ -200,8 +201,8 @@ struct PlannedUndoOrRedo {
     direction: UndoOrRedo,
     /// The entry that is undone or redone.
     entry_number: u64,
-    /// The entry whose changes are reverted. For `undo`: the entry itself or its latest redo. For `redo`: the entry
-    /// that undid it.
+    /// The entry whose changes are reverted. For `undo`, this is the entry itself or its latest redo. For `redo`, this
+    /// is the entry that undid it.
     source_entry: u64,
     steps: Vec<RevertStep>,
 }
@@ -233,7 +234,7 @@ impl PlannedUndoOrRedo {
         Ok((Plan::with_link(inverse.changes, relation), report))
     }
 
-    /// Another call may have undone or redone the entry while this one waited for its locks.
+    /// Fails if another call undid or redid the entry while this call waited for its locks.
     fn require_still_pending(&self, context: &CallContext<'_>) -> Result<(), Error> {
         let undone = context.workspace().undone_by(self.entry_number)?;
         let pending = match self.direction {
@@ -413,7 +414,7 @@ fn is_external(entry: &JournalEntry) -> bool {
     entry.caller.principal == Principal::External.to_string()
 }
 
-/// The principal whose entries are considered when the caller names no entry.
+/// If the caller names no entry, only entries of this principal are considered; `None` means all principals.
 fn principal_filter(context: &CallContext<'_>) -> Option<String> {
     match &context.caller.principal {
         Principal::User(_) | Principal::System | Principal::External => None,
@@ -423,7 +424,7 @@ fn principal_filter(context: &CallContext<'_>) -> Option<String> {
 
 const PAGE_ENTRIES: usize = 64;
 
-/// Searches the entries that changed files, newest first, and returns the first result of `pick`.
+/// Passes the entries that changed files to `pick`, newest first, and returns the first result that is not `None`.
 fn find_newest<T>(
     context: &CallContext<'_>,
     filter: JournalEntryQuery,
@@ -448,7 +449,7 @@ fn find_newest<T>(
     }
 }
 
-/// The latest redo of an entry, if any. It records the current trash ids of the removed items.
+/// The latest redo of an entry, if any. The entry of the redo records the current trash ids of the removed items.
 fn latest_redo(context: &CallContext<'_>, number: u64) -> Result<Option<JournalEntry>, Error> {
     let mut latest: Option<JournalEntry> = None;
     for operation in ["redo", "undo"] {

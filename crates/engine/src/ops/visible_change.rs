@@ -1,5 +1,5 @@
-//! How a caller sees a recorded change: the names of the kinds of changes, and the visible part of a change for a
-//! caller who may not read all of its paths.
+//! The view that a caller has of a recorded change. This module names the kinds of changes. If a caller may not read
+//! all paths of a change, this module selects the visible part of the change.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};

@@ -1,6 +1,6 @@
-//! The tree walk of `find` and `search`. It uses directory handles where available and does not follow symbolic links.
-//! It skips paths that the caller may not see and paths that the filter excludes. It counts ignored and hidden entries,
-//! and directories that cannot be listed.
+//! The tree walk of `find` and `search`. The walk uses directory handles where available and does not follow symbolic
+//! links. It skips paths that the caller may not see and paths that the filter excludes. It counts ignored entries,
+//! hidden entries, and directories that cannot be listed.
 
 mod ignore;
 mod parallel;
@@ -23,7 +23,7 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IgnoredFileFilter {
     Include,
-    /// Omits ignored files, and names with a leading dot unless a negated pattern includes them.
+    /// Omits ignored files. Also omits names with a leading dot, unless a negated pattern includes the name.
     Exclude,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct ParallelWalkEntry<'m, 'v> {
     pub(super) name: &'m FileName,
     /// The length of the start directory's path with its trailing slash.
     prefix_bytes: usize,
-    /// A handle of the parent directory, where available.
+    /// A handle of the parent directory; `None` if no handle is available.
     directory_reader: Option<&'m (dyn DirectoryReader<'v> + 'v)>,
 }
 
@@ -51,12 +51,12 @@ impl ParallelWalkEntry<'_, '_> {
         self.path.as_bytes().get(self.prefix_bytes..).unwrap_or_default()
     }
 
-    /// The current identity of the file; `None` without a handle, or if the file is gone.
+    /// The current identity of the file; `None` if there is no directory handle, or if the file no longer exists.
     pub(super) fn identity(&self) -> Option<FileIdentity> {
         self.directory_reader?.stat(self.name).ok()?.map(|stat| stat.identity)
     }
 
-    /// Reads a file. Stops after its first bytes if `wants_rest` returns false for them.
+    /// Reads a file. If `wants_rest` returns false for the first bytes, the rest of the file is not read.
     pub(super) fn read_bytes(
         &self,
         context: &CallContext<'_>,
@@ -85,7 +85,8 @@ impl ParallelWalkEntry<'_, '_> {
 pub(super) struct WalkOmissions {
     pub(super) unlistable_directories: u64,
     pub(super) limit_reached: bool,
-    /// The number of entries omitted because of ignore files or a leading dot. A directory counts as one.
+    /// The number of entries omitted because of ignore files or a leading dot. An omitted directory counts as one
+    /// entry.
     pub(super) ignored: u64,
 }
 
@@ -108,9 +109,9 @@ impl WalkOmissions {
 /// Visits one entry and adds its result to the accumulator of the thread.
 pub(super) type WalkVisitFn<'a, A> = dyn Fn(&mut A, &ParallelWalkEntry<'_, '_>) -> Result<(), Error> + Sync + 'a;
 
-/// Visits everything below a directory, on several threads if the tree is large. Every thread has its own
-/// accumulator, which `make` creates and `visit` fills. Entries are visited in no defined order, so the result must not
-/// depend on it.
+/// Visits everything below a directory. If the tree is large, several threads visit it. Every thread has its own
+/// accumulator, which `make` creates and `visit` fills. The order of the visits is undefined, so the result must not
+/// depend on the order.
 pub(super) fn walk_tree<A: Send>(
     context: &CallContext<'_>,
     start: &RelPath,

@@ -1,6 +1,6 @@
-//! `watched` returns the events of the caller's watches since a cursor, without paths that the caller may not read. It
-//! reads them from the journal, as `changes` does, so no event is lost between calls. [`WatchEventReader`] reads the same
-//! events for a protocol that pushes them, and records no journal entries.
+//! `watched` returns the events of the caller's watches since a cursor, without paths that the caller may not read. The
+//! events are read from the journal, as in `changes`, so no event is lost between calls. [`WatchEventReader`] reads the
+//! same events for a protocol that pushes events, and records no journal entries.
 
 pub(crate) mod events;
 
@@ -52,7 +52,7 @@ impl Operation for WatchedArgs {
         let watches = self.selected_watches(context)?;
         let start = match &self.cursor {
             Some(cursor) => JournalCursor::resolve(context.workspace(), cursor)?,
-            // Without a cursor, the events start at the oldest watch.
+            // If the call has no cursor, the events start at the oldest watch.
             None => match watches.iter().map(|watch| watch.started_at_entry).min() {
                 Some(number) => JournalCursor::resolve(context.workspace(), &JournalCursorArgument::Number(number))?,
                 None => JournalCursor::at_end(context.workspace())?,
@@ -155,15 +155,15 @@ pub struct WatchEventReader {
     engine: Engine,
     caller: Caller,
     position: Option<JournalCursor>,
-    /// For each watch id, the number of the last entry whose events were returned. After a rewind, events up to there
-    /// are skipped.
+    /// For each watch id, the number of the last entry whose events were returned. After the reader moves back in the
+    /// journal, it skips events up to this entry.
     delivered_up_to: HashMap<String, u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AllOrSelectedWatches {
     All,
-    /// New watches wait until all events of the current entry are delivered.
+    /// New watches are left out until all events of the current entry are delivered.
     Selected,
 }
 
@@ -177,13 +177,13 @@ pub struct WatchNotification {
 }
 
 impl WatchEventReader {
-    /// The follower starts at the entry of the oldest watch.
+    /// Creates a reader that starts at the entry of the oldest watch.
     pub fn new(engine: Engine, caller: Caller) -> Self {
         Self { engine, caller, position: None, delivered_up_to: HashMap::new() }
     }
 
-    /// Chooses the cursor to continue from. A new watch may start before the current cursor; then the follower
-    /// rewinds and skips events that the older watches already received.
+    /// Chooses the cursor from which the reader continues. If a new watch starts before the current cursor, the reader
+    /// moves back and skips the events that were already returned for the older watches.
     fn choose_start(&mut self, watches: &mut Vec<Watch>) -> Result<AllOrSelectedWatches, Error> {
         self.delivered_up_to.retain(|id, _| watches.iter().any(|watch| watch.id == *id));
         let all = watches.len();

@@ -1,5 +1,5 @@
-//! `write` replaces the whole content of a file, or creates it. An existing file is replaced only if the caller gives
-//! the version it read. The file keeps its encoding unless the call names another one.
+//! `write` replaces the whole content of a file, or creates the file. An existing file is replaced only if the caller
+//! gives the version that the caller read. The file keeps its encoding unless the call names another encoding.
 
 mod merge;
 
@@ -46,7 +46,8 @@ enum StaleWriteHandling {
     /// Rejects the write.
     #[default]
     Exact,
-    /// Merges both changes. The common ancestor is the base, otherwise the text that the session last saw.
+    /// Merges the changes of the caller and of others. The common ancestor is the base. Without a base, the common
+    /// ancestor is the text that the session last saw.
     Merge,
 }
 
@@ -129,7 +130,7 @@ impl Operation for WriteArgs {
 }
 
 impl WriteArgs {
-    /// Reads the current file. Fails if it is not a regular file, or if the caller had to give a base and did not.
+    /// Reads the current file. Fails if the file is not a regular file, or if a required base is missing.
     fn read_write_target(
         &self,
         context: &CallContext<'_>,
@@ -152,7 +153,7 @@ impl WriteArgs {
             return Err(base_required_error(context, target, &file.version));
         }
         let bytes = (readable && stat.size <= limits::WRITE_BYTES_MAX).then_some(file.bytes);
-        // The commit must find the version that was compared with the base.
+        // The commit fails unless the file still has the version that was compared with the base.
         let observed =
             target.observed.unwrap_or(ObservedVersion { version: file.version, identity: file.stat.identity });
         Ok(FileBeforeWrite { observed, bytes })
@@ -180,7 +181,7 @@ impl<'n> ContentBeforeWrite<'n> {
     }
 }
 
-/// Adapts a text to the format of the text that it replaces, if the call options say so.
+/// If the call options request it, gives the content the format of the text that it replaces.
 fn match_format<'c>(format: LineEndingAndBomPolicy, content: &'c str, before: Option<&[u8]>) -> Cow<'c, str> {
     match (format, before) {
         (LineEndingAndBomPolicy::AsGiven, _)
@@ -221,7 +222,7 @@ fn base_required_error(context: &CallContext<'_>, target: &ResolvedTarget, versi
     let path = &target.path;
     let error = Error::new(ErrorKind::BaseRequired, format!("{path} already exists, and the call has no base"))
         .with_next_step(format!("call read with path {path}, then repeat the write with its version as base"));
-    // A hash can confirm guessed content, so only callers who may read the file get it.
+    // A hash lets a caller confirm guessed content, so only callers who may read the file get the hash.
     if context.may_read(path) { resolve::with_current_version(context, error, path, *version) } else { error }
 }
 
@@ -249,7 +250,7 @@ fn unchanged_outcome(
 }
 
 impl WriteMergeStatus {
-    /// The fields about the merge, if one was requested.
+    /// The outcome fields about the merge, if the caller requested a merge.
     fn outcome_fields(&self, mode: StaleWriteHandling) -> Map<String, Value> {
         let fields = OutcomeBuilder::new();
         match (mode, self) {

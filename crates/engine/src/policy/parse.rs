@@ -1,6 +1,6 @@
-//! The parser of policy files. Anything that cannot be parsed or enforced is an error with its line number, because a
-//! partly understood policy would allow too much. This includes unknown operation and tool names: a rule about them
-//! would never match, without its author noticing.
+//! The parser of policy files. If a line cannot be parsed or enforced, the parser returns an error with the line
+//! number, because a policy without that line could allow too much. Unknown operation and tool names are also errors,
+//! because a rule with such a name would never match, and its author would not notice.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -22,7 +22,7 @@ const HOUR_MS: i64 = 60 * 60 * 1000;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub struct PolicyParseError {
-    /// Line number, counted from 1.
+    /// The number of the invalid line, counted from 1.
     pub line: usize,
     /// The problem in this line, and how to fix it.
     pub reason: String,
@@ -275,7 +275,8 @@ impl PolicyParser<'_> {
     fn parse_path_patterns(&self, listed: &Spanned<Vec<String>>) -> Result<PathPatterns, PolicyParseError> {
         self.require_nonempty(listed)?;
         let patterns = listed.get_ref();
-        // A leading slash anchors a single name at the root; before a longer path it looks like an absolute path.
+        // A leading slash before a single name anchors the name at the root. A leading slash before a longer path is
+        // refused, because the pattern looks like an absolute path.
         let invalid = |pattern: &&String| {
             let pattern = pattern.strip_prefix('/').filter(|top| !top.contains('/')).unwrap_or(pattern);
             pattern.is_empty() || pattern.starts_with('/') || pattern.split('/').any(|part| [".", ".."].contains(&part))
@@ -309,7 +310,8 @@ fn is_principal_pattern(word: &str) -> bool {
 /// The tools of every dialect, one `DIALECT/TOOL` per line, generated from `definitions/`.
 const TOOL_NAMES: &str = include_str!("tools.txt");
 
-/// The error message if a word is neither the name of an operation or tool nor a prefix of one with a star.
+/// The error message for a word that is not the name of an operation or tool, and is not a prefix of such a name
+/// followed by a star.
 fn unknown_name_error(word: &str) -> Option<String> {
     let matches = |name: &str| match word.strip_suffix('*') {
         Some(start) => name.starts_with(start),

@@ -1,8 +1,9 @@
-//! Policy rules: the tier of a rule and the conditions under which it applies, and the paths of the built-in rule.
+//! Policy rules. A rule has a tier and the conditions under which the tier applies. This module also lists the paths
+//! that the built-in rule protects.
 //!
-//! The built-in rule protects files through which other programs execute code, such as hooks and configuration. Their
-//! names are compared at any depth and in folded form, so that every spelling of `.git` that a file system accepts is
-//! found.
+//! The built-in rule protects files through which other programs execute code, such as hooks and configuration. The
+//! names of these files are compared at any depth and in folded form. All spellings that a file system treats as the
+//! same name have the same folded form. The rule therefore protects `.GIT` like `.git`.
 
 use serde::Serialize;
 use stead_path::{FoldedName, RelPath, fold_name};
@@ -31,7 +32,7 @@ impl AccessRight {
     pub const ALL: &[AccessRight] =
         &[AccessRight::List, AccessRight::Read, AccessRight::Create, AccessRight::Modify, AccessRight::Delete];
 
-    /// The word used in policies.
+    /// The word for the right in policy files.
     pub fn as_str(self) -> &'static str {
         match self {
             AccessRight::List => "list",
@@ -43,7 +44,7 @@ impl AccessRight {
     }
 }
 
-/// The part of a call that is the same for all its paths.
+/// The properties of a call that are the same for all its paths.
 pub(crate) struct PolicySubject<'a> {
     pub(crate) principal: &'a Principal,
     pub(crate) operation: &'a str,
@@ -72,7 +73,8 @@ impl<'a> RequiredAccess<'a> {
     }
 }
 
-/// Name patterns, any of which may match: an exact name, a prefix followed by `*`, or `*`.
+/// Name patterns. A pattern is an exact name, a prefix followed by `*`, or `*`. A name matches if any of the patterns
+/// matches.
 #[derive(Debug, Clone)]
 pub(crate) struct PolicyNamePatterns(Vec<String>);
 
@@ -88,7 +90,7 @@ impl PolicyNamePatterns {
         })
     }
 
-    /// Whether a pattern matches a call: its operation, or its tool with or without the dialect.
+    /// Whether a pattern matches the operation of a call, or the tool of the call with or without the dialect.
     pub(crate) fn match_call(&self, operation: &str, tool: Option<&str>) -> bool {
         let matches_tool =
             |tool: &str| self.match_name(tool) || tool.split_once('/').is_some_and(|(_, name)| self.match_name(name));
@@ -170,7 +172,8 @@ impl PolicyRule {
         self.paths.is_none() && self.rights.is_none() && self.size_over.is_none()
     }
 
-    /// Whether a path pattern names this protected path explicitly. A pattern that merely covers it does not count.
+    /// Whether a path pattern of the rule contains the names of this protected path. A pattern such as `**`, which
+    /// matches the path without naming it, does not count.
     pub(super) fn names_path(&self, protected: &[&str]) -> bool {
         self.paths().iter().any(|pattern| matches_pattern(pattern, protected))
     }
@@ -188,7 +191,8 @@ impl PolicyRule {
     }
 }
 
-/// The protected paths, each as a sequence of folded names. Agents may read them, but need approval to change them.
+/// The protected paths, each as a sequence of folded names. Agents may read these paths, but need approval to change
+/// them.
 const PROTECTED_PATHS: &[&[&str]] = &[
     &[".git"],
     &[".hg"],
@@ -215,13 +219,14 @@ const PROTECTED_PATHS: &[&[&str]] = &[
     &["pyvenv.cfg"],
 ];
 
-/// The protected path that this path is or lies below, if any.
+/// The protected path that is equal to this path or is a parent directory of this path, if there is one.
 pub(super) fn protected_ancestor(path: &RelPath) -> Option<&'static [&'static str]> {
     let folded: Vec<_> = path.components().map(fold_name).collect();
     PROTECTED_PATHS.iter().find(|names| folded.windows(names.len()).any(|window| equals(window, names))).copied()
 }
 
-/// The protected path that a tree at this path could contain, if any: this path ends with its first names.
+/// The protected path that a tree at this path could contain, if there is one. For example, a tree at `.github` could
+/// contain `.github/workflows`.
 pub(super) fn protected_descendant(path: &RelPath) -> Option<&'static [&'static str]> {
     let folded: Vec<_> = path.components().map(fold_name).collect();
     let ends_with =
@@ -229,7 +234,7 @@ pub(super) fn protected_descendant(path: &RelPath) -> Option<&'static [&'static 
     PROTECTED_PATHS.iter().find(|names| (1..names.len()).any(|length| ends_with(&names[..length]))).copied()
 }
 
-/// Whether a pattern of a rule names a protected path explicitly.
+/// Whether a path pattern contains the names of a protected path.
 fn matches_pattern(pattern: &str, protected: &[&str]) -> bool {
     let folded: Vec<_> = pattern.split('/').map(|part| fold_name(part.as_bytes())).collect();
     folded.windows(protected.len()).any(|window| equals(window, protected))

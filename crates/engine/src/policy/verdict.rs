@@ -1,4 +1,4 @@
-//! The verdict of the policy: a tier, and the reason for it, so that an error can name the rule.
+//! The verdict of the policy: a tier, and the rule or default that gave the tier. Errors name this rule.
 
 use std::{fmt, str::FromStr};
 
@@ -57,7 +57,7 @@ impl FromStr for PolicyTier {
         known.copied().ok_or_else(|| UnknownPolicyTier(text.chars().take(64).collect()))
     }
 }
-/// The tier of a call, and the reason for it.
+/// The tier of a call, and the reason for this tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PolicyVerdict {
     /// The tier of the call.
@@ -69,7 +69,8 @@ pub struct PolicyVerdict {
 /// The rule or default that gave a tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PolicyVerdictReason {
-    /// No rule matched, so the tier in the tool's definition applies; autonomous if it has none.
+    /// No rule matched, so the tier in the tool's definition applies. If the definition has no tier, the tier is
+    /// autonomous.
     ToolDefault,
     /// No rule matched, so the default tier of a layer applies.
     LayerDefault {
@@ -90,11 +91,12 @@ pub enum PolicyVerdictReason {
         /// Index of the layer.
         layer: usize,
     },
-    /// The operation requests or answers approvals, so it does not need one itself.
+    /// The operation requests or answers approvals and therefore needs no approval itself.
     ApprovalCall,
 }
 
-/// Operations that request or answer approvals. If they needed approval themselves, no request could be answered.
+/// Operations that request or answer approvals. If these operations needed approval themselves, no request could be
+/// answered.
 const APPROVAL_OPERATIONS: &[&str] =
     &["session", "events", "alert", "alerts", "respond", "policy", "approvals", "approve", "deny"];
 
@@ -109,7 +111,8 @@ impl PolicyVerdict {
         if other.tier > self.tier { other } else { self }
     }
 
-    /// Operations that request or answer approvals need no approval themselves; they can still be blocked.
+    /// The verdict for this operation. Operations that request or answer approvals need no approval themselves, but
+    /// they can still be blocked.
     #[must_use]
     pub(super) fn for_operation(self, operation: &str) -> PolicyVerdict {
         if self.tier == PolicyTier::ApprovalRequired && APPROVAL_OPERATIONS.contains(&operation) {
@@ -120,7 +123,7 @@ impl PolicyVerdict {
 }
 
 impl PolicyVerdictReason {
-    /// The reason in words. It completes a sentence such as "notes.txt is blocked by …".
+    /// A description of the reason, which completes a sentence such as "notes.txt is blocked by …".
     pub fn describe(&self, policy: &Policy) -> String {
         match self {
             PolicyVerdictReason::ToolDefault => "the tool's own tier, as no rule matches this call".to_owned(),
@@ -146,7 +149,8 @@ impl PolicyVerdictReason {
         }
     }
 
-    /// The reason for people who write rules: its kind and, for a rule, the line in the policy file.
+    /// The reason as JSON, for people who write policy rules. The JSON has the kind of the reason and, if the reason is
+    /// a rule, the line of the rule in the policy file.
     pub(crate) fn to_json(self, policy: &Policy) -> Value {
         match self {
             PolicyVerdictReason::ToolDefault => json!({ "by": "definition" }),
@@ -160,7 +164,8 @@ impl PolicyVerdictReason {
         }
     }
 
-    /// The name of the rule, or a word for the default that applied, for programs and one-line notes.
+    /// The name of the rule that applied, or a word for the default that applied. Programs and one-line notes use this
+    /// name.
     pub fn short_name(&self, policy: &Policy) -> String {
         match self {
             PolicyVerdictReason::ToolDefault => "definition".to_owned(),

@@ -1,8 +1,9 @@
-//! Converts a plan made on unsaved text into a plan for the content on disk. The changes that a call makes to the unsaved
-//! text are merged into the file on disk and written to the buffer. A call that would change an unsaved line is refused.
+//! Converts a plan made on unsaved text into a plan for the content on disk. The changes that a call makes to the
+//! unsaved text are merged into the file on disk and written to the buffer. A call that would change an unsaved line is
+//! refused.
 //!
-//! A converted plan never removes an unsaved line from the buffer, and never leaves the file so different from the buffer
-//! that the line could not be saved.
+//! A converted plan never removes an unsaved line from the buffer. After the commit, the editor can still save every
+//! unsaved line.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -24,7 +25,8 @@ use crate::{
     workspace::BytesToRead,
 };
 
-/// Converts a plan to the content on disk. Returns notices for the files that keep unsaved text.
+/// Converts a plan made on unsaved text into a plan for the content on disk. Returns a notice for each file that still
+/// has unsaved text.
 pub(crate) fn rebase_plan_onto_disk(
     context: &CallContext<'_>,
     plan: &mut Plan,
@@ -68,7 +70,8 @@ pub(crate) fn rebase_plan_onto_disk(
     Ok(notices)
 }
 
-/// Converts a written file, and returns the change of its buffer unless the plan already has one (`planned_buffers`).
+/// Converts one `Put` change of the plan. Also returns the change of the file's buffer, unless `planned_buffers` shows
+/// that the plan already changes that buffer.
 fn rebase_put(
     context: &CallContext<'_>,
     change: &mut PlannedChange,
@@ -86,7 +89,7 @@ fn rebase_put(
         return Ok((None, None));
     };
     if *expectation == CommitExpectation::Absent {
-        // There is no file on disk, so the editor has the only copy of the text.
+        // There is no file on disk, so an unsaved text exists only in the editor and must not be replaced.
         let unsaved = buffer.is_unsaved(None);
         return if unsaved { Err(unsaved_text_error(context, &buffer, "written", &[])) } else { Ok((None, None)) };
     }
@@ -111,7 +114,7 @@ fn update_buffer(buffer: &Buffer, text: Vec<u8>, base: Version) -> PlannedBuffer
     PlannedBufferChange { id: buffer.id.clone(), expected_revision: buffer.revision, kind }
 }
 
-/// The new content of the file on disk, and its version, after a call changed the unsaved text to `result`.
+/// The new content of the file on disk and the version of that content, if a call changes the unsaved text to `result`.
 fn merge_with_unsaved(
     context: &CallContext<'_>,
     unsaved: &UnsavedFile,
@@ -145,8 +148,9 @@ fn merge_with_unsaved(
     }
 }
 
-/// The unsaved lines that a call would remove or change. A merge alone would not notice that the call removes a line that
-/// exists only in the unsaved text, because the file on disk does not have it either.
+/// The unsaved lines that a call would remove or change. A merge alone does not detect every removed line: if the call
+/// removes a line that exists only in the unsaved text, the merge sees no conflict, because the file on disk does not
+/// contain that line.
 fn unsaved_lines_touched(base: &str, ours: &str, saved: &str) -> Vec<Range<usize>> {
     let unsaved: Vec<Range<usize>> = hunks(saved, base).into_iter().map(|hunk| hunk.new).collect();
     let overlaps = |one: &Range<usize>, other: &Range<usize>| one.start.max(other.start) < one.end.min(other.end);
@@ -168,7 +172,7 @@ fn content_bytes<'c>(context: &CallContext<'_>, content: &'c PlannedContent) -> 
     }
 }
 
-/// Replaces the copy of a file with unsaved text by that text.
+/// If the planned content is a copy of a file with unsaved text, replaces the planned content by that text.
 fn resolve_copied_content(
     context: &CallContext<'_>,
     content: &mut PlannedContent,
@@ -182,7 +186,7 @@ fn resolve_copied_content(
     Ok(())
 }
 
-/// Replaces an unsaved version that the plan expects by the version on disk.
+/// If the plan expects the unsaved version of a file, replaces the expected version by the version on disk.
 fn expect_saved(context: &CallContext<'_>, path: &RelPath, expectation: &mut CommitExpectation) -> Result<(), Error> {
     if let CommitExpectation::File(seen) = expectation {
         *seen = saved_version(context, path, *seen)?;
@@ -195,7 +199,7 @@ fn saved_version(context: &CallContext<'_>, path: &RelPath, seen: ObservedVersio
     Ok(unsaved.map_or(seen, |unsaved| unsaved.saved_version))
 }
 
-/// Refuses to remove or replace a file with unsaved text, or a tree that contains one.
+/// Refuses to remove or replace a file with unsaved text, or a tree that contains such a file.
 fn refuse_unsaved(context: &CallContext<'_>, top: &RelPath, participle: &str) -> Result<(), Error> {
     for path in context.open_within(top)? {
         if let Some(unsaved) = context.unsaved_file(&path)? {

@@ -1,7 +1,7 @@
 //! The four primitive values of the canonical form: byte, number, text and digest.
 //!
-//! Each value has only one encoding: numbers are shortest-form LEB128; text is its byte length as a number, then UTF-8.
-//! Decoding never allocates more than the size of the input.
+//! Each value has only one encoding. A number is shortest-form LEB128. A text is its byte length as a number, followed
+//! by the UTF-8 bytes. Decoding never allocates more than the size of the input.
 
 use crate::Digest;
 
@@ -101,7 +101,8 @@ impl<'a> CanonicalReader<'a> {
         for index in 0..MAX_NUMBER_BYTES {
             let byte = self.byte(field)?;
             let bits = u64::from(byte & 0x7f);
-            // The tenth byte has room for one bit. A last byte of zero would be a second encoding of the same number.
+            // The tenth byte has room for only one bit. If the last byte were zero, the same number would have a second
+            // encoding.
             let too_large = index == MAX_NUMBER_BYTES - 1 && bits > 1;
             if too_large || (index > 0 && byte == 0) {
                 return Err(JournalEntryDecodeError::InvalidNumber(field));

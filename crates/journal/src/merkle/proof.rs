@@ -14,7 +14,7 @@ use crate::Digest;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InclusionProof {
-    /// The index of the leaf from 0, which is the entry number minus one.
+    /// The 0-based index of the leaf, which is the entry number minus one.
     pub index: u64,
     /// The number of leaves in the tree.
     pub size: u64,
@@ -42,7 +42,7 @@ pub struct InvalidProof;
 /// Why a proof cannot be created.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MerkleProofCreationError<E> {
-    /// The leaf is not in the tree, or the earlier tree is larger than the later one.
+    /// The leaf is not in the tree, or the earlier tree is larger than the later tree.
     #[error("the requested proof is outside a tree of {size} entries")]
     OutOfRange {
         /// The size of the requested tree.
@@ -105,7 +105,7 @@ pub fn consistency_proof<E>(
             within = right;
         }
     }
-    // `within` now ends at `from`. If it is the whole earlier tree, the verifier already has its root.
+    // The range `within` now ends at `from`. If the range is the whole earlier tree, the verifier already has its root.
     if within.start > 0 {
         ranges.push(within);
     }
@@ -113,7 +113,7 @@ pub fn consistency_proof<E>(
     Ok(ConsistencyProof { from, to, path: subtree_roots(&ranges, to, leaves)? })
 }
 
-/// Splits a range of more than one leaf as RFC 9162 does: at the largest power of two below its length.
+/// Splits a range of more than one leaf in the same way as RFC 9162: at the largest power of two below its length.
 fn split_range(range: &Range<u64>) -> (Range<u64>, Range<u64>) {
     let length = range.end - range.start;
     let middle = range.start + (1 << (u64::BITS - 1 - (length - 1).leading_zeros()));
@@ -198,21 +198,22 @@ enum SiblingSide {
     Right,
 }
 
-/// The positions of a node and of the last node on its level, while moving from the node to the root. The tree need not
-/// be full.
+/// The position of a node and the position of the last node on the same level, on the way from a leaf to the root. The
+/// tree need not be full.
 struct MerklePathCursor {
     position: u64,
     last_position: u64,
 }
 
 impl MerklePathCursor {
-    /// Returns the side of the next sibling and moves to the parent; an error if the root is already reached.
+    /// Returns the side of the next sibling and moves to the parent. The result is an error if the cursor is already at
+    /// the root.
     fn next_side(&mut self) -> Result<SiblingSide, InvalidProof> {
         if self.last_position == 0 {
             return Err(InvalidProof);
         }
         let side = if self.position & 1 == 1 || self.position == self.last_position {
-            // On the right edge, levels without a left sibling are skipped.
+            // On the right edge, a level without a left sibling is skipped.
             while self.position & 1 == 0 && self.position != 0 {
                 self.move_to_parent();
             }

@@ -1,5 +1,5 @@
-//! Watches directories of the tree, and knows their paths. A directory is watched before it is listed, so that no
-//! change in between is missed.
+//! Watches directories of the tree and stores the path of each watched directory. A directory is watched before it is
+//! listed, so that no change between the two is missed.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,7 +15,7 @@ use crate::open::LocalWorkspace;
 /// The result of watching a directory and the directories below it.
 #[derive(Default)]
 pub(crate) struct WatchAttachReport {
-    /// The contents of newly watched directories.
+    /// The paths that were found in newly watched directories.
     pub(crate) found_paths: Vec<RelPath>,
     /// Directories that could not be watched because the user's watch limit is reached.
     pub(crate) beyond_limit: Vec<RelPath>,
@@ -23,7 +23,8 @@ pub(crate) struct WatchAttachReport {
     pub(crate) denied: Vec<RelPath>,
     /// Directories that no longer exist. The event of their removal is still in the queue.
     pub(crate) missing: Vec<RelPath>,
-    /// Directories that are already watched under a different path: the new path, then the known one.
+    /// Directories that are already watched under a different path. The array contains the new path, then the path
+    /// known so far.
     pub(crate) renamed_meanwhile: Vec<(FsWatchId, [RelPath; 2])>,
     /// Newly watched directories.
     pub(crate) new: Vec<FsWatchId>,
@@ -73,7 +74,7 @@ impl WatchAttacher<'_> {
         Ok(attached)
     }
 
-    /// Watches one directory. Returns it if it must be listed.
+    /// Watches one directory. Returns the directory if it must be listed.
     fn attach_directory(
         &mut self,
         path: &RelPath,
@@ -103,9 +104,11 @@ impl WatchAttacher<'_> {
     }
 }
 
-/// Adds a directory that could not be watched to the report. Fails if the reason is none of those in the report.
+/// Adds a directory that could not be watched to the report. If the report has no list for this kind of error, and the
+/// directory belongs to the workspace, returns the error.
 fn record_attach_failure(error: DiskError, path: &RelPath, attached: &mut WatchAttachReport) -> Result<(), DiskError> {
-    // The directory was removed or replaced. An event of its parent reports that.
+    // These errors mean that the directory was removed or replaced. An event of its parent directory reports the
+    // change.
     let missing = [
         DiskErrorKind::NotFound,
         DiskErrorKind::NotDirectory,
@@ -113,7 +116,7 @@ fn record_attach_failure(error: DiskError, path: &RelPath, attached: &mut WatchA
         DiskErrorKind::ChangedConcurrently,
         DiskErrorKind::NotRegularFile,
     ];
-    // These directories are not part of the workspace.
+    // These errors mean that the directory is not part of the workspace.
     let excluded =
         [DiskErrorKind::Hidden, DiskErrorKind::CrossesMount, DiskErrorKind::OutsideRoot, DiskErrorKind::NameTooLong];
     if missing.contains(&error.kind) {
@@ -128,7 +131,7 @@ fn record_attach_failure(error: DiskError, path: &RelPath, attached: &mut WatchA
     Ok(())
 }
 
-/// Whether this is a temporary name of the server, for example of a staged file.
+/// Whether `name` is a temporary name that the server made, for example the name of a staged file.
 pub(crate) fn is_temporary(name: &FileName) -> bool {
     name.as_bytes().starts_with(TEMPORARY_PREFIX.as_bytes())
 }
@@ -149,7 +152,8 @@ impl WatchedDirectories {
         self.ids.contains_key(path)
     }
 
-    /// Assigns a path to a watched directory. If another watched directory had that path, it is forgotten and returned.
+    /// Assigns a path to a watched directory. If another watched directory had that path, the other directory is
+    /// removed from the map and returned.
     pub(crate) fn insert(&mut self, id: FsWatchId, path: RelPath) -> Option<FsWatchId> {
         self.remove(id);
         let other = self.ids.insert(path.clone(), id);

@@ -1,5 +1,6 @@
-//! Compares events with the disk and the journal. Events of changes that the journal already contains are dropped; the
-//! others become new changes. A path that a call is changing right now is examined later, under its lock.
+//! Compares events with the disk and the journal. An event of a change that the journal already contains is dropped;
+//! every other event becomes a new change. If a call is changing a path right now, the path is examined later, under
+//! its lock.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -29,18 +30,18 @@ const DIRECTORY_MODE: u32 = 0o755;
 #[derive(Debug)]
 pub(crate) struct ExternalChange {
     pub(crate) change: RecordedChange,
-    /// Each path with the number of the last entry about it and the number of the last entry about a directory above
-    /// it. If there is a newer entry, the change must be classified again.
+    /// For each path of the change: the number of the last entry about the path, and the number of the last entry about
+    /// a directory above it. If the journal has a newer entry, the change must be classified again.
     pub(crate) compared_entries: Vec<(RelPath, u64, u64)>,
-    /// The content to retain, for later diffs.
+    /// The new content, which is retained for later diffs.
     pub(crate) retained: Option<(Version, Vec<u8>)>,
     /// The event from which the change was derived.
     pub(crate) event: ExternalEvent,
 }
 
 impl ExternalChange {
-    /// Whether the change can be recorded although the content at some paths is uncertain. A move can, but without its
-    /// new content.
+    /// Whether the change can be recorded although the content at the paths for which `is_uncertain` returns true is
+    /// not known. A move can always be recorded; if its target is uncertain, the new content is left out.
     pub(crate) fn holds_without(&mut self, is_uncertain: impl Fn(&RelPath) -> bool) -> bool {
         match &self.event {
             ExternalEvent::Touched { path, .. } => !is_uncertain(path),
@@ -55,7 +56,8 @@ impl ExternalChange {
     }
 }
 
-/// The moves by calls that were observed as events: for each old path, the last entry that recorded such a move.
+/// The moves that calls made and that were observed as events. For each old path, the map contains the number of the
+/// last entry that recorded such a move.
 #[derive(Debug, Default)]
 pub(crate) struct OwnRenames(HashMap<RelPath, u64>);
 
@@ -75,7 +77,7 @@ impl OwnRenames {
 }
 
 enum ExternalChangeVerdict {
-    /// The journal already contains the change, or no watch covers it.
+    /// The journal already contains the change, or no watch covers its path.
     AlreadyRecorded,
     NewChange(Box<ExternalChange>),
     /// A call is changing the path right now.
@@ -103,7 +105,7 @@ pub(crate) struct ClassifiedBatch {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MoveFinality {
     Stays,
-    /// A later move took the file away from its target, or took the target.
+    /// A later move took the file away from its target, or moved another file to the target.
     MovedOn,
 }
 
@@ -114,9 +116,10 @@ pub(crate) struct ExternalChangeClassifier<'a> {
     own_renames: &'a mut OwnRenames,
     /// The number of an entry that is older than every event of the batch.
     since_entry: u64,
-    /// The paths that calls changed after that entry; `None` if there are too many.
+    /// The paths that calls changed after the entry `since_entry`; `None` if there are too many paths.
     recently_changed: Option<HashSet<RelPath>>,
-    /// Moves by calls, each with the number of external moves of this batch before it.
+    /// The moves by calls. The number before each move counts the external moves of this batch that came before that
+    /// move.
     own_moves: Vec<(usize, ExternalMove)>,
     /// The number of external moves of this batch so far.
     reported_count: usize,
@@ -168,7 +171,7 @@ impl<'a> ExternalChangeClassifier<'a> {
                     batch.new_changes.push(*new_change);
                 }
                 ExternalChangeVerdict::Busy => {
-                    // Later events must not be recorded before this one.
+                    // Later events must not be recorded before this event, so they are deferred as well.
                     batch.deferred = std::iter::once(event).chain(moves.map(|(event, _)| event)).collect();
                     batch.touched = touched;
                     return Ok(batch);
@@ -186,9 +189,9 @@ impl<'a> ExternalChangeClassifier<'a> {
         Ok(batch)
     }
 
-    /// Adds the paths of recent calls to the touched paths. A call may have changed a path after an external move and
-    /// still be in the journal before that move. A reader of the entries would then apply the move to the change of the
-    /// call, so the paths of such calls are examined under their old and new names.
+    /// Adds the paths of recent calls to the touched paths. If a call changed a path after an external move, the
+    /// journal may still contain the call before the move. A reader of the entries would then apply the move to the
+    /// change of the call. So the paths of such calls are examined under their old and new names.
     fn add_overtaken_paths(&mut self, touched: Vec<ExternalEvent>, batch: &mut ClassifiedBatch) -> Vec<ExternalEvent> {
         let left_behind: Vec<RelPath> = self.own_moves.iter().flat_map(|(_, own)| own.paths_left_behind()).collect();
         if batch.moves.is_empty() && left_behind.is_empty() {
@@ -227,9 +230,10 @@ impl<'a> ExternalChangeClassifier<'a> {
         touched
     }
 
-    /// Finds moves by calls that are in the journal before an external move that happened earlier. Where the two
-    /// overlap, a reader of the entries would move the wrong file. Returns the paths of such files, and marks
-    /// directories as uncertain.
+    /// Finds each move by a call that the journal contains before an external move, although the external move happened
+    /// first. If the paths of the two moves overlap, a reader of the entries would move the wrong file. If both moves
+    /// are moves of files, returns their paths; if one of them is the move of a directory, marks the paths as
+    /// uncertain.
     fn moves_crossing_own(&self, batch: &mut ClassifiedBatch) -> BTreeSet<RelPath> {
         let mut files = BTreeSet::new();
         for (before, own) in &self.own_moves {
@@ -261,8 +265,8 @@ impl<'a> ExternalChangeClassifier<'a> {
             }
             Some((_, ClassificationFinality::EntryPending)) => {}
         }
-        // The last entry about the path may not be applied yet. Once the path is locked, that entry is applied: either
-        // its process has finished it, or the process is dead and taking the lock finishes it.
+        // The last entry about the path may not be applied yet. Once the path is locked, the entry is applied: either
+        // its process has finished the entry, or that process is dead and taking the lock finishes the entry.
         let paths = match event {
             ExternalEvent::Touched { path, .. } => vec![PathLockRequest { path: path.clone() }],
             ExternalEvent::Moved(moved) => moved.paths().map(|path| PathLockRequest { path: path.clone() }).collect(),
@@ -280,8 +284,8 @@ impl<'a> ExternalChangeClassifier<'a> {
         }))
     }
 
-    /// Derives the change from an event; `None` if the journal already contains it. Also returns whether the result is
-    /// valid without a lock.
+    /// Derives the change from an event. Returns `None` if the journal already contains the change. Also returns
+    /// whether the result is valid without a lock.
     fn examine_event(
         &mut self,
         event: &ExternalEvent,
@@ -389,7 +393,8 @@ impl<'a> ExternalChangeClassifier<'a> {
         Ok(own.is_some())
     }
 
-    /// Whether clients cannot know the old path: it appeared and vanished within this batch, and no call changed it.
+    /// Whether clients cannot know the old path of a move, because the path appeared and vanished within this batch and
+    /// no call changed it.
     fn is_unseen_path(&self, moved: &ExternalMove, known: &LastRecordedPathState) -> bool {
         let is_unknown = matches!(known.state, None | Some(PathState::Absent));
         let is_untouched = |paths: &HashSet<RelPath>| !paths.iter().any(|path| path.is_within(&moved.from));
@@ -414,15 +419,15 @@ impl ClassificationFinality {
     }
 }
 
-/// Whether the source or target of a move is as the journal says. A directory never counts as such, because the journal
-/// does not list its contents.
+/// Whether the observed source or target of a move matches its state in the journal. A directory never matches, because
+/// the journal does not list its contents.
 fn matches_recorded(seen: Option<&ObservedPathState>, subject: FsEventFileType, known: &LastRecordedPathState) -> bool {
     let Some(seen) = seen else { return true };
     let is_file = subject == FsEventFileType::Other && !matches!(seen.state, PathState::Directory { .. });
     is_file && known.state.as_ref().is_some_and(|state| is_same_state(state, &seen.state))
 }
 
-/// Determines for each move whether a later move concerns its target. Other events are left out.
+/// Determines for each move whether a later move concerns its target. The result contains no values for other events.
 fn move_finalities(events: &[ExternalEvent]) -> Vec<MoveFinality> {
     let mut later: HashSet<&RelPath> = HashSet::new();
     let moves = events.iter().filter_map(|event| match event {
@@ -442,7 +447,7 @@ fn move_finalities(events: &[ExternalEvent]) -> Vec<MoveFinality> {
 }
 
 impl LastRecordedPathState {
-    /// The path with the numbers of the last entries about it and about a directory above it.
+    /// The path, the number of the last entry about it, and the number of the last entry about a directory above it.
     fn comparison_key(&self, path: &RelPath) -> (RelPath, u64, u64) {
         (path.clone(), self.last_entry, self.last_parent_entry)
     }

@@ -1,8 +1,9 @@
 //! Collects file system events until they are recorded. This module does no I/O.
 //!
-//! Invariant: somebody who knows the state of every path before the batch and applies the moves in order knows the
-//! state of every path after it, except for touched paths. Therefore moves keep their order and are recorded first;
-//! touched paths are recorded after all moves, under their last name.
+//! A touched path is a path with an event that is not a move. Invariant: if a reader knows the state of every path
+//! before the batch and applies the moves in order, then the reader knows the state of every path after the batch,
+//! except for touched paths. Therefore moves keep their order and are recorded first. Touched paths are recorded after
+//! all moves, under their last name.
 
 use std::{
     collections::BTreeMap,
@@ -27,7 +28,7 @@ pub(crate) struct PathEventSummary {
     pub(crate) writer_closed: bool,
     /// No further event is expected, so the path can be examined at once.
     pub(crate) complete: bool,
-    /// A file that clients may know was moved to this path or below it.
+    /// A file that clients may have seen before was moved to this path, or to a path below it.
     pub(crate) moved_in: bool,
 }
 
@@ -87,18 +88,18 @@ impl ExternalMove {
         std::iter::once(&self.from).chain(&self.to)
     }
 
-    /// Whether a path of one equals or contains a path of the other.
+    /// Whether a path of one move equals or contains a path of the other move.
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
         let meet = |one: &RelPath, two: &RelPath| one.is_within(two) || two.is_within(one);
         self.paths().any(|one| other.paths().any(|two| meet(one, two)))
     }
 
-    /// The new names of the paths that were touched before the directory left the watched tree.
+    /// The paths that the touched paths of a departed directory have after this move.
     pub(crate) fn paths_left_behind(&self) -> impl Iterator<Item = RelPath> {
         self.touched_paths.iter().filter_map(|path| self.new_path_of(path.clone()))
     }
 
-    /// A path after the move; `None` if it left the watched tree.
+    /// The path that `path` has after the move; `None` if the move took the path out of the watched tree.
     pub(crate) fn new_path_of(&self, path: RelPath) -> Option<RelPath> {
         match (path.strip_prefix(&self.from), &self.to) {
             (None, _) => Some(path),
@@ -116,11 +117,12 @@ pub(crate) enum SeenBefore {
     No,
 }
 
-/// Whether the events of a rename have only one meaning.
+/// Whether the events of a rename can be interpreted in only one way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RenameCertainty {
     Certain,
-    /// The rename either undoes the previous one or is the second half of an exchange. The events of both are the same.
+    /// The rename either undoes the previous rename or is the second half of an exchange of two names. Both cases cause
+    /// the same events.
     Ambiguous,
 }
 
@@ -161,7 +163,7 @@ impl ExternalEventBatch {
         self.insert_touch(path.clone(), PendingTouchedPath { hints, since: now, sequence: order });
     }
 
-    /// Puts events back that could not be recorded. No event was added since they were taken.
+    /// Puts back events that could not be recorded. No event was added to the batch after these events were taken.
     pub(crate) fn requeue(&mut self, events: impl IntoIterator<Item = ExternalEvent>, now: Instant) {
         for event in events {
             match event {
@@ -173,7 +175,7 @@ impl ExternalEventBatch {
         }
     }
 
-    /// Adds the rename of a path, with everything below it.
+    /// Adds the rename of a path and of everything below it.
     pub(crate) fn rename(
         &mut self,
         from: &RelPath,
@@ -211,7 +213,7 @@ impl ExternalEventBatch {
         RenameCertainty::Ambiguous
     }
 
-    /// Adds the move of a path out of the watched tree, with everything below it.
+    /// Adds the move of a path, and of everything below it, out of the watched tree.
     pub(crate) fn record_departure(&mut self, from: &RelPath, subject: FsEventFileType) {
         let branch = self.take_branch(from);
         let seen_before = seen_before(from, &branch);
@@ -220,7 +222,8 @@ impl ExternalEventBatch {
         self.recheck_former_paths(branch, seen_before);
     }
 
-    /// If clients do not know the old path, the move is not recorded, so the old names are examined separately.
+    /// Adds the old paths of a move to the touched paths, if clients do not know the old path. Such a move is not
+    /// recorded, so the old paths must be examined separately.
     fn recheck_former_paths(&mut self, branch: Vec<(RelPath, PendingTouchedPath)>, seen_before: SeenBefore) {
         match seen_before {
             SeenBefore::Yes => {}
@@ -237,7 +240,8 @@ impl ExternalEventBatch {
         !self.moves.is_empty()
     }
 
-    /// Takes the events that need not wait any longer: first the moves, then the touched paths, each in their order.
+    /// Takes the events that need not wait any longer: first the moves in their order, then the touched paths in their
+    /// order.
     pub(crate) fn take_ready(&mut self, now: Instant) -> Vec<ExternalEvent> {
         let mut ready: Vec<(u64, RelPath, PathEventSummary)> = self
             .touched
@@ -275,7 +279,7 @@ impl ExternalEventBatch {
         self.touched.entry(path).and_modify(|known| known.hints.merge(touch.hints)).or_insert(touch);
     }
 
-    /// Takes the touches of a path and of the paths below it.
+    /// Removes and returns the touched paths at and below `top`.
     fn take_branch(&mut self, top: &RelPath) -> Vec<(RelPath, PendingTouchedPath)> {
         let branch: Vec<RelPath> = self
             .touched

@@ -8,7 +8,7 @@ use stead_path::RelPath;
 use super::{event_batch::PathEventSummary, recorded_state::LastRecordedPathState};
 use crate::{open::LocalWorkspace, prepare::INLINE_BYTES_MAX};
 
-/// The largest file that is hashed. Larger files take long to hash and may change often.
+/// The size of the largest file that is hashed. Larger files take long to hash and may change often.
 pub(crate) const HASHED_BYTES_MAX: u64 = 16 << 20;
 const MODE_BITS: u32 = 0o777;
 
@@ -97,7 +97,8 @@ pub(super) fn is_same_state(known: &PathState, seen: &PathState) -> bool {
     }
 }
 
-/// The kind of change from the recorded to the observed state, and the state before it; `None` if nothing changed.
+/// The kind of change from the recorded to the observed state, and the state before the change; `None` if nothing
+/// changed.
 pub(super) fn change_since_recorded(
     known: &LastRecordedPathState,
     seen: &PathState,
@@ -132,7 +133,7 @@ pub(super) fn change_since_recorded(
     Some((kind, before))
 }
 
-/// A change of permission bits only.
+/// Returns a change of the mode if only the permission bits of the file differ.
 fn mode_change(before: &PathState, seen: &PathState, hints: PathEventSummary) -> Option<(ChangeKind, PathState)> {
     match (before, seen) {
         (PathState::File { mode, .. }, PathState::File { mode: now, .. })

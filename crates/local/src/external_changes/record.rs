@@ -1,5 +1,5 @@
 //! Writes external changes to the journal. The transaction compares each change once more with the last entries about
-//! its paths, so that changes by concurrent calls are neither recorded twice nor in the wrong order.
+//! its paths, so that changes by concurrent calls are recorded neither twice nor in the wrong order.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -25,7 +25,7 @@ use crate::{
 pub(crate) const CHANGES_PER_ENTRY_MAX: usize = 500;
 /// The most bytes of new content that one entry retains.
 const RETAINED_BYTES_PER_ENTRY_MAX: usize = 1 << 20;
-/// The most pending entries that are searched for the first one that is not applied.
+/// The most pending entries that are searched for the first unapplied entry.
 const PENDING_ENTRIES_CHECKED_MAX: usize = 1_000;
 /// The operation of entries about external changes.
 const EXTERNAL_OPERATION: &str = "outside";
@@ -56,8 +56,8 @@ impl MissedEvents {
 }
 
 impl LocalWorkspace {
-    /// Records external changes. Returns events whose path was changed through stead meanwhile, to be classified again;
-    /// if one of them is a move, all later events are returned too.
+    /// Records external changes. If a call has changed the path of an event meanwhile, the event is not recorded but
+    /// returned, and must be classified again. If such an event is a move, all later events are returned as well.
     pub(crate) fn record_external_changes(
         &self,
         changes: Vec<ExternalChange>,
@@ -84,13 +84,13 @@ impl LocalWorkspace {
         Ok(self.store.run_query(|connection| store::load_tip(connection, &self.store.origin))?.number)
     }
 
-    /// The last entry up to which all entries are applied to the directory.
+    /// The largest number such that all entries up to this number are applied to the directory.
     pub(crate) fn last_settled_number(&self) -> Result<u64, Error> {
         let (head, pending) = self.store.run_query(|connection| {
             let head = store::load_tip(connection, &self.store.origin)?.number;
             Ok((head, recorded_state::first_pending_entries(connection, PENDING_ENTRIES_CHECKED_MAX)?))
         })?;
-        // Entries applied by this process only wait for the sync.
+        // The entries in `applied_entries` are applied by this process; they only wait for the sync.
         let applied: HashSet<u64> = lock_ignoring_poison(&self.applied_entries).iter().copied().collect();
         let beyond = pending.last().copied().filter(|_| pending.len() == PENDING_ENTRIES_CHECKED_MAX);
         let open = pending.into_iter().find(|number| !applied.contains(number)).or(beyond);
@@ -127,9 +127,9 @@ impl LocalWorkspace {
 #[derive(Default)]
 struct RequeuedEvents {
     items: Vec<ExternalEvent>,
-    /// Whether a move is among them. Then no later event may be recorded.
+    /// Whether `items` contains a move. If it does, no later event may be recorded.
     is_stopped: bool,
-    /// The entries that were recorded for this batch. They do not count as changes since it was classified.
+    /// The entries that were recorded for this batch. They do not count as changes since the batch was classified.
     own_entries: Vec<u64>,
     /// The number of the last entry when the batch was classified.
     last_entry: u64,
@@ -155,7 +155,7 @@ fn record_body(
         let since =
             if tip.number > last { recorded_state::changed_since(transaction, last)? } else { Some(HashSet::new()) };
         if returned.own_entries.last().is_some_and(|own| *own != tip.number) {
-            // Another process has appended an entry in between, perhaps about the same paths.
+            // Another process has appended an entry after the last entry of this batch, perhaps about the same paths.
             returned.own_entries.clear();
         }
         let mut kept_bytes = 0;
@@ -191,7 +191,7 @@ fn record_body(
         store::append_entry(transaction, tip, &mut draft)?;
         returned.own_entries.push(draft.entry.number);
         for (version, bytes) in retained {
-            // Versions by other programs are marked like those of agents, which are dropped first.
+            // Versions that other programs wrote are marked like versions of agents. Such versions are dropped first.
             transaction.prepare_cached("INSERT OR IGNORE INTO kept VALUES (?1, ?2, ?3, ?4, 1)")?.execute(params![
                 version.0.as_bytes().as_slice(),
                 to_sql_integer(bytes.len() as u64),

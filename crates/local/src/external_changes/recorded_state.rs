@@ -20,7 +20,7 @@ const CACHED_ENTRIES_MAX: usize = 64;
 /// The most entries that are searched for the state of one path.
 const LOOKBACK_ENTRIES_MAX: usize = 16;
 
-/// The most recent entries that are searched for changes by calls.
+/// The largest number of recent entries that are searched for changes by calls.
 const RECENT_CHANGES_MAX: u64 = 10_000;
 
 /// The operation of an entry which reports that changes may have been missed.
@@ -41,11 +41,11 @@ pub(crate) struct LastRecordedPathState {
     pub(crate) is_pending: bool,
 }
 
-/// The effects of changes that are classified but not in the journal yet. They are later than every entry.
+/// The effects of changes that are classified but not in the journal yet. These changes are newer than every entry.
 #[derive(Default)]
 struct UnrecordedPathStates {
     states: HashMap<RelPath, PathState>,
-    /// The sources and targets of moves. The paths below them moved too.
+    /// The sources and targets of moves. A move also moves every path below its source.
     moved_roots: HashSet<RelPath>,
 }
 
@@ -67,7 +67,7 @@ impl<'a> RecordedStateLookup<'a> {
         }
     }
 
-    /// Forgets cached entries, because newer ones may exist. Keeps the classified changes.
+    /// Forgets cached entries, because newer entries may exist. Keeps the classified changes.
     pub(crate) fn clear_cache(&mut self) {
         self.entries.clear();
         self.last_parent_entries.clear();
@@ -144,7 +144,8 @@ impl<'a> RecordedStateLookup<'a> {
         Ok(found)
     }
 
-    /// Whether the entry moves or removes a directory above the path after its last change of the path itself.
+    /// Whether the entry moves or removes a directory above the path, after the last change in the entry that concerns
+    /// the path itself.
     fn is_overtaken(&mut self, number: u64, path: &RelPath) -> Result<bool, Error> {
         if number == 0 {
             return Ok(false);
@@ -162,7 +163,8 @@ impl<'a> RecordedStateLookup<'a> {
         }))
     }
 
-    /// Whether a directory above the path was removed after an entry, and no entry brought it back with its contents.
+    /// Whether a directory above the path was removed after the entry `after`, and no later entry restored the
+    /// directory with its contents.
     fn parent_removed_after(&mut self, path: &RelPath, after: u64) -> Result<bool, Error> {
         // After a rescan entry it is unknown whether the directory is still removed.
         let (mut gone, mut brought) = (0, self.store.run_query(|connection| last_covering_rescan(connection, path))?);
@@ -184,8 +186,9 @@ impl<'a> RecordedStateLookup<'a> {
         Ok(gone > brought)
     }
 
-    /// If the last entry about a directory is a call that moved or restored it here with its contents, the time of that
-    /// entry in unix milliseconds. External moves do not count, because they are recorded after they happened.
+    /// The time, in unix milliseconds, at which a call moved or restored a directory with its contents to this path;
+    /// `None` if the last entry about the directory is not such a call. External moves do not count, because they are
+    /// recorded after they happened.
     pub(crate) fn arrival_time_ms(&mut self, directory: &RelPath) -> Result<Option<i64>, Error> {
         let wire = directory.to_string();
         let number = self.store.run_query(|connection| last_change_of(connection, &wire))?;
@@ -196,7 +199,8 @@ impl<'a> RecordedStateLookup<'a> {
         Ok((!is_external(&entry) && creates_path(&entry, &wire)).then_some(entry.time_ms))
     }
 
-    /// The state after the last entry that contains one. An entry that only copies from the path contains none.
+    /// The state of the path after the last entry that contains its state. An entry that only copies from the path does
+    /// not contain its state.
     fn state_from_entries(&mut self, newest: u64, oldest: u64, wire: &str) -> Result<Option<PathState>, Error> {
         let mut number = newest;
         for _ in 0..LOOKBACK_ENTRIES_MAX {
@@ -249,7 +253,7 @@ fn is_external(entry: &JournalEntry) -> bool {
     entry.caller.principal == Principal::External.to_string()
 }
 
-/// Whether the last change of the path in this entry brought a directory there with all its contents.
+/// Whether the last change of the path in this entry put a directory with all its contents at the path.
 fn creates_path(entry: &JournalEntry, wire: &str) -> bool {
     let last = entry.changes.iter().rev().find(|change| change.path == wire || change.to.as_deref() == Some(wire));
     last.is_some_and(|change| match &change.to {
@@ -259,8 +263,8 @@ fn creates_path(entry: &JournalEntry, wire: &str) -> bool {
 }
 
 impl UnrecordedPathStates {
-    /// The state of a path after the classified changes. The outer `None` means that they do not concern the path, the
-    /// inner one that its state is unknown.
+    /// The state of a path after the classified changes. The outer `None` means that these changes do not concern the
+    /// path. The inner `None` means that the state of the path is unknown.
     fn state_of(&self, path: &RelPath) -> Option<Option<PathState>> {
         if let Some(state) = self.states.get(path) {
             return Some(Some(state.clone()));
@@ -272,7 +276,7 @@ impl UnrecordedPathStates {
     }
 }
 
-/// The paths that calls changed after this entry; `None` if there are too many.
+/// The paths that calls changed after the entry `number`; `None` if there are too many paths.
 pub(crate) fn changed_since(connection: &Connection, number: u64) -> rusqlite::Result<Option<HashSet<RelPath>>> {
     let mut statement = connection
         .prepare_cached("SELECT bytes FROM entries WHERE number > ?1 AND changed = 1 ORDER BY number LIMIT ?2")?;
@@ -292,7 +296,7 @@ pub(crate) fn changed_since(connection: &Connection, number: u64) -> rusqlite::R
 }
 
 /// The number of the last entry that changed a directory above the path, or that is a rescan of the path or of a
-/// directory above it; zero if there is none.
+/// directory above it; zero if there is no such entry.
 pub(crate) fn last_parent_change(
     connection: &Connection,
     path: &RelPath,

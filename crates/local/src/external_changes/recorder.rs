@@ -1,5 +1,6 @@
-//! The thread that records external changes. It waits on one kernel event queue for writes to the store by other
-//! processes, for the death of the process that records, and, if it records itself, for changes in the directory tree.
+//! The thread that records external changes. The thread waits on one kernel event queue for writes to the store by
+//! other processes and for the death of the process that records. If this thread itself records, it also waits for
+//! changes in the directory tree.
 
 use std::{
     collections::HashSet,
@@ -26,16 +27,16 @@ use crate::{errors, open::LocalWorkspace, store::lock_ignoring_poison};
 
 /// The position in the lock file that the recording process locks. It is above the positions of all paths.
 const RECORDER_SLOT: u64 = 1 << 62;
-/// How often a process that does not record tries to take over, if nothing signals it.
+/// How often a process that does not record tries to become the recorder, if no signal arrives.
 const STANDBY_POLL: Duration = Duration::from_secs(30);
-/// The pause before a retry after another process closed the lock file. The kernel reports the close before it frees
-/// the lock.
+/// The pause between two attempts to become the recorder after another process closed the lock file. The kernel reports
+/// the close before it frees the lock, so the first attempts may fail.
 const STANDBY_POLL_FIRST: Duration = Duration::from_millis(20);
-/// The number of such retries in a row.
+/// The number of attempts in a row with the pause `STANDBY_POLL_FIRST`.
 const STANDBY_FAST_TRIES: u32 = 50;
 /// The number of liveness checks after another process closed the lock file.
 const LIVENESS_CHECKS_MAX: u32 = 10;
-/// The pause after a failed round.
+/// The pause of the recorder thread after a failed round.
 const FAILURE_PAUSE: Duration = Duration::from_secs(1);
 /// How often abandoned watches are searched for.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
@@ -43,7 +44,7 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// The role of this process among the processes that have the workspace open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RecorderRole {
-    /// Another process records; this one takes over when it dies.
+    /// Another process records. When that process dies, this process becomes the recorder.
     Standby { tries: u32, next: Instant },
     /// This process records.
     Recording,
@@ -67,7 +68,7 @@ pub(super) struct ExternalChangeRecorder {
     /// The number of an entry that is older than every unrecorded event.
     baseline_entry: u64,
     last_sweep: Instant,
-    /// The time of the next check for dead processes that own watches, and the number of further checks.
+    /// The time of the next check for dead processes that own watches, and the number of checks that follow it.
     liveness_check: Option<(Instant, u32)>,
 }
 
@@ -104,7 +105,7 @@ impl ExternalChangeRecorder {
                     Ok(RecorderLoopControl::NextRound) => {}
                     Ok(RecorderLoopControl::End) => return,
                     Err(_) => {
-                        // The batch is lost. A rescan entry reports that once the store can be written again.
+                        // The batch is lost. Once the store can be written again, a rescan entry reports the loss.
                         workspace.count_background_failure();
                         self.tree.discard_batch();
                     }
@@ -132,7 +133,8 @@ impl ExternalChangeRecorder {
     }
 
     fn run_round(&mut self, workspace: &LocalWorkspace) -> Result<RecorderLoopControl, Error> {
-        // This is read before the queue, so that the events of the next round happen after this entry.
+        // The number is read before the event queue, so that the events of the next round happen after the entry with
+        // this number.
         let settled = workspace.last_settled_number()?;
         let store = self.tree.gather_events(workspace, self.baseline_entry)?;
         if store.written {
@@ -156,7 +158,7 @@ impl ExternalChangeRecorder {
         self.end_if_unwatched(workspace)
     }
 
-    /// Becomes the recorder if no other process is.
+    /// Makes this process the recorder, unless another process is the recorder.
     fn try_become_recorder(&mut self, workspace: &LocalWorkspace, store: &OtherProcessSignals) -> Result<(), Error> {
         let RecorderRole::Standby { tries, next } = self.role else { return Ok(()) };
         let now = Instant::now();
@@ -166,7 +168,8 @@ impl ExternalChangeRecorder {
         let mine = self.lock.try_lock(RECORDER_SLOT, LockMode::Exclusive).map_err(errors::state_directory_error)?;
         if mine {
             self.role = RecorderRole::Recording;
-            // Another process, or none, recorded for the existing watches until now.
+            // Until now another process recorded, or no process did. `start_recording` reports the gap for the existing
+            // watches.
             self.tree.missed = None;
             self.baseline_entry = workspace.last_settled_number()?;
             return self.start_recording(workspace);
@@ -178,7 +181,7 @@ impl ExternalChangeRecorder {
     }
 
     fn start_recording(&mut self, workspace: &LocalWorkspace) -> Result<(), Error> {
-        // The rows are read before directories are attached. A watch that begins in between misses nothing.
+        // The rows are read before the directories are watched. A watch that begins after this read misses no change.
         let rows = workspace.store.run_query(watch_rows::load_all)?;
         let started = rows.iter().filter(|row| row.watch.started_at_entry > 0);
         let paths: HashSet<RelPath> = started.map(|row| row.watch.path.clone()).collect();
@@ -207,7 +210,8 @@ impl ExternalChangeRecorder {
             self.attached.insert(row.watch.id.clone());
         }
         if !new.is_empty() {
-            // Changes before the start of a watch do not concern it, so they are recorded before it starts.
+            // Changes before the start of a watch do not concern the watch. So these changes are recorded before the
+            // watch starts.
             self.tree.gather_events(workspace, self.baseline_entry)?;
             let waiting = self.tree.batch.take_ready(Instant::now() + WRITER_CLOSE_WAIT);
             self.classify_and_record(workspace, waiting)?;
@@ -222,8 +226,8 @@ impl ExternalChangeRecorder {
         Ok(())
     }
 
-    /// Watches the directories of one watch. If the watch limit is reached, a watch that has already started continues
-    /// with the directories it has, and a new one is refused.
+    /// Watches the directories of one watch. If the user's watch limit is reached, a started watch continues with the
+    /// directories that are already watched, and a new watch is refused.
     fn attach_watch(&mut self, workspace: &LocalWorkspace, row: &WatchRow) -> Result<WatchStage, Error> {
         let path = &row.watch.path;
         let Ok(attached) = self.tree.begin_watching(workspace, path) else {
@@ -255,7 +259,8 @@ impl ExternalChangeRecorder {
         let mut returned = workspace.record_external_changes(batch.new_changes, batch.last_entry)?;
         returned.append(&mut batch.deferred);
         let moves_recorded = returned.iter().all(|item| matches!(item, ExternalEvent::Touched { .. }));
-        // Touched paths were classified as if all moves were recorded. If one was not, they are classified again.
+        // Touched paths were classified as if all moves were recorded. If a move was not recorded, the touched paths
+        // are classified again.
         let uncertain = batch.touched.into_iter().filter(|item| match item {
             ExternalEvent::Touched { path, .. } => !moves_recorded || is_renamed(path),
             ExternalEvent::Moved(_) => false,
@@ -275,8 +280,8 @@ impl ExternalChangeRecorder {
         Ok(())
     }
 
-    /// Ends the watches of dead processes. The kernel reports that a process closed the lock file before it frees the
-    /// lock, so the check is repeated a few times.
+    /// Ends the watches of dead processes. When a process dies, the kernel reports the close of the lock file before it
+    /// frees the lock, so the check is repeated a few times.
     fn end_watches_of_dead_processes(
         &mut self,
         workspace: &LocalWorkspace,
@@ -307,7 +312,7 @@ impl ExternalChangeRecorder {
         if workspace.store.run_query(watch_rows::has_watches)? {
             return Ok(RecorderLoopControl::NextRound);
         }
-        // While this mutex is held, no caller can find the thread running and rely on it.
+        // While this thread holds the mutex, no caller can see the thread as running and rely on it.
         let mut running = lock_ignoring_poison(&workspace.external_changes.thread);
         if workspace.store.run_query(watch_rows::has_watches)? {
             return Ok(RecorderLoopControl::NextRound);

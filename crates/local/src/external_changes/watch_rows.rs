@@ -1,5 +1,5 @@
-//! Stores watches. A call inserts a watch as requested, the recorder attaches or refuses it, and then a journal entry
-//! starts it. So no watch is acknowledged before its directories are watched.
+//! Stores watches. A call inserts a watch with the stage `Requested`. The recorder attaches or refuses the watch, and
+//! then a journal entry starts it. So a watch is acknowledged only after its directories are watched.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use stead_engine::{Error, ErrorKind, Watch, WatchDepth, WatchEventKind, WatchLifetime, WatchRequest, limits};
@@ -13,9 +13,9 @@ const SEPARATOR: &str = ",";
 /// How far the start of a watch has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WatchStage {
-    /// The recorder has not handled it yet.
+    /// The recorder has not handled the watch yet.
     Requested,
-    /// The recorder watches its directories.
+    /// The recorder watches the directories of the watch.
     Attached,
     LimitReached,
     /// The file system reports no changes.
@@ -169,7 +169,7 @@ pub(crate) fn set_stage(connection: &Connection, id: &str, stage: WatchStage) ->
     Ok(())
 }
 
-/// Starts a watch with the entry that records it.
+/// Starts a watch. `number` is the number of the entry that records the start.
 pub(crate) fn set_first_entry(connection: &Connection, id: &str, number: u64) -> rusqlite::Result<()> {
     connection
         .prepare_cached("UPDATE watches SET started = ?2 WHERE id = ?1")?

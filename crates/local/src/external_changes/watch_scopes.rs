@@ -47,7 +47,8 @@ impl WatchScopes {
         at(path) || path.ancestors().any(|scope_path| at(&scope_path))
     }
 
-    /// Whether a watch covers this path or a path below it, so that its creation and removal must be reported.
+    /// Whether a watch covers this path or a path below it, so that the creation and removal of this path must be
+    /// reported.
     pub(crate) fn is_relevant(&self, path: &RelPath) -> bool {
         self.parents.contains(path) || self.covers(path)
     }

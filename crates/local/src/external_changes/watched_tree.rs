@@ -1,9 +1,9 @@
-//! The watched directory tree: processes kernel events in order and follows renames of directories.
+//! Keeps a model of the watched directory tree: processes kernel events in order and follows renames of directories.
 //!
 //! The kernel queues an event before the system call that caused it returns. So if a path was renamed after the last
 //! processed event, the queue already contains the event of that rename. Therefore a directory is watched only when the
-//! queue is empty, and watched again if the queue then shows that it was renamed. Each observation of a path is
-//! compared with the queue before it is recorded.
+//! queue is empty. If the queue then shows that the directory was renamed, the directory is watched again under its new
+//! path. Before the observed state of a path is recorded, it is compared with the queue.
 
 use std::{
     collections::{BTreeSet, HashSet, VecDeque},
@@ -28,25 +28,26 @@ use super::{
 };
 use crate::{errors, open::LocalWorkspace};
 
-/// The wait for further events after the first one.
+/// How long a round waits for further events after its first event.
 const GATHER_WAIT: Duration = Duration::from_millis(2);
 /// The longest time that one round collects events.
 const GATHER_TIME_MAX: Duration = Duration::from_millis(100);
 /// The longest wait for the second event of a rename.
 const RENAME_PAIR_WAIT: Duration = Duration::from_millis(20);
-/// The most events between the two events of a rename. Other processors may queue theirs in between.
+/// The most other events between the two events of a rename. Programs on other processors may queue events between the
+/// two.
 const RENAME_PAIR_EVENTS_MAX: usize = 64;
 /// The most collected events. If there are more, the whole tree is rescanned.
 const QUEUED_EVENTS_MAX: usize = 200_000;
 
-/// The signals of other processes through the lock file.
+/// The signals that other processes sent through the lock file.
 #[derive(Default)]
 pub(super) struct OtherProcessSignals {
     pub(super) written: bool,
     pub(super) lock_released: bool,
 }
 
-/// The tree according to the processed events.
+/// The directory tree according to the processed events.
 pub(super) struct WatchedTree {
     queue: Queue,
     /// The watch on the lock file, which every process writes after a commit.
@@ -60,7 +61,8 @@ pub(super) struct WatchedTree {
     unwatched: BTreeSet<RelPath>,
     /// Paths for which a rescan entry is recorded after the batch.
     uncertain: BTreeSet<RelPath>,
-    /// Why events were missed, if any were. Then the whole tree must be rescanned.
+    /// The reason why events were missed; `None` if no event was missed. After missed events the whole tree must be
+    /// rescanned.
     pub(super) missed: Option<MissedEvents>,
 }
 
@@ -86,7 +88,7 @@ impl WatchedTree {
         self.queue.wait_with_waker(waker, timeout)
     }
 
-    /// Whether the tree must be rescanned because events were missed or are too many.
+    /// Whether the tree must be rescanned because events were missed or too many events are queued.
     pub(super) fn has_lost_events(&self) -> bool {
         self.missed.is_some() || self.batch.len() + self.unwatched.len() > QUEUED_EVENTS_MAX
     }
@@ -97,8 +99,8 @@ impl WatchedTree {
         self.batch.clear();
     }
 
-    /// Processes queued events. After a change it waits briefly for more. `floor` is the number of an entry that is
-    /// older than every unrecorded event.
+    /// Processes queued events. After an event that reports a change, waits briefly for further events. `floor` is the
+    /// number of an entry that is older than every unrecorded event.
     pub(super) fn gather_events(
         &mut self,
         workspace: &LocalWorkspace,
@@ -133,7 +135,8 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// The paths that were renamed since the last processed event. What was observed there cannot be recorded.
+    /// The paths that were renamed since the last processed event. A state that was observed at such a path cannot be
+    /// recorded.
     pub(super) fn paths_renamed_since_last_event(&mut self) -> Result<HashSet<RelPath>, Error> {
         self.drain_queue()?;
         let left = self.queued.iter().filter(|event| matches!(event.kind, FsEventKind::MovedFrom(_)));
@@ -181,8 +184,8 @@ impl WatchedTree {
             FsEventKind::AttributesChanged => self.touch_path(&path, PathEventSummary::NO_HINTS),
             FsEventKind::Deleted => {
                 if self.unwatched.contains(&path) {
-                    // Removals in the directory were not observed, but the journal may contain files that calls put
-                    // there.
+                    // The directory was not watched, so removals in it were not observed. The journal may contain files
+                    // that calls put into the directory, so the whole directory is recorded as gone.
                     self.batch.record_departure(&path, event.subject);
                 }
                 self.touch_path(&path, PathEventSummary::DISAPPEARED);
@@ -280,9 +283,9 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// Watches new directories, and those below them, once the queue is empty. Reports their contents.
+    /// Once the queue is empty, watches the new directories and the directories below them, and reports their contents.
     fn watch_new_directories(&mut self, workspace: &LocalWorkspace, floor: u64) -> Result<(), Error> {
-        // The second round is for directories that were renamed during the first.
+        // The second round is for directories that were renamed during the first round.
         for _ in 0..2 {
             if !self.queued.is_empty() || self.unwatched.is_empty() {
                 break;
@@ -309,8 +312,8 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// Handles directories that are watched under an outdated path. If the queue contains no event, the events of the
-    /// rename were missed, so both paths are uncertain.
+    /// Handles directories that are watched under an outdated path. If the queue is empty, the events of the rename
+    /// were missed, so the old and the new path are uncertain.
     fn doubt_renamed_paths(&mut self, renamed: Vec<(FsWatchId, [RelPath; 2])>) -> Result<(), Error> {
         for (id, names) in renamed {
             if self.queued.is_empty() {
@@ -323,8 +326,8 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// Examines the files that calls wrote below new directories. They may have been deleted before the directory was
-    /// watched, without an event.
+    /// Examines the files that calls wrote below new directories. Such a file may have been deleted before its
+    /// directory was watched, and no event reports that deletion.
     fn recheck_recorded_files(
         &mut self,
         workspace: &LocalWorkspace,
@@ -344,8 +347,8 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// Stops watching new directories that the queue reports as renamed or deleted, and schedules them again. Returns
-    /// their paths.
+    /// Stops watching new directories that the queue reports as renamed or deleted, and schedules them to be watched
+    /// again. Returns their paths.
     fn unwatch_moved(&mut self, new: &HashSet<FsWatchId>) -> Result<HashSet<RelPath>, Error> {
         let mut moved = HashSet::new();
         for named in self.directories_renamed_since()? {
@@ -405,7 +408,8 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// Stops watching a path, unless it exists again: a call that replaces a file exchanges two names.
+    /// Stops watching a path, unless the path exists again. A call that replaces a file exchanges two names, so the
+    /// path exists again after it.
     fn unwatch_if_gone(&mut self, workspace: &LocalWorkspace, path: &RelPath) -> Result<(), Error> {
         match workspace.root.stat(path) {
             Ok(Some(_)) => Ok(()),
@@ -432,7 +436,7 @@ impl WatchedTree {
         self.uncertain.extend(paths);
     }
 
-    /// Records a rescan of the uncertain paths. The batch about them is already recorded.
+    /// Records a rescan of the uncertain paths. The changes of the batch are already recorded.
     pub(super) fn record_uncertain_paths(&mut self, workspace: &LocalWorkspace) -> Result<(), Error> {
         if self.uncertain.is_empty() {
             return Ok(());
@@ -441,7 +445,7 @@ impl WatchedTree {
         workspace.record_rescan(&topmost_paths(paths), MissedEvents::ListeningGap)
     }
 
-    /// Watches the directories of one watch. Its path need not exist or be a directory.
+    /// Watches the directories of one watch. The path of the watch need not exist and need not be a directory.
     pub(super) fn begin_watching(
         &mut self,
         workspace: &LocalWorkspace,
@@ -502,7 +506,7 @@ fn create_queue(workspace: &LocalWorkspace, lock: &LockFile) -> Result<(Queue, F
 }
 
 /// Whether a file was created or changed at or after this time. For a directory only the creation time counts, because
-/// its other times change with every name in it.
+/// its other times change with every change of a name in the directory.
 fn is_newer(stat: &DiskStat, than_ms: i64) -> bool {
     let than_ns = i128::from(than_ms) * 1_000_000;
     if stat.file_type == FileType::Directory {
@@ -511,7 +515,7 @@ fn is_newer(stat: &DiskStat, than_ms: i64) -> bool {
     stat.fingerprint.changed_ns >= than_ns
 }
 
-/// The paths that are not below another one of them.
+/// The paths of the set that are not below another path of the set.
 pub(super) fn topmost_paths(paths: HashSet<RelPath>) -> Vec<RelPath> {
     let below = |path: &RelPath| path.ancestors().any(|above| paths.contains(&above));
     let mut tops: Vec<RelPath> = paths.iter().filter(|path| !below(path)).cloned().collect();

@@ -20,7 +20,7 @@ use crate::store::lock_ignoring_poison;
 
 /// How often events are read while there are searches.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// Without a search for this time the tree is no longer watched.
+/// If there was no search for this time, the tree is no longer watched.
 const UNWATCH_AFTER_IDLE: Duration = Duration::from_secs(15 * 60);
 /// The pause after a failed build.
 const RETRY_PAUSE: Duration = Duration::from_secs(60);
@@ -30,16 +30,17 @@ const NEW_FILES_WAIT: Duration = Duration::from_secs(4);
 const FULL_RELIST_TICKS: usize = 300;
 /// The number of directories that are listed before the lock is released for searches.
 const DIRECTORIES_PER_STEP: usize = 64;
-/// A segment with fewer files counts as small.
+/// A segment with fewer files than this counts as small.
 const SMALL_SEGMENT_FILES: u32 = 4_000;
-/// If there are more small segments, they are merged.
+/// If there are more small segments than this, they are merged.
 const SMALL_SEGMENTS_MAX: usize = 8;
-/// If the index contains this many files more than twice the files of the tree, it is built again from scratch.
+/// If the number of indexed files exceeds twice the number of files in the tree by this many, the index is built again
+/// from scratch.
 const STALE_FILES_MAX: u64 = 10_000;
 
 struct IndexThreadPause(Duration, IndexThreadWakeCondition);
 
-/// Who can wake the thread early. Closing the workspace always wakes it.
+/// Whether a search can wake the thread early. Closing the workspace always wakes the thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IndexThreadWakeCondition {
     BySearch,
@@ -105,8 +106,8 @@ fn run_round(shared: &IndexState, next_build: &mut Instant) -> Result<IndexThrea
     Ok(IndexThreadPause(POLL_INTERVAL, IndexThreadWakeCondition::Never))
 }
 
-/// Builds a model of the whole tree. A watched model is made available to searches; one that is not watched is
-/// returned.
+/// Builds a model of the whole tree. If the tree is watched, the model is made available to searches; otherwise the
+/// model is returned.
 fn prepare_model(shared: &IndexState) -> Result<Option<IndexTreeModel>, IndexTreeModelError> {
     let top = shared.context.root.open_directory(&RelPath::root()).map_err(|_| IndexTreeModelError::Unsupported)?;
     let watch = FsEventQueue::new(&top).map_err(|error| {
@@ -186,7 +187,7 @@ fn extend_index(shared: &IndexState, model: &mut IndexTreeModel) -> Result<Insta
 enum IndexBuildBase {
     /// All segments that exist when the build begins.
     Current,
-    /// The segments without those that are small or outdated.
+    /// The segments of this snapshot, which lacks the small and outdated segments.
     WithoutStale(Arc<IndexSnapshot>),
 }
 
@@ -205,7 +206,7 @@ fn snapshot_without_stale(model: &IndexTreeModel) -> Option<Arc<IndexSnapshot>> 
     Some(Arc::new(IndexSnapshot { segments, coverage: snapshot.coverage }))
 }
 
-/// Indexes files, unless another process is building. Returns when to build again.
+/// Indexes files, unless another process is building. Returns the time of the next build.
 fn build_and_adopt(
     shared: &IndexState,
     base: IndexBuildBase,

@@ -3,10 +3,10 @@
 //! Each block has a keyed hash over its bytes, its kind, its file and its offset. The key is derived from a secret in
 //! the workspace's store, the workspace id, the root directory and the format. So a block that was truncated, modified
 //! or moved, or that belongs to another file, workspace, directory or format, is detected before use. The hash does not
-//! show whether the data is current; the timestamps of the files do.
+//! show whether the data is current; the timestamps of the files show that.
 //!
-//! Numbers are encoded as LEB128, byte strings after their length. Decoding never reads beyond its input and never
-//! allocates memory for a length that it has not checked.
+//! Numbers are encoded as LEB128. A byte string is encoded as its length, followed by its bytes. Decoding never reads
+//! beyond its input and never allocates memory for a length that it has not checked.
 
 use rusqlite::{OptionalExtension, params};
 use sha2::{Digest, Sha256};
@@ -85,8 +85,8 @@ impl IndexIntegrityKey {
         bytes: &[u8],
     ) -> [u8; BLOCK_HASH_BYTES] {
         let mut hasher = Sha256::new();
-        // The part of variable length comes last, after its length, so that two different blocks never have the same
-        // input.
+        // The part of variable length comes last, after its length, so that the hash inputs of two different blocks are
+        // never equal.
         hasher.update(self.0);
         hasher.update([kind.tag()]);
         hasher.update(file);

@@ -23,8 +23,8 @@ use crate::workspace::to_engine_fingerprint;
 const INDEX_BYTES_MAX: u64 = 4 << 30;
 /// The disk space that the index leaves free.
 const FREE_BYTES_MIN: u64 = 1 << 30;
-/// A text with more distinct trigrams is not indexed. It would rarely be skipped, and it would make every posting list
-/// longer.
+/// A text with more distinct trigrams than this is not indexed. A search could rarely skip such a text, and the text
+/// would make every posting list longer.
 const GRAMS_MAX: usize = 40_000;
 
 /// The result of a build.
@@ -32,14 +32,14 @@ const GRAMS_MAX: usize = 40_000;
 pub(super) enum IndexBuildOutcome {
     /// All files are indexed, except unreadable and recently modified ones.
     Done {
-        /// The number of files that must be indexed later.
+        /// The number of recently modified files, which must be indexed later.
         recently_modified: u64,
     },
     Stopped,
 }
 
-/// Writes new segments with the files in `unknown`, in addition to those of `base`. Each full segment is published at
-/// once.
+/// Writes new segments that contain the files in `unknown`. The segments of `base` stay part of the index. Each new
+/// segment is published as soon as it is full.
 pub(super) fn build_segments(
     context: &IndexContext,
     index_directory: &DirectoryHandle,
@@ -167,7 +167,7 @@ fn remove_unused_segments(index_directory: &DirectoryHandle, names: &[IndexStora
     let needed = needed_file_names(names);
     for entry in index_directory.list()? {
         if !needed.iter().any(|name| name.as_bytes() == entry.name.as_bytes()) {
-            // A directory is not part of the index. It cannot be deleted this way and stays.
+            // A directory is not part of the index. `remove_file` cannot delete a directory, so the directory stays.
             index_directory.remove_file(&entry.name).unwrap_or_default();
         }
     }

@@ -1,5 +1,6 @@
-//! A segment is one immutable file of the index. It contains the files of some directories, each with its identity, and
-//! a posting list for each trigram. Blocks are read when they are needed; only the table of contents is kept in memory.
+//! A segment is one immutable file of the index. It contains the identities of the files of some directories. For each
+//! trigram it contains a posting list: the numbers of the files that contain the trigram. Blocks are read when they are
+//! needed; only the table of contents is kept in memory.
 //!
 //! Promises: the hash of every block is checked before use. A modified segment leads to [`IndexCorrupt`], never to a
 //! wrong result, a panic or a large allocation. A segment that is deleted while it is open stays readable.
@@ -22,7 +23,7 @@ use super::blocks::{
 /// The length of the trailer without its hash: offset and length of the table of contents, and number of files.
 const TRAILER_BYTES: usize = 24;
 const SEGMENT_FILE_PREFIX: &str = "segment-";
-/// A list of at most this many candidates is not narrowed further.
+/// If at most this many candidate files are left, no further trigrams are looked up.
 const FEW_FILES: usize = 64;
 
 /// A part of the index has a wrong hash or cannot be decoded.
@@ -37,7 +38,7 @@ pub(super) struct IndexSegment {
     /// The concatenated paths of the directories, in byte order.
     paths: Vec<u8>,
     directories: Vec<IndexedDirectoryLocation>,
-    /// The positions in `directories`, in the order of the numbers of their files.
+    /// The positions of the directories in `directories`, sorted by the numbers of the files in each directory.
     directories_by_number: Vec<u32>,
     blocks: Vec<PostingBlockLocation>,
     /// The number of files.
@@ -47,7 +48,7 @@ pub(super) struct IndexSegment {
 /// Where the files of one directory are stored.
 #[derive(Debug, Clone, Copy)]
 struct IndexedDirectoryLocation {
-    /// The end of its path in the concatenated paths.
+    /// The end of the directory's path in the concatenated paths.
     path_end: u32,
     first_file: u32,
     offset: u64,
@@ -66,7 +67,7 @@ struct PostingBlockLocation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SegmentFileSelection {
     All,
-    /// These, in ascending order.
+    /// The files with these numbers, in ascending order.
     Only(Vec<u32>),
 }
 
@@ -207,8 +208,8 @@ impl IndexSegment {
         }
     }
 
-    /// The files that meet all requirements. Rare trigrams are looked up first. Once few candidates are left, the other
-    /// trigrams are skipped, because reading the files costs less.
+    /// The files that meet all requirements. Rare trigrams are looked up first. Once few candidate files are left, the
+    /// other trigrams are skipped, because reading these files costs less than looking up trigrams.
     fn files_matching_all(&self, needs: &[RequiredTrigrams]) -> Result<SegmentFileSelection, IndexCorrupt> {
         let cost = |required: &RequiredTrigrams| match required {
             RequiredTrigrams::Trigram(gram) => self.block_of(*gram).map_or(0, |block| block.length),
@@ -259,8 +260,8 @@ impl IndexSegment {
         Ok(Vec::new())
     }
 
-    /// Decodes a list of file numbers. Each is stored as the difference from the previous number; the first one from
-    /// -1.
+    /// Decodes a list of file numbers. Each number is stored as its difference from the previous number. The first
+    /// number is stored as its difference from -1.
     fn decode_file_numbers(&self, list: &[u8]) -> Result<Vec<u32>, IndexCorrupt> {
         let mut reading = IndexByteReader::new(list);
         let (mut numbers, mut after) = (Vec::new(), 0_u32);
@@ -302,7 +303,7 @@ pub(super) enum IndexedFileKind {
     /// The file is a text whose trigrams are indexed.
     Text,
     Binary,
-    /// The file must always be read: it is too large, has a too long line, or has too many distinct trigrams.
+    /// The file must always be read: it is too large, has a line that is too long, or has too many distinct trigrams.
     AlwaysRead,
 }
 

@@ -25,14 +25,14 @@ use super::{
 const MANIFEST: &str = "manifest";
 pub(super) const SEGMENTS_MAX: usize = 512;
 const MANIFEST_BYTES_MAX: u64 = 64 << 10;
-/// The id with which the manifest is hashed. Unlike segments, it has no random id.
+/// The file id that is hashed with the manifest. Unlike a segment, the manifest has no random id.
 const MANIFEST_FILE_ID: IndexStorageFileId = [0; 16];
 const MANIFEST_MODE: u32 = 0o600;
 
 /// Whether all indexable files are indexed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IndexCoverage {
-    /// All are indexed, or will be by the next builds.
+    /// All indexable files are indexed, or will be indexed by the next builds.
     Complete,
     /// The index has reached its size limit; the remaining files are always read.
     SizeLimited,
@@ -47,7 +47,7 @@ pub(super) fn manifest_name() -> Result<FileName, IndexCorrupt> {
     FileName::new(MANIFEST.as_bytes()).map_err(|_| IndexCorrupt)
 }
 
-/// The fingerprint of the manifest; `None` if there is none.
+/// The fingerprint of the manifest; `None` if there is no manifest.
 pub(super) fn manifest_fingerprint(directory: &DirectoryHandle) -> Result<Option<InodeFingerprint>, IndexCorrupt> {
     let stat = directory.stat(&manifest_name()?).map_err(|_| IndexCorrupt)?;
     Ok(stat.map(|stat| stat.fingerprint))
@@ -156,8 +156,8 @@ impl DirectoryFilesBySegment {
         self.0.iter().any(|(_, rows)| rows.find(name.as_bytes()).is_some())
     }
 
-    /// Finds a file by its name and identity: the position of its segment, its number and its data. If several segments
-    /// contain it, all of them are right.
+    /// Finds a file by its name and identity. Returns the position of its segment, its number in the segment, and its
+    /// data. If several segments contain the file with this identity, the data of any of them is correct.
     pub(super) fn find_file(&self, name: &FileName, stamp: &FileStamp) -> Option<(usize, u32, &IndexedFile)> {
         self.0.iter().find_map(|(at, rows)| {
             let (number, row) = rows.find(name.as_bytes())?;

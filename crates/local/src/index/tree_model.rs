@@ -1,10 +1,10 @@
-//! A model of the directory tree in memory, with which a search needs no walk. It knows every directory that a walk
-//! would enter, which of its files are indexed in which segment, and the names of the other files. Watches report
-//! changes.
+//! A model of the directory tree in memory. With the model a search need not walk the tree. The model contains every
+//! directory that a walk would enter, the segment of each indexed file, and the names of the files that are not
+//! indexed. Watches report changes of the tree.
 //!
 //! Promises: after [`IndexTreeModel::refresh`] the model is equal to the result of a walk that starts at that moment,
 //! as far as the kernel reports changes. A directory is watched before it is listed, and listed again after any event
-//! in it. After an [`IndexTreeModelError`] the model must be discarded. It needs about thirty bytes per file.
+//! in it. After an [`IndexTreeModelError`] the model must be discarded. The model needs about thirty bytes per file.
 
 mod listing;
 
@@ -27,7 +27,7 @@ use super::{
 };
 
 const NO_DIRECTORY: u32 = u32::MAX;
-/// The most times that the event queue is read in a row. If events still arrive, they count as lost.
+/// The most times that the event queue is read in a row. If events still arrive after that, the events count as lost.
 const DRAINS_MAX: usize = 4;
 
 /// Why a model must be discarded.
@@ -79,11 +79,11 @@ pub(super) struct IndexTreeModel {
 /// Why a directory is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IndexWatchPurpose {
-    /// Its contents are part of the model.
+    /// The contents of the directory are part of the model.
     OwnContents,
-    /// It is the `.git` directory of a directory of the model.
+    /// The watched directory is the `.git` directory of a directory of the model.
     GitDirectory,
-    /// It is the `.git/info` directory of a directory of the model.
+    /// The watched directory is the `.git/info` directory of a directory of the model.
     GitInfoDirectory,
 }
 
@@ -93,7 +93,7 @@ struct TreeModelDirectory {
     children: Vec<u32>,
     ignored: IndexIgnoreRules,
     watches: Vec<FsWatchId>,
-    /// The indexed files: the position of the segment, and the number of the file in it.
+    /// The indexed files. For each file: the position of its segment, and its number in that segment.
     indexed_files: Vec<(u16, u32)>,
     /// Files that must be read.
     unindexed_files: Vec<(FileName, UnindexedReason)>,
@@ -105,9 +105,9 @@ struct TreeModelDirectory {
 /// Why a file must be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum UnindexedReason {
-    /// No segment has its current content.
+    /// No segment contains the current content of the file.
     NotYetIndexed,
-    /// The index cannot contain it, or watches do not report all its changes.
+    /// The index cannot contain the file, or watches do not report all changes of the file.
     NeverIndexable,
 }
 
@@ -217,8 +217,8 @@ impl IndexTreeModel {
         Ok(())
     }
 
-    /// If the name belongs to the ignore patterns in a `.git` directory that the model contains, the directory above
-    /// `.git`.
+    /// If `name` in the directory `number` is `.git/info` or `.git/info/exclude`, which hold ignore patterns, returns
+    /// the directory above `.git`. Otherwise returns `None`.
     fn git_ignore_owner(&self, number: u32, name: &[u8]) -> Option<u32> {
         let folder = self.directory(number)?;
         match (folder.name(), name) {
@@ -406,12 +406,13 @@ impl TreeModelDirectory {
     }
 }
 
-/// The most files that are read one after the other. For more files a parallel walk is as fast.
+/// The most files that one search reads one after the other. If a search must read more files, a parallel walk is as
+/// fast.
 const CANDIDATES_MAX: usize = 2_000;
 
 impl IndexTreeModel {
-    /// Determines what a walk below a directory would count, and which files it would have to read. `None` if the
-    /// directory is not in the model or there are too many such files. The model must be current.
+    /// Determines what a walk below a directory would count, and which files the search must read. Returns `None` if
+    /// the directory is not in the model or if there are too many files to read. The model must be current.
     pub(super) fn indexed_walk(
         &self,
         start: &RelPath,
@@ -452,7 +453,7 @@ impl IndexTreeModel {
                 return Ok(None);
             }
             for (path, size) in segment.paths_of_files(&files)? {
-                // The file is counted when the search reads it.
+                // The search counts the file when it reads the file, so the file is not counted here.
                 walk.text_files = walk.text_files.saturating_sub(1);
                 walk.bytes = walk.bytes.saturating_sub(size);
                 walk.candidates.push(path);

@@ -26,8 +26,8 @@ const ARCHIVE_BYTES_MAX: u64 = 8 << 30;
 const ARCHIVE_FILE_BYTES_MAX: u64 = stead_engine::limits::WRITE_BYTES_MAX;
 
 impl WorkspaceRegistry {
-    /// Writes a workspace as an archive. `begin` is called with the counts before the first byte is written. Symlinks
-    /// and special files are left out and counted.
+    /// Writes a workspace as an archive. `begin` is called with the counts of the archive before the first byte is
+    /// written. Symlinks and special files are left out of the archive and counted as skipped.
     pub fn export_archive(
         &self,
         by: &Caller,
@@ -63,7 +63,7 @@ impl WorkspaceRegistry {
     ) -> Result<WorkspaceDescription, Error> {
         self.create_with_content(by, "workspace_import", name, request, &mut |pending| {
             let mut options = self.workspace_options(&pending.row.id);
-            // Nothing needs to be synced file by file, because everything is synced before the workspace can be opened.
+            // The files need not be synced one by one, because everything is synced before the workspace can be opened.
             options.durability = Durability::Fast;
             let workspace = LocalWorkspace::open(options)?;
             let engine = Engine::new(workspace.clone()).with_approval_mode(ApprovalMode::DenyAll);
@@ -109,7 +109,7 @@ fn write_tree(writer: &mut TarWriter<'_>, from: &DirectoryHandle, at: &RelPath) 
                     .map_err(receiver_gone_error)?;
                 write_tree(writer, &below, &path)?;
             }
-            // These were counted when the workspace was copied.
+            // Symlinks and special files were counted when the workspace was copied.
             FileType::Symlink
             | FileType::Fifo
             | FileType::Socket
@@ -152,7 +152,7 @@ fn import_archive(engine: &Engine, by: &Caller, from: &mut dyn Read) -> Result<W
             return Err(reader.malformed(&format!("the archive has more than {ARCHIVE_ENTRIES_MAX} entries")));
         }
         match entry {
-            // A directory is created with the first file in it, as in every call.
+            // A directory is created together with the first file in it, as in every call.
             TarEntry::Directory(_) => taken.directories += 1,
             TarEntry::File { path, is_executable: runnable, size } => {
                 taken.files += 1;

@@ -31,11 +31,11 @@ pub struct CreateWorkspaceRequest {
     /// A description for people.
     #[serde(default)]
     pub label: String,
-    /// The quota of bytes: the largest total size of its files.
+    /// The quota of bytes: the largest total size of the workspace's files.
     pub bytes_max: Option<u64>,
-    /// The quota of files: the most files, symlinks and directories.
+    /// The quota of files: the largest number of files, symlinks and directories.
     pub files_max: Option<u64>,
-    /// The text of its policy file. It excludes `bytes_max` and `files_max`.
+    /// The text of the policy file. If it is given, `bytes_max` and `files_max` must not be given.
     pub policy: Option<String>,
 }
 
@@ -126,8 +126,8 @@ impl WorkspaceRegistry {
             "bytes_max": request.bytes_max, "files_max": request.files_max, "policy": request.policy.is_some(),
         });
         let recorded = self.record_row(by, operation, &arguments, &row);
-        // If it is unknown whether the entry is on disk, the next open decides. After any other failure the directory
-        // is deleted.
+        // If it is unknown whether the entry is on disk, the next open keeps or removes the workspace. After any other
+        // failure the directory is deleted.
         if let Err(error) = recorded {
             if self.registry_workspace.store.ensure_writable().is_ok() {
                 self.delete_directory(&id).unwrap_or_default();
@@ -137,7 +137,8 @@ impl WorkspaceRegistry {
         Ok(self.description_of_row(&row))
     }
 
-    /// Begins a temporary workspace for a copy. Its name is not valid for other workspaces, so it conflicts with none.
+    /// Begins a temporary workspace for a copy. Its name is not valid for other workspaces, so it conflicts with no
+    /// other name.
     pub(super) fn begin_unnamed_creation(&self, by: &Caller) -> Result<PendingWorkspace, Error> {
         let name = format!("~{}", rows::generate_id()?);
         self.begin_creation(by, &name, &CreateWorkspaceRequest::default())

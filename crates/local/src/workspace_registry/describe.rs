@@ -13,7 +13,8 @@ use crate::errors;
 
 const PAGE_SIZE_DEFAULT: usize = 100;
 const PAGE_SIZE_MAX: usize = 1_000;
-/// The most files and directories that are counted. If there are more, the result says so.
+/// The most files and directories that are counted. If a workspace has more, the result says that the count is
+/// incomplete.
 const MEASURED_ENTRIES_MAX: u64 = 1_000_000;
 
 /// A request for one page of the list of workspaces.
@@ -42,7 +43,7 @@ pub enum WorkspaceListFilter {
 pub struct WorkspaceDescription {
     /// The name of the workspace.
     pub name: String,
-    /// The id, which differs even for workspaces that had the same name one after the other.
+    /// The id, which differs even between workspaces that had the same name at different times.
     pub id: String,
     /// Whether the workspace is moved to the trash or deleted when it is destroyed.
     pub destroy_policy: WorkspaceDestroyPolicy,
@@ -56,7 +57,7 @@ pub struct WorkspaceDescription {
     pub last_used_ms: i64,
     /// The time in unix milliseconds at which the workspace is deleted from the trash.
     pub expires_ms: Option<i64>,
-    /// The workspace or archive from which it was created, as JSON.
+    /// The workspace or archive from which this workspace was created, as JSON.
     pub origin: Option<String>,
     /// The state of the workspace: `open`, `idle`, `trash` or `gone`.
     pub state: &'static str,

@@ -12,7 +12,8 @@ use super::{
 use crate::errors;
 
 impl WorkspaceRegistry {
-    /// Destroys a workspace. Once this is recorded, nobody can open the workspace, and its tokens are revoked for good.
+    /// Destroys a workspace. Once the destruction is recorded, nobody can open the workspace, and its tokens are
+    /// revoked for good.
     pub fn destroy(&self, by: &Caller, name: &WorkspaceName) -> Result<WorkspaceDescription, Error> {
         let id = self.find_ready_workspace(name.as_str())?.id;
         let _alone = self.lock_workspace(&id, LockMode::Exclusive)?;
@@ -116,7 +117,7 @@ impl WorkspaceRegistry {
         }
     }
 
-    /// Makes the disk match a row. The caller holds the exclusive lock. This can be interrupted and repeated.
+    /// Makes the disk match a row. The caller holds the exclusive lock. The method can be interrupted and called again.
     pub(super) fn reconcile_disk(&self, row: &WorkspaceRow) -> Result<(), Error> {
         match row.lifecycle {
             WorkspaceLifecycle::Creating | WorkspaceLifecycle::Deleting => {

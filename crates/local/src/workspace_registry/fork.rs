@@ -1,5 +1,5 @@
 //! Copies a workspace at one position of its journal. Calls that change files wait during the copy. Files share their
-//! blocks with the originals if the file system supports that. The journal of the copy records where it came from.
+//! blocks with the originals if the file system supports that. The journal of the copy records the source of the copy.
 
 use std::time::{Duration, Instant};
 
@@ -14,12 +14,12 @@ use super::{
 };
 use crate::{errors, open::LocalWorkspace, store::TransactionSyncTiming};
 
-/// The longest wait for calls that change the source.
+/// The longest time that a copy waits for calls that change the source.
 const SOURCE_IDLE_WAIT: Duration = Duration::from_secs(10);
 /// The most files, symlinks and directories of a copy.
 const COPIED_ENTRIES_MAX: u64 = 1_000_000;
 
-/// What a copy contains.
+/// The numbers of files and other items in a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WorkspaceCopyCounts {
     /// The number of files.
@@ -41,8 +41,8 @@ pub(super) struct WorkspaceCopySummary {
 }
 
 impl WorkspaceRegistry {
-    /// Creates a workspace with the current files of another one. Without a policy or quota in the request, the new
-    /// workspace gets the policy of the source.
+    /// Creates a workspace with the current files of another workspace. If the request has no policy and no quota, the
+    /// new workspace gets the policy of the source.
     pub fn fork(
         &self,
         by: &Caller,
@@ -72,7 +72,7 @@ impl WorkspaceRegistry {
         source: &LocalWorkspace,
         pending: &PendingWorkspace,
     ) -> Result<WorkspaceCopySummary, Error> {
-        // The shared lock prevents that the source is deleted during the copy.
+        // While the shared lock is held, the source cannot be deleted.
         let _shared = self.lock_workspace(id, LockMode::Shared)?;
         let files_name = FileName::new(FILES_DIRECTORY.as_bytes())?;
         let to = pending.directory.open_directory(&files_name).map_err(errors::state_directory_error)?;

@@ -1,6 +1,6 @@
 //! The open workspaces of a registry. A workspace is opened for its first client, shared by all clients, and closed
-//! after it was not used for some time. The number of open workspaces is limited; the one that was unused for longest
-//! is closed first.
+//! after it was not used for some time. The number of open workspaces is limited; the workspace that was unused for the
+//! longest time is closed first.
 
 use std::{
     collections::HashMap,
@@ -15,7 +15,7 @@ use stead_engine::{Engine, Error, ErrorKind};
 use super::{DiskReconciliationState, WorkspaceLifecycle, WorkspaceRegistry};
 use crate::{open::LocalWorkspace, store::lock_ignoring_poison};
 
-/// The references to an open workspace that are not users: the slot and its engine.
+/// The number of references to an open workspace that do not count as use: those of the slot and of its engine.
 const INTERNAL_REFERENCES: usize = 2;
 
 /// All workspaces that are open or being opened.
@@ -67,7 +67,8 @@ impl WorkspaceRegistry {
             if let Some(open) = &*open {
                 return Ok((Arc::clone(&open.workspace), open.engine.clone()));
             }
-            // If the slot was removed while this thread waited for it, a workspace in it would never be closed.
+            // If the slot was removed while this thread waited for it, a workspace that is opened in the slot would
+            // never be closed.
             if !self.is_current_slot(id, &slot) {
                 continue;
             }
@@ -81,7 +82,7 @@ impl WorkspaceRegistry {
                 Err(error) => {
                     drop(open);
                     let mut all = lock_ignoring_poison(&self.open_workspaces.slots);
-                    // Another thread may have replaced the slot with one that is in use.
+                    // Another thread may have replaced the slot with a slot that is in use.
                     if all.get(id).is_some_and(|current| Arc::ptr_eq(current, &slot)) {
                         all.remove(id);
                     }
@@ -95,8 +96,8 @@ impl WorkspaceRegistry {
         lock_ignoring_poison(&self.open_workspaces.slots).get(id).is_some_and(|current| Arc::ptr_eq(current, slot))
     }
 
-    /// The slot of a workspace, created if necessary. If too many workspaces are open, closes the one that was unused
-    /// for longest.
+    /// The slot of a workspace, created if necessary. If too many workspaces are open, closes the workspace that was
+    /// unused for the longest time.
     fn slot_for(&self, id: &str) -> Result<Arc<OpenWorkspaceSlot>, Error> {
         let mut all = lock_ignoring_poison(&self.open_workspaces.slots);
         if let Some(slot) = all.get(id) {
@@ -129,8 +130,8 @@ impl WorkspaceRegistry {
         if row.reconciliation == DiskReconciliationState::Pending {
             self.reconcile_if_unlocked(id)?;
         }
-        // The lock prevents that the workspace is deleted after this check; opening it would then create its
-        // directories again.
+        // While the lock is held, the workspace cannot be deleted. Otherwise it could be deleted after this check, and
+        // opening it would create its directories again.
         let _shared = self.lock_workspace(id, LockMode::Shared)?;
         let settled = self.load_row(id)?.filter(|row| {
             row.lifecycle == WorkspaceLifecycle::Ready && row.reconciliation == DiskReconciliationState::Done
@@ -139,7 +140,8 @@ impl WorkspaceRegistry {
         LocalWorkspace::open(self.workspace_options(id))
     }
 
-    /// Closes workspaces that were not used for some time, and destroyed ones. Returns how many were closed.
+    /// Closes destroyed workspaces, and workspaces that were not used for some time. Returns how many workspaces were
+    /// closed.
     pub fn close_idle_workspaces(&self) -> usize {
         // Only ids are collected. References to the slots would count as use for other threads.
         let ids: Vec<String> = lock_ignoring_poison(&self.open_workspaces.slots).keys().cloned().collect();

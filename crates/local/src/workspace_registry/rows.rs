@@ -1,6 +1,6 @@
 //! The rows of the registry, and the names and ids of workspaces. A row says in which state a workspace should be:
-//! being created, ready, in the trash, or being deleted. The rows are authoritative; the directories follow them. A row
-//! that is not reconciled says that its directory may not match it yet.
+//! being created, ready, in the trash, or being deleted. The rows are authoritative; the directories are made to match
+//! the rows. If a row is not marked as reconciled, its directory may not match the row yet.
 //!
 //! People choose the name of a workspace; its id is random. Only ids become directory names, so a name cannot refer to
 //! a path outside the registry.
@@ -36,11 +36,11 @@ const ROW_COLUMNS: &str =
 /// The state in which a workspace should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WorkspaceLifecycle {
-    /// Its name is reserved and its directory may be incomplete.
+    /// The name of the workspace is reserved, and its directory may be incomplete.
     Creating,
     Ready,
     Trashed,
-    /// It can no longer be used, and its directory is being removed.
+    /// The workspace can no longer be used, and its directory is being removed.
     Deleting,
 }
 
@@ -70,16 +70,16 @@ impl WorkspaceLifecycle {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkspaceDestroyPolicy {
-    /// It is moved to the trash.
+    /// A destroyed workspace is moved to the trash.
     #[default]
     #[serde(rename = "kept")]
     MoveToTrash,
-    /// It is deleted at once.
+    /// A destroyed workspace is deleted at once.
     #[serde(rename = "ephemeral")]
     DeleteAtOnce,
 }
 
-/// Whether the disk matches the row.
+/// Whether the directory of a workspace matches its row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DiskReconciliationState {
     Done,
@@ -96,10 +96,10 @@ pub(crate) struct WorkspaceRow {
     pub(crate) created_by: String,
     pub(crate) created_ms: i64,
     pub(crate) last_used_ms: i64,
-    /// The time in unix milliseconds at which it is deleted from the trash.
+    /// The time in unix milliseconds at which the workspace is deleted from the trash.
     pub(crate) expires_ms: Option<i64>,
     pub(crate) reconciliation: DiskReconciliationState,
-    /// The workspace or archive from which it was created, as JSON.
+    /// The workspace or archive from which this workspace was created, as JSON.
     pub(crate) origin: Option<String>,
 }
 
@@ -154,7 +154,8 @@ pub(crate) fn find_active_by_name(connection: &Connection, name: &str) -> rusqli
         .optional()
 }
 
-/// The workspace in the trash with this name or id. If several have the name, the one that was destroyed last.
+/// The workspace in the trash with this name or id. If several workspaces have the name, returns the workspace that was
+/// destroyed last.
 pub(crate) fn find_trashed_by_name(connection: &Connection, name: &str) -> rusqlite::Result<Option<WorkspaceRow>> {
     let found = connection
         .prepare_cached(&format!("{ROW_COLUMNS} WHERE name = ?1 AND stage = 2 ORDER BY ends_ms DESC, id LIMIT 1"))?
@@ -307,7 +308,8 @@ pub(crate) fn directory_name_of_id(id: &str) -> Result<FileName, Error> {
 
 /// The position of a workspace in the lock file of the registry.
 pub(crate) fn lock_slot(id: &str) -> u64 {
-    // Two bits are dropped because file offsets are signed and the end of the locked range must fit too.
+    // Two bits are dropped, because file offsets are signed and the end of the locked range must also be a valid
+    // offset.
     u64::from_str_radix(id, 16).unwrap_or_default() >> 2
 }
 

@@ -42,7 +42,7 @@ fn block_padding(size: u64) -> usize {
     if over == 0 { 0 } else { BLOCK_BYTES - over }
 }
 
-/// The largest metadata record.
+/// The size of the largest metadata record.
 const RECORD_BYTES_MAX: u64 = 64 << 10;
 /// The most metadata records before one entry.
 const RECORDS_MAX: usize = 4;
@@ -79,7 +79,7 @@ pub(super) struct TarReader<'a> {
     remaining: (u64, usize),
 }
 
-/// The values of metadata records that replace those in the header of the next entry.
+/// The values of metadata records. They replace the values in the header of the next entry.
 #[derive(Default)]
 struct PaxOverrides {
     path: Option<Vec<u8>>,
@@ -217,8 +217,8 @@ impl<'a> TarReader<'a> {
         }
     }
 
-    /// Returns an error if the archive is compressed. Must be called only for an invalid header, because a valid one
-    /// may start with a file name that looks like a signature.
+    /// Returns an error if the archive is compressed. This method must be called only for an invalid header, because a
+    /// valid header may start with a file name that looks like a signature.
     fn refuse_compressed(&self, start: &[u8]) -> Result<(), Error> {
         match COMPRESSION_SIGNATURES.iter().find(|(magic, _)| self.entry_count == 1 && start.starts_with(magic)) {
             Some((_, program)) => {
@@ -228,8 +228,8 @@ impl<'a> TarReader<'a> {
         }
     }
 
-    /// Parses a number of the header: octal digits, with spaces before and spaces or zero bytes after them, or base
-    /// 256.
+    /// Parses a number of the header. The number is written in base 256 or in octal digits. Spaces may precede the
+    /// digits, and spaces or zero bytes may follow them.
     fn parse_number(&self, field: &[u8]) -> Result<u64, Error> {
         let wrong = || self.malformed("malformed number in the header");
         if field[0] == 0x80 {
@@ -381,7 +381,7 @@ impl<'a> TarReader<'a> {
         }
     }
 
-    /// The error about the current entry. It does not contain the name of the entry, which is not trusted.
+    /// The error about the current entry. It does not contain the name of the entry, because the name is not trusted.
     pub(super) fn malformed(&self, what: &str) -> Error {
         Error::new(ErrorKind::BadRequest, format!("archive entry {}: {what}; nothing was imported", self.entry_count))
             .with_detail("entry", self.entry_count)
@@ -425,7 +425,7 @@ impl<'a> TarWriter<'a> {
         self.write_header(&[path, b"/"].concat(), b'5', mode, modified_s, 0)
     }
 
-    /// Writes a file. If its content is shorter than `size`, this fails and the archive is incomplete.
+    /// Writes a file. If its content is shorter than `size`, the method fails and the archive is incomplete.
     pub(super) fn write_file(
         &mut self,
         path: &[u8],
@@ -457,8 +457,8 @@ impl<'a> TarWriter<'a> {
 
     fn write_header(&mut self, path: &[u8], kind: u8, mode: u32, modified_s: u64, size: u64) -> io::Result<()> {
         if path.len() > NAME_FIELD.len() {
-            // A long name is written before the entry, as the content of an entry of its own that ends with a zero
-            // byte.
+            // A long name is written before the entry, in an entry of its own. The content of that entry is the name
+            // and a zero byte.
             let length = path.len() as u64 + 1;
             self.write_plain_header(GNU_LONG_LINK_NAME, b'L', 0o644, 0, length)?;
             self.out.write_all(path)?;
@@ -492,7 +492,7 @@ fn write_octal(field: &mut [u8], value: u64) {
     field[..digits].copy_from_slice(&text.as_bytes()[text.len() - digits..]);
 }
 
-/// Writes octal digits, or base 256 if the number is too large for them.
+/// Writes octal digits. If the number is too large for the digits of the field, writes it in base 256.
 fn write_number(field: &mut [u8], value: u64) {
     if value < 1 << (3 * (field.len() - 1)) {
         return write_octal(field, value);

@@ -1,6 +1,7 @@
 //! The tokens of a registry. Each token gives access to one workspace, or to the administration of the registry but to
-//! no files. Tokens are stored in the registry's database, so that no workspace is opened to check one. The check takes
-//! the same steps for valid, expired and wrong tokens, and for tokens of workspaces that no longer exist.
+//! no files. Tokens are stored in the registry's database, so that a token can be checked without opening a workspace.
+//! The check takes the same steps for valid, expired and wrong tokens, and for tokens of workspaces that no longer
+//! exist.
 
 use rusqlite::{OptionalExtension, params};
 use stead_engine::{Caller, Error, ErrorKind, Principal};
@@ -15,7 +16,7 @@ use crate::{
 /// The stored scope of admin tokens.
 const ADMIN_SCOPE_NAME: &str = "estate";
 
-/// What a token gives access to.
+/// The part of a registry to which a token gives access.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TokenScope {
     /// The workspace with this id.
@@ -43,12 +44,13 @@ impl TokenScope {
 pub struct ScopedToken {
     /// The stored token.
     pub token: AccessTokenRecord,
-    /// What the token gives access to.
+    /// The part of the registry to which the token gives access.
     pub scope: TokenScope,
 }
 
 impl WorkspaceRegistry {
-    /// Creates a token of a workspace. The second value is the token text, returned once and never stored.
+    /// Creates a token of a workspace. The second value is the token text. The text is returned only here and never
+    /// stored.
     pub fn create_token(
         &self,
         by: &Caller,
@@ -188,8 +190,8 @@ impl WorkspaceRegistry {
         Ok(self.load_token_with_hash(id)?.1)
     }
 
-    /// Loads a token with its hash. If there is none, the query returns a row that matches no token, so that both cases
-    /// take the same steps. A token of a workspace that is not ready is loaded and then ignored.
+    /// Loads a token with its hash. If no token has this id, the query returns a row that matches no token, so that
+    /// both cases take the same steps. A token of a workspace that is not ready is loaded and then ignored.
     fn load_token_with_hash(&self, id: &str) -> Result<([u8; 32], Option<ScopedToken>), Error> {
         let (hash, token, scope_name, stage) = self
             .run_query(|connection| {

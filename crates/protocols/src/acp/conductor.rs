@@ -1,6 +1,6 @@
-//! Connections to the peers, and proxy chains. In a chain, a conductor owns every connection, and messages for the next
-//! link of the chain, the successor, are wrapped in an envelope. Message ids stay the same, because each side of a
-//! connection has its own ids.
+//! Connections to the peers, and proxy chains. In a chain, a conductor owns every connection. The next link of the
+//! chain is called the successor. Messages for the successor are wrapped in an envelope. The envelope keeps the id of
+//! the message, because each side of a connection has its own ids.
 
 use std::{
     io,
@@ -16,12 +16,12 @@ use super::{
 };
 use crate::lines::Outbox;
 
-/// The conductor's initialization method and the method of its envelopes. Before version 5 of the official library, both
-/// started with an underscore.
+/// Pairs of two method names: the conductor's initialization method, and the method of its envelopes. Before version 5
+/// of the official library, both names started with an underscore.
 const CONDUCTOR_METHODS: &[(&str, &str)] =
     &[("proxy/initialize", "proxy/successor"), ("_proxy/initialize", "_proxy/successor")];
 
-/// Wraps lines for the successor in envelopes, and unwraps lines from it.
+/// Wraps lines for the successor in envelopes, and unwraps lines from the successor.
 #[derive(Default)]
 pub(super) struct SuccessorEnvelopeCodec {
     /// The method of the envelopes, once the conductor has initialized the connection.
@@ -69,7 +69,7 @@ impl SuccessorEnvelopeCodec {
             AcpMessageKind::Request { id, method } => (Some(id), method.as_str()),
         };
         if let Some((_, envelope)) = CONDUCTOR_METHODS.iter().find(|(opening, _)| *opening == method) {
-            // The first initialization decides.
+            // The first initialization request determines the envelope method.
             self.method.get_or_init(|| envelope);
             let plain = json_members::set_member(&line, &["method"], &"initialize".into());
             return ConductorLine::FromEditor(plain.unwrap_or(line));
@@ -107,12 +107,12 @@ impl AcpPeerWriter {
         Self { outbox: Arc::new(Outbox::new(output)), envelope: None }
     }
 
-    /// A writer to the successor in a chain, over the same connection.
+    /// A writer that sends lines to the successor in a chain, over the same connection.
     pub(super) fn for_successor(&self, envelope: Arc<SuccessorEnvelopeCodec>) -> Self {
         Self { outbox: self.outbox.clone(), envelope: Some(envelope) }
     }
 
-    /// Sends a line, which must end with its terminator.
+    /// Sends a line. The line must end with a line terminator.
     pub(super) async fn send(&self, line: Vec<u8>) -> io::Result<()> {
         match &self.envelope {
             Some(envelope) => self.outbox.send(envelope.wrap_line(line)).await,
@@ -124,7 +124,7 @@ impl AcpPeerWriter {
         self.outbox.flush().await
     }
 
-    /// Closes the connection, which tells the peer that there is no more input.
+    /// Closes the connection, so that the peer sees the end of its input.
     pub(super) async fn close(&self) {
         self.outbox.replace(Box::new(tokio::io::sink())).await;
     }

@@ -1,8 +1,9 @@
-//! File methods for an editor that offers file methods itself. Such an editor may have unsaved text, so reads return the
-//! editor's text, and the editor applies writes. The engine first checks and records every access.
+//! File methods for an editor that offers file methods itself. Such an editor may have unsaved text. Reads therefore
+//! return the editor's text, and the editor applies writes. Before each access, the engine checks and records it.
 //!
-//! The editor never gets a request outside the session's roots or against the policy. If the person has typed text since
-//! the session read the file, the engine merges it or refuses the write.
+//! The editor never gets a request for a path outside the session's roots, or a request that the policy forbids. If the
+//! person has typed text since the session read the file, the engine merges this text into the write or refuses the
+//! write.
 
 use std::sync::Arc;
 
@@ -22,16 +23,17 @@ use crate::dialect::acp::{self, READ_METHOD, WRITE_METHOD};
 struct DiskText(Result<String, AcpError>);
 
 impl FileRequest<'_> {
-    /// Reads the editor's text and remembers it as seen by the agent.
+    /// Reads the editor's text, and remembers this text as the content that the agent has last seen.
     pub(super) async fn read_from_editor(&self) -> Result<String, AcpError> {
         let revision = self.session.seen_revision(&self.resolved_path);
         let on_disk = self.read_disk_text().await?;
         let text = match (self.request_editor_text().await?, &on_disk) {
-            // The editor has replaced bytes that it cannot decode. A later write would store the replacements in the file.
+            // The editor has replaced bytes that it cannot decode. A later write would store the replacements in the
+            // file.
             (Ok(text), Some(DiskText(Err(error)))) if text.contains('\u{fffd}') => return Err(error.clone()),
             (Ok(text), _) => text,
             (Err(error), Some(_)) => return Err(AcpError::from_editor(error)),
-            // Editors use different errors for a missing file; agents get a uniform one.
+            // Editors use different errors for a missing file. The agent always gets the same error.
             (Err(_), None) => {
                 self.session.remember_read(&self.resolved_path, revision, LastSeenContent::Missing);
                 return Err(AcpError::file_not_found(&self.requested_path));
@@ -41,7 +43,7 @@ impl FileRequest<'_> {
         Ok(text)
     }
 
-    /// Has the engine check and merge a write, then has the editor apply it.
+    /// The engine checks and merges the write, and then the editor applies it.
     pub(super) async fn write_through_editor(
         &self,
         content: &str,
@@ -61,7 +63,7 @@ impl FileRequest<'_> {
 
     pub(super) async fn write_in_editor(&self, text: &str) -> Result<(), AcpError> {
         let params = json!({ "sessionId": self.session.id, "path": self.absolute_path()?, "content": text });
-        // The result is an empty object, or null from older editors.
+        // The result contains no data: it is an empty object, or null from an older editor.
         self.request_editor(WRITE_METHOD, &params).await?.map(|_| ()).map_err(AcpError::from_editor)
     }
 
@@ -74,7 +76,7 @@ impl FileRequest<'_> {
         }
     }
 
-    /// The text on disk, or `None` for a missing file. The engine also authorizes and records this read.
+    /// The text on disk, or `None` for a missing file. The engine authorizes and records this read.
     async fn read_disk_text(&self) -> Result<Option<DiskText>, AcpError> {
         match self.call_engine(acp::read_call(&self.resolved_path.engine_path)).await? {
             Ok(outcome) => Ok(Some(DiskText(acp::outcome_text(outcome)))),

@@ -1,5 +1,5 @@
-//! Requests of the proxy to the editor. Their ids start with a random prefix, so that their responses are never confused
-//! with responses to the agent's requests.
+//! Requests of the proxy to the editor. The ids of these requests start with a random prefix, so that a response to the
+//! proxy is never mistaken for a response to the agent.
 
 use std::{
     collections::HashMap,
@@ -20,7 +20,7 @@ pub(super) type EditorResponse = Result<Value, Value>;
 
 type EditorResponseSenders = HashMap<AcpMessageId, oneshot::Sender<EditorResponse>>;
 
-/// The requests that the editor has not answered.
+/// The proxy's requests that the editor has not answered yet.
 pub(super) struct RequestsToEditor {
     id_prefix: String,
     next_id: AtomicU64,
@@ -28,7 +28,7 @@ pub(super) struct RequestsToEditor {
     pending: Mutex<Option<EditorResponseSenders>>,
 }
 
-/// A request that the editor has not answered.
+/// A request of the proxy that the editor has not answered yet.
 pub(super) struct PendingRequestToEditor {
     pub(super) id: String,
     /// Resolves with the response, or fails once the editor has disconnected.
@@ -37,7 +37,7 @@ pub(super) struct PendingRequestToEditor {
 
 impl RequestsToEditor {
     pub(super) fn new() -> Self {
-        // The keys of the standard hasher are random in every process.
+        // The keys of the standard hasher are random in every process, so the hash of a constant is a random number.
         let random = RandomState::new().hash_one(0);
         Self {
             id_prefix: format!("stead-{random:016x}-"),
@@ -54,8 +54,8 @@ impl RequestsToEditor {
         Some(PendingRequestToEditor { id, response })
     }
 
-    /// Delivers a response to the request that waits for it. A response whose id has the proxy's prefix belongs to the proxy
-    /// even if no request waits for it.
+    /// Delivers a response to the pending request with the same id. If the id has the proxy's prefix, the response
+    /// belongs to the proxy even if no such request is pending.
     pub(super) fn resolve(&self, id: &AcpMessageId, response: impl FnOnce() -> EditorResponse) -> AcpResponseRecipient {
         if !id.0.trim_start_matches('"').starts_with(&self.id_prefix) {
             return AcpResponseRecipient::Other;
@@ -67,7 +67,7 @@ impl RequestsToEditor {
         AcpResponseRecipient::Proxy
     }
 
-    /// Stops waiting for a response.
+    /// Stops waiting for the response to a request.
     pub(super) fn cancel(&self, id: &str) {
         if let Some(pending) = self.lock_pending().as_mut() {
             pending.remove(&AcpMessageId::from_json(&Value::from(id)));
@@ -84,7 +84,7 @@ impl RequestsToEditor {
     }
 }
 
-/// Whether a response answers a request of the proxy or of another peer.
+/// Whether a response answers a request of the proxy or a request of another peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AcpResponseRecipient {
     Proxy,

@@ -1,7 +1,8 @@
-//! Writes of an agent that the editor applied. The journal does not contain these texts, so the session keeps them in
-//! memory, where a person can review, keep or reject them.
+//! Writes of an agent that the editor applied. The journal does not contain the written texts, so the session keeps
+//! them in memory. A person can review, keep or reject these writes.
 //!
-//! The memory is limited. The file that was written first is dropped first, and reviews then report `truncated`.
+//! The memory is limited. At the limit, the file that was written first is dropped, and later reviews report
+//! `truncated`.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -35,7 +36,7 @@ impl ReviewStartPoint {
     }
 }
 
-/// One write: the editor's text before and after it.
+/// One write, with the editor's text before and after the write.
 #[derive(Debug)]
 struct EditorWriteRecord {
     turn: u64,
@@ -56,7 +57,7 @@ struct EditorFileWriteHistory {
     accepted_text: Option<Arc<str>>,
 }
 
-/// The names of the two authors to whom text is attributed.
+/// The names of the two authors of a text: the agent and the person.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AgentAndPersonNames<'n> {
     pub(super) agent: &'n str,
@@ -76,7 +77,7 @@ pub(super) struct EditorWriteHistory {
     pub(super) is_incomplete: bool,
 }
 
-/// The attributed text of a file in the editor.
+/// The text of a file in the editor, with the author of each part.
 pub(super) struct AttributedEditorFile {
     pub(super) attributed: TextWithLineAuthors,
     /// The text before the first write; `None` if the file did not exist.
@@ -135,7 +136,8 @@ impl EditorWriteHistory {
             attributed.apply_change(&write.after, names.agent);
         }
         attributed.apply_change(current_text, names.person);
-        // Accepted text counts only in reviews of the session, because a turn can be rejected as a whole.
+        // Only a review of the whole session starts from the accepted text. A review of a turn ignores it, because a
+        // turn can be rejected as a whole.
         let accepted = file.accepted_text.as_ref().filter(|_| since == ReviewStartPoint::Session);
         let original_text = accepted.cloned().or_else(|| first.before.clone());
         if let Some(accepted) = accepted {
@@ -144,7 +146,7 @@ impl EditorWriteHistory {
         Some(AttributedEditorFile { attributed, original_text })
     }
 
-    /// Records that a person accepted this text.
+    /// Records that a person accepted `text` as the content of the file.
     pub(super) fn accept(&mut self, path: &AcpResolvedPath, text: &str) {
         if let Some(file) = self.files.get_mut(path) {
             file.accepted_text = Some(text.into());

@@ -1,6 +1,7 @@
-//! ACP errors: a code, its fixed message, and details in `data`.
+//! ACP errors. An error consists of a code, the fixed message of this code, and details in `data`.
 //!
-//! A path outside the roots gets the same error as a missing file, so that responses do not reveal which files exist there.
+//! A path outside the roots gets the same error as a missing file, so that responses do not reveal which files exist
+//! outside the roots.
 
 use serde_json::{Value, json};
 use stead_engine::{Error, ErrorKind};
@@ -26,7 +27,7 @@ enum AcpErrorCode {
 }
 
 impl AcpErrorCode {
-    /// The number and the message, which is fixed because clients compare it.
+    /// The number and the message of an error code. The message is fixed, because clients compare messages.
     fn number_and_message(self) -> (i64, &'static str) {
         match self {
             AcpErrorCode::ParseError => (-32700, "Parse error"),
@@ -59,7 +60,7 @@ impl AcpError {
         Self::new(AcpErrorCode::InvalidRequest, reason)
     }
 
-    /// The error for a method that was not advertised to the agent.
+    /// The error for a method that the proxy did not advertise to the agent.
     pub(crate) fn method_not_found(name: &str) -> Self {
         Self::new(AcpErrorCode::MethodNotFound, name)
     }
@@ -163,7 +164,7 @@ impl AcpError {
     }
 }
 
-/// The error kind, the message and the next step, as one line for the agent.
+/// One line for the agent with the error kind, the message and the next step.
 fn error_sentence(error: &Error) -> String {
     match &error.next_step {
         Some(hint) => format!("{}: {}; {hint}", error.kind.code(), error.message),

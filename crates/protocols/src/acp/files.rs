@@ -1,5 +1,5 @@
-//! The ACP file methods, served by the engine. A write replaces the content that the session has last seen. If the file has
-//! changed since, the engine merges both changes or refuses the write, so that no change is lost.
+//! The ACP file methods, served by the engine. A write is based on the content that the session has last seen. If the
+//! file has changed since then, the engine merges both changes or refuses the write, so that no change is lost.
 
 use std::sync::Arc;
 
@@ -79,7 +79,7 @@ impl<'p> FileRequest<'p> {
         Ok(Self { proxy, session, resolved_path, requested_path: path, cancelled })
     }
 
-    /// Reads the whole file and remembers its text as seen by the agent.
+    /// Reads the whole file, and remembers its text as the content that the agent has last seen.
     async fn read_text(&self) -> Result<String, AcpError> {
         let revision = self.session.seen_revision(&self.resolved_path);
         let text = match self.call_engine(acp::read_call(&self.resolved_path.engine_path)).await? {
@@ -103,7 +103,8 @@ impl<'p> FileRequest<'p> {
         Ok(AcpWriteAdjustments::from_outcome(content, &call_outcome))
     }
 
-    /// Has the engine apply or plan a write. If the write needs approval, asks the person at the editor first.
+    /// The engine applies the write, or only plans it if the editor applies writes. If the write needs approval, this
+    /// function asks the person at the editor and then repeats the engine call.
     pub(super) async fn write_with_approval(
         &self,
         content: &str,
@@ -141,14 +142,15 @@ impl<'p> FileRequest<'p> {
         self.call_engine_as(self.root()?.agent.clone(), request).await
     }
 
-    /// Runs a call as another caller, in the root of this request.
+    /// Runs a call as `caller`, in the root of this request.
     pub(super) async fn call_engine_as(
         &self,
         caller: Caller,
         request: TranslatedCall,
     ) -> Result<Result<CallOutcome, Error>, AcpError> {
         let request = CallRequest::new(caller, request);
-        // Forwarded messages must not wait for the disk, so only the shortest calls run inline.
+        // Forwarded messages must not wait for the disk. `OtherRequestsPending::Waiting` therefore makes every call run
+        // on a thread, except the shortest calls.
         let call = self.root()?.executor.run(request, OtherRequestsPending::Waiting, None, |_| self.until_cancelled());
         call.await.map_err(|abort| AcpError::internal_error(format!("io_error: {abort}")))
     }
@@ -166,9 +168,9 @@ impl<'p> FileRequest<'p> {
     }
 }
 
-/// Selects up to `limit` lines of a file, starting at `line`. Lines are counted from 1, and 0 means 1. The lines keep their
-/// terminators, so that consecutive slices rebuild the file. The empty text after the last terminator counts as a line; to
-/// start beyond it is an error.
+/// Selects up to `limit` lines of a file, starting at `line`. Lines are counted from 1, and line 0 means line 1. The
+/// selected lines keep their terminators, so that consecutive selections together are the whole file. The empty text
+/// after the last terminator counts as a line. If `line` is beyond the last line, the result is an error.
 pub(crate) fn select_lines(text: &str, line: Option<u32>, limit: Option<u32>) -> Result<&str, AcpError> {
     let skipped = line.unwrap_or(1).saturating_sub(1) as usize;
     let start = offset_after_lines(text, skipped).ok_or_else(|| past_end_error(text))?;
@@ -177,7 +179,7 @@ pub(crate) fn select_lines(text: &str, line: Option<u32>, limit: Option<u32>) ->
     Ok(&rest[..end])
 }
 
-/// The offset after `count` line terminators, or `None` if the text has fewer.
+/// The offset after the first `count` line terminators, or `None` if the text has fewer line terminators.
 fn offset_after_lines(text: &str, count: usize) -> Option<usize> {
     if count == 0 {
         return Some(0);
@@ -185,7 +187,8 @@ fn offset_after_lines(text: &str, count: usize) -> Option<usize> {
     memchr::memchr_iter(b'\n', text.as_bytes()).nth(count - 1).map(|index| index + 1)
 }
 
-/// The error for a start beyond the end of the file. It contains the number of the last line and its length in bytes.
+/// The error for a start line beyond the end of the file. The error contains the number of the last line and the length
+/// of this line in bytes.
 fn past_end_error(text: &str) -> AcpError {
     let rows = memchr::memchr_iter(b'\n', text.as_bytes()).count() + 1;
     let column = text.len() - memchr::memrchr(b'\n', text.as_bytes()).map_or(0, |index| index + 1);

@@ -1,7 +1,8 @@
-//! Finds and changes single members of a JSON message without parsing the rest. A change keeps every other byte.
+//! Finds and changes single members of a JSON message without parsing the other members. A change keeps every byte
+//! outside the changed member.
 //!
-//! The scanner is not recursive, so nesting depth is unlimited. It checks only the structure; values are validated when
-//! they are parsed.
+//! The scanner is not recursive, so nesting depth is unlimited. The scanner checks only the structure of the JSON.
+//! Values are validated when they are parsed.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -63,7 +64,8 @@ pub(super) fn member_name<'t>(text: &'t [u8], member: &JsonMember) -> Cow<'t, st
     }
 }
 
-/// The range of a member's value. If the name occurs several times, the last member counts, as in most parsers.
+/// The range of a member's value. If several members have this name, the last of these members is used, as in most
+/// parsers.
 pub(super) fn find_member(text: &[u8], name: &str) -> Option<Range<usize>> {
     let members = scan_members(text).ok()?;
     members.iter().rfind(|member| member_name(text, member) == name).map(|member| member.value.clone())
@@ -79,8 +81,8 @@ pub(super) fn find_path(text: &[u8], path: &[&str]) -> Option<Range<usize>> {
     Some(range)
 }
 
-/// Sets the value at a path of member names. Missing parent objects are created, and a parent that is not an object is
-/// replaced by one.
+/// Sets the value at a path of member names. Missing parent objects are created. A parent that is not an object is
+/// replaced by an object.
 pub(super) fn set_member(text: &[u8], path: &[&str], value: &Value) -> Result<Vec<u8>, MalformedJsonObjectError> {
     let Some((name, rest)) = path.split_first() else { return Ok(value.to_string().into_bytes()) };
     let members = scan_members(text)?;
@@ -95,7 +97,8 @@ pub(super) fn set_member(text: &[u8], path: &[&str], value: &Value) -> Result<Ve
             let new = set_member(b"{}", rest, value)?;
             let name = Value::from(*name).to_string();
             let pair = [name.as_bytes(), b":", &new].concat();
-            // The new member is inserted after the last one, or after the opening brace of an empty object.
+            // The new member is inserted after the last member. In an empty object, it is inserted after the opening
+            // brace.
             match members.last() {
                 Some(last) => Ok(insert_at(text, last.value.end, &[b",", pair.as_slice()].concat())),
                 None => {
@@ -155,7 +158,7 @@ impl JsonScanner<'_> {
         }
     }
 
-    /// Checks that only whitespace follows.
+    /// Checks that only whitespace is left in the text.
     fn expect_end(&mut self) -> Result<(), MalformedJsonObjectError> {
         self.skip_whitespace();
         if self.position == self.text.len() { Ok(()) } else { Err(MalformedJsonObjectError) }

@@ -1,7 +1,7 @@
 //! Classifies a line as a request, a notification or a response, and finds its id and method.
 //!
-//! A line that two parsers could read differently is never forwarded. Therefore a duplicate of a member that determines the
-//! kind of the message is an error.
+//! A line that two parsers could interpret differently is never forwarded. Therefore a line is rejected if a member
+//! that determines the kind of the message occurs twice.
 
 use std::ops::Range;
 
@@ -26,7 +26,7 @@ impl AcpMessageId {
     }
 }
 
-/// A classified line. Its params, result and error are ranges of the line.
+/// A classified line. The params, the result and the error are stored as ranges of bytes in the line.
 #[derive(Debug, PartialEq)]
 pub(super) struct AcpMessage {
     pub(super) kind: AcpMessageKind,
@@ -68,7 +68,8 @@ impl AcpMessage {
         let rejected = |reason: &str, id: Option<AcpMessageId>| {
             Err(AcpMessageError { id, error: AcpError::invalid_request(reason) })
         };
-        // Only a request gets a response. A reply to any other message could be taken for the response to another request.
+        // Only a request gets a response. A reply to any other message could be mistaken for the response to another
+        // request.
         let request_id = id.clone().filter(|_| method.is_some());
         if is_duplicate {
             return rejected("duplicate member", request_id);
@@ -100,7 +101,7 @@ pub(super) fn result_line(id: &AcpMessageId, result: Result<Value, AcpError>) ->
     }
 }
 
-/// The line of an error response. An unknown id is null.
+/// The line of an error response. If the id of the request is unknown, the id of the response is null.
 pub(super) fn error_line(id: Option<&AcpMessageId>, error: &AcpError) -> Vec<u8> {
     let id: Value = id.and_then(|id| serde_json::from_str(&id.0).ok()).unwrap_or_default();
     to_line(&json!({ "jsonrpc": JSONRPC_VERSION, "id": id, "error": error.to_json() }))

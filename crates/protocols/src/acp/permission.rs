@@ -1,5 +1,6 @@
-//! Asks the person at the editor to approve a write. The request is sent to the editor and bypasses the agent. The answer is
-//! valid only if the operator configured that clients may answer, and only for the exact plan in the request.
+//! Asks the person at the editor to approve a write. The request is sent to the editor, and the agent does not see it.
+//! The answer is valid only if the operator configured that clients may answer approvals. The answer applies only to
+//! the exact plan in the request.
 
 use serde_json::{Value, json};
 use stead_engine::{ApprovalDecision, ApprovalMode, Error, ErrorKind, index::decode_indexable_text};
@@ -26,8 +27,8 @@ enum PermissionChoice {
 }
 
 impl FileRequest<'_> {
-    /// Asks the person at the editor to approve a write that was refused with `error`. Returns `Ok` if the write can be
-    /// retried.
+    /// Asks the person at the editor to approve a write that was refused with `error`. Returns `Ok` if the person
+    /// approved the write, so that the caller can retry it.
     pub(super) async fn request_permission(&self, error: &Error) -> Result<(), AcpError> {
         let engine = self.root()?.executor.engine().clone();
         let id = error.details.get("approval").and_then(Value::as_str);
@@ -78,7 +79,8 @@ impl FileRequest<'_> {
         parse_choice(self.request_editor(PERMISSION_METHOD, &params).await?, error, &self.requested_path)
     }
 
-    /// Sends a request to the editor and waits for the response, until the call is cancelled or times out.
+    /// Sends a request to the editor and waits for the response. The wait ends early if the call is cancelled or times
+    /// out.
     pub(super) async fn request_editor(&self, method: &str, params: &Value) -> Result<EditorResponse, AcpError> {
         let cancelling = self.session.until_cancelled();
         let Some(pending) = self.proxy.router.editor_requests.register() else {

@@ -1,5 +1,5 @@
-//! Forwards messages between the editor and the agent. A forwarded message waits only for its receiver; file methods and
-//! reviews run concurrently.
+//! Forwards messages between the editor and the agent. A forwarded message waits only until its receiver reads it. File
+//! methods and reviews run concurrently with forwarding.
 
 use std::{io, sync::Arc};
 
@@ -35,7 +35,8 @@ pub type BoxedWriter = Box<dyn AsyncWrite + Send + Unpin>;
 struct AcpFileCallTasks(JoinSet<()>);
 
 impl AcpFileCallTasks {
-    /// Starts a file call. If too many are running, this waits, and no more messages are read from the agent.
+    /// Starts a file call. If too many file calls are running, this method waits until a call ends. During this wait,
+    /// no more messages are read from the agent.
     async fn spawn_call(&mut self, proxy: &Arc<AcpProxy>, call: AcpFileCall) {
         while self.0.try_join_next().is_some() {}
         let Ok(slot) = proxy.call_slots.clone().acquire_owned().await else { return };
@@ -49,7 +50,7 @@ impl AcpFileCallTasks {
         });
     }
 
-    /// Cancels calls that wait for a person or the editor, then waits for all calls.
+    /// Cancels the calls that wait for a person or for the editor, and then waits until all calls have ended.
     async fn finish_all(&mut self, proxy: &AcpProxy) {
         proxy.router.cancel_all_calls();
         while self.0.join_next().await.is_some() {}
@@ -111,7 +112,7 @@ impl AcpProxy {
         tokio::pin!(from_agent);
         tokio::select! {
             result = &mut from_agent => return self.flush_editor(result.map(|()| ConversationClosedBy::Agent)).await,
-            // A write error means that the agent is exiting. Its remaining output is still read.
+            // A write error means that the agent is exiting. The remaining output of the agent is still read.
             _ = from_editor => {}
         }
         self.router.cancel_all_calls();
@@ -121,14 +122,15 @@ impl AcpProxy {
             () = tokio::time::sleep(SHUTDOWN_TIMEOUT) => {}
         }
         self.agent.close().await;
-        // The agent may send more output before it exits. If it does not exit, the caller ends its process.
+        // The agent may send more output before it exits. If the agent does not exit, the caller of this function ends
+        // the agent's process.
         match tokio::time::timeout(SHUTDOWN_TIMEOUT, from_agent).await {
             Ok(result) => self.flush_editor(result.map(|()| ConversationClosedBy::Editor)).await,
             Err(_) => self.flush_editor(Ok(ConversationClosedBy::Editor)).await,
         }
     }
 
-    /// Forwards the messages of a conductor until it closes its side.
+    /// Forwards the messages of a conductor until the conductor closes its side.
     pub(super) async fn run_in_chain(
         self: Arc<Self>,
         conductor: BoxedReader,
@@ -201,12 +203,13 @@ impl AcpProxy {
         }
     }
 
-    /// Handles a response in a chain. It answers a request of the proxy, or a forwarded request.
+    /// Handles a response in a chain. The response answers either a request of the proxy or a forwarded request.
     async fn handle_response(&self, line: Vec<u8>) -> io::Result<()> {
         match self.router.resolve_response(&line) {
             AcpResponseRecipient::Proxy => Ok(()),
             AcpResponseRecipient::Other => {
-                // The router only updates its state here, because the response is forwarded in any case.
+                // The router is called to update its state and to change the line if necessary. The response is
+                // forwarded in any case.
                 let line = match self.router.route_from_agent(&line) {
                     AcpRoutingDecision::ForwardSessionCreated(session) => {
                         self.bind_server_to_session(session).await;
@@ -226,9 +229,10 @@ impl AcpProxy {
         }
     }
 
-    /// Serves a `_stead/*` method concurrently.
+    /// Serves a `_stead/*` method in its own task.
     async fn serve_review_call(self: &Arc<Self>, call: ReviewCall) -> io::Result<()> {
-        // This must not wait for a slot, because the editor's responses arrive on the same connection.
+        // This method must not wait for a call slot, because the editor's responses, which running calls wait for,
+        // arrive on the same connection.
         let Ok(slot) = self.call_slots.clone().try_acquire_owned() else {
             let error = AcpError::internal_error("busy: too many concurrent calls; retry later");
             return self.editor.send(message::error_line(Some(&call.id), &error)).await;
@@ -270,8 +274,8 @@ impl AcpProxy {
         Ok(admitted.agent_line)
     }
 
-    /// Assigns the calls of a session's MCP server to the session, before the server can get a call. If that fails, the
-    /// server's calls are recorded in a separate session, under the client name of the agent.
+    /// Assigns the calls of a session's MCP server to the session, before the server can get a call. If the assignment
+    /// fails, the calls of the server are recorded in a separate session, which has the client name of the agent.
     async fn bind_server_to_session(&self, session: Arc<AcpSession>) {
         let root_opener = self.root_opener.clone();
         let binding = tokio::task::spawn_blocking(move || match &session.mcp_server {

@@ -1,8 +1,9 @@
 //! Review of an agent's work in the editor, with the methods `_stead/review`, `_stead/keep`, `_stead/reject` and
-//! `_stead/undo_turn`, and the notification `_stead/locked`. The engine reviews files that it wrote. Writes that the editor
-//! applied are remembered in the session, and the editor also applies their reversal.
+//! `_stead/undo_turn`, and the notification `_stead/locked`. The engine reviews the files that the engine wrote. The
+//! session remembers the writes that the editor applied. If such a write is rejected, the editor reverts it.
 //!
-//! The calls run as the person at the editor, within the session's roots. The agent neither sends nor gets these messages.
+//! The review calls run as the person at the editor, within the session's roots. The agent can neither send nor receive
+//! review messages.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -116,12 +117,12 @@ struct ReviewHandler<'p> {
     proxy: &'p AcpProxy,
     session: Arc<AcpSession>,
     params: ReviewParams,
-    /// The file to which the call is limited.
+    /// The only file that the call applies to; `None` means all files.
     only_path: Option<AcpResolvedPath>,
     cancelled: watch::Receiver<bool>,
 }
 
-/// The paths of changed files, and the files that were skipped with the reasons.
+/// The paths of the files that the call changed, and each skipped file with the reason why it was skipped.
 #[derive(Default)]
 struct KeepOrRejectResult {
     paths: Vec<String>,
@@ -136,7 +137,7 @@ impl ReviewHandler<'_> {
         for root in self.target_roots() {
             let outcome = match self.call_as_person(root, "review", self.review_arguments(root)).await? {
                 Ok(outcome) => outcome,
-                // The file may exist only in the editor.
+                // The engine does not find a file that exists only in the editor.
                 Err(error) if error.kind == ErrorKind::NotFound && !self.editor_paths().is_empty() => continue,
                 Err(error) => return Err(self.to_acp_error(&error)),
             };
@@ -160,7 +161,7 @@ impl ReviewHandler<'_> {
         arguments.insert("path".to_owned(), engine_path.into());
         let outcome =
             self.call_as_person(root, "review", arguments).await?.map_err(|error| self.to_acp_error(&error))?;
-        // The result has no file if it was kept or rejected since it was listed.
+        // If the file was kept or rejected after it was listed, the result does not contain the file.
         let details = outcome.json.get("files").and_then(|files| files.get(0)).unwrap_or(listed);
         let path = self.absolute_path(root, engine_path);
         let mut json = json!({
@@ -177,14 +178,14 @@ impl ReviewHandler<'_> {
             json["movedFrom"] = self.absolute_path(root, from).into();
         }
         let text = |name: &str| details.get(name).and_then(Value::as_str);
-        // There is no diff if the file is not text, or if its old version was pruned.
+        // The details contain no diff if the file is not text, or if the old version of the file was pruned.
         let texts = details.get("diff").map(|_| (text("old_text"), text("new_text").unwrap_or_default()));
         json["content"] = diff_content(&path, texts, room);
         self.add_lease(root, engine_path, &mut json).await;
         Ok(json)
     }
 
-    /// The review of a file that was written through the editor, or `None` if it is unchanged.
+    /// The review of a file that was written through the editor, or `None` if the file is unchanged.
     async fn review_editor_file(
         &self,
         resolved: &AcpResolvedPath,
@@ -237,7 +238,7 @@ impl ReviewHandler<'_> {
         self.response("rejected", result)
     }
 
-    /// Has the editor revert the agent's writes of a file that the editor applied.
+    /// Reverts the agent's writes to a file through the editor, which had applied these writes.
     async fn revert_in_editor(
         &self,
         resolved: &AcpResolvedPath,
@@ -272,7 +273,7 @@ impl ReviewHandler<'_> {
         Ok(())
     }
 
-    /// Has the engine keep or reject changes in a root. A root without changes is not an error.
+    /// Calls the engine to keep or reject changes in a root. A root without changes causes no error.
     async fn apply_in_root(
         &self,
         root: usize,
@@ -297,7 +298,7 @@ impl ReviewHandler<'_> {
                 Ok(())
             }
             Err(error) if error.kind == ErrorKind::NothingToDo => Ok(()),
-            // The hunk may belong to a file written through the editor.
+            // The engine does not find a hunk of a file that was written through the editor.
             Err(error) if error.kind == ErrorKind::NotFound && !self.editor_paths().is_empty() => Ok(()),
             Err(error) => Err(self.to_acp_error(&error)),
         }
@@ -314,7 +315,7 @@ impl ReviewHandler<'_> {
         Ok(json!({ "sessionId": self.session.id, key: paths, "left": skipped }))
     }
 
-    /// The indexes of the roots to which the call applies, one for each workspace.
+    /// The indexes of the roots that the call applies to. The list contains at most one root of each workspace.
     fn target_roots(&self) -> Vec<usize> {
         let mut known = HashSet::new();
         let roots = self.session.roots().iter().enumerate();
@@ -325,7 +326,7 @@ impl ReviewHandler<'_> {
             .collect()
     }
 
-    /// The files that were written through the editor and to which the call applies.
+    /// The files that the call applies to and that were written through the editor.
     fn editor_paths(&self) -> Vec<AcpResolvedPath> {
         let editor_writes = self.session.editor_writes();
         match &self.only_path {
@@ -334,7 +335,8 @@ impl ReviewHandler<'_> {
         }
     }
 
-    /// Attributes the text of a file that was written through the editor. Also returns its current text.
+    /// Attributes each part of a file that was written through the editor to its author. Also returns the current text
+    /// of the file.
     async fn attribute_editor_file(
         &self,
         resolved: &AcpResolvedPath,
@@ -420,8 +422,8 @@ impl ReviewHandler<'_> {
     }
 }
 
-/// The old and the new text as an ACP diff, or a note that says why they are not shown. `room` is the number of bytes that
-/// the texts may still have in this response.
+/// The old and the new text as an ACP diff, or a note that says why the texts are not shown. `room` is the number of
+/// bytes of text that this response can still contain.
 fn diff_content(path: &str, texts: Option<(Option<&str>, &str)>, room: &mut usize) -> Value {
     let note = |text: &str| json!([{ "type": "content", "content": { "type": "text", "text": text } }]);
     let Some((old, new)) = texts else {

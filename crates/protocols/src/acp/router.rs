@@ -1,8 +1,8 @@
-//! Decides for every message whether it is forwarded, changed or handled by the proxy. Holds the state of both peers:
-//! capabilities, sessions and pending responses.
+//! Decides for every message whether it is forwarded, changed or handled by the proxy. The router holds the state of
+//! both peers: capabilities, sessions and pending responses.
 //!
-//! Messages that do not concern the proxy are forwarded byte for byte. No file method of the agent reaches the editor
-//! unchecked. The router does no I/O.
+//! Messages that do not concern the proxy are forwarded byte for byte. The router never forwards a file method of the
+//! agent to the editor. The router does no I/O.
 
 use std::{
     collections::HashMap,
@@ -43,7 +43,7 @@ pub(super) enum AcpRoutingDecision {
     ReplyToSender(Vec<u8>),
     /// Forward the line and start a turn of the session with this id.
     ForwardPrompt(String),
-    /// Forward the line, which created this session.
+    /// Forward the line. The line is the response that created this session.
     ForwardSessionCreated(Arc<AcpSession>),
     /// Forward nothing, because the line has been handled.
     Consumed,
@@ -66,7 +66,7 @@ pub(super) struct AcpSessionSetupRequest {
 /// The result of a session setup.
 pub(super) struct AcpSessionSetupResult {
     pub(super) agent_line: Vec<u8>,
-    /// The session, if its id is already known. The agent chooses the id of a new session.
+    /// The session, if its id is already known. The id of a new session is not known yet, because the agent chooses it.
     pub(super) session: Option<Arc<AcpSession>>,
 }
 
@@ -114,7 +114,7 @@ enum PendingAgentResponse {
     Initialize,
     /// A new session; the response contains its id.
     NewSession(Box<AcpSession>),
-    /// A loaded or resumed session. If the request fails, the session that had the id before is restored.
+    /// A loaded or resumed session. If the request fails, the session that had this id before is restored.
     ExistingSession {
         id: String,
         previous: Option<Arc<AcpSession>>,
@@ -146,7 +146,6 @@ impl AcpRouter {
         Self { callers, options, state: Mutex::default(), editor_requests: RequestsToEditor::new() }
     }
 
-    /// Routes a line from the editor.
     pub(super) fn route_from_editor(&self, line: &[u8]) -> AcpRoutingDecision {
         let message = match AcpMessage::parse(line) {
             Ok(message) => message,
@@ -201,7 +200,6 @@ impl AcpRouter {
         }
     }
 
-    /// Routes a line from the agent.
     pub(super) fn route_from_agent(&self, line: &[u8]) -> AcpRoutingDecision {
         let message = match AcpMessage::parse(line) {
             Ok(message) => message,
@@ -253,7 +251,7 @@ impl AcpRouter {
         }
     }
 
-    /// Registers a session with its opened roots and builds the line for the agent.
+    /// Registers a session with its opened roots, and builds the setup request for the agent.
     pub(super) fn admit_session(
         &self,
         setup: &AcpSessionSetupRequest,
@@ -281,7 +279,7 @@ impl AcpRouter {
         }
         let mut known = None;
         let pending = match &setup.params.session_id {
-            // In a fork request, the id is that of the source session.
+            // In a fork request, `session_id` is the id of the source session, not of the new session.
             Some(id) if setup.origin == AcpSessionOrigin::Existing => {
                 // The session is registered now, because the agent may request files while it loads the session.
                 let session = Arc::new(session.with_id(id.clone(), printable_session_id(id)));
@@ -310,7 +308,8 @@ impl AcpRouter {
         self.lock_state().wants_notices
     }
 
-    /// Registers a file call, so that it can be cancelled. The receiver becomes true when the call is cancelled.
+    /// Registers a file call, so that it can be cancelled. The value of the returned receiver becomes true when the
+    /// call is cancelled.
     pub(super) fn register_call(&self, id: &AcpMessageId) -> watch::Receiver<bool> {
         let (cancel, cancelled) = watch::channel(false);
         self.lock_state().running_calls.insert(id.clone(), cancel);
@@ -404,7 +403,7 @@ impl AcpRouter {
     }
 }
 
-/// The session id as the journal records it: without control characters, and of limited length.
+/// The form of the session id that the journal records. It has no control characters and a limited length.
 fn printable_session_id(id: &str) -> String {
     id.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).take(CLIENT_NAME_CHARS_MAX).collect()
 }

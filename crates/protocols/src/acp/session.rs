@@ -1,7 +1,7 @@
-//! An ACP session: its roots, its callers, its turns, and the content of each file that the agent has last seen.
+//! An ACP session: its roots, its callers, its turns, and for each file the content that the agent has last seen.
 //!
-//! A path belongs to at most one root, the innermost that contains it. No path outside the roots reaches an engine. The
-//! memory for seen texts is limited; the oldest texts are evicted first.
+//! A path belongs to at most one root. If several roots contain the path, it belongs to the innermost of them. No path
+//! outside the roots reaches an engine. The memory for seen texts is limited; the oldest texts are evicted first.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -23,9 +23,10 @@ use crate::{
 pub struct OpenedRoot {
     /// The engine of the workspace that contains the root.
     pub engine: Engine,
-    /// The absolute path of the root: as requested, and with symbolic links resolved.
+    /// The absolute paths of the root: the requested path, and the path with symbolic links resolved.
     pub root_paths: Vec<String>,
-    /// The file, if the root is a single file. Its parent directory is opened, but no other file in it is accessible.
+    /// The file, if the root is a single file. The parent directory of the file is opened, but no other file in that
+    /// directory is accessible.
     pub single_file: Option<SingleFileRoot>,
 }
 
@@ -59,7 +60,8 @@ pub(super) struct AcpResolvedPath {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum LastSeenContent {
     Missing,
-    /// The text that the agent read or wrote. It does not include changes of others that were merged into the write.
+    /// The text that the agent read or wrote. The text does not include changes of others that the engine merged into a
+    /// write.
     Text(Arc<str>),
 }
 
@@ -72,7 +74,8 @@ impl LastSeenContent {
     }
 }
 
-/// The revision of the content that a session remembers of a file; `None` if it remembers nothing.
+/// The revision of the content that a session remembers for a file. `None` means that the session remembers no content
+/// of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SeenFileRevision(Option<u64>);
 
@@ -97,7 +100,7 @@ pub(super) struct AttachedMcpServer {
     pub(super) ticket: SessionTicketEnvVar,
 }
 
-/// A turn mark that is being recorded. Writes of the session wait until this is dropped.
+/// A turn mark that is being recorded. Writes of the session wait until this guard is dropped.
 pub(super) struct TurnMarkGuard(sync::watch::Sender<usize>);
 
 impl Drop for TurnMarkGuard {
@@ -166,7 +169,7 @@ impl AcpSession {
         self.roots.get(path.root_index)
     }
 
-    /// Resolves an absolute path. Returns `None` if it is outside all roots.
+    /// Resolves an absolute path. Returns `None` if the path is outside all roots.
     pub(super) fn resolve_path(&self, path: &str) -> Option<AcpResolvedPath> {
         let candidates = self.roots.iter().enumerate().filter_map(|(index, root)| Some((index, root.resolve(path)?)));
         let (root, (path, trailing)) = candidates.min_by_key(|(_, (path, _))| path.components().count())?;
@@ -174,7 +177,8 @@ impl AcpSession {
         Some(AcpResolvedPath { root_index: root, path, engine_path })
     }
 
-    /// The absolute path for the editor. It starts with the path of the root as the editor wrote it.
+    /// The absolute path of a file, for the editor. The returned path starts with the root path that the editor
+    /// requested.
     pub(super) fn absolute_path(&self, path: &AcpResolvedPath) -> Option<String> {
         let root = self.roots.get(path.root_index)?.root_paths.first()?;
         let names = path.path.components().map(std::str::from_utf8).collect::<Result<Vec<_>, _>>().ok()?;
@@ -185,7 +189,8 @@ impl AcpSession {
         self.lock_seen_files().contents.get(path).cloned()
     }
 
-    /// The revision to pass to [`AcpSession::remember_read`] after a read that starts now.
+    /// The current revision of a file. A read calls this method before it starts, and passes the revision to
+    /// [`AcpSession::remember_read`] after it ends.
     pub(super) fn seen_revision(&self, path: &AcpResolvedPath) -> SeenFileRevision {
         SeenFileRevision(self.lock_seen_files().last_revision.get(path).copied())
     }
@@ -211,7 +216,7 @@ impl AcpSession {
         AcpResolvedPath { root_index: root, path: RelPath::root(), engine_path: String::new() }
     }
 
-    /// Resolves a path in a root from the engine's spelling.
+    /// Converts a path that the engine returned for a root to a resolved path.
     pub(super) fn path_in_root(&self, root: usize, engine_path: &str) -> Option<AcpResolvedPath> {
         Some(AcpResolvedPath {
             root_index: root,
@@ -220,17 +225,18 @@ impl AcpSession {
         })
     }
 
-    /// Records that a person rejects all further writes of a file.
+    /// Records that a person rejects all further writes to a file.
     pub(super) fn reject_writes(&self, path: &AcpResolvedPath) {
         self.rejected_paths.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone());
     }
 
-    /// Whether a person rejected all writes of this file.
+    /// Whether a person rejected all further writes to this file.
     pub(super) fn rejects_writes(&self, path: &AcpResolvedPath) -> bool {
         self.rejected_paths.lock().unwrap_or_else(PoisonError::into_inner).contains(path)
     }
 
-    /// Blocks writes of this session while a turn mark is recorded. Returns `None` if too many marks are open.
+    /// Blocks writes of this session while a turn mark is recorded. Returns `None` if too many turn marks are being
+    /// recorded.
     pub(super) fn begin_turn_mark(&self) -> Option<TurnMarkGuard> {
         let started = self.open_turn_marks.send_if_modified(|marks| {
             let has_room = *marks < REQUESTS_PENDING_MAX;
@@ -241,8 +247,8 @@ impl AcpSession {
         started.then(|| TurnMarkGuard(self.open_turn_marks.clone()))
     }
 
-    /// Locks a file for a write of this session. Writes get the lock in the order of their requests. Also waits until the
-    /// turns of all earlier prompts are recorded, so that the write belongs to the right turn.
+    /// Locks a file for a write of this session. Writes get the lock in the order of their requests. This method also
+    /// waits until the turns of all earlier prompts are recorded, so that the write belongs to the right turn.
     pub(super) async fn lock_for_write(&self, path: &AcpResolvedPath) -> sync::OwnedMutexGuard<()> {
         let lock = {
             let mut locks = self.write_locks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -255,12 +261,12 @@ impl AcpSession {
         guard
     }
 
-    /// Cancels requests that wait for a person or the editor.
+    /// Cancels the requests of this session that wait for a person or for the editor.
     pub(super) fn cancel(&self) {
         self.cancel_count.send_modify(|times| *times += 1);
     }
 
-    /// Resolves when the session is cancelled after this call.
+    /// Resolves when the session is cancelled. Only a cancellation after this method was called counts.
     pub(super) fn until_cancelled(&self) -> impl Future<Output = ()> + use<> {
         let mut cancelled = self.cancel_count.subscribe();
         async move {
@@ -276,7 +282,7 @@ impl AcpSession {
 }
 
 impl SessionRoot {
-    /// Resolves a path in this root. Returns `None` if it is outside the root.
+    /// Resolves a path in this root. Returns `None` if the path is outside the root.
     fn resolve(&self, path: &str) -> Option<(RelPath, RequiredPathKind)> {
         let spelling = acp::path_beneath_root(path, &self.root_paths)?;
         match &self.single_file {
@@ -286,18 +292,21 @@ impl SessionRoot {
     }
 }
 
-/// Starts to record a turn for a prompt, so that the agent's changes since then can be reviewed and undone together. Must be
-/// called before the prompt is forwarded.
+/// Starts to record a turn for a prompt, so that the agent's changes after the prompt can be reviewed and undone
+/// together. This function must be called before the prompt is forwarded.
 ///
-/// No write of the session comes between a prompt and its turn mark, because file methods wait for the mark. The proxy
-/// cannot delay the writes of an MCP server in another process, so with such a server this function waits until the turn
-/// is recorded, but not longer than a limit. A mark that fails is ignored.
+/// No write of the session comes between a prompt and its turn mark, because file methods wait until the mark is
+/// recorded. The proxy cannot delay the writes of an MCP server in another process. If the session has such a server,
+/// this function waits until the mark is recorded or a timeout expires. If a mark cannot be recorded, the error is
+/// ignored.
 pub(super) async fn record_turn(session: Arc<AcpSession>) {
-    // While there are too many open marks, all writes wait. Another mark would not separate any writes.
+    // While a turn mark is being recorded, all writes wait. If too many marks are being recorded, another mark would
+    // not separate any writes and is left out.
     let Some(mark_guard) = session.begin_turn_mark() else { return };
     let has_server = session.mcp_server.is_some();
     let marks = tokio::spawn(async move {
-        // Roots with a common journal add one mark each. Without a write in between, these marks form one turn.
+        // Several roots can share one journal, and each of these roots adds a mark. Marks without a write between them
+        // form one turn.
         for root in session.roots() {
             record_turn_in_root(root).await;
         }
@@ -311,15 +320,17 @@ pub(super) async fn record_turn(session: Arc<AcpSession>) {
 
 async fn record_turn_in_root(root: &SessionRoot) {
     let request = CallRequest::new(root.agent.clone(), acp::turn_mark_call());
-    // The prompt is forwarded even if the mark fails. The engine has recorded a refusal.
+    // The prompt is forwarded even if the mark cannot be recorded. If the engine refused the call, it has recorded the
+    // refusal.
     drop(root.executor.run(request, OtherRequestsPending::Waiting, None, |_| std::future::pending()).await);
 }
 
-/// The content of each file that the agent has last seen.
+/// For each file, the content that the agent has last seen.
 #[derive(Default)]
 struct SeenFiles {
     contents: HashMap<AcpResolvedPath, LastSeenContent>,
-    /// The remembered files, oldest first. A path appears once per revision, and only its last revision counts.
+    /// The remembered files, oldest first. A path appears once per revision. Only the entry with the last revision of a
+    /// path is valid.
     age_order: VecDeque<(AcpResolvedPath, u64)>,
     last_revision: HashMap<AcpResolvedPath, u64>,
     revision: u64,

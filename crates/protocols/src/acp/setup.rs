@@ -1,5 +1,5 @@
-//! Rewrites the messages that initialize the connection and set up sessions: changes the file capabilities that the agent
-//! sees, and adds an MCP server to the session. Keeps every other byte, and does no I/O.
+//! Rewrites the messages that initialize the connection and set up sessions. This module changes the file capabilities
+//! that the agent sees, and adds an MCP server to the session. It keeps every other byte of a message, and does no I/O.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use super::{
 
 /// The name of the MCP server that the proxy adds.
 const SERVER_NAME: &str = "stead";
-/// The first protocol version in which the client has no file methods.
+/// The first protocol version without file methods of the client.
 pub(super) const VERSION_WITHOUT_FILES: u64 = 2;
 
 /// The command that starts an MCP server.
@@ -79,7 +79,7 @@ fn value_at(text: &[u8], path: &[&str]) -> Option<Value> {
 }
 
 /// Rewrites an `initialize` request so that it advertises the file methods in `ours` to the agent. A request of a later
-/// protocol version, which has no such capabilities, stays unchanged.
+/// protocol version stays unchanged, because these versions have no file capabilities.
 pub(super) fn rewrite_initialize(
     line: &[u8],
     ours: AcpFileCapabilities,
@@ -119,7 +119,7 @@ pub(super) fn rewrite_initialize(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NegotiatedAcpProtocol {
     pub(super) version: u64,
-    /// Whether the agent starts MCP servers over stdio.
+    /// Whether the agent can start MCP servers that communicate over stdio.
     pub(super) stdio_servers: AcpCapabilityOffered,
 }
 
@@ -128,7 +128,7 @@ pub(super) fn parse_initialize_result(result: &[u8]) -> NegotiatedAcpProtocol {
     let at = |path: &[&str]| value_at(result, path);
     let version = at(&["protocolVersion"]).and_then(|version| version.as_u64()).unwrap_or(1);
     let stdio_servers = if version < VERSION_WITHOUT_FILES {
-        // Version 1 requires agents to support them.
+        // Version 1 requires agents to support MCP servers over stdio.
         AcpCapabilityOffered::Yes
     } else {
         at(&["capabilities", "session", "mcp", "stdio"]).is_some_and(|offered| offered.is_object()).into()
@@ -136,7 +136,7 @@ pub(super) fn parse_initialize_result(result: &[u8]) -> NegotiatedAcpProtocol {
     NegotiatedAcpProtocol { version, stdio_servers }
 }
 
-/// The params of a session setup request that the proxy uses.
+/// The params of a session setup request, as far as the proxy uses them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct AcpSessionSetupParams {
     /// The working directory, then the additional directories.
@@ -170,8 +170,8 @@ pub(super) fn not_absolute_error(path: &str) -> AcpError {
     AcpError::invalid_params(json!({ "path": path, "reason": "path must be absolute" }))
 }
 
-/// Adds an MCP server to a session setup request, unless the editor already lists a server of that name. Also returns
-/// whether it was added.
+/// Adds an MCP server to a session setup request. If the request already lists a server with this name, nothing is
+/// added. Also returns whether the server was added.
 pub(super) fn add_mcp_server(
     line: &[u8],
     server: &McpServerCommand,

@@ -1,12 +1,12 @@
-//! Line endings and encoding of the files that an agent writes, and the report about them to the agent. Both are members of
-//! `_meta.stead` in a message.
+//! Line endings and encoding of the files that an agent writes. A request can set them, and the response reports them,
+//! in members of `_meta.stead`.
 
 use serde_json::{Map, Value, json};
 use stead_engine::{CallOutcome, index::decode_indexable_text};
 
 use super::errors::AcpError;
 
-/// The member of `_meta` that contains all of ours.
+/// The member of `_meta` that contains all members that this project defines.
 const META_KEY: &str = "stead";
 
 /// Whether a file keeps its line endings when an agent writes text with LF only.
@@ -19,7 +19,7 @@ pub enum WriteLineEndingPolicy {
     AsGiven,
 }
 
-/// Whether a file keeps its encoding, its byte order mark included.
+/// Whether a file keeps its encoding and its byte order mark when an agent writes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WriteEncodingPolicy {
     /// Keep the encoding of the file.
@@ -78,7 +78,7 @@ impl AcpWriteAdjustments {
         let member = |name: &str| outcome.json.get(name);
         let merged = match member("merged") {
             Some(merged) => merged == &Value::Bool(true),
-            // The outcome of a write that the editor applies contains only the whole text.
+            // If the editor applies the write, the outcome has no `merged` member, so the whole texts are compared.
             None => !after.is_empty() && normalize_text(&after) != normalize_text(content),
         };
         Self {
@@ -88,7 +88,7 @@ impl AcpWriteAdjustments {
         }
     }
 
-    /// The response to the agent.
+    /// The result that is sent to the agent.
     pub(super) fn to_json(&self) -> Value {
         let fields = [
             ("lineEndings", self.line_endings.map(Value::from)),

@@ -1,5 +1,5 @@
-//! `acp`: the two file methods of the Agent Client Protocol, with absolute paths below a root, lines that keep their
-//! terminators, and the errors of the protocol.
+//! `acp`: the two file methods of the Agent Client Protocol. Paths are absolute and below a root, lines keep their
+//! terminators, and errors have the form of the protocol.
 //!
 //! Only the ACP proxy uses this dialect, because MCP clients do not accept tool names with a slash. A path outside the
 //! root gets the same error as a missing file.
@@ -25,7 +25,7 @@ const NAME: &str = "acp";
 pub(crate) const READ_METHOD: &str = "fs/read_text_file";
 pub(crate) const WRITE_METHOD: &str = "fs/write_text_file";
 
-/// The request that starts a turn. It is forwarded to the agent and recorded as a turn mark.
+/// The request that starts a turn. The request is forwarded to the agent and recorded as a turn mark.
 pub(crate) const PROMPT_METHOD: &str = "session/prompt";
 
 #[derive(Debug, Deserialize)]
@@ -47,8 +47,8 @@ pub(crate) struct AcpWriteParams {
     pub(crate) meta: Option<Value>,
 }
 
-/// Resolves an absolute path below a root that has several spellings; `None` if the path is outside it. The components
-/// `.` and `..` are removed before any lookup.
+/// Resolves an absolute path below a root. `root_paths` are different paths of the same root. Returns `None` if the
+/// path is outside the root. The components `.` and `..` are resolved before any file is accessed.
 pub(crate) fn path_beneath_root(path: &str, root_paths: &[String]) -> Option<ParsedPath> {
     if !path.starts_with('/') {
         return None;
@@ -72,14 +72,14 @@ pub(crate) fn engine_path(path: &RelPath, trailing: RequiredPathKind) -> String 
     }
 }
 
-/// A read of the whole file; the requested lines are selected from the outcome.
+/// A call that reads the whole file. The requested lines are selected from the outcome of the call.
 pub(crate) fn read_call(engine_path: &str) -> TranslatedCall {
     let options = CallOptions { before_after: BeforeAfterContentInclusion::Include, ..call_options(READ_METHOD) };
     TranslatedCall::new("read", json!({ "path": engine_path }), options)
 }
 
-/// A write that is merged with changes since the caller read the file. A file that the caller has not read is
-/// overwritten.
+/// A call that writes a file. If the file has changed since the caller read it, the engine merges the changes. If the
+/// caller has not read the file, the file is overwritten.
 pub(crate) fn write_call(engine_path: &str, content: String, format: WriteFormatPolicy) -> TranslatedCall {
     let mut arguments = json!({ "path": engine_path, "content": content, "mode": "merge" });
     if format.encoding == WriteEncodingPolicy::Utf8 {
@@ -106,7 +106,8 @@ pub(crate) fn call_options(tool: &str) -> CallOptions {
     CallOptions { tool: Some(format!("{NAME}/{tool}")), ..CallOptions::default() }
 }
 
-/// The text that a read returned. Bytes that are not UTF-8 are an error, because writing the text back would change them.
+/// The text that a read returned. If the file is not UTF-8, the result is an error, because writing the text back would
+/// change bytes of the file.
 pub(crate) fn outcome_text(outcome: CallOutcome) -> Result<String, AcpError> {
     let bytes = outcome.before_after.into_iter().next().and_then(|file| file.before).unwrap_or_default();
     String::from_utf8(bytes).map_err(|error| {
@@ -117,7 +118,7 @@ pub(crate) fn outcome_text(outcome: CallOutcome) -> Result<String, AcpError> {
     })
 }
 
-/// The error of a failed read. A path that may not be read is reported as not found.
+/// The error of a failed read. If the caller may not read the path, the error says that the file was not found.
 pub(crate) fn read_error(error: &Error, path: &str) -> AcpError {
     if [ErrorKind::OutOfScope, ErrorKind::ProtectedPath].contains(&error.kind) {
         return AcpError::file_not_found(path);
@@ -132,7 +133,7 @@ pub struct AcpDialect {
 }
 
 impl AcpDialect {
-    /// The dialect for a root that has these spellings.
+    /// Creates the dialect for a root. `root_paths` are different paths of the same root.
     pub fn new(root_paths: Vec<String>) -> Result<Self, DialectDefinitionParseError> {
         Ok(Self { definition: DialectDefinition::from_json(DEFINITION_JSON)?, root_paths })
     }

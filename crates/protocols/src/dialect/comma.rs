@@ -1,9 +1,10 @@
-//! `comma`: eleven tools with one common rule: a change must name the version it is based on. Every reply has the same
-//! envelope, and every error has one of a fixed list of kinds and suggests the next step.
+//! `comma`: eleven tools with one common rule: a change must name the version of the file that it is based on. Every
+//! reply has the same envelope, and every error has one of a fixed list of kinds and suggests the next step.
 //!
-//! Where the original code and its document agree, replies use the published sentences verbatim. Where they differ, the
-//! document applies, unless an option selects the original code. The dialect makes no decisions about files: hashes,
-//! forbidden paths and the trash belong to the engine.
+//! The dialect was published as code, called the original, and as a document. If the original and the document agree,
+//! replies use the published sentences verbatim. If they differ, the dialect follows the document, unless an option
+//! selects the original. The dialect makes no decisions about files: hashes, forbidden paths and the trash belong to
+//! the engine.
 
 use serde_json::{Map, Value, json};
 use stead_engine::{BeforeAfterContentInclusion, CallOptions, CallOutcome, Caller, Error, ErrorKind, ListingStyle};
@@ -34,7 +35,7 @@ use list_directory::CommaNameSortOrder;
 
 const DEFINITION_JSON: &str = include_str!("../generated/comma.json");
 
-/// Whether the dialect follows the original code or its document where they differ.
+/// Whether the dialect follows the original code or the document if the two differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CommaDialectCompatibility {
     /// The dialect follows the document, which is stricter.
@@ -123,7 +124,7 @@ impl CommaTool {
         })
     }
 
-    /// The arguments that are paths, in the order in which they are checked.
+    /// The names of the arguments that are paths, in the order in which the arguments are checked.
     fn path_argument_names(self) -> &'static [&'static str] {
         match self {
             CommaTool::ReadFile
@@ -160,7 +161,7 @@ impl<'a> CommaToolCall<'a> {
         self.path_arguments().first().copied().unwrap_or(default)
     }
 
-    /// The paths that the call names, in the order in which they are checked.
+    /// The paths in the arguments of the call, in the order in which the paths are checked.
     fn path_arguments(&self) -> Vec<&'a str> {
         if self.tool == CommaTool::ApplyPatch {
             return apply_patch::patch_paths(self.args.text_or_empty("patch"));
@@ -168,7 +169,7 @@ impl<'a> CommaToolCall<'a> {
         self.tool.path_argument_names().iter().filter_map(|name| self.args.optional_text(name)).collect()
     }
 
-    /// The first path of the call that leads out of the workspace, without resolving links.
+    /// The first path of the call that is outside the workspace. Symbolic links are not resolved.
     fn first_path_outside(&self) -> Option<&'a str> {
         let roots = [self.dialect.workspace_root.clone()];
         let is_outside = |path: &&str| stead_path::parse_path(path, &roots, &self.dialect.path_syntax).is_err();

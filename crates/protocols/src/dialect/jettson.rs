@@ -1,5 +1,5 @@
-//! `jettson`: four tools that return plain objects, and every error as `{"error": "…"}` with the documented prefix and
-//! sentence. Replies repeat `path` as the caller wrote it.
+//! `jettson`: four tools that return plain objects. An error is returned as `{"error": "…"}`, with the documented
+//! prefix and sentence. Replies contain `path` as the caller wrote it.
 
 use serde_json::{Map, Value, json};
 use stead_engine::{
@@ -15,9 +15,9 @@ use super::{
 use crate::definition::DialectDefinition;
 
 const DEFINITION_JSON: &str = include_str!("../generated/jettson.json");
-/// The largest content that one read returns: the document's 1 MB.
+/// The largest content, in bytes, that one read returns. The document says 1 MB.
 const READ_BYTES_MAX: usize = 1_048_576;
-/// The largest content that one write accepts: the document's 5 MB.
+/// The largest content, in bytes, that one write accepts. The document says 5 MB.
 const WRITE_BYTES_MAX: usize = 5_242_880;
 const LIST_ENTRIES_MAX: usize = 100_000;
 const ERROR_PREFIX: &str = "Jettson Files rejected the operation: ";
@@ -91,7 +91,8 @@ impl<'a> JettsonCall<'a> {
 
     fn engine_arguments(&self) -> Value {
         match self.tool {
-            // The outcome contains the size of the whole file, so a longer file is noticed.
+            // The call reads only the first bytes of a long file. The outcome contains the size of the whole file,
+            // which shows that the file is longer.
             JettsonTool::Read => json!({ "path": self.path, "bytes": format!("0-{}", READ_BYTES_MAX - 1) }),
             JettsonTool::Write => json!({ "path": self.path, "content": self.content, "encoding": "utf-8" }),
             JettsonTool::List => json!({ "path": self.path, "all": true }),

@@ -1,5 +1,5 @@
 //! `krux`: capabilities with dotted names, permission tiers, absolute paths, and errors that suggest the next call.
-//! Replies have the documented fields; every suggested recovery action is a call that exists.
+//! Replies have the documented fields. Every suggested recovery action is a call of an existing capability.
 
 use serde_json::{Map, Value, json};
 use stead_engine::{CallOptions, CallOutcome, Error, ErrorKind, OfferedTool};
@@ -41,7 +41,8 @@ struct KruxCall<'a> {
 }
 
 impl KruxDialect {
-    /// All capabilities, for calls that report which of them the policy allows.
+    /// All capabilities of the dialect. The engine needs this list for calls that report which capabilities the policy
+    /// allows.
     fn offered_tools(&self) -> Vec<OfferedTool> {
         let offered = |tool: &ToolDefinition| OfferedTool {
             operation: tool.engine_operation().to_owned(),

@@ -1,18 +1,18 @@
-//! Helpers for the replies of several dialects: typed fields of outcomes and errors, lexically cleaned paths, and handles
-//! of trashed files. The paths are only shown; no access check uses them.
+//! Helpers for the replies of several dialects: typed fields of outcomes and errors, lexically cleaned paths, and
+//! handles of trashed files. Cleaned paths are only shown to the client; no access check uses them.
 
 use serde_json::Value;
 use stead_engine::{CallOutcome, Error};
 
 const TRASH_HANDLE_PREFIX: &str = "/trash/";
 
-/// Typed access to an outcome. A missing field reads as empty, zero or false.
+/// Typed access to the fields of an outcome. For a missing field, the value is empty, zero or false.
 pub(super) trait CallOutcomeExt {
     fn text_field(&self, name: &str) -> &str;
     fn number_field(&self, name: &str) -> u64;
     fn is_set(&self, name: &str) -> bool;
     fn list_field(&self, name: &str) -> &[Value];
-    /// The previous content of the first file, which is the content that a read returns.
+    /// The content of the first file before the call. For a read, this is the content that was read.
     fn bytes_before(&self) -> &[u8];
 }
 
@@ -43,8 +43,8 @@ pub(super) fn error_detail<'e>(error: &'e Error, name: &str) -> Option<&'e str> 
     error.details.get(name).and_then(Value::as_str)
 }
 
-/// Joins a path to a directory, unless it is absolute, and cleans it lexically: empty names and `.` are dropped, and
-/// `..` removes the name before it.
+/// Joins a relative path to a directory, and cleans the path lexically. An absolute path is only cleaned. Cleaning
+/// removes empty names and `.`, and a `..` removes the name before it.
 pub(super) fn clean_path(directory: &str, path: &str) -> String {
     let mut names: Vec<&str> = Vec::new();
     let start = if path.starts_with('/') { "" } else { directory };
@@ -58,14 +58,14 @@ pub(super) fn clean_path(directory: &str, path: &str) -> String {
     format!("/{}", names.join("/"))
 }
 
-/// A handle of a trashed file, for dialects whose documents show a path there. It looks like a path but contains only
-/// the trash id and the file name, so it reveals no path of the machine.
+/// A handle of a trashed file, for dialects that document the handle as a path. The handle looks like a path, but
+/// contains only the trash id and the file name, so it reveals no path of the machine.
 pub(super) fn trash_handle(id: &str, path: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or(path);
     format!("{TRASH_HANDLE_PREFIX}{id}/{name}")
 }
 
-/// The trash id in a handle. Any other text is returned unchanged; the trash has no entry with that id.
+/// The trash id in a handle. A text that is not a handle is returned unchanged. The trash has no entry with such an id.
 pub(super) fn id_from_trash_handle(handle: &str) -> &str {
     let id = handle.strip_prefix(TRASH_HANDLE_PREFIX).and_then(|rest| rest.split('/').next());
     id.unwrap_or(handle)

@@ -1,8 +1,9 @@
-//! `weaver`: five tools whose reply is one text with flags that say who reads it and whether it is an error. The dialect
-//! supports both published generations: 0.1.2, which the document describes, and the newest.
+//! `weaver`: five tools whose reply is a text with flags. The flags say who reads the text and whether it is an error.
+//! The dialect supports both published generations of the original code: version 0.1.2, which the document describes,
+//! and the newest version.
 //!
-//! Replies use the published sentences verbatim. One rule is stricter than the original: writing through a symbolic link
-//! that leads out of the workspace is refused even if its target does not exist yet.
+//! Replies use the published sentences verbatim. One rule is stricter than the original: writing through a symbolic
+//! link that leads out of the workspace is refused even if the target of the link does not exist yet.
 
 use serde_json::{Map, Value};
 use stead_engine::{
@@ -26,10 +27,10 @@ use args::{WeaverDisplayPath, WeaverTool, WeaverToolCall};
 use newest_generation::WeaverPagingOptions;
 
 const DEFINITION_JSON: &str = include_str!("../generated/weaver.json");
-/// The maximum number of entries in a listing. If there are more, the last line says so.
+/// The maximum number of entries in a listing. If the directory has more entries, the last line of the listing says so.
 const LIST_ENTRIES_MAX: usize = 100_000;
 
-/// The generation of the original that the dialect follows.
+/// The generation of the original code that the dialect follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WeaverGeneration {
     /// Version 0.1.2, which reads whole files and overwrites existing ones.
@@ -168,7 +169,7 @@ impl Dialect for WeaverDialect {
     }
 }
 
-/// A reply: its texts, and whether it is silent or an error.
+/// A reply, with its text for the model, its text for the user and its kind.
 #[derive(Debug, PartialEq, Eq)]
 struct WeaverToolResult {
     for_llm: String,
@@ -178,9 +179,9 @@ struct WeaverToolResult {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WeaverToolResultKind {
-    /// A text for the model, and possibly one for the user.
+    /// The reply has a text for the model, and can have a text for the user.
     Visible,
-    /// A text for the model only.
+    /// The reply has only a text for the model.
     Silent,
     Error,
 }
@@ -198,7 +199,7 @@ impl WeaverToolResult {
         Self { for_llm, for_user: String::new(), kind: WeaverToolResultKind::Error }
     }
 
-    /// Builds the original's result object, without an empty text for the user.
+    /// Builds the result object of the original. If the text for the user is empty, the object does not contain it.
     fn into_reply(self) -> DialectReply {
         let mut json = Map::new();
         json.insert("for_llm".into(), self.for_llm.clone().into());

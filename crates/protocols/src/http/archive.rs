@@ -1,5 +1,5 @@
-//! Import and export of workspaces as streamed tar archives. At most a few chunks are in memory, and a client that stops
-//! reading or sending times out.
+//! Import and export of workspaces as streamed tar archives. At most a few chunks of an archive are in memory. If a
+//! client stops reading or sending, the transfer times out.
 
 use std::io::{self, Read, Write};
 
@@ -53,7 +53,8 @@ pub(super) async fn export_workspace(
         };
         let result = workspace_admin.export_workspace(&caller, &name, &mut on_start, &mut out);
         match (result, start) {
-            // The response has started. It is aborted so that the client does not take it for complete.
+            // The response has already started. The response is aborted, so that the client does not consider the
+            // archive complete.
             (Err(_), None) => out.abort(),
             (Err(error), Some(start)) => drop(start.send(Err(error))),
             (Ok(()), _) => {}
@@ -90,7 +91,7 @@ pub(super) async fn import_workspace(
     let mut chunks = body.into_data_stream();
     while let Some(chunk) = chunks.next().await {
         let aborted = |_| io::Error::from(io::ErrorKind::ConnectionReset);
-        // A send error means that the import has stopped; its result says why.
+        // A send error means that the import has stopped. The result of the import contains the reason.
         if sender.send(chunk.map_err(aborted)).await.is_err() {
             break;
         }
@@ -117,7 +118,7 @@ impl ArchiveSender {
         }
     }
 
-    /// Ends the response with an error, so that the connection closes before the end of the archive.
+    /// Ends the response with an error, so that the connection is closed before the archive is complete.
     fn abort(&self) {
         drop(self.send_chunk(Err(io::ErrorKind::Interrupted.into())));
     }

@@ -1,5 +1,5 @@
-//! Request and response bodies. They count against the memory limit of their principal: a request body until its call
-//! ends, a response body until it is sent.
+//! Request and response bodies. Bodies count against the memory limit of their principal. A request body counts until
+//! its call ends, and a response body counts until it is sent.
 
 use std::convert::Infallible;
 
@@ -21,13 +21,13 @@ const BODY_FRAME_BYTES: usize = 16 << 10;
 
 const SHORT_BODY_BYTES_MAX: usize = 1 << 20;
 
-/// A request body. Its memory is reserved until it is dropped.
+/// A request body. The memory of the body is reserved until the body is dropped.
 pub(super) struct ReceivedBody {
     pub(super) bytes: Vec<u8>,
     _reservation: Option<MemoryReservation>,
 }
 
-/// Reads a request body within the limits on size and time and the memory limit of the client.
+/// Reads a request body. Fails if the body exceeds the size limit, the time limit or the memory limit of the client.
 pub(super) async fn read_body(limits: &ClientLimits, body: Body) -> Result<ReceivedBody, HttpRejection> {
     let timed_out = HttpRejection::new(StatusCode::REQUEST_TIMEOUT, "timed out reading the request body");
     tokio::time::timeout(BODY_READ_TIMEOUT, read_frames(limits, body)).await.unwrap_or(Err(timed_out))
@@ -42,7 +42,8 @@ async fn read_frames(limits: &ClientLimits, mut body: Body) -> Result<ReceivedBo
             return Err(HttpRejection::new(StatusCode::PAYLOAD_TOO_LARGE, "the request body is too large"));
         }
         if bytes.capacity() - bytes.len() < data.len() {
-            // The default growth would double the buffer, and so allocate much more than is reserved.
+            // The default growth would double the buffer, and would allocate much more memory than was reserved for the
+            // body.
             bytes.reserve_exact(data.len().max(bytes.len() / 4));
         }
         bytes.extend_from_slice(&data);
@@ -67,8 +68,8 @@ pub(super) async fn read_short_body(body: Body) -> Result<Vec<u8>, HttpRejection
     }
 }
 
-/// Counts a response against the memory limit of its client until it is sent. A response that exceeds the limit is
-/// replaced by an error.
+/// Counts a response against the memory limit of its client until the response is sent. If the response exceeds the
+/// limit, returns an error instead of the response.
 pub(super) async fn meter_response(
     limits: &ClientLimits,
     response: Response<Body>,
@@ -87,7 +88,8 @@ pub(super) async fn meter_response(
     Ok(response)
 }
 
-/// Keeps `guard` until the response ends, if it is an event stream. For other responses, `guard` is dropped at once.
+/// If the response is an event stream, keeps `guard` until the response ends. For any other response, drops `guard` at
+/// once.
 pub(super) fn hold_while_streaming<B, G>(response: Response<B>, guard: G) -> Response<Body>
 where
     B: hyper::body::Body<Data = Bytes> + Send + 'static,
@@ -106,7 +108,7 @@ where
     })
 }
 
-/// A response body in frames. Its memory stays reserved until the last frame is sent.
+/// A response body that is sent in frames. The memory of the body stays reserved until the last frame is sent.
 struct MemoryReservedResponseBody {
     remaining: Bytes,
     _reservation: MemoryReservation,

@@ -1,5 +1,6 @@
-//! Wakes event streams when a workspace changes. One thread per workspace waits for journal entries and ends when no stream
-//! is open, so an idle stream costs only a small task. Journal entries without changes wake no stream.
+//! Wakes event streams when a workspace changes. One thread per workspace waits for journal entries, and ends when no
+//! stream is open. An idle stream therefore costs only a small task and no thread. Journal entries without changes wake
+//! no stream.
 
 use std::{
     collections::HashMap,
@@ -26,14 +27,14 @@ pub(super) struct ChangeNotifier(watch::Sender<ChangeNotifierState>);
 enum ChangeNotifierState {
     /// The thread does not watch the journal yet, so a change would be missed.
     Starting,
-    /// The thread watches the journal. Sent again for every change.
+    /// The thread watches the journal. This state is sent again for every change.
     Notified,
 }
 
 /// A subscription to the changes of one workspace.
 pub(super) struct ChangeSubscription {
     receiver: watch::Receiver<ChangeNotifierState>,
-    /// The thread runs as long as the notifier exists.
+    /// The subscription keeps the notifier alive, because the thread runs only as long as the notifier exists.
     _notifier: Arc<ChangeNotifier>,
 }
 
@@ -42,7 +43,8 @@ pub(super) struct ChangeSubscription {
 pub(super) struct NotifierClosed;
 
 impl ChangeNotifiers {
-    /// Subscribes to a workspace. A subscriber that reads the journal now and after every notification misses no change.
+    /// Subscribes to a workspace. A subscriber misses no change if it reads the journal after this method returns and
+    /// after every notification.
     pub(super) async fn subscribe(
         &self,
         workspace: &str,
@@ -54,7 +56,7 @@ impl ChangeNotifiers {
         Ok(ChangeSubscription { receiver, _notifier: notifier })
     }
 
-    /// The notifier of a workspace. Its thread is started if it is not running.
+    /// The notifier of a workspace. If the workspace has no notifier, creates a notifier and starts its thread.
     fn notifier_for(&self, workspace: &str, engine: &Engine) -> std::io::Result<Arc<ChangeNotifier>> {
         let mut notifiers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(notifier) = notifiers.get(workspace).and_then(Weak::upgrade) {
@@ -76,7 +78,7 @@ impl ChangeSubscription {
     }
 }
 
-/// Notifies about changes until no subscriber is left.
+/// Notifies the subscribers about changes until no subscriber is left.
 fn watch_journal(notifier: &Weak<ChangeNotifier>, engine: &Engine) {
     let mut known = engine.workspace().head().map_or(0, |head| head.number);
     match notifier.upgrade() {
@@ -99,7 +101,8 @@ enum JournalHasChanges {
     No,
 }
 
-/// Whether the journal has entries with changes after the entry number `known`, which is set to the last entry.
+/// Whether the journal has entries with changes after the entry number `known`. Sets `known` to the number of the last
+/// entry.
 fn check_changes_after(engine: &Engine, known: &mut u64) -> Result<JournalHasChanges, Error> {
     let head = engine.workspace().head()?.number;
     let filter = JournalEntryQuery {
@@ -123,11 +126,11 @@ mod tests {
 
     use super::*;
 
-    /// Every step is faster than this, unless a notification was lost.
+    /// Every step of a test takes less time than this timeout, unless a notification was lost.
     const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-    /// If the thread starts late, `subscribe` must wait until it watches the journal. Otherwise a change in between would be
-    /// missed.
+    /// If the thread starts late, `subscribe` must wait until the thread watches the journal. Otherwise the subscriber
+    /// would miss a change that is made before the thread watches the journal.
     #[tokio::test]
     async fn subscribe_waits_until_journal_is_watched() {
         let engine = Engine::new(Arc::new(MemoryWorkspace::new()));
@@ -147,7 +150,8 @@ mod tests {
         engine.call(&Call::new(&caller, "write", arguments.as_object().unwrap().clone())).unwrap();
         tokio::time::timeout(TEST_TIMEOUT, subscription.changed()).await.expect("a notification").unwrap();
         drop((subscription, notifier));
-        // After any new entry the thread checks whether a subscriber is left, and ends.
+        // After every new entry, the thread checks whether a subscriber is left. No subscriber is left here, so the
+        // thread ends.
         engine.call(&Call::new(&caller, "list", Map::new())).unwrap();
         watcher.join().unwrap();
     }

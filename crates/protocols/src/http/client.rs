@@ -36,7 +36,8 @@ pub(super) struct AuthenticatedClient {
     pub(super) workspace_id: String,
     pub(super) caller: Caller,
     pub(super) executor: Arc<CallExecutor>,
-    /// Built on first use, like the MCP services, because most clients use only one protocol.
+    /// The JSON-RPC server is built on first use, and so are the MCP services, because most clients use only one
+    /// protocol.
     rpc_server: OnceLock<Arc<RpcServer>>,
     native_dialects: Arc<DialectSet>,
     mcp_services: Mutex<HashMap<String, McpHttpService>>,
@@ -87,8 +88,8 @@ pub(super) struct CallHeaders {
 }
 
 impl CallHeaders {
-    /// Reads the headers. An idempotency key that is not readable text becomes an empty key, which the engine refuses. To
-    /// ignore the key could apply a change twice.
+    /// Reads the headers. An idempotency key that is not readable text becomes an empty key, and the engine refuses a
+    /// call with an empty key. If the invalid key were ignored, a change could be applied twice.
     pub(super) fn from_headers(headers: &HeaderMap) -> Self {
         let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default().to_owned());
         let session = text(SESSION_HEADER).map(|session| session.chars().take(CLIENT_NAME_CHARS_MAX).collect());
@@ -117,7 +118,8 @@ fn load_dialects(names: &[String], location: &WorkspaceLocation) -> Result<Diale
     DialectSet::from_names(names, &[], location).map_err(|_| dialects_not_loaded())
 }
 
-/// The rejection when dialects cannot be loaded. They were checked when the server started, so this is an internal error.
+/// The rejection of a request if dialects cannot be loaded. The dialects were checked when the server started, so the
+/// rejection is an internal error.
 pub(super) fn dialects_not_loaded() -> HttpRejection {
     HttpRejection::internal_error("internal error: the configured dialects cannot be loaded")
 }
@@ -134,7 +136,8 @@ impl AuthenticatedClient {
             limits,
         } = parts;
         caller = caller.starting_session_now(engine.workspace());
-        // HTTP requests are independent of each other. Persistent connections set another lifetime.
+        // HTTP requests are independent of each other, so the lifetime of the caller is a single call. Persistent
+        // connections set another lifetime.
         caller.lifetime = CallerLifetime::SingleCall;
         let executor =
             Arc::new(CallExecutor::with_slots(engine, limits.call_slots.clone()).with_workspace_limit(workspace_limit));
@@ -161,7 +164,8 @@ impl AuthenticatedClient {
         Ok(self.rpc_server.get_or_init(|| built).clone())
     }
 
-    /// Whether the principal has no active request or stream, with this token or another.
+    /// Whether the principal of this client has no active request and no active stream. Requests and streams with other
+    /// tokens of the principal count as well.
     pub(super) fn is_idle(&self) -> bool {
         self.limits.is_idle()
     }
@@ -213,7 +217,8 @@ impl AuthenticatedClient {
             idempotency_key: call_headers.idempotency_key.clone(),
             ..CallRequest::new(call_headers.caller_in_session(&self.caller), translated)
         };
-        // One permit belongs to this request.
+        // The permit of this request is added to the available permits. The request is the only request if all permits
+        // are then available.
         let is_only_request = self.limits.requests.available_permits() + 1 >= REQUESTS_PER_CLIENT_MAX;
         let other_requests = if is_only_request { OtherRequestsPending::None } else { OtherRequestsPending::Waiting };
         self.executor.run(request, other_requests, None, |_| std::future::pending()).await

@@ -1,5 +1,6 @@
-//! Limits per principal, over all its tokens and connections: requests, streams, running calls, memory and request rate.
-//! A principal that reaches a limit does not affect others. The memory of all principals together is limited as well.
+//! Limits per principal, over all its tokens and connections: requests, streams, running calls, memory and request
+//! rate. If a principal reaches one of its limits, other principals are not affected. The memory of all principals
+//! together is also limited.
 
 use std::{
     collections::HashMap,
@@ -18,15 +19,15 @@ use super::{
 };
 use crate::call_executor::{ClientCallSlots, GlobalCallLimits};
 
-/// The memory that one semaphore permit stands for.
+/// The number of bytes of memory that one semaphore permit represents.
 const RESERVATION_UNIT_BYTES: usize = 1 << 10;
 
 /// The request rate of one principal.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateLimit {
-    /// Sustained calls per second.
+    /// The number of calls per second that are allowed permanently.
     pub per_second: u32,
-    /// Calls allowed at once.
+    /// The number of calls that are allowed at once.
     pub burst: u32,
 }
 
@@ -40,7 +41,7 @@ impl TokenBucket {
         Self { limit, tokens: Mutex::new((f64::from(limit.burst), now)) }
     }
 
-    /// Takes one token, or returns how long to wait for one.
+    /// Takes one token from the bucket. If the bucket has no token, returns the time until the next token is available.
     fn take_token(&self, now: Instant) -> Result<(), Duration> {
         let mut tokens = self.refill(now);
         if tokens.0 >= 1.0 {
@@ -50,7 +51,7 @@ impl TokenBucket {
         Err(Duration::from_secs_f64((1.0 - tokens.0) / f64::from(self.limit.per_second.max(1))))
     }
 
-    /// Takes tokens for calls that were already made. The balance may become negative.
+    /// Takes tokens for calls that were already made. The number of tokens in the bucket may become negative.
     fn charge_calls(&self, calls: usize, now: Instant) {
         self.refill(now).0 -= calls as f64;
     }
@@ -64,7 +65,7 @@ impl TokenBucket {
     }
 }
 
-/// Reserved memory, which is released when this is dropped.
+/// Reserved memory. The memory is released when this value is dropped.
 #[derive(Debug)]
 pub(super) struct MemoryReservation {
     client_permit: OwnedSemaphorePermit,
@@ -112,7 +113,8 @@ impl ClientLimits {
         }
     }
 
-    /// Counts the calls of a request, except the first, against the rate limit. The request itself counted for the first.
+    /// Counts the calls of a request against the rate limit, except the first call. The first call was counted when the
+    /// request was accepted.
     pub(super) fn charge_extra_calls(&self, calls: usize) {
         if let (Some(bucket), 2..) = (&self.rate_bucket, calls) {
             bucket.charge_calls(calls - 1, Instant::now());
@@ -131,7 +133,7 @@ impl ClientLimits {
         Ok(MemoryReservation { client_permit, global_permit: acquire(&self.global_bytes, global_full)? })
     }
 
-    /// Adds to a reservation.
+    /// Adds bytes to a reservation. If there is no reservation yet, creates one.
     pub(super) fn reserve_more_bytes(
         &self,
         reservation: &mut Option<MemoryReservation>,
@@ -168,7 +170,8 @@ impl ClientLimitsTable {
     pub(super) fn limits_for(&self, workspace: &str, principal: &str) -> Arc<ClientLimits> {
         let mut by_principal = self.by_principal.lock().unwrap_or_else(PoisonError::into_inner);
         if by_principal.len() >= CACHED_CLIENTS_MAX {
-            // The limits of principals without a client are dropped. Only the state of their rate limit is lost.
+            // If a principal has no client any more, the limits of this principal are dropped. Only the state of the
+            // principal's rate limit is lost.
             by_principal.retain(|_, limits| Arc::strong_count(limits) > 1);
         }
         let new_limits = || {
@@ -200,7 +203,7 @@ mod tests {
         }
         assert_eq!(bucket.take_token(start), Err(Duration::from_millis(500)));
         assert_eq!(bucket.take_token(start + Duration::from_millis(500)), Ok(()));
-        // A large batch makes the balance negative.
+        // A large batch makes the number of tokens negative.
         bucket.charge_calls(4, start + Duration::from_secs(60));
         assert_eq!(bucket.take_token(start + Duration::from_secs(60)), Err(Duration::from_secs(1)));
         assert_eq!(bucket.take_token(start + Duration::from_secs(61)), Ok(()));

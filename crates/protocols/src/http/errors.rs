@@ -17,7 +17,7 @@ use crate::call_executor::CallAbortError;
 pub(super) const JSON_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/json");
 const BEARER_CHALLENGE: HeaderValue = HeaderValue::from_static("Bearer realm=\"stead\"");
 
-/// Why a request is rejected without an outcome of a call.
+/// A rejection of a request that ended without the outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct HttpRejection {
     pub(super) status: StatusCode,
@@ -83,7 +83,7 @@ impl IntoResponse for HttpRejection {
     }
 }
 
-/// The response of a handler, or the reason why there is an error response instead.
+/// The response of a handler, or the reason why the client gets an error response.
 pub(super) type HttpResult = Result<Response<Body>, HttpHandlerError>;
 
 /// Why a handler returns an error response.

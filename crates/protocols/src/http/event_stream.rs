@@ -1,5 +1,5 @@
-//! `GET /events`: changes of a workspace as server-sent events. A client that reconnects sends the Last-Event-ID, and the
-//! stream continues after that event, so the client misses nothing.
+//! `GET /events`: changes of a workspace as server-sent events. If a client reconnects and sends the Last-Event-ID
+//! header, the stream continues after the event with this id. The client therefore misses no event.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use super::{
 };
 
 const EVENT_STREAM_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("text/event-stream");
-/// Number of event pages that are queued for a slow client.
+/// Maximum number of event pages that are queued for a slow client.
 const QUEUED_PAGES_MAX: usize = 2;
 /// Length of the hash that binds an event id to its client.
 const CLIENT_HASH_HEX_DIGITS: usize = 16;
@@ -55,12 +55,14 @@ pub(super) async fn serve_event_stream(
 ) -> HttpResult {
     let permit = client.acquire_stream_permit()?;
     let cursor = starting_cursor(&client, query.as_deref(), &headers)?;
-    // The stream subscribes before it reads the first page, so that no change in between is missed.
+    // The stream subscribes to changes before it reads the first page, so that it misses no change after the first
+    // page.
     let engine = client.executor.engine();
     let changes = state.change_notifiers.subscribe(&client.workspace_id, engine).await.map_err(|NotifierClosed| {
         HttpRejection::unavailable("the server cannot watch for changes at the moment; retry later")
     })?;
-    // The first page is a regular call that is recorded, so an invalid cursor gets an error status.
+    // The first page is read with a regular, recorded call before the response starts. If the cursor is invalid, the
+    // client therefore gets an error status.
     let call_headers = CallHeaders::from_headers(&headers);
     let arguments = Map::from_iter([("since".to_owned(), Value::from(cursor))]);
     let first = client.call_operation("changes", arguments, &call_headers, FileBytesInclusion::Omit).await??;
@@ -77,7 +79,8 @@ pub(super) async fn serve_event_stream(
     Ok(response)
 }
 
-/// The cursor at which the stream starts: the one in the Last-Event-ID header, or else the `since` parameter.
+/// The cursor at which the stream starts. If the request has a Last-Event-ID header, the cursor in this header is used.
+/// Otherwise the `since` parameter is used.
 fn starting_cursor(
     client: &AuthenticatedClient,
     query: Option<&str>,
@@ -102,7 +105,7 @@ fn starting_cursor(
     }
 }
 
-/// The hash in an event id that binds it to its workspace and principal.
+/// The hash in an event id that binds the event id to a workspace and a principal.
 fn client_hash(client: &AuthenticatedClient, cursor: &str) -> String {
     let whole =
         Version::hash_bytes(format!("{}\0{}\0{cursor}", client.workspace_id, client.caller.principal).as_bytes());
@@ -120,7 +123,7 @@ impl EventStream {
         self.state.metrics.stream_closed();
     }
 
-    /// Sends a page and returns the next one, once there are more changes.
+    /// Sends a page, waits until the journal has more changes, and returns the next page.
     async fn send_page_and_wait(
         &mut self,
         outcome: &CallOutcome,
@@ -139,11 +142,11 @@ impl EventStream {
         }
     }
 
-    /// Waits for a change and sends keep-alive comments meanwhile.
+    /// Waits for a change, and sends keep-alive comments during the wait.
     async fn wait_for_change(&mut self, shutdown: &mut ShutdownSignal) -> Result<(), EventStreamEnded> {
         loop {
             let changed = tokio::select! {
-                // A disconnected client is detected without waiting for the next event.
+                // This branch detects a disconnected client before the next event occurs.
                 () = self.sender.closed() => return Err(EventStreamEnded),
                 () = shutdown.until_shutdown() => {
                     drop(self.sender.send(Bytes::from_static(b"event: stop\ndata: {}\n\n")).await);
@@ -172,7 +175,8 @@ impl EventStream {
             let id = format!("{}.{}", self.cursor, client_hash(&self.client, &self.cursor));
             let mut page = String::new();
             for (at, event) in events.iter().enumerate() {
-                // Only the last event has the id, so that a client that disconnects earlier gets the page again.
+                // Only the last event of a page has an id. If a client disconnects before the last event, it gets the
+                // whole page again.
                 let id = (at + 1 == events.len()).then_some(id.as_str());
                 page.push_str(&format_sse_event("change", id, event));
             }

@@ -1,5 +1,5 @@
-//! Checks of a request head before authentication, in this order: framing, Host, Origin, Sec-Fetch-Site. They protect a
-//! server on the local machine against cross-site requests and DNS rebinding.
+//! Checks of a request head before authentication, in this order: framing, Host, Origin, Sec-Fetch-Site. These checks
+//! protect a server on the local machine against cross-site requests and DNS rebinding.
 //!
 //! The checks look only at the request head. They do no I/O and read no token.
 
@@ -11,11 +11,12 @@ use super::errors::HttpRejection;
 #[derive(Debug, Clone, Default)]
 pub struct AllowedHosts {
     accepted_schemes: AcceptedUrlSchemes,
-    /// The port that clients must use with the loopback names. `None` for a Unix socket, which has no port.
+    /// The port that clients must use with the loopback names. `None` means that the server listens on a Unix socket,
+    /// which has no port.
     port: Option<u16>,
     /// Additional hosts from the configuration, in lower case.
     hosts: Vec<String>,
-    /// Allowed origins besides the server's own.
+    /// Allowed origins in addition to the server's own origin.
     origins: Vec<String>,
 }
 
@@ -63,7 +64,7 @@ impl AllowedHosts {
         Self::default()
     }
 
-    /// Allows another host. If it is given with a port, for example the port of a proxy, only that port is accepted.
+    /// Allows another host. If `host` contains a port, for example the port of a proxy, only this port is accepted.
     pub fn add_host(&mut self, host: &str) {
         self.hosts.push(normalize_host(host));
     }
@@ -76,8 +77,8 @@ impl AllowedHosts {
     /// Checks the head of a request.
     pub(super) fn check_request_head(&self, target: &Uri, headers: &HeaderMap) -> Result<(), HttpRejection> {
         let bad = HttpRejection::bad_request;
-        // A request with both Transfer-Encoding and Content-Length is ambiguous. It cannot be detected here, because hyper
-        // removes the Content-Length, so every Transfer-Encoding is refused.
+        // A request with both Transfer-Encoding and Content-Length is ambiguous. Such a request cannot be detected
+        // here, because hyper removes the Content-Length. Therefore every request with a Transfer-Encoding is refused.
         if headers.contains_key(header::TRANSFER_ENCODING) {
             return Err(bad("Transfer-Encoding is not supported; send Content-Length"));
         }

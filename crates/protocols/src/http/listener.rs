@@ -1,5 +1,6 @@
-//! Accepts connections over TCP, TLS or a Unix socket, with limits on their number and time, and a graceful shutdown. On a
-//! Unix socket the kernel reports the user of the client. A TLS handshake counts as a connection and has a short timeout.
+//! Accepts connections over TCP, TLS or a Unix socket, limits the number of connections and their timeouts, and shuts
+//! down gracefully. On a Unix socket, the kernel reports the user of the client. A connection counts from the start of
+//! its TLS handshake, and the handshake has a short timeout.
 
 use std::{io, net::IpAddr, pin::pin, sync::Arc, time::Duration};
 
@@ -27,7 +28,7 @@ use super::{
     write_timeout::WriteTimeoutStream,
 };
 
-/// How long to wait after `accept` failed, for example because no file descriptors are left.
+/// The delay before the next `accept` after an `accept` failed, for example because no file descriptors are left.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// A listening socket.
@@ -40,7 +41,7 @@ pub enum HttpListener {
     Unix(UnixListener, u32),
 }
 
-/// Serves clients until [`ServerState::shut_down`], then finishes in-flight requests within a time limit.
+/// Serves clients until [`ServerState::shut_down`] is called, and then finishes in-flight requests within a time limit.
 ///
 /// Must run inside a tokio runtime; calls occupy its blocking threads.
 pub async fn serve(state: Arc<ServerState>, listener: HttpListener) {
@@ -184,7 +185,7 @@ impl ServedConnection {
                 connection.await
             }
         };
-        // Connection errors are caused by the client and therefore not reported.
+        // Connection errors are caused by the client, and are therefore not reported.
         drop(ended);
         self.state.metrics.connection_closed();
     }

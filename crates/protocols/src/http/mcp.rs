@@ -1,6 +1,6 @@
 //! MCP over Streamable HTTP, in the protocol versions with and without sessions. The library `rmcp` transports the
-//! messages, and each message is first checked as strictly as over stdio. Sessions are kept per client, so that no client
-//! can use a session of another.
+//! messages, and each message is first checked as strictly as over stdio. Each client has its own list of sessions, so
+//! that no client can use a session of another client.
 
 use std::sync::Arc;
 
@@ -104,7 +104,7 @@ async fn forward_to_service(
     let ends_session = head.method == Method::DELETE;
     let mut response = service.handle(Request::from_parts(head, Full::new(bytes))).await;
     if ends_session && response.status() == StatusCode::ACCEPTED {
-        // The session has ended, and some clients treat 202 as a failure.
+        // The session has ended. The status 202 is replaced, because some clients treat it as a failure.
         *response.status_mut() = StatusCode::NO_CONTENT;
     }
     Ok(body::hold_while_streaming(response, permit))

@@ -1,5 +1,5 @@
-//! Metrics of the server in the Prometheus text format. Labels are routes and status codes, never paths, principals or
-//! tokens.
+//! Metrics of the server in the Prometheus text format. The labels are routes and status codes. No label contains a
+//! path, a principal or a token.
 
 use std::{
     collections::BTreeMap,

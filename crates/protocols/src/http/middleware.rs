@@ -22,7 +22,7 @@ use super::{
 };
 use crate::call_recorder::{self, RequestCallRecorder};
 
-/// Headers of every response. They tell browsers not to render, embed or cache it.
+/// Headers of every response. These headers tell browsers not to render, embed or cache the response.
 const SECURITY_HEADERS: [(HeaderName, HeaderValue); 4] = [
     (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'; sandbox")),
@@ -30,7 +30,8 @@ const SECURITY_HEADERS: [(HeaderName, HeaderValue); 4] = [
     (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
 ];
 
-/// Checks and authenticates a request, adds its client to it, and passes it to the route.
+/// Checks and authenticates a request, stores the client in the request's extensions, and passes the request to the
+/// route.
 pub(super) async fn authenticate_and_log(
     State(state): State<Arc<ServerState>>,
     mut request: Request,
@@ -105,7 +106,7 @@ async fn run_handler(
     }
 }
 
-/// The credential of a request, independent of the request's lifetime.
+/// An owned copy of the credential of a request.
 enum RequestCredential {
     NotNeeded,
     Token(String),
@@ -162,7 +163,8 @@ fn authorize_route(
 /// Rejects a request whose Content-Length is too large, without reading the body.
 fn check_content_length(headers: &HeaderMap, route: HttpRouteGroup) -> Result<(), HttpRejection> {
     let limit = match route {
-        // Archives are streamed. The length of other bodies of this route is checked when they are read.
+        // Archives are streamed and may be large. The length of any other body of this route is checked when the body
+        // is read.
         HttpRouteGroup::Workspaces => ARCHIVE_BYTES_MAX,
         HttpRouteGroup::Mcp
         | HttpRouteGroup::Rpc
@@ -184,7 +186,8 @@ fn check_content_length(headers: &HeaderMap, route: HttpRouteGroup) -> Result<()
     }
 }
 
-/// Requires a JSON content type, which an HTML form of another site cannot set, on routes that expect JSON.
+/// On routes that expect JSON, rejects a request without a JSON content type. An HTML form of another site cannot set
+/// this content type.
 fn check_content_type(route: HttpRouteGroup, method: &Method, headers: &HeaderMap) -> Result<(), HttpRejection> {
     if *method != Method::POST || !route.expects_json() {
         return Ok(());

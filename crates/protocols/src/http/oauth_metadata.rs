@@ -1,5 +1,5 @@
 //! `/.well-known/oauth-protected-resource` (RFC 9728): directs clients without a token to the configured authorization
-//! servers. This server accepts only its own tokens, so the authorization server must issue those.
+//! servers. This server accepts only its own tokens, so the authorization server must issue tokens of this server.
 
 use std::sync::Arc;
 
@@ -45,7 +45,8 @@ impl UrlScheme {
 }
 
 impl AuthorizationServers {
-    /// The URL of this server with the host that the client used. The middleware has checked the Host header.
+    /// The URL of this server, with the host in the Host header of the request. The middleware has checked the Host
+    /// header.
     fn base_url(&self, headers: &HeaderMap) -> Option<String> {
         let host = headers.get(header::HOST)?.to_str().ok()?;
         Some(format!("{}://{}", self.scheme.name(), host.to_ascii_lowercase()))

@@ -1,6 +1,6 @@
-//! The `/v1` endpoints of a workspace. `POST /v1/{operation}` takes the arguments as a JSON object and returns the outcome
-//! as one. `/v1/files/{path}` reads, writes and deletes a file, with its version as `ETag`; files are sent as attachments of
-//! type `application/octet-stream`, so that browsers never render them.
+//! The `/v1` endpoints of a workspace. `POST /v1/{operation}` takes the arguments as a JSON object, and returns the
+//! outcome as a JSON object. `/v1/files/{path}` reads, writes and deletes a file. The `ETag` of a file is its version.
+//! Files are sent as attachments of type `application/octet-stream`, so that browsers never render them.
 
 use axum::{
     body::Body,
@@ -41,7 +41,8 @@ pub(super) async fn call_operation(
     Ok(errors::json_response(StatusCode::OK, &Value::Object(outcome.json)))
 }
 
-/// Parses a request body as one JSON object, as strictly as a JSON-RPC message. An empty body means no arguments.
+/// Parses a request body as one JSON object, as strictly as a JSON-RPC message. An empty body means that the call has
+/// no arguments.
 pub(super) fn parse_arguments(bytes: &[u8]) -> Result<Map<String, Value>, HttpRejection> {
     if bytes.is_empty() {
         return Ok(Map::new());
@@ -70,7 +71,8 @@ enum RequestedByteRange {
 }
 
 impl RequestedByteRange {
-    /// Parses the Range header. A header with several ranges or with another unit is ignored, as HTTP allows.
+    /// Parses the Range header. HTTP allows a server to ignore the header. This function ignores a header with several
+    /// ranges or with a unit other than bytes.
     fn from_headers(headers: &HeaderMap) -> Self {
         let range = headers.get(header::RANGE).and_then(|value| value.to_str().ok());
         let Some((first, last)) =
@@ -118,7 +120,7 @@ pub(super) async fn get_file(
     if matches_if_none_match(&headers, &stat) {
         return Ok(file_response(StatusCode::NOT_MODIFIED, &stat, Body::empty()));
     }
-    // If the version differs from If-Range, the whole file is sent.
+    // If the version of the file differs from the version in If-Range, the whole file is sent.
     if outcome_version(&stat).is_some() && !matches_if_range(&headers, &stat) {
         return Ok(full_response(read(arguments).await??, &headers, &method));
     }
@@ -172,7 +174,7 @@ fn matches_if_range(headers: &HeaderMap, outcome: &CallOutcome) -> bool {
     }
 }
 
-/// The version in an entity tag, if it is a strong tag.
+/// The version in an entity tag, if the tag is strong.
 fn strong_etag_version(tag: &str) -> Option<&str> {
     if tag.trim().starts_with("W/") { None } else { etag_version(tag) }
 }
@@ -199,7 +201,8 @@ fn full_response(mut outcome: CallOutcome, headers: &HeaderMap, method: &Method)
 }
 
 fn partial_response(mut outcome: CallOutcome, first: u64, headers: &HeaderMap, method: &Method) -> HttpResult {
-    // The version differs if the file changed after `stat`, or if it is too large to have a version.
+    // The version differs from If-Range if the file changed after `stat`, or if the file is too large to have a
+    // version.
     if !matches_if_range(headers, &outcome) {
         let reason = "the file changed; its version no longer matches If-Range";
         return Err(HttpRejection::new(StatusCode::PRECONDITION_FAILED, reason).into());
@@ -228,8 +231,8 @@ fn range_not_satisfiable(size: u64) -> Response<Body> {
     response
 }
 
-/// The version that the file must have before the change: the one in If-Match, or an empty text for `If-None-Match: *`,
-/// which means that the file must not exist.
+/// The version that the file must have before the change. The version is taken from If-Match. For `If-None-Match: *`,
+/// it is the empty text, which means that the file must not exist.
 fn base_version(headers: &HeaderMap) -> Result<Option<String>, HttpRejection> {
     let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or_default().trim());
     let malformed = HttpRejection::bad_request("If-Match must be one quoted version; If-None-Match must be *");
@@ -243,7 +246,8 @@ fn base_version(headers: &HeaderMap) -> Result<Option<String>, HttpRejection> {
     }
 }
 
-/// Rejects a path that is not UTF-8 after percent-decoding. The operations have escapes for such file names.
+/// Rejects a path that is not UTF-8 after percent-decoding. A file with such a name is accessible with `POST
+/// /v1/{operation}`, because paths in arguments can contain escapes.
 fn reject_path(_rejection: PathRejection) -> HttpRejection {
     HttpRejection::bad_request("the percent-decoded path is not valid UTF-8")
 }

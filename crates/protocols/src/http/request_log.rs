@@ -1,5 +1,5 @@
-//! The request log: one entry per request with client, route, calls and status. An entry contains no input of the client,
-//! except a well-formed request id that is not a token. The entry of a stream is written when the stream ends.
+//! The request log: one entry per request with client, route, calls and status. An entry contains no input of the
+//! client, except a well-formed request id that is not a token. The entry of a stream is written when the stream ends.
 
 use std::{
     sync::{
@@ -29,7 +29,7 @@ const CLIENT_CLOSED_STATUS: u16 = 499;
 /// The log entry of one request.
 #[derive(Debug, Clone)]
 pub struct RequestLogEntry {
-    /// The request id: the one that the client sent if it is well-formed, or else a generated one.
+    /// The request id. If the client sent a well-formed request id, this id is used. Otherwise the id is generated.
     pub id: String,
     /// The name of the route.
     pub route: &'static str,
@@ -43,7 +43,7 @@ pub struct RequestLogEntry {
     pub calls: RequestCallLog,
     /// The response status, or 499 if the client disconnected.
     pub status: u16,
-    /// The duration of the request. For a stream, it lasts until the stream ends.
+    /// The duration of the request. The duration of a stream includes the time until the stream ends.
     pub duration: Duration,
 }
 
@@ -53,7 +53,7 @@ pub trait RequestLogger: Send + Sync + 'static {
     fn log_request(&self, request: RequestLogEntry);
 }
 
-/// The log entry of a running request. It is written when this is dropped.
+/// The log entry of a running request. The entry is written when this guard is dropped.
 pub(super) struct RequestLogGuard {
     logger: Arc<dyn RequestLogger>,
     started_at: Instant,
@@ -87,7 +87,7 @@ impl RequestLogGuard {
         }
     }
 
-    /// Records the status code. If the response is a stream, the entry is written when it ends.
+    /// Records the status code. If the response is a stream, the entry is written when the stream ends.
     pub(super) fn attach_to_response(mut self, response: Response<Body>) -> Response<Body> {
         if let Some(entry) = &mut self.entry {
             entry.status = response.status().as_u16();
@@ -105,7 +105,7 @@ impl Drop for RequestLogGuard {
     }
 }
 
-/// A call recorder for one WebSocket message, which gets its own log entry.
+/// A call recorder for one WebSocket message. Each WebSocket message gets its own log entry.
 pub(super) fn recorder_for_message(
     logger: Option<&Arc<dyn RequestLogger>>,
     id: &str,
@@ -142,7 +142,7 @@ fn method_name(method: &Method) -> &'static str {
     }
 }
 
-/// The id of a request: the one that the client sent if it is well-formed, or else a generated one.
+/// The id of a request. If the client sent a well-formed request id, this id is used. Otherwise the id is generated.
 #[derive(Debug, Clone)]
 pub(super) struct HttpRequestId(pub(super) HeaderValue);
 
@@ -170,7 +170,7 @@ fn is_valid_request_id(id: &[u8]) -> bool {
 fn generate_request_id() -> HeaderValue {
     static SERVER_START: OnceLock<u64> = OnceLock::new();
     static NEXT_ID: AtomicU64 = AtomicU64::new(1);
-    // Without random bytes, ids are still unique within this process.
+    // If the system provides no random bytes, the ids are still unique within this process.
     let start = SERVER_START.get_or_init(|| getrandom::u64().unwrap_or_default());
     let next = NEXT_ID.fetch_add(1, Ordering::Relaxed);
     HeaderValue::from_str(&format!("{start:016x}-{next}")).unwrap_or(HeaderValue::from_static("none"))

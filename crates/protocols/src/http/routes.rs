@@ -1,4 +1,4 @@
-//! The routes of the server, and the role that each one requires.
+//! The routes of the server, and the role that each route requires.
 
 use std::sync::Arc;
 
@@ -79,8 +79,8 @@ pub(super) enum RequiredRole {
 }
 
 impl HttpRouteGroup {
-    /// The role that the route requires. If the server hosts several workspaces, the metrics cover all of them and require
-    /// an admin.
+    /// The role that the route requires. If the server hosts several workspaces, the metrics cover all of them and
+    /// require an admin.
     pub(super) fn required_role(self, admin: Option<&Arc<dyn WorkspaceAdmin>>) -> RequiredRole {
         match self {
             HttpRouteGroup::Mcp

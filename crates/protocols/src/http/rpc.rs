@@ -31,7 +31,8 @@ use crate::{
     rpc::{FramedRpcConnection, RpcConnection},
 };
 
-/// Number of responses that are queued for the socket. Further responses wait in the connection, which limits them.
+/// Maximum number of responses that are queued for the socket. Further responses wait in the [`FramedRpcConnection`],
+/// which limits their size.
 const QUEUED_RESPONSES_MAX: usize = 1;
 
 /// `POST /rpc`: a request, a notification, or a batch.
@@ -72,7 +73,7 @@ pub(super) async fn upgrade_websocket(
     Ok(response)
 }
 
-/// Passes messages between the socket and the JSON-RPC server until either side closes.
+/// Passes messages between the socket and the JSON-RPC server until one of the two sides closes.
 async fn serve_websocket(state: &ServerState, client: &AuthenticatedClient, id: &HttpRequestId, mut socket: WebSocket) {
     let (sender, mut receiver) = mpsc::channel(QUEUED_RESPONSES_MAX);
     let Ok(rpc) = client.rpc_server(&state.config) else { return };
@@ -82,7 +83,8 @@ async fn serve_websocket(state: &ServerState, client: &AuthenticatedClient, id: 
     let mut keepalive = interval_at(Instant::now() + STREAM_KEEPALIVE_INTERVAL, STREAM_KEEPALIVE_INTERVAL);
     keepalive.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut last_received = Instant::now();
-    // A received message that waits for a free slot. Until it gets one, no further message is read, but responses are sent.
+    // A received message that waits for a free slot. While a message waits, no further message is read, but responses
+    // are sent.
     let mut waiting: Option<Bytes> = None;
     loop {
         let slot = async {
@@ -92,7 +94,8 @@ async fn serve_websocket(state: &ServerState, client: &AuthenticatedClient, id: 
         };
         tokio::select! {
             () = shutdown.until_shutdown() => break,
-            // A client that lost its network does not close the connection. It is detected by its missing pongs.
+            // A client that lost its network does not close the connection. The server detects such a client because it
+            // sends no pongs.
             _ = keepalive.tick() => {
                 let is_silent = waiting.is_none() && last_received.elapsed() > WEBSOCKET_IDLE_TIMEOUT;
                 if is_silent || socket.send(Message::Ping(Bytes::new())).await.is_err() {
@@ -118,8 +121,8 @@ async fn serve_websocket(state: &ServerState, client: &AuthenticatedClient, id: 
             },
         }
     }
-    // Sends the remaining responses. They are taken from the queue even if the client has disconnected, because a call that
-    // cannot queue its response would never end and never release its permits.
+    // Sends the remaining responses. If the client has disconnected, the responses are still taken from the queue.
+    // Otherwise a call that cannot queue its response would never end and never release its permits.
     let sending = async {
         let mut is_connected = true;
         while let Some(response) = receiver.recv().await {

@@ -34,13 +34,14 @@ const NO_WORKSPACE: &str = "";
 /// The configuration of a server.
 #[derive(Debug, Clone)]
 pub struct HttpServerConfig {
-    /// The location of the workspace that dialects report.
+    /// The location of the workspace. Some dialects report this location to the client.
     pub location: WorkspaceLocation,
-    /// The dialects of `/mcp`.
+    /// The names of the dialects that `/mcp` serves.
     pub mcp_dialects: Vec<String>,
-    /// The dialects of `/rpc`.
+    /// The names of the dialects that `/rpc` serves.
     pub rpc_dialects: Vec<String>,
-    /// Concurrent working calls of all clients of a workspace. The same number of calls may wait for an event.
+    /// Maximum number of concurrent calls that work on files, for all clients of a workspace together. The same number
+    /// of calls may wait for an event.
     pub workspace_calls_max: usize,
 }
 
@@ -80,7 +81,7 @@ pub struct HttpServerOptions {
     pub authorization_servers: Option<AuthorizationServers>,
     /// The rate limit per principal. `None` means no limit.
     pub rate_limit: Option<RateLimit>,
-    /// The number of concurrent connections. `None` means the default limit.
+    /// The maximum number of concurrent connections. `None` means the default limit.
     pub connections_max: Option<usize>,
     /// The limit on unauthenticated connections per address.
     pub per_address_limit: UnauthenticatedPerAddressLimit,
@@ -110,7 +111,7 @@ pub(super) struct ShutdownSignal(watch::Receiver<bool>);
 
 impl ShutdownSignal {
     pub(super) async fn until_shutdown(&mut self) {
-        // A dropped sender also means shutdown.
+        // `wait_for` fails if the sender was dropped, which also means that the server shuts down.
         drop(self.0.wait_for(|is_shutdown| *is_shutdown).await);
     }
 }
@@ -162,7 +163,7 @@ impl ServerState {
         ShutdownSignal(self.shutdown.subscribe())
     }
 
-    /// The administration of workspaces, if this server hosts several.
+    /// The administration of workspaces, if this server hosts several workspaces.
     pub(super) fn workspace_admin(&self) -> Option<&Arc<dyn WorkspaceAdmin>> {
         self.workspace_admin.as_ref()
     }
@@ -281,7 +282,7 @@ fn reject_auth_error(reason: AuthError) -> HttpRejection {
     }
 }
 
-/// Evicts the least recently used client. Its next request opens its workspace again.
+/// Evicts the least recently used client. The next request of this client opens the workspace again.
 fn evict_oldest_client(clients: &mut HashMap<String, CachedClient>) {
     let oldest = clients.iter().min_by_key(|(_, cached)| cached.last_seen).map(|(key, _)| key.clone());
     if let Some(key) = oldest {

@@ -1,5 +1,5 @@
-//! TLS configuration, for TLS 1.2 and 1.3. A reloaded certificate applies to new connections; open connections continue
-//! with the old one. This module reads no files: the caller passes certificate and key as PEM.
+//! TLS configuration, for TLS 1.2 and 1.3. A reloaded certificate applies to new connections. Open connections continue
+//! with the old certificate. This module reads no files: the caller passes the certificate and the key as PEM text.
 
 use std::{
     sync::{Arc, PoisonError, RwLock},
@@ -55,7 +55,8 @@ impl ReloadableTlsConfig {
         Self { handshake_timeout: wait, ..self }
     }
 
-    /// Replaces the certificate and the key for new connections. On error, the old ones stay in use.
+    /// Replaces the certificate and the key for new connections. If this method fails, the old certificate and the old
+    /// key stay in use.
     pub fn reload(&self, chain: &[u8], key: &[u8]) -> Result<(), TlsCertificateError> {
         let next = build_config(chain, key)?;
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = next;

@@ -1,7 +1,7 @@
 //! Limits unauthenticated connections per address, so that one address cannot use up all connections without a token.
 //!
-//! A connection counts from the moment it is accepted until a client authenticates over it, or until it closes. This module
-//! only counts; it closes no connection and reads no token.
+//! A connection counts from the moment it is accepted until a client authenticates over it, or until it closes. This
+//! module only counts connections; it closes no connection and reads no token.
 
 use std::{
     collections::HashMap,
@@ -11,8 +11,8 @@ use std::{
 
 use super::limits::UNAUTHENTICATED_PER_ADDRESS_MAX;
 
-/// Length of the IPv6 prefix that one customer usually gets. The customer chooses the rest of the address, so all addresses
-/// with the same prefix count as one.
+/// Length of the IPv6 prefix that one customer usually gets. The customer chooses the rest of the address, so all
+/// addresses with the same prefix count as one address.
 const IPV6_NETWORK_BITS: u32 = 64;
 
 /// The limit on unauthenticated connections per address.
@@ -23,7 +23,8 @@ pub enum UnauthenticatedPerAddressLimit {
     Default,
     /// A fixed limit.
     AtMost(usize),
-    /// No limit, for a server where all clients share an address, because only this machine or a proxy connects.
+    /// There is no limit. This variant is for a server whose clients all have the same address, because only this
+    /// machine or a proxy connects to the server.
     Unlimited,
 }
 
@@ -34,13 +35,14 @@ pub(super) struct UnauthenticatedLimit {
     counts: Mutex<HashMap<IpAddr, usize>>,
 }
 
-/// One counted connection. It counts until this is dropped.
+/// The slot of one counted connection. The connection counts until this slot is dropped.
 pub(super) struct UnauthenticatedSlot {
     limit: Arc<UnauthenticatedLimit>,
     address: IpAddr,
 }
 
-/// A connection that may be unauthenticated. Its slot is released once a request on it is authenticated.
+/// A connection that may be unauthenticated. The slot of the connection is released once a request on this connection
+/// is authenticated.
 #[derive(Clone, Default)]
 pub(super) struct UnauthenticatedConnection(Arc<Mutex<Option<UnauthenticatedSlot>>>);
 
@@ -95,7 +97,7 @@ impl Drop for UnauthenticatedSlot {
     }
 }
 
-/// The address under which a connection counts: an IPv4 address, or the network of an IPv6 address.
+/// The address under which a connection is counted. For an IPv6 address, it is the address of the network.
 fn address_group(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),

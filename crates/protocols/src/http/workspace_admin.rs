@@ -29,21 +29,21 @@ use super::{
 pub enum AdminRequest {
     /// Lists a page of workspaces. Options: `cursor`, `limit`, `trash`.
     List(Map<String, Value>),
-    /// Creates a workspace, with its `name` and its options.
+    /// Creates a workspace. The value contains the `name` and the options of the workspace.
     Create(Map<String, Value>),
     /// Shows a workspace.
     Show(String),
     /// Destroys a workspace.
     Destroy(String),
-    /// Copies a workspace, with the `name` of the copy and its options.
+    /// Copies a workspace. The second value contains the `name` and the options of the copy.
     Fork(String, Map<String, Value>),
-    /// Restores a workspace from the trash, optionally under another `name`.
+    /// Restores a workspace from the trash. The second value may contain another `name` for the workspace.
     Restore(String, Map<String, Value>),
     /// Lists the tokens of a workspace.
     ListTokens(String),
-    /// Creates a token for a workspace, with the options of the token.
+    /// Creates a token for a workspace. The second value contains the options of the token.
     CreateToken(String, Map<String, Value>),
-    /// Revokes a token of a workspace, by its id.
+    /// Revokes a token of a workspace. The second value is the id of the token.
     RevokeToken(String, String),
 }
 
@@ -56,10 +56,10 @@ pub struct WorkspaceExportSummary {
 
 /// Administers workspaces.
 pub trait WorkspaceAdmin: Send + Sync + 'static {
-    /// Executes one request. Called on a thread that may block.
+    /// Executes one request. This method is called on a thread that may block.
     fn run_request(&self, caller: &Caller, request: AdminRequest) -> Result<Value, Error>;
 
-    /// Writes a workspace as an archive to `out`. Calls `begin` before the first byte.
+    /// Writes a workspace as an archive to `out`. Calls `begin` before the first byte is written.
     fn export_workspace(
         &self,
         caller: &Caller,
@@ -99,7 +99,8 @@ impl Default for AdminLimits {
     }
 }
 
-/// The administration and its caller. A server with a single workspace rejects requests that need it.
+/// The administration of workspaces and its caller. A server with a single workspace has no administration, and rejects
+/// administration requests.
 pub(super) struct AdminRequestContext {
     pub(super) state: Arc<ServerState>,
     pub(super) workspace_admin: Arc<dyn WorkspaceAdmin>,
@@ -135,7 +136,8 @@ impl AdminRequestContext {
     }
 }
 
-/// The workspace name in the URL. It is empty if it is not UTF-8, which [`WorkspaceAdmin`] rejects.
+/// The workspace name in the URL. If the name is not UTF-8, this value is empty, and [`WorkspaceAdmin`] rejects an
+/// empty name.
 pub(super) struct WorkspaceNameInUrl(pub(super) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for WorkspaceNameInUrl {
@@ -160,7 +162,8 @@ impl<S: Sync> FromRequest<S> for AdminBody {
     }
 }
 
-/// Parses the query of a URL. Numbers and booleans become JSON numbers and booleans; a name without a value becomes true.
+/// Parses the query of a URL. Numbers become JSON numbers, and booleans become JSON booleans. The value of a name
+/// without a value is `true`.
 pub(super) fn parse_query(query: Option<&str>) -> Map<String, Value> {
     let pairs = query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
     pairs
@@ -177,7 +180,7 @@ pub(super) fn parse_query(query: Option<&str>) -> Map<String, Value> {
         .collect()
 }
 
-/// Decodes a percent-encoded text. An invalid escape stays as it is.
+/// Decodes a percent-encoded text. An invalid escape is left unchanged.
 fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -24,7 +24,7 @@ impl<S> WriteTimeoutStream<S> {
         Self { stream, timeout, stall_timer: None }
     }
 
-    /// Stops the timer if the write made progress. Otherwise starts it, and fails once it has expired.
+    /// If the write made progress, stops the timer. Otherwise starts the timer, and fails once the timer has expired.
     fn check_write_timeout<T>(
         &mut self,
         written: Poll<io::Result<T>>,

@@ -16,12 +16,12 @@ use tokio::{
 /// Queues lines for an output.
 pub(crate) struct Outbox<W> {
     pending: Mutex<PendingOutputLines>,
-    /// The sequence number of the last line that was written, or whose write failed.
+    /// The sequence number of the last finished line. A line is finished if it was written or if its write failed.
     finished: watch::Sender<u64>,
     output: sync::Mutex<W>,
 }
 
-/// Queued lines that no sender has started to write.
+/// Queued lines that no sender is writing yet.
 #[derive(Default)]
 struct PendingOutputLines {
     bytes: Vec<u8>,
@@ -34,15 +34,16 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
         Self { pending: Mutex::default(), finished: watch::Sender::new(0), output: sync::Mutex::new(output) }
     }
 
-    /// Sends a line together with the other queued lines. The future must not be dropped before it resolves, because one
-    /// sender writes the lines of all.
+    /// Sends a line together with the other queued lines. The future must not be dropped before it resolves, because it
+    /// may be writing the lines of other senders.
     pub(crate) async fn send(&self, line: Vec<u8>) -> io::Result<()> {
         let number = self.enqueue(line);
-        // Other senders that are ready queue their lines now.
+        // During this yield, other senders that are ready queue their lines.
         tokio::task::yield_now().await;
         let mut finished = self.finished.subscribe();
-        // One write sends the lines of many senders but passes the lock on to only one of them. If the others kept waiting
-        // for the lock after their lines were written, the queue for the lock would grow without bound.
+        // One write sends the lines of many senders, but afterwards only one of these senders gets the lock. If the
+        // other senders kept waiting for the lock after their lines were written, the queue for the lock would grow
+        // without bound.
         let mut output = tokio::select! {
             biased;
             _ = finished.wait_for(|finished| *finished >= number) => return Ok(()),
@@ -54,12 +55,13 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
             return Ok(());
         }
         let written = write_and_flush(&mut *output, &lines.bytes).await;
-        // Lines of a failed write count as finished, because they are not retried and nothing should wait for them.
+        // The lines of a failed write also count as finished. They are not written again, so no task should wait for
+        // them.
         self.finished.send_replace(lines.last_number);
         written
     }
 
-    /// Waits until fewer than `lines_max` lines are queued or being written. Cancel safe.
+    /// Waits until fewer than `lines_max` lines are queued or being written. This method is cancel safe.
     pub(crate) async fn wait_for_room(&self, lines_max: u64) {
         let has_room = |finished: &u64| self.lock_pending().last_number - finished < lines_max;
         // The channel cannot close during the wait, because its sender lives in `self`.
@@ -79,7 +81,7 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
     fn enqueue(&self, line: Vec<u8>) -> u64 {
         let mut pending = self.lock_pending();
         if pending.bytes.is_empty() {
-            // In this common case a large response is not copied.
+            // In the common case that no other line is queued, a large response is not copied.
             pending.bytes = line;
         } else {
             pending.bytes.extend_from_slice(&line);

@@ -1,9 +1,11 @@
-//! Asks the client's user to approve a call, with MCP's elicitation. The client may be the agent itself, so an accepted
-//! form counts as approval only if the operator configured that. By default the form names the command that approves, and
-//! accepting it only makes the server check again.
+//! Asks the client's user to approve a call, with a form that MCP calls elicitation. The client may be the agent
+//! itself. An accepted form is therefore an approval only if the operator configured that clients may approve. By
+//! default, the form names the command that approves the call. If the user accepts such a form, the server only checks
+//! again whether the call is approved.
 //!
-//! Clients of later protocol versions return a request state with their answer. It names the approval and its plan, and is
-//! sealed with a key of this process. It is valid once, for one principal, and only if the approval still matches.
+//! Clients of later protocol versions return a request state with their answer. The request state names the approval
+//! and its plan, and is sealed with a key of this process. The request state is valid once, for one principal, and only
+//! if the approval and its plan are still the same.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -27,13 +29,13 @@ use crate::limits::{ELICITATION_CHARS_MAX, PERMISSION_TIMEOUT};
 /// The name of the only input request.
 const APPROVAL_INPUT_NAME: &str = "approval";
 
-/// What the server does after asking the client's user.
+/// The next step of the server after it has asked the client's user.
 pub(super) enum ElicitationNextStep {
     /// The server makes the call again.
     Retry,
-    /// The server returns this result, and the client answers with its next request.
+    /// The server returns this result, and the next request of the client contains the answer.
     InputRequired(InputRequiredResult),
-    /// The server returns the error: the call stays refused.
+    /// The server returns the error, and the call stays refused.
     Refused,
 }
 
@@ -59,14 +61,16 @@ impl ElicitationReply {
 
 /// The questions that were asked and not answered yet.
 pub(super) struct PendingElicitations {
-    /// The handle of each open question, oldest first. If there are too many, the oldest is dropped.
+    /// The handle of each open question, oldest first. If there are too many open questions, the oldest handle is
+    /// dropped.
     open_handles: Mutex<VecDeque<String>>,
-    /// Seals request states. `None` if the system provides no random bytes for the key; then no answer is accepted.
+    /// Seals request states. `None` means that the system provided no random bytes for the key. Without a key, no
+    /// answer is accepted.
     codec: Option<RequestStateCodec>,
 }
 
 impl Default for PendingElicitations {
-    /// Creates a random key.
+    /// Creates an empty list of questions and a random key.
     fn default() -> Self {
         let mut key = [0; SEAL_KEY_BYTES];
         let codec = getrandom::fill(&mut key).ok().map(|()| RequestStateCodec::new_unchecked(key));
@@ -87,7 +91,8 @@ impl PendingElicitations {
         self.codec.as_ref().map(|codec| codec.seal_with(handle.as_bytes(), &options))
     }
 
-    /// Whether `sealed` is the request state of the open question with this handle. The question is then closed.
+    /// Whether `sealed` is the request state of the open question with this handle. If it is, this method closes the
+    /// question.
     fn redeem(&self, sealed: &str, handle: &str, principal: &str) -> bool {
         let opened = self.codec.as_ref().and_then(|codec| codec.open_with(sealed, principal.as_bytes()).ok());
         if opened.is_none_or(|opened| opened != handle.as_bytes()) {
@@ -103,10 +108,11 @@ impl PendingElicitations {
 const SEAL_KEY_BYTES: usize = RequestStateCodec::MIN_KEY_LENGTH;
 /// How long a request state is valid.
 const STATE_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
-/// Open questions per connection.
+/// Maximum number of open questions per connection.
 const OPEN_ELICITATIONS_MAX: usize = 256;
 
-/// Asks the client's user about the pending approval that refused a call, as the client's protocol version requires.
+/// Asks the client's user to answer the approval that a refused call needs. The form of the question depends on the
+/// client's protocol version.
 pub(super) async fn elicit_approval(
     engine: &Engine,
     caller: &Caller,
@@ -145,7 +151,8 @@ pub(super) async fn elicit_approval(
     match sent.await_response().await {
         Ok(rmcp::model::ClientResult::ElicitResult(result)) => {
             match apply_answer(engine, caller, &approval, &result.action) {
-                // The user may have approved the call on the command line before accepting the form.
+                // The call is retried, because the user may have approved it on the command line before accepting the
+                // form.
                 ElicitationNextStep::Refused if result.action == ElicitationAction::Accept => {
                     ElicitationNextStep::Retry
                 }
@@ -158,7 +165,7 @@ pub(super) async fn elicit_approval(
     }
 }
 
-/// The approval that the refused call needs, if the error says so.
+/// The approval that a refused call needs, if the error names an approval.
 fn pending_approval(engine: &Engine, error: &Error) -> Option<Approval> {
     if ![ErrorKind::ApprovalPending, ErrorKind::ApprovalStale].contains(&error.kind) {
         return None;
@@ -177,7 +184,7 @@ fn apply_answer(
     let decision = match action {
         ElicitationAction::Accept => ApprovalDecision::Approve,
         ElicitationAction::Decline => ApprovalDecision::Deny,
-        // The user cancelled, or the action is one of a later protocol version.
+        // The user cancelled the form, or the protocol library has added an action that this code does not know.
         ElicitationAction::Cancel | _ => return ElicitationNextStep::Refused,
     };
     match engine.approval_mode() {

@@ -1,7 +1,8 @@
 //! Tools, prompts and resources that an embedding program adds to the server, as JSON of the protocol.
 //!
-//! Tools and resources of the dialects take precedence, so the extension gets only the other requests. Its results are
-//! checked against the protocol's types before they are sent. An extension has no access to the engine.
+//! The tools and resources of the dialects take precedence, so the extension gets only requests that the server does
+//! not handle itself. The results of the extension are checked against the protocol's types before they are sent. An
+//! extension has no access to the engine.
 
 use std::{pin::Pin, sync::Arc};
 
@@ -22,7 +23,7 @@ pub trait McpExtension: Send + Sync + 'static {
     /// Additional server capabilities, as JSON of the protocol.
     fn capabilities(&self) -> Map<String, Value>;
 
-    /// Additional items of a list. Called once per list.
+    /// Additional items of a list. This method is called once per list.
     fn list_items(&self, list: McpListKind) -> Vec<Value>;
 
     /// Handles a request. Resolves to `None` if the request is not about something that the extension offers.
@@ -88,7 +89,7 @@ impl McpClientHandle<'_> {
         to_json(&self.0.meta)
     }
 
-    /// Sends a notification while the request runs. The caller does not learn whether it arrived.
+    /// Sends a notification while the request runs. The caller does not learn whether the notification arrived.
     pub async fn notify(&self, method: &str, params: Value) {
         if let Ok(notice) = serde_json::from_value::<ServerNotification>(json!({ "method": method, "params": params }))
         {
@@ -97,8 +98,8 @@ impl McpClientHandle<'_> {
         }
     }
 
-    /// Sends a request to the client while the client's own request runs. Works only for clients that start with
-    /// `initialize`.
+    /// Sends a request to the client while the client's own request runs. This method works only for clients that start
+    /// with `initialize`.
     pub async fn request(&self, method: &str, params: Value) -> Result<Value, McpExtensionError> {
         let internal_error =
             |message: String| McpExtensionError { code: ErrorCode::INTERNAL_ERROR.0, message, data: None };
@@ -144,7 +145,7 @@ impl LoadedMcpExtension {
         serde_json::from_value(all).unwrap_or_else(|_| server.clone())
     }
 
-    /// Passes a request to the extension. Returns `None` if the extension does not handle it.
+    /// Passes a request to the extension. Returns `None` if the extension does not handle the request.
     pub(super) async fn call(
         &self,
         method: &str,
@@ -154,7 +155,7 @@ impl LoadedMcpExtension {
         let request = McpExtensionRequest { method, params: to_json(params) };
         let outcome = self.extension.handle_request(request, McpClientHandle(context)).await?;
         let outcome = outcome.map(|mut result| {
-            // Later protocol versions require this field; earlier clients ignore it.
+            // Later protocol versions require this field. Clients of earlier versions ignore it.
             if let Some(result) = result.as_object_mut() {
                 result.entry("resultType").or_insert_with(|| json!("complete"));
             }

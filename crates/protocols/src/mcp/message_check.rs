@@ -1,5 +1,6 @@
-//! Checks a line before it is parsed as a message: UTF-8, JSON, one object, no duplicate members, limited nesting, a valid
-//! id. Parsers disagree about duplicate members, so a message with one could mean different things to different checks.
+//! Checks a line before it is parsed as a message: UTF-8, JSON, one object, no duplicate members, limited nesting, a
+//! valid id. A message with duplicate members is rejected, because two parsers could use different values of the
+//! duplicated member.
 
 use std::{
     borrow::Cow,
@@ -18,15 +19,15 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 /// The id and the method of a message.
 #[derive(Debug, Default)]
 pub(crate) struct McpMessageIdAndMethod {
-    /// `None` for a notification.
+    /// `None` means that the message is a notification.
     pub(crate) id: Option<RequestId>,
-    /// `None` for a response.
+    /// `None` means that the message is a response.
     pub(crate) method: Option<String>,
 }
 
 #[derive(Debug)]
 pub(crate) struct McpMessageError {
-    /// The id of the request that gets the error, if it is known.
+    /// The id of the request that gets the error, if the id is known.
     pub(crate) id: Option<RequestId>,
     pub(crate) error: ErrorData,
 }
@@ -91,7 +92,7 @@ struct RawMcpIdAndMethod {
 /// Visits a message without storing it, except for the id and the method in the outermost object.
 #[derive(Clone, Copy)]
 struct MessageVisitor<'a> {
-    /// The number of objects and arrays around the visited value; 0 for the whole message.
+    /// The number of objects and arrays that enclose the visited value. The depth of the whole message is 0.
     depth: usize,
     header: &'a RefCell<RawMcpIdAndMethod>,
     fault: JsonFaultCell<'a>,
@@ -117,7 +118,8 @@ impl<'de> DeserializeSeed<'de> for MessageVisitor<'_> {
         if self.depth < MESSAGE_DEPTH_MAX {
             return deserializer.deserialize_any(self);
         }
-        // Skipping a value needs no stack, so its own nesting does not matter.
+        // The value is skipped. The parser skips a value without recursion, so even a deeply nested value cannot
+        // overflow the stack.
         self.fault.set(Some(NESTED_TOO_DEEPLY));
         deserializer.deserialize_ignored_any(IgnoredAny).map(|_| ())
     }

@@ -1,8 +1,9 @@
-//! Prompts, and the completion of path arguments. Each prompt is a guide to the tools of one dialect, built from its
-//! definition so that the two cannot differ. If the caller names a path, its content is added.
+//! Prompts, and the completion of path arguments. Each prompt is a guide to the tools of one dialect. The guide is
+//! built from the definition of the dialect, so that the guide and the definition cannot differ. If the caller names a
+//! path, the content of this path is added to the prompt.
 //!
-//! Completion uses the engine's `list`, so a caller sees only paths that they may list. If listing fails, there are no
-//! completions and no error.
+//! Completion uses the engine's `list`, so a caller sees only paths that they may list. If listing fails, the result
+//! has no completions, and the client gets no error.
 
 use rmcp::{
     ErrorData,
@@ -17,7 +18,7 @@ use stead_engine::Caller;
 use super::{McpRequestContext, resources, server::McpServer};
 use crate::{definition::ToolVisibility, dialect::Dialect};
 
-/// The suffix that the prompt name has after the name of the dialect.
+/// The suffix of prompt names. A prompt name is the name of a dialect followed by this suffix.
 const GUIDE_SUFFIX: &str = "_guide";
 const PATH_ARGUMENT: &str = "path";
 /// The protocol's maximum number of completions.
@@ -125,14 +126,16 @@ impl McpServer {
         Some(CompleteResult::new(completion))
     }
 
-    /// The paths that start with `text`. Reads one page of one directory, beginning at the first name that can match.
+    /// The paths that start with `text`. This method reads one page of one directory, beginning at the first name that
+    /// can match.
     async fn paths_with_prefix(&self, text: &str, caller: &Caller) -> (Vec<String>, MoreCompletionsAvailable) {
         let prefix = PathCompletionPrefix::new(text);
         let mut completions = Vec::new();
         let directory = prefix.directory.strip_suffix('/').unwrap_or(".");
         let mut arguments = json!({ "path": directory, "all": prefix.name_prefix.starts_with('.') });
         if !["", ".", ".."].contains(&prefix.name_prefix) {
-            // The list starts after the path in the cursor, so an exact match is looked up separately.
+            // The list starts after the path in the cursor and does not contain this path. A file whose path is exactly
+            // `text` is therefore looked up separately.
             arguments["cursor"] = json!(text);
             let exact = self.resource_call(caller, text, "stat", json!({ "path": text })).await;
             completions.extend(exact.ok().and_then(|stat| prefix.completion_for(&Value::Object(stat.json))));

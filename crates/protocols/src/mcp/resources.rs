@@ -2,7 +2,8 @@
 //! absolute path under the root. Every access is a call of the engine, so policy and journal apply.
 //!
 //! `resources/directory/read` lists the children of a directory as resources, page by page. The method belongs to the
-//! Skills extension of the protocol, which is declared only for it; the list of skills is always empty.
+//! Skills extension of the protocol. The server declares this extension only because of this method, and the list of
+//! skills is always empty.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use rmcp::{
@@ -62,7 +63,7 @@ pub(super) fn uri_of_path(path: &str) -> String {
     format!("{WORKSPACE_URI}{}", names.join("/"))
 }
 
-/// The URI of a directory with a trailing slash, which is the prefix of its children's URIs.
+/// The URI of a directory, with a trailing slash. The URIs of the directory's children start with this URI.
 fn directory_uri(uri: &str) -> String {
     if uri.ends_with('/') { uri.to_owned() } else { format!("{uri}/") }
 }
@@ -118,7 +119,7 @@ fn resource_error(uri: &str, error: &Error) -> ErrorData {
 }
 
 impl McpServer {
-    /// Runs an operation for a request about the resource `uri`, which errors name.
+    /// Runs an operation for a request about the resource `uri`. Error messages contain `uri`.
     pub(super) async fn resource_call(
         &self,
         caller: &Caller,
@@ -195,7 +196,7 @@ impl McpServer {
         let listed = self
             .resource_call(&self.caller_in_session(context), &uri, "list", arguments)
             .await
-            // The method has one error code for everything that is not a directory.
+            // The method has the same error code for every URI that is not a directory.
             .map_err(|error| ErrorData::invalid_params(error.message, error.data))?;
         let entries = listed.json.get("entries").and_then(Value::as_array);
         let children: Vec<Value> =
@@ -220,7 +221,8 @@ fn child_resource(uri: &str, entry: &Value) -> Option<Value> {
     Some(child)
 }
 
-/// Adds the fields that later protocol versions require: the result is complete and must not be cached.
+/// Adds the fields that later protocol versions require. These fields say that the result is complete and must not be
+/// cached.
 fn add_version_fields(mut result: Map<String, Value>, context: &McpRequestContext) -> Map<String, Value> {
     if uses_later_protocol(context) {
         result.insert("resultType".to_owned(), json!("complete"));

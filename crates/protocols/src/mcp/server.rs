@@ -39,7 +39,8 @@ use crate::{
 
 /// The member of `_meta` with the idempotency key.
 const IDEMPOTENCY_KEY_MEMBER: &str = "stead/key";
-/// How long a client may cache the lists of tools, prompts and resources, which change only with the program.
+/// How long a client may cache the lists of tools, prompts and resources. These lists do not change while the program
+/// runs.
 const LISTS_CACHE_MS: u64 = 60 * 60 * 1000;
 
 /// The server of one client.
@@ -47,7 +48,7 @@ pub(crate) struct McpServer {
     pub(super) shared: Arc<McpSharedState>,
     close_signal: ClientClosedSignal,
     session: ConversationSession,
-    /// Names the session for which the client was started.
+    /// Returns the name of the session for which the client was started.
     session_resolver: Option<Arc<dyn SessionResolver>>,
     pub(super) subscriptions: Mutex<McpSubscriptions>,
     pub(super) watched_uris: WatchedUris,
@@ -112,7 +113,8 @@ impl McpServer {
         Ok(result)
     }
 
-    /// Passes a request to the extension. Returns `None` if there is no extension, or if it does not handle the request.
+    /// Passes a request to the extension. Returns `None` if there is no extension, or if the extension does not handle
+    /// the request.
     async fn call_extension(
         &self,
         method: &str,
@@ -130,7 +132,8 @@ impl McpServer {
         dialect::unknown_tool_call(tool, "tool", &format!("tools: {}", known.join(", ")))
     }
 
-    /// The caller of a request. Its session is the one for which the client was started, or else has the client's name.
+    /// The caller of a request, with its session. If the client was started for a session, this session is used.
+    /// Otherwise the session has the name of the client.
     pub(super) fn caller_in_session(&self, context: &McpRequestContext) -> Caller {
         let mut caller = self.shared.caller.clone();
         if let Some(session) = self.session_resolver.as_ref().and_then(|resolver| resolver.current_session()) {
@@ -143,8 +146,8 @@ impl McpServer {
     }
 }
 
-/// The idempotency key, from the message or the HTTP header. A value that is not a string becomes an empty key, which the
-/// engine rejects. To ignore it could apply a change twice.
+/// The idempotency key, from the message or the HTTP header. A value that is not a string becomes an empty key, and the
+/// engine rejects a call with an empty key. If the invalid value were ignored, a change could be applied twice.
 fn idempotency_key(context: &McpRequestContext) -> Option<String> {
     let from_header = || {
         let parts = context.extensions.get::<axum::http::request::Parts>()?;
@@ -199,7 +202,8 @@ impl ServerHandler for McpServer {
             (outcome, Some((dialect, tool))) => {
                 Ok(tool_call::tool_result(dialect.render_reply(tool, &arguments, outcome)).into())
             }
-            // The protocol defines the error for an unknown tool. The engine has recorded the call.
+            // For an unknown tool, the protocol requires an error response instead of a tool result. The engine has
+            // recorded the call.
             (Err(error), None) => Err(ErrorData::invalid_params(error_text(&error), Some(error.to_json()))),
             (Ok(_), None) => Err(ErrorData::internal_error("an unknown tool returned a result", None)),
         }
@@ -335,7 +339,8 @@ impl ServerHandler for McpServer {
         if let Some(outcome) = self.handle_extension_method(&request, &context).await {
             return outcome;
         }
-        // A tool call with invalid parameters is also handled here, because it matches no known request.
+        // A tool call with invalid parameters is also handled here, because the protocol library does not recognize it
+        // as a tool call.
         if request.method == "tools/call" {
             return Err(ErrorData::invalid_params("tools/call takes {\"name\": string, \"arguments\": object}", None));
         }

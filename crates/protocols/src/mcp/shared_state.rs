@@ -1,5 +1,5 @@
-//! State that the MCP servers of one client share. It is built once, because a client of a later protocol version gets a
-//! new server for every request.
+//! State that the MCP servers of one client share. The state is built once per client, because a client of a later
+//! protocol version gets a new server for every request.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::{
 /// The member of a tool's `_meta` with its permission tier.
 const TIER_MEMBER: &str = "stead/tier";
 
-/// The state of the server that does not belong to one connection.
+/// The part of the server's state that does not belong to a single connection.
 pub(crate) struct McpSharedState {
     pub(super) caller: Caller,
     pub(super) dialects: Arc<DialectSet>,
@@ -32,7 +32,7 @@ pub(crate) struct McpSharedState {
 }
 
 impl McpSharedState {
-    /// The state for these dialects. Every call runs as `caller`.
+    /// Creates the state of a server for `dialects`. Every call runs as `caller`.
     pub(crate) fn new(executor: Arc<CallExecutor>, mut caller: Caller, dialects: DialectSet) -> Self {
         let engine = executor.engine().clone();
         let instructions: Vec<&str> =
@@ -79,7 +79,8 @@ fn skills_extension() -> ExtensionCapabilities {
     ExtensionCapabilities::from([(resources::SKILLS_EXTENSION.to_owned(), settings)])
 }
 
-/// The tools of one dialect. The native dialect omits titles and output schemas to keep its list short.
+/// The tools of one dialect. The tools of the native dialect have no titles and no output schemas, so that the list
+/// stays short.
 fn build_tools(definition: &DialectDefinition) -> Vec<Tool> {
     let build = |operation: &ToolDefinition| {
         let tool = build_tool(operation);

@@ -26,11 +26,12 @@ use crate::{
     event_pusher::{EVENT_METHOD, EventPusher, PushedEvent, QUEUED_EVENTS_MAX, WatchStartOrEnd},
 };
 
-/// The dialect of subscriptions. An update contains only a URI, so no dialect renders it.
+/// The dialect name of a watch that belongs to a subscription. An update of a subscription contains only a URI, so no
+/// dialect renders it.
 const NO_DIALECT: &str = "";
 const SUBSCRIPTION_URIS_MAX: usize = 1_000;
 
-/// The URI of each watch that belongs to a subscription.
+/// The URI of each watch that belongs to a subscription, by watch id.
 pub(super) type WatchedUris = Arc<tokio::sync::Mutex<HashMap<String, String>>>;
 
 /// The resource subscriptions of a client that starts with `initialize`.
@@ -130,8 +131,8 @@ impl McpServer {
                 }
             }
         }
-        // The client got the confirmation before the watches started. Changes in between would be missed, so every URI is
-        // reported once.
+        // The client got the confirmation of its subscription before the watches started. The watches miss changes that
+        // were made before they started, so every URI is reported once.
         for uri in uris_by_watch.values().filter(|_| outcome.is_ok()) {
             drop(context.sink().notify_resource_updated(uri.clone()).await);
         }
@@ -155,7 +156,7 @@ impl McpServer {
     }
 }
 
-/// Sends updates to a client that starts with `initialize`.
+/// Sends updates of subscribed URIs to a client that starts with `initialize`.
 async fn notify_updates(mut events: mpsc::Receiver<PushedEvent>, peer: Peer<RoleServer>, uris_by_watch: WatchedUris) {
     while let Some(first) = events.recv().await {
         let uris = drain_changed_uris(first, &mut events, &*uris_by_watch.lock().await);
@@ -167,7 +168,7 @@ async fn notify_updates(mut events: mpsc::Receiver<PushedEvent>, peer: Peer<Role
     }
 }
 
-/// Empties the event queue and returns the URIs of its events, each URI once.
+/// Empties the event queue, and returns the URIs of the queued events without duplicates.
 fn drain_changed_uris(
     first: PushedEvent,
     events: &mut mpsc::Receiver<PushedEvent>,
@@ -184,8 +185,9 @@ fn drain_changed_uris(
     uris
 }
 
-/// Sends the events of watches that one client started with a tool, as notifications while the connection lasts. Only
-/// clients that start with `initialize` get them; later clients poll by cursor.
+/// Sends notifications with the events of the watches that one client started with a tool. Only clients that start with
+/// `initialize` get these notifications, as long as the connection is open. Clients of later protocol versions poll for
+/// events with a cursor.
 #[derive(Default)]
 pub(super) struct McpWatchNotifier(Mutex<Option<EventPusher>>);
 
@@ -211,7 +213,7 @@ impl McpWatchNotifier {
         pusher.apply_call(effect, outcome, engine, caller, dialect);
     }
 
-    /// Stops sending events. The watches continue, and their owner can poll them.
+    /// Stops sending events. The watches continue, and their owner can poll for events.
     pub(super) fn close(&self) {
         if let Some(pusher) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
             pusher.close();

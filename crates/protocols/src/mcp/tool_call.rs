@@ -1,5 +1,6 @@
-//! Runs the engine call of an MCP request: cancels it when the client does, reports progress if the client asked for it,
-//! records a tracing span, and converts the reply to a tool result.
+//! Runs the engine call of an MCP request. If the client cancels the request, the call is cancelled. If the client
+//! asked for progress, progress is reported. This module also records a tracing span, and converts the reply to a tool
+//! result.
 
 use std::sync::Arc;
 
@@ -54,13 +55,13 @@ pub(super) async fn run_call(
     outcome.map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
-/// The call recorder of the HTTP request that contained this message. It must be passed on explicitly, because the protocol
-/// library handles the message in another task.
+/// The call recorder of the HTTP request that contained this message. The recorder must be passed on explicitly,
+/// because the protocol library handles the message in another task.
 pub(super) fn request_recorder(context: &McpRequestContext) -> Option<Arc<RequestCallRecorder>> {
     context.extensions.get::<Parts>()?.extensions.get::<Arc<RequestCallRecorder>>().cloned()
 }
 
-/// Converts a dialect's reply to an MCP tool result with its object and its text.
+/// Converts a dialect's reply to an MCP tool result with the object and the text of the reply.
 pub(super) fn tool_result(reply: DialectReply) -> CallToolResult {
     let content = vec![ContentBlock::text(reply.text)];
     let mut result = match reply.status {
@@ -72,8 +73,8 @@ pub(super) fn tool_result(reply: DialectReply) -> CallToolResult {
 }
 
 /// The tracing span of an MCP call, with attribute names of the OpenTelemetry conventions for MCP. Without the feature
-/// `spans` it does nothing. A span contains no arguments, no results, and of the client's data only the values that
-/// `span_values` accepts.
+/// `spans`, this type does nothing. A span contains no arguments and no results. The only client data in a span are
+/// values that `span_values` accepts.
 pub(super) struct McpCallSpan {
     #[cfg(feature = "spans")]
     span: tracing::Span,
@@ -129,7 +130,8 @@ mod span_values {
         is_date.then_some(text)
     }
 
-    /// The request id, if it is a number. A string may contain anything.
+    /// The request id, if it is a number. An id that is a string is not recorded, because it may contain any client
+    /// data.
     pub(super) fn numeric_id(id: &RequestId) -> Option<i64> {
         match id {
             RequestId::Number(number) => Some(*number),

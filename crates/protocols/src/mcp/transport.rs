@@ -23,17 +23,19 @@ use crate::{
     lines::{LineReader, LineReaderEvent, Outbox},
 };
 
-/// Lines that are not written yet because the client does not read them. At this limit no more input is read.
+/// Maximum number of lines that wait to be written because the client does not read them. At this limit, no more input
+/// is read.
 const LINES_UNREAD_MAX: u64 = REQUESTS_PENDING_MAX as u64;
 
 /// Becomes true when the client has closed its side.
 pub(crate) type ClientClosedSignal = watch::Receiver<bool>;
 
-/// The slot of a pending request. The request's extensions hold it until the request is answered.
+/// The slot of a pending request. The extensions of the request hold the slot until the request is answered.
 #[derive(Clone)]
 struct PendingRequestSlot(Arc<OwnedSemaphorePermit>);
 
-/// Whether no other request is pending. Besides this request's slot, one slot is always taken for the next request.
+/// Whether no other request is pending. In this case at most two slots are taken: the slot of this request, and the
+/// slot that the transport holds for the next request.
 pub(super) fn is_only_request(extensions: &Extensions) -> bool {
     let taken = |pending: &PendingRequestSlot| REQUESTS_PENDING_MAX - pending.0.semaphore().available_permits();
     extensions.get::<PendingRequestSlot>().map(taken).is_some_and(|taken| taken <= 2)
@@ -49,8 +51,8 @@ pub(super) struct McpLineTransport<R, W> {
     close_sender: watch::Sender<bool>,
 }
 
-/// Whether the client has sent the handshake. Before that, only requests are passed on, because the protocol library ends
-/// the connection at any other message.
+/// Whether the client has sent the handshake. Before the handshake, only requests are passed to the protocol library,
+/// because the library ends the connection if it gets any other message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum McpHandshakeState {
     Pending,
@@ -75,7 +77,7 @@ where
         (lines, watcher)
     }
 
-    /// Parses the current line. Returns `None` if the line was rejected or is ignored.
+    /// Parses the current line. Returns `None` if the line is rejected or ignored.
     fn parse_current_line(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         let line = message_check::strip_byte_order_mark(self.reader.line());
         if line.is_empty() {
@@ -122,8 +124,8 @@ where
         self.reject(McpMessageError::invalid_request(header.id, "the object is not a JSON-RPC 2.0 request"));
     }
 
-    /// Sends an error response in its own task, because a read may be cancelled and a write must not be. The task holds the
-    /// slot of the request, so that a client that never reads cannot cause many tasks.
+    /// Sends an error response in its own task, because the current read may be cancelled, but a write must not be
+    /// cancelled. The task holds the slot of the request, so that a client that never reads cannot cause many tasks.
     fn reject(&mut self, error: McpMessageError) {
         let line = error_line(error.id.as_ref(), &error.error);
         let output = self.outbox.clone();
@@ -136,7 +138,7 @@ where
     }
 }
 
-/// Whether the protocol library accepts this request as the start of a connection.
+/// Whether the protocol library accepts this request as the first request of a connection.
 fn is_handshake(request: &ClientRequest) -> bool {
     if matches!(request, ClientRequest::InitializeRequest(_)) {
         return true;
@@ -147,7 +149,8 @@ fn is_handshake(request: &ClientRequest) -> bool {
         && meta.protocol_version().is_some_and(|version| ProtocolVersion::KNOWN_VERSIONS.contains(&version))
 }
 
-/// An error response as a line. JSON-RPC requires a null id if the id is unknown.
+/// An error response as a line. If the id of the request is unknown, the id of the response is null, as JSON-RPC
+/// requires.
 fn error_line(id: Option<&RequestId>, error: &ErrorData) -> Vec<u8> {
     let id = id.map_or(serde_json::Value::Null, |id| id.clone().into_json_value());
     let mut line = serde_json::json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string().into_bytes();
@@ -180,8 +183,8 @@ where
             if self.next_slot.is_none() {
                 self.next_slot = Some(self.request_slots.clone().acquire_owned().await.ok()?);
             }
-            // A request releases its slot before its response is written, and the protocol library spawns a task for each
-            // response. Without this limit, a client that never reads could cause any number of tasks.
+            // A request releases its slot before its response is written, and the protocol library spawns a task for
+            // each response. Without this limit, a client that never reads could cause any number of tasks.
             self.outbox.wait_for_room(LINES_UNREAD_MAX).await;
             match self.reader.next().await {
                 LineReaderEvent::Line => {
@@ -227,14 +230,15 @@ mod tests {
         std::iter::once(format!("{initialize}\n")).chain((1..REQUESTS).map(ping)).collect::<String>().into()
     }
 
-    /// A server that behaves like the protocol library: it drops a finished request and sends its response in a new task.
+    /// A server that behaves like the protocol library: it drops a finished request and sends its response in a new
+    /// task.
     struct AnsweringServer<'a> {
         transport: McpLineTransport<&'a [u8], DuplexStream>,
         answered: usize,
     }
 
     impl AnsweringServer<'_> {
-        /// Answers until the input ends.
+        /// Answers all requests until the input ends.
         async fn answer_all(&mut self) {
             while let Some(message) = self.transport.receive().await {
                 let JsonRpcMessage::Request(request) = message else { panic!("only requests were sent") };
@@ -247,7 +251,7 @@ mod tests {
             }
         }
 
-        /// Answers requests until none arrive, and returns how many it has answered.
+        /// Answers requests until no more requests arrive, and returns the number of answered requests.
         async fn answer_until_throttled(&mut self) -> usize {
             let idle = async {
                 for _ in 0..100 * REQUESTS {

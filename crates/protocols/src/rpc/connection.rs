@@ -1,5 +1,5 @@
-//! The state of one client's connection: its session, its running calls by id, so that the client can cancel them, and
-//! whether it is still open.
+//! The state of one client's connection: its session, its running calls, and whether the connection is still open. The
+//! running calls are stored by request id, so that the client can cancel them.
 
 use std::{
     collections::HashMap,
@@ -25,9 +25,10 @@ pub struct RpcConnection {
     pending_messages: AtomicUsize,
     closed: watch::Sender<bool>,
     session: ConversationSession,
-    /// The lifetime that callers get and that ends with the connection. `None` if the caller has its own lifetime.
+    /// The lifetime of the callers of this connection, which ends when the connection ends. `None` means that the
+    /// caller keeps its own lifetime.
     caller_lifetime: Option<CallerLifetime>,
-    /// The idempotency key in the header of the request, for a connection of a single request.
+    /// The idempotency key in the header of the request, if the connection is for a single HTTP request.
     idempotency_key: Option<String>,
     event_pusher: Option<EventPusher>,
     sink: Option<Arc<dyn MessageSink>>,
@@ -57,7 +58,8 @@ impl RpcConnection {
         connection
     }
 
-    /// A connection for a single HTTP request, with the session and the idempotency key of its headers.
+    /// A connection for a single HTTP request, with the session and the idempotency key from the headers of the
+    /// request.
     pub(crate) fn for_single_request(session: Option<String>, idempotency_key: Option<String>) -> Self {
         let mut connection = Self::default();
         (connection.session, connection.caller_lifetime, connection.idempotency_key) =
@@ -83,7 +85,7 @@ impl RpcConnection {
         RpcUnansweredMessage(self.clone())
     }
 
-    /// Closes the connection. Calls that wait for an event are cancelled; the others complete.
+    /// Closes the connection. Calls that wait for an event are cancelled. Other calls run to completion.
     pub fn close(&self) {
         self.closed.send_replace(true);
         if let Some(pusher) = &self.event_pusher {
@@ -158,7 +160,8 @@ pub(super) struct RpcRunningCall<'a> {
 }
 
 impl RpcRunningCall<'_> {
-    /// Resolves when the client cancels the call, or disconnects while the call waits for an event.
+    /// Resolves when the client cancels the call. For a call that waits for an event, also resolves when the client
+    /// disconnects.
     pub(super) async fn until_cancelled(&self, cost_class: CostClass) {
         tokio::select! {
             () = self.cancel_notify.notified() => {}

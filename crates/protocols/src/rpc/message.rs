@@ -28,7 +28,7 @@ pub mod errors {
     pub const RATE_LIMITED: i64 = -32000;
     /// A policy rule denies the call.
     pub const POLICY_DENIED: i64 = -32001;
-    /// The call needs approval. Repeat it unchanged once it is approved.
+    /// The call needs approval. The client should repeat the call unchanged after it is approved.
     pub const APPROVAL_PENDING: i64 = -32002;
     /// The client is not authenticated.
     pub const AUTHENTICATION_FAILED: i64 = -32003;
@@ -78,7 +78,8 @@ fn code_for_kind(kind: ErrorKind) -> i64 {
     }
 }
 
-/// Whether errors of this kind stay JSON-RPC errors even in `capabilities.invoke`, which wraps other errors in a result.
+/// Whether errors of this kind stay JSON-RPC errors even in `capabilities.invoke`, which wraps other errors in a
+/// result.
 pub(super) fn has_protocol_code(kind: ErrorKind) -> bool {
     matches!(code_for_kind(kind), errors::RATE_LIMITED | errors::POLICY_DENIED | errors::APPROVAL_PENDING)
 }
@@ -93,7 +94,7 @@ pub(super) struct RpcRequest {
 
 #[derive(Debug, PartialEq)]
 pub(crate) struct RpcMessageError {
-    /// The id of the request that gets the error, if it is known.
+    /// The id of the request that gets the error, if the id is known.
     pub(super) id: Option<Value>,
     pub(super) error: RpcError,
 }
@@ -103,13 +104,14 @@ impl RpcMessageError {
         Self { id, error: RpcError::new(errors::INVALID_REQUEST, message) }
     }
 
-    /// The error response. JSON-RPC requires a null id if the id is unknown.
+    /// The error response. If the id of the request is unknown, the id of the response is null, as JSON-RPC requires.
     pub(super) fn into_response(self) -> Value {
         response(self.id.unwrap_or_default(), Err(self.error))
     }
 }
 
-/// The id, if it can be returned exactly as given: null, a short string or an integer.
+/// The id of a request, if a response can contain exactly the same id. Such an id is null, a short string or an
+/// integer.
 pub(super) fn echoable_id(value: &Value) -> Option<Value> {
     let fits = match value {
         Value::Null => true,
@@ -160,8 +162,8 @@ pub(super) fn response(id: Value, result: Result<Value, RpcError>) -> Value {
     }
 }
 
-/// Parses a message strictly: UTF-8, JSON, no duplicate members, limited nesting. Parsers disagree about duplicate
-/// members, so a message with one could mean different things to different checks.
+/// Parses a message strictly: UTF-8, JSON, no duplicate members, limited nesting. A message with duplicate members is
+/// rejected, because two parsers could use different values of the duplicated member.
 pub(crate) fn parse_strict(bytes: &[u8]) -> Result<Value, RpcMessageError> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| parse_error(format!("the message is not UTF-8: invalid byte at {}", error.valid_up_to())))?;
@@ -184,7 +186,7 @@ fn parse_error(message: String) -> RpcMessageError {
     RpcMessageError { id: None, error: RpcError::new(errors::PARSE_ERROR, message) }
 }
 
-/// Builds a value, and stores why a message must be rejected although it is valid JSON.
+/// Builds a JSON value. If the message is valid JSON but must be rejected, stores the reason.
 #[derive(Clone, Copy)]
 struct StrictJsonVisitor<'a> {
     depth: usize,
@@ -204,7 +206,8 @@ impl<'de> DeserializeSeed<'de> for StrictJsonVisitor<'_> {
         if self.depth < MESSAGE_DEPTH_MAX {
             return deserializer.deserialize_any(self);
         }
-        // Skipping a value needs no stack, so its own nesting does not matter.
+        // The value is skipped. The parser skips a value without recursion, so even a deeply nested value cannot
+        // overflow the stack.
         self.fault.set(Some(NESTED_TOO_DEEPLY));
         deserializer.deserialize_ignored_any(IgnoredAny).map(|_| Value::Null)
     }

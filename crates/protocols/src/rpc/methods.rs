@@ -1,4 +1,4 @@
-//! Dispatches requests to the methods that this server adds, and to the tools of the served dialects.
+//! Dispatches a request to a method of the server itself, or to a tool of the served dialects.
 
 use serde_json::{Map, Value, json};
 use stead_engine::{CallProgress, Error};
@@ -17,7 +17,7 @@ use crate::{
 };
 
 const UNKNOWN_METHOD_HINT: &str = "call rpc.discover or capabilities.list for the available methods";
-/// The parameter with data about the call, as opposed to arguments of the method.
+/// The parameter that contains data about the call. All other parameters are arguments of the method.
 const META_MEMBER: &str = "_meta";
 /// The member of `_meta` that says how long the call may wait for an approval.
 const APPROVAL_WAIT_MEMBER: &str = "stead/hold_ms";
@@ -42,8 +42,8 @@ struct RpcCallMeta {
 }
 
 impl RpcCallMeta {
-    /// Takes `_meta` out of the parameters. An idempotency key that is not a string becomes an empty key, which the engine
-    /// rejects. To ignore it could apply a change twice.
+    /// Takes `_meta` out of the parameters. An idempotency key that is not a string becomes an empty key, and the
+    /// engine rejects a call with an empty key. If the invalid key were ignored, a change could be applied twice.
     fn take_from_params(id: Option<Value>, params: &mut Map<String, Value>) -> Result<Self, RpcError> {
         let meta = match params.remove(META_MEMBER) {
             None => Map::new(),
@@ -85,8 +85,8 @@ impl RpcServer {
         }
     }
 
-    /// `capabilities.invoke`: calls a tool and wraps its result or error in an envelope. Errors with a protocol code stay
-    /// JSON-RPC errors.
+    /// `capabilities.invoke`: calls a tool and wraps its result or error in an envelope. Errors with a protocol code
+    /// stay JSON-RPC errors.
     async fn invoke_capability(
         &self,
         params: &Map<String, Value>,
@@ -112,7 +112,7 @@ impl RpcServer {
         result.into_envelope()
     }
 
-    /// Runs one tool. The engine rejects an unknown tool and records the call like any other.
+    /// Runs one tool. If the tool is unknown, the engine rejects and records the call.
     async fn run_tool(
         &self,
         tool: &str,
@@ -165,8 +165,8 @@ impl RpcServer {
     }
 }
 
-/// The progress token, if the client sent one. A token that cannot be returned as given is an error, because the client
-/// would wait for notifications that never come.
+/// The progress token, if the client sent one. If notifications cannot contain exactly the same token, the result is an
+/// error. Otherwise the client would wait for notifications that never come.
 fn progress_token(meta: &Map<String, Value>) -> Result<Option<Value>, RpcError> {
     let Some(given) = meta.get(PROGRESS_TOKEN_MEMBER) else { return Ok(None) };
     match echoable_id(given) {
@@ -187,7 +187,8 @@ fn progress_notification(token: &Value, progress: CallProgress) -> Value {
 }
 
 impl RpcToolResult<'_> {
-    /// The result of a direct call: the dialect's object, or an error with that object as its data.
+    /// The result of a direct call. The result of a successful call is the dialect's object. A failed call returns an
+    /// error whose data is the dialect's object.
     fn into_result(self) -> Result<Value, RpcError> {
         match (self.reply.status, &self.error) {
             (ReplyStatus::Success, _) => Ok(Value::Object(self.reply.json)),

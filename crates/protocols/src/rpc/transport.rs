@@ -1,6 +1,7 @@
-//! Transports of JSON-RPC messages: a pair of byte streams with one message per line, and connections that frame messages
-//! themselves, such as a WebSocket. Messages are handled concurrently and answered as they complete, so a long or waiting
-//! call blocks no other. If too many messages are pending, no more input is read.
+//! Transports of JSON-RPC messages: a pair of byte streams with one message per line, and connections that frame
+//! messages themselves, such as a WebSocket. Messages are handled concurrently, and each response is sent as soon as it
+//! is ready. A long or waiting call therefore blocks no other call. If too many messages are pending, no more input is
+//! read.
 
 use std::{io, pin::Pin, sync::Arc};
 
@@ -23,14 +24,14 @@ use crate::{
 };
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
-/// Bytes of responses that a framed connection may hold until the client reads them.
+/// Maximum number of bytes of responses that a framed connection holds until the client reads them.
 const UNREAD_RESPONSE_BYTES_MAX: usize = 64 << 20;
-/// The response bytes that one semaphore permit stands for.
+/// The number of response bytes that one semaphore permit represents.
 const RESPONSE_UNIT_BYTES: usize = 1 << 10;
 
 /// Sends messages to the client, independent of the transport.
 pub(super) trait MessageSink: Send + Sync {
-    /// Sends one message, and resolves once it is written.
+    /// Sends one message, and resolves once the message is written.
     fn send(&self, line: Vec<u8>) -> Pin<Box<dyn Future<Output = io::Result<()>> + Send + '_>>;
 }
 
@@ -46,7 +47,8 @@ pub(super) fn message_line(message: &Value) -> Vec<u8> {
     line
 }
 
-/// Serves one client until it closes its side. Then calls that wait for an event are cancelled, and the others complete.
+/// Serves one client until it closes its side. Then calls that wait for an event are cancelled, and other calls run to
+/// completion.
 ///
 /// Must run inside a tokio runtime; calls occupy its blocking threads.
 pub async fn serve<R, W>(rpc: Arc<RpcServer>, input: R, output: W) -> io::Result<()>
@@ -140,8 +142,8 @@ impl FramedRpcConnection {
         Self { server, connection, sink, message_slots, response_bytes, tasks: JoinSet::new(), push_task }
     }
 
-    /// Waits for a free message slot. The caller must keep sending responses meanwhile, because a message holds its slot
-    /// until its response is sent.
+    /// Waits for a free message slot. During this wait, the caller must keep sending responses, because a message holds
+    /// its slot until its response is sent.
     pub(crate) async fn acquire_slot(&self) -> Result<OwnedSemaphorePermit, AcquireError> {
         self.message_slots.clone().acquire_owned().await
     }
@@ -152,7 +154,7 @@ impl FramedRpcConnection {
         let pending = self.connection.accept_message();
         let response_bytes = self.response_bytes.clone();
         let task = async move {
-            // Waits while unread responses take up all the allowed memory.
+            // If unread responses take up all the allowed memory, the message waits here.
             drop(response_bytes.acquire().await);
             if let Some(response) = rpc.answer_message(&message, &pending).await {
                 let response = response.to_string().into_bytes();
@@ -169,7 +171,7 @@ impl FramedRpcConnection {
         self.tasks.spawn(call_recorder::record_during(call_recorder::current_recorder(), task));
     }
 
-    /// Closes the connection. Calls that wait for an event are cancelled; the others complete.
+    /// Closes the connection. Calls that wait for an event are cancelled. Other calls run to completion.
     pub(crate) async fn close(mut self) {
         self.connection.close();
         while self.tasks.join_next().await.is_some() {}

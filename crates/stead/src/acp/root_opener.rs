@@ -1,6 +1,7 @@
 //! Opens the roots of ACP sessions: one engine per directory, shared by all sessions that use it.
 //!
-//! A root that is a file opens its parent directory and exposes only that file. A root outside `--workspace` is refused.
+//! If a root is a file, its parent directory is opened and only that file is exposed. A root outside `--workspace` is
+//! refused.
 
 use std::{
     collections::HashMap,
@@ -70,7 +71,7 @@ impl LocalSessionRootOpener {
         })
     }
 
-    /// Opens the directory of a root, if it is allowed.
+    /// Opens the directory of a root, if the root is allowed.
     fn find_root(&self, root: &str) -> Result<SessionRootDirectory, Error> {
         let found = match open_root_directory(Path::new(root)) {
             Err(error) if error.kind == ErrorKind::NotDirectory => directory_of_file(Path::new(root))?,
@@ -87,7 +88,7 @@ impl LocalSessionRootOpener {
     fn flags_for(&self, directory: &Path) -> WorkspaceFlags {
         let mut flags = self.flags.clone();
         flags.workspace = directory.to_owned();
-        // One state directory cannot hold several workspaces.
+        // Each root gets its own subdirectory, because one state directory cannot hold several workspaces.
         flags.state = self
             .flags
             .state
@@ -176,7 +177,7 @@ impl SessionRootOpener for LocalSessionRootOpener {
         if self.caller.read_only {
             arguments.push("--read-only".to_owned());
         }
-        // Without a ticket the server uses a session of its own.
+        // Without a ticket, the MCP server uses a separate session.
         let secret = self
             .open_local_workspace(&found.canonical_path)
             .and_then(|local| local.create_session_ticket(&self.agent_principal).ok());

@@ -1,5 +1,5 @@
-//! `stead approvals approve --always`: adds an allowing rule to the policy file after showing it to the person. The rule goes
-//! before the rule that required the approval, because within a layer the first matching rule decides.
+//! `stead approvals approve --always`: adds an allowing rule to the policy file after showing it to the person. The new
+//! rule goes before the rule that required the approval, because within a layer the first matching rule decides.
 
 use serde_json::{Map, Value};
 use stead_engine::{Caller, Error, ErrorKind, Workspace};
@@ -17,10 +17,10 @@ pub(super) enum PolicyRuleConfirmation {
     AskAtTerminal,
 }
 
-/// Largest number of paths of a plan that become a rule without --paths.
+/// If `--paths` is not given and the plan has more paths than this number, no rule is written.
 const RULE_PATHS_MAX: usize = 50;
 
-/// Prints the rule, asks for confirmation, and writes it.
+/// Prints the rule, asks for confirmation, and writes the rule to the policy file.
 pub(super) fn write_rule(
     opened: &CommandLineWorkspace,
     caller: &Caller,
@@ -70,12 +70,12 @@ pub(super) fn write_rule(
 struct PolicyRuleInsertPoint {
     /// The array of tables that the rule is added to.
     table_header: String,
-    /// The line to insert before, counted from 0; `None` for the end.
+    /// The rule is inserted before this line, counted from 0. `None` means the end of the file.
     before_line: Option<usize>,
 }
 
-/// Finds where to insert the rule: before the rule at `line`, which required the approval, or without a line before all rules
-/// of the system layer.
+/// Finds the place for the new rule. If `line` is given, the place is before the rule at `line`, which required the
+/// approval. Otherwise the place is before all rules of the system layer.
 fn find_insert_point(text: &str, line: Option<usize>) -> Result<PolicyRuleInsertPoint, CommandError> {
     const SYSTEM_RULES_HEADER: &str = "[[system.rules]]";
     let lines: Vec<&str> = text.lines().collect();
@@ -101,7 +101,7 @@ fn find_insert_point(text: &str, line: Option<usize>) -> Result<PolicyRuleInsert
 fn insert_rule(text: &str, before: Option<usize>, rule: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let at = before.unwrap_or(lines.len());
-    // A comment directly above a rule belongs to it.
+    // A comment directly above a rule belongs to that rule, so the new rule goes above the comment.
     let commented = lines[..at].iter().rev().take_while(|line| line.trim_start().starts_with('#')).count();
     let at = at - commented;
     let mut whole: Vec<String> = lines[..at].iter().map(|line| (*line).to_owned()).collect();
@@ -113,7 +113,7 @@ fn insert_rule(text: &str, before: Option<usize>, rule: &str) -> String {
     whole.join("\n") + "\n"
 }
 
-/// The paths of a plan as patterns that match only them.
+/// The paths of a plan as patterns that match only these paths.
 fn rule_paths(approval: &Map<String, Value>) -> Result<Vec<String>, CommandError> {
     let changes = approval.get("plan").and_then(|plan| plan["changes"].as_array());
     let named = changes.into_iter().flatten().flat_map(|change| [&change["path"], &change["to"]]);
@@ -129,7 +129,7 @@ fn rule_paths(approval: &Map<String, Value>) -> Result<Vec<String>, CommandError
     Ok(patterns)
 }
 
-/// A pattern that matches only this path. Without a slash it would match a name at any depth.
+/// A pattern that matches only this path. A pattern without a slash would match a name at any depth.
 fn escape_pattern(path: &str) -> String {
     let mut pattern = String::with_capacity(path.len() + 1);
     if !path.contains('/') {
@@ -144,7 +144,7 @@ fn escape_pattern(path: &str) -> String {
     pattern
 }
 
-/// A TOML string. JSON escapes are valid in TOML.
+/// Formats a text as a TOML string. JSON escapes are valid in TOML.
 fn quote_toml_string(text: &str) -> String {
     Value::from(text).to_string()
 }

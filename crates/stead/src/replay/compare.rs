@@ -1,5 +1,6 @@
-//! Compares answers, files and audit rows with the recording. Of an error text only the prefix and the reason are compared,
-//! because the part between them depends on library versions of the recorded server. Search results are sorted first.
+//! Compares answers, files and audit rows with the recording. For an error text, only the prefix and the reason are
+//! compared, because the part between them depends on library versions of the recorded server. Search results are
+//! sorted before they are compared.
 //!
 //! The journal has more audit rows than a recording, such as refusals and created directories. Every recorded row must be in
 //! the journal, in order and with the same fields.
@@ -125,7 +126,7 @@ fn error_matches(expected: &str, actual: &str) -> bool {
 fn to_recorded_form(expected: &Map<String, Value>, answer: &Map<String, Value>) -> Map<String, Value> {
     let mut actual = answer.clone();
     if expected.contains_key("for_llm") {
-        // Recordings have some of the fields, and an empty string for a missing one.
+        // A recording contains only some fields of an answer, and an empty string for a field that the answer lacks.
         let field = |name: &String| (name.clone(), actual.get(name).cloned().unwrap_or_else(|| "".into()));
         return expected.keys().map(field).collect();
     }
@@ -184,7 +185,7 @@ pub(super) fn compare_audit_row(
         .iter()
         .filter_map(|name| Some(((*name).to_owned(), expected.get(*name)?.clone())))
         .collect();
-    // The rows of one call are unordered.
+    // The rows of one call are unordered, so a row of the last matched call may also match.
     let reached = found.iter().filter_map(|at| rows.get(*at)).map(|(entry, _)| *entry).max().unwrap_or(0);
     let ahead = |(at, (entry, _)): &(usize, &(usize, AuditRow))| *entry >= reached && !found.contains(at);
     let mut open = rows.iter().enumerate().filter(ahead).peekable();
@@ -198,7 +199,8 @@ pub(super) fn compare_audit_row(
     }
 }
 
-/// Whether a row has the recorded fields. If a symbolic link led elsewhere, the recorded path may also be the requested one.
+/// Whether a row has the recorded fields. If a symbolic link was followed, the recorded path may also be the path that
+/// the caller requested.
 fn row_matches(row: &AuditRow, wanted: &Map<String, Value>) -> bool {
     wanted.iter().all(|(name, value)| {
         row.fields.get(name) == Some(value)

@@ -1,5 +1,5 @@
-//! Placeholders in recordings: `$ROOT`, `$WS` and `$PARENT` for directories, `$TRASH1`, `$TRASH2`, … for trashed items, `<ts>`
-//! and `<tmp>` for any text. Substitutes and matches them.
+//! Placeholders in recordings: `$ROOT`, `$WS` and `$PARENT` for directories, `$TRASH1`, `$TRASH2`, … for trashed items,
+//! `<ts>` and `<tmp>` for any text. This module substitutes placeholders and matches texts that contain them.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 const TRASH_PREFIX: &str = "$TRASH";
 /// Placeholders that match any text.
 const WILDCARDS: &[&str] = &["<ts>", "<tmp>"];
-/// Fields of an answer with trash paths.
+/// Fields of an answer that contain trash paths.
 const TRASH_FIELDS: &[&str] = &["trashedTo", "overwroteTrashedTo"];
 
 #[derive(Debug, Default)]
@@ -36,7 +36,7 @@ impl RecordingPlaceholders {
     /// Replaces all known placeholders.
     pub(super) fn substitute(&self, text: &str) -> String {
         let known = self.directories.iter().fold(text.to_owned(), |text, (word, path)| text.replace(word, path));
-        // The longest number first: `$TRASH1` is the start of `$TRASH12`.
+        // The placeholders with the longest numbers are replaced first, because `$TRASH1` is the start of `$TRASH12`.
         let trash = self.trash.iter().rev();
         trash.fold(known, |text, (number, path)| text.replace(&format!("{TRASH_PREFIX}{number}"), path))
     }
@@ -54,7 +54,8 @@ impl RecordingPlaceholders {
         }
     }
 
-    /// Whether an actual text matches an expected one. An unbound trash placeholder is bound to the text that it matches.
+    /// Whether an actual text matches an expected text. An unbound trash placeholder is bound to the text that it
+    /// matches.
     pub(super) fn matches(&mut self, expected: &str, actual: &str) -> bool {
         let expected = self.substitute(expected);
         let pieces = split_pieces(&expected);
@@ -88,7 +89,7 @@ impl RecordingPlaceholders {
         true
     }
 
-    /// Binds trash paths of an answer to the next free numbers.
+    /// Binds each trash path in an answer to the next unused trash placeholder.
     pub(super) fn bind_trash_handles(&mut self, answer: &Map<String, Value>) {
         for (name, value) in answer {
             match value {

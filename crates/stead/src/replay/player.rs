@@ -1,5 +1,5 @@
-//! Plays a recording with a temporary directory, a dialect over an engine, and placeholders. Each `new_workspace` step replaces
-//! all of them by new ones.
+//! Plays a recording with a temporary directory, a dialect over an engine, and placeholders. Each `new_workspace` step
+//! replaces these three values by new values.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ use crate::{
 };
 
 const DEFAULT_WORKSPACE: &str = "$ROOT/ws";
-/// Agent and session of the recordings.
+/// Name of the agent and id of the session in all recordings.
 const AGENT_NAME: &str = "agent-1";
 const SESSION_ID: &str = "s1";
 
@@ -33,14 +33,14 @@ pub(super) struct RecordingPlayer {
 }
 
 struct ReplayWorkspace {
-    // Dropped before its directory.
+    // This field is declared first, so that the workspace is dropped before its directory.
     open_workspace: Option<CommandLineWorkspace>,
     directory: ReplayDirectory,
     workspace: PathBuf,
     placeholders: RecordingPlaceholders,
     /// Settings of the `new_workspace` step.
     settings: Vec<String>,
-    /// Audit rows that are already matched.
+    /// Indexes of the audit rows that earlier steps matched.
     matched_rows: Vec<usize>,
 }
 

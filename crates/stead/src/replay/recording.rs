@@ -84,7 +84,7 @@ pub(super) struct ExpectedArgumentError {
     pub(super) message: String,
 }
 
-/// The expected state of a path; a `text` of null means that it must not exist.
+/// The expected state of a path; a `text` of null means that the path must not exist.
 #[derive(Debug, Deserialize)]
 pub(super) struct ExpectedFileState {
     pub(super) path: String,

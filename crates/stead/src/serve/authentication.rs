@@ -1,8 +1,8 @@
 //! Authentication of HTTP clients, and the authorization servers that the operator advertises to them.
 //!
-//! A client authenticates by a stored token, by the temporary token of the running server, or by connecting to the Unix socket
-//! as the same user. A server for hosted workspaces derives the workspace from the token; administrators manage workspaces and
-//! open none.
+//! A client authenticates by a stored token, by the temporary token of the running server, or by connecting to the Unix
+//! socket as the same user. A server for hosted workspaces derives the workspace from the token; administrators manage
+//! workspaces and cannot open them.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub(super) struct WorkspaceAuthenticator {
     local: Arc<LocalWorkspace>,
     engine: Engine,
     location: WorkspaceLocation,
-    /// The caller for the temporary token and the socket.
+    /// The caller of a client that uses the temporary token or the socket.
     caller: Caller,
     /// The temporary token and its hash.
     run_token: (String, Version),
@@ -100,7 +100,7 @@ impl http::Authenticator for WorkspaceAuthenticator {
 pub(super) struct WorkspaceRegistryAuthenticator {
     registry: Arc<WorkspaceRegistry>,
     workspace_admin: Arc<LocalWorkspaceAdmin>,
-    /// The administrator for the temporary token and the socket.
+    /// The caller of a client that uses the temporary token or the socket; such a client is an administrator.
     caller: Caller,
     run_token: (String, Version),
 }
@@ -164,7 +164,8 @@ impl http::Authenticator for WorkspaceRegistryAuthenticator {
             Credential::Token(token) => token,
         };
         let unavailable = |error: Error| AuthError::Unavailable(error.message);
-        // Both are always checked, so that timing reveals nothing about either.
+        // The temporary token and the stored tokens are both checked in every case, so that timing reveals nothing
+        // about them.
         let is_run = Version::hash_bytes(presented.as_bytes()) == self.run_token.1;
         let found = self.registry.authenticate(presented).map_err(unavailable)?;
         match (is_run, found) {
@@ -203,7 +204,7 @@ fn caller_in_session(caller: &Caller, id: &str) -> Caller {
     Caller { session: format!("http-{id}"), ..caller.clone() }
 }
 
-/// The advertised servers; `None` if none is configured.
+/// The advertised authorization servers; `None` if no server is configured.
 pub(super) fn authorization_servers(flags: &ServeFlags) -> Result<Option<AuthorizationServers>, CommandError> {
     let servers = &flags.authorization_server;
     if let Some(bad) = servers.iter().find(|server| !is_allowed_url(server)) {

@@ -12,7 +12,8 @@ struct ClientConfigSnippet {
     text: String,
 }
 
-/// Prints the startup text to standard error. The token is a secret: printed only at a terminal or with --print-token.
+/// Prints the startup text to standard error. The token is a secret, so it is printed only at a terminal or with
+/// `--print-token`.
 pub(crate) fn print_banner(
     bound: &BoundListener,
     flags: &ServeFlags,
@@ -67,7 +68,7 @@ fn may_print_token(flags: &ServeFlags) -> bool {
     flags.print_token || std::io::stderr().is_terminal()
 }
 
-/// The URL for clients. A Unix socket has no URL; its path is printed here instead.
+/// The URL for clients. A Unix socket has no URL; this function prints the path of the socket instead.
 fn public_address(bound: &BoundListener, flags: &ServeFlags, user_rights: &str) -> Option<String> {
     let (scheme, address) = match bound {
         BoundListener::Unix(_, socket) => {
@@ -83,7 +84,7 @@ fn public_address(bound: &BoundListener, flags: &ServeFlags, user_rights: &str) 
     Some(address_url(scheme, address, flags.host.first().map(String::as_str)))
 }
 
-/// The URL of the server, with the operator's host name if it listens on all addresses.
+/// The URL of the server, with the operator's host name if the server listens on all addresses.
 fn address_url(scheme: &str, address: &SocketAddr, host: Option<&str>) -> String {
     match host {
         Some(host) if address.ip().is_unspecified() && host.contains(':') => format!("{scheme}://{host}"),

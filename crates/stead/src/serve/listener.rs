@@ -64,7 +64,7 @@ fn is_reachable_remotely(flags: &ServeFlags) -> bool {
     flags.socket.is_none() && !flags.listen.ip().is_loopback()
 }
 
-/// Whether peer addresses tell clients apart.
+/// Whether the peer addresses of connections distinguish clients.
 pub(super) fn address_meaning(flags: &ServeFlags) -> PeerAddressMeaning {
     if is_reachable_remotely(flags) && !flags.behind_proxy {
         PeerAddressMeaning::PerClient
@@ -125,7 +125,8 @@ impl TlsFiles {
         Ok(Self { certificate_path: chain, key_path: key, tls: Arc::new(tls) })
     }
 
-    /// Directories that the sandbox must leave readable for a reload: those of both files, and of the files they link to.
+    /// Directories that the sandbox must leave readable for a reload: the directories of both files, and of the files
+    /// to which they link.
     fn readable_directories(&self) -> Vec<PathBuf> {
         let files = [&self.certificate_path, &self.key_path];
         let real = files.iter().filter_map(|file| host_files::canonical_path(file));
@@ -153,7 +154,7 @@ impl TlsFiles {
         Ok(())
     }
 
-    /// Reloads both files for new connections. On an error the old ones stay in use.
+    /// Reloads both files for new connections. If reloading fails, the old certificate and key stay in use.
     pub(super) fn reload(&self) {
         let texts = host_files::read_text(&self.certificate_path)
             .and_then(|chain| Ok((chain, host_files::read_text(&self.key_path)?)));

@@ -1,5 +1,6 @@
-//! The request log: one line per request on standard error, as JSON or plain text. A separate thread writes the lines, so
-//! logging never blocks requests: if the queue is full, lines are dropped and a later line reports how many.
+//! The request log: one line per request on standard error, as JSON or plain text. A separate thread writes the lines,
+//! so logging never blocks requests: if the queue is full, lines are dropped, and a later line reports the number of
+//! dropped lines.
 
 use std::{
     io::{IsTerminal, Write},
@@ -53,7 +54,7 @@ pub(crate) enum LogFormatArg {
 }
 
 impl RequestLogFlags {
-    /// Makes all messages on standard error JSON lines, if the flag says so.
+    /// If the flag selects JSON, makes all messages on standard error JSON lines.
     pub(crate) fn apply_format(&self) {
         match self.log_format {
             LogFormatArg::Json => output::use_json_messages(),
@@ -61,7 +62,7 @@ impl RequestLogFlags {
         }
     }
 
-    /// Starts the log. Starts a thread, so the sandbox must be active.
+    /// Starts the log. This starts a thread, so the sandbox must already be active.
     pub(crate) fn start(&self) -> Result<Option<Arc<StderrRequestLog>>, CommandError> {
         let form = match self.log_format {
             LogFormatArg::Plain => LogLineFormat::Plain,
@@ -86,7 +87,7 @@ enum LogLineFormat {
 
 enum LogWriterCommand {
     Line(String),
-    /// Answered when all earlier lines are written.
+    /// The writer thread sends an answer when it has written all earlier lines.
     Flush(SyncSender<()>),
 }
 
@@ -228,7 +229,7 @@ fn write_lines(receiver: &Receiver<LogWriterCommand>, dropped_lines: &AtomicU64,
         }
         // Standard error may be closed.
         drop(err.write_all(batch.as_bytes()));
-        // The receiver may have stopped waiting.
+        // The caller of `flush` may have stopped waiting.
         done.iter().for_each(|sender| sender.send(()).unwrap_or_default());
     }
 }

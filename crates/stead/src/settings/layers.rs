@@ -22,7 +22,7 @@ use crate::{
 /// The configuration file, relative to a configuration directory.
 const CONFIG_FILE: &str = "stead/config.toml";
 const SYSTEM_CONFIG_DIRECTORY: &str = "/etc";
-/// Separates the values of a list in a variable.
+/// The character that separates the values of a list in an environment variable.
 const LIST_SEPARATOR: char = ',';
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,7 +90,7 @@ pub(crate) fn apply_layers(
         return Ok(LayeredCommandLine { arguments: line, ..LayeredCommandLine::default() });
     }
     let Ok(typed) = command.clone().ignore_errors(true).try_get_matches_from(&line) else {
-        // Help, version or a syntax error: the parser reports it later.
+        // The line asks for help or the version, or has a syntax error. The parser handles such a line later.
         return Ok(LayeredCommandLine { arguments: line, ..LayeredCommandLine::default() });
     };
     let takes = match typed.subcommand() {
@@ -112,7 +112,7 @@ pub(crate) fn apply_layers(
     })
 }
 
-/// Whether other layers can exist. Most commands have none and are parsed only once.
+/// Whether layers besides the command line can exist. Most command lines have no other layers and are parsed only once.
 fn has_other_layers(line: &[OsString], environment: &EnvironmentVariables) -> bool {
     let named = |word: &OsString| {
         word == SERVE_COMMAND || word == CONFIG_FLAG || word.as_encoded_bytes().starts_with(b"--config")
@@ -139,7 +139,7 @@ impl<'a> SettingsLayerBuilder<'a> {
         Self { settings, accepted, already_set, added_arguments: Vec::new(), origins: HashMap::new() }
     }
 
-    /// Whether the command accepts a setting and no higher layer sets it or a conflicting one.
+    /// Whether the command accepts a setting and no higher layer sets this setting or a conflicting setting.
     fn may_set(&self, at: usize) -> bool {
         let setting = &self.settings[at];
         let is_taken = self.accepted == AcceptedSettingsScope::All || setting.scope == SettingScope::Workspace;
@@ -164,7 +164,7 @@ impl<'a> SettingsLayerBuilder<'a> {
         Ok(())
     }
 
-    /// Warns about a variable whose name is close to a setting's.
+    /// Warns about an unknown variable whose name is similar to the variable of a setting.
     fn warn_unknown_variable(&self, name: &OsStr) {
         let known = self.settings.iter().map(|setting| setting.variable.as_str());
         let Some(name) = name.to_str().filter(|name| name.starts_with(VARIABLE_PREFIX)) else { return };
@@ -214,7 +214,7 @@ impl<'a> SettingsLayerBuilder<'a> {
 
 fn value_source(matches: &ArgMatches, name: &str) -> Option<ValueSource> {
     let deepest = cli::innermost_matches(matches);
-    // Not every command has every flag.
+    // `try_contains_id` fails if the command does not have the flag.
     deepest.try_contains_id(name).is_ok().then(|| deepest.value_source(name)).flatten()
 }
 
@@ -229,8 +229,8 @@ fn split_values(setting: &ConfigSettingDefinition, value: &OsStr) -> Result<Vec<
     }
 }
 
-/// Finds the configuration file and reads it. A file that is named must exist. Default locations apply to the server only, so
-/// that its file never moves another command to another workspace.
+/// Finds the configuration file and reads it. A file that the user names must exist. Only the server reads files in
+/// default locations, so that the server's file never makes another command use another workspace.
 fn find_config_file(
     typed: &ArgMatches,
     environment: &EnvironmentVariables,

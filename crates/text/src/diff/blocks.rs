@@ -1,14 +1,14 @@
 //! Splits two large texts into pairs of blocks that can be compared separately.
 //!
 //! The texts are cut at anchors: lines that occur once in the old and once in the new text, in the same order on both
-//! sides. Promises that the blocks, in order, cover exactly the given range, in time about proportional to the number
-//! of lines.
+//! sides. Promises that the blocks, in order, cover exactly the given range. The time is about proportional to the
+//! number of lines.
 
 use std::collections::HashMap;
 
 use super::{Hunk, comparison_work};
 
-/// The number of pairs of lines at which a block ends, if there is an anchor.
+/// A block ends at the last anchor before it would have more pairs of lines than this number.
 pub(super) const WORK_TARGET: u64 = 1_000_000;
 
 /// An anchor: the old and the new index of a line that is unique on both sides.
@@ -31,7 +31,8 @@ pub(super) fn split_into_blocks(old: &[&[u8]], new: &[&[u8]], whole: &Hunk, targ
                 blocks.push(block(start, last));
                 start = last;
             }
-            // Many lines without an anchor become a block of their own, so that the block before them stays detailed.
+            // Many lines without an anchor become a separate block, so that the block before them is still compared in
+            // detail.
             if comparison_work(&block(start, anchor)) > target {
                 blocks.push(block(start, anchor));
                 start = anchor;

@@ -10,7 +10,7 @@ const ELISION_WORDS: &str = "\
     rest existing unchanged remaining remainder omitted elided brevity previous truncated same snip untouched \
     unmodified";
 
-/// Other words that may be in such a line, separated by blanks.
+/// Other words that a placeholder line may contain, separated by blanks.
 const FILLER_WORDS: &str = "\
     of the code file function functions method methods class body content contents lines line implementation imports \
     is are as before above below here stays stay remains remain and for other others keep logic tests this block \
@@ -44,12 +44,12 @@ fn is_elision(line: &str) -> bool {
             return false;
         }
     }
-    // `...rest` is code in several languages.
+    // In several languages, a name directly after the dots (`...rest`) is code.
     let spreads = line.split("...").skip(1).any(|after| after.starts_with(char::is_alphanumeric));
     if spreads && count <= 2 {
         return false;
     }
-    // Code that merely contains these words also contains something other than words, dots and comment marks.
+    // A line of code with these words also contains characters other than words, dots and comment marks.
     let is_prose = line.chars().all(|c| c.is_alphanumeric() || c.is_whitespace() || "./#*-<>!()[]{}…;%,'’".contains(c));
     announces
         && is_prose

@@ -11,7 +11,7 @@ use crate::locate::{
     SearchableText,
 };
 
-/// The most matches that an error describes; further ones are only counted.
+/// The most matches that an error describes; further matches are only counted.
 pub const DESCRIBED_MATCHES_MAX: usize = 20;
 
 /// One edit that cannot be applied.
@@ -57,15 +57,15 @@ pub enum EditErrorKind {
     },
     /// The new text has a placeholder instead of code.
     ElisionInNewText {
-        /// The line of the new text, 1-based.
+        /// The 1-based number of the placeholder line in the new text.
         line: usize,
         /// The placeholder line.
         text: String,
     },
-    /// The quote is indented more than the text, and a line of the new text has too little indentation to be shifted
-    /// left by the difference.
+    /// The quote is indented more than the text. The new text must be shifted left by the difference, but one of its
+    /// lines has too little indentation.
     Unindentable {
-        /// The line of the new text, 1-based.
+        /// The 1-based number of the line with too little indentation in the new text.
         line: usize,
         /// How the quote was found.
         method: QuoteMatchMethod,
@@ -82,9 +82,9 @@ pub struct QuoteNotFoundDetails {
     /// The part of the text that resembles the quote most.
     pub nearest: Option<NearestCandidate>,
     /// The index of another edit of the same call whose new text contains the quote. All edits are matched against the
-    /// original text, so this quote cannot match.
+    /// original text, so a quote of text that another edit inserts cannot match.
     pub produced_by_edit: Option<usize>,
-    /// The lines where the new text occurs, if that does not prove that the edit was already applied.
+    /// The lines where the new text occurs, if its presence does not prove that the edit was already applied.
     pub new_text_lines: Vec<RangeInclusive<usize>>,
     /// A line of the quote that stands for omitted lines.
     pub elision_line: Option<String>,

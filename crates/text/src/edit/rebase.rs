@@ -1,8 +1,9 @@
 //! Edits that were written for an older version of the text, the base.
 //!
 //! Such edits apply only if the lines of every quoted match are unchanged since the base and the match is unambiguous
-//! in the current text. Changes next to a match are allowed; changes within its lines are not, not even of white space.
-//! So an applied edit replaces only lines that its author saw. [`crate::merge`] merges texts; this module does not.
+//! in the current text. Changes next to a match are allowed. Changes within the lines of a match are not allowed, not
+//! even changes of white space. So an applied edit replaces only lines that its author saw. This module does not merge
+//! texts; [`crate::merge`] does.
 
 use std::ops::RangeInclusive;
 
@@ -17,14 +18,15 @@ use crate::locate::{QuoteMatch, QuoteMatchPass, QuoteSearchOptions, SearchableTe
 /// A quoted match whose lines changed since the base.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StaleQuote {
-    /// The lines of the match in the base, 1-based; `None` if the quote is missing or ambiguous there.
+    /// The 1-based lines of the match in the base; `None` if the base does not contain the quote or contains it several
+    /// times.
     pub base_lines: Option<RangeInclusive<usize>>,
-    /// The lines at that position in the current text; `None` if they were removed.
+    /// The lines of the current text at the position of the match; `None` if the lines were removed.
     pub lines: Option<RangeInclusive<usize>>,
 }
 
-/// Applies edits that were written for `base` to `current`, if the lines of every quoted match are unchanged. The
-/// result is the error of each edit that cannot be applied, in the order given, if there is one.
+/// Applies edits that were written for `base` to `current`, if the lines of every quoted match are unchanged. If an
+/// edit cannot be applied, the result is a list of the errors in the order of the given edits.
 pub fn apply_to_newer_text(
     base: &str,
     current: &str,
@@ -107,11 +109,11 @@ fn rebase_edit(
         Ok(outcome @ (PlannedEditEffect::Unchanged | PlannedEditEffect::AlreadyApplied(_))) => {
             return in_current.or(Ok(outcome));
         }
-        // The quote is ambiguous in the base: one match may have changed and another remained.
+        // The quote is ambiguous in the base: one match may have changed while another match stayed the same.
         Err(EditErrorKind::Ambiguous { .. } | EditErrorKind::WrongCount { .. }) if !hunks.is_empty() => {
             return reject_ambiguous_match(in_current);
         }
-        // The quote is not in the base: if the current text has it, the author saw that text.
+        // The quote is not in the base. If the current text contains the quote, then the author saw the current text.
         Err(_) => return match_only_in_current(in_current, hunks),
     };
     let mapped: Option<Vec<_>> =
@@ -138,7 +140,8 @@ fn rebase_edit(
     }
 }
 
-/// The lines of the current text that replaced the quoted lines, if they equal the result of the edit on the base.
+/// The lines of the current text that replaced the quoted lines of the base, if another change already made the same
+/// replacement as the edit.
 fn find_equivalent_change(
     base: &SearchableText<'_>,
     current: &SearchableText<'_>,
@@ -157,7 +160,8 @@ fn find_equivalent_change(
     (!edited.is_empty() && current.text().get(bytes) == Some(edited)).then(|| vec![lines])
 }
 
-/// The match whose lines differ from the base only in white space and have the same number.
+/// The match in the current text, if its lines differ from the lines in the base only in white space, and the number of
+/// lines is the same.
 fn match_after_reformatting(
     base: &SearchableText<'_>,
     current: &SearchableText<'_>,
@@ -198,7 +202,8 @@ fn match_after_reformatting(
     })
 }
 
-/// Checks a quote that only the current text has: it must match as given.
+/// Checks a quote that only the current text contains. Only line terminators may differ between the quote and its
+/// match.
 fn match_only_in_current(
     in_current: Result<PlannedEditEffect, EditErrorKind>,
     hunks: &[Hunk],
@@ -217,7 +222,8 @@ fn match_only_in_current(
     }
 }
 
-/// Rejects a quote that was ambiguous in the base: if it has a single match now, that need not be the intended one.
+/// Rejects a quote that is ambiguous in the base. If the quote has a single match in the current text, that match need
+/// not be the intended one.
 fn reject_ambiguous_match(
     in_current: Result<PlannedEditEffect, EditErrorKind>,
 ) -> Result<PlannedEditEffect, EditErrorKind> {
@@ -265,8 +271,8 @@ enum RangeEdge {
     Last,
 }
 
-/// The position in the current text of the border before a 0-based base line. A border within a change is mapped to the
-/// start or the end of the change.
+/// The position in the current text of the border before a 0-based base line. If the border is within a change, the
+/// result is the start or the end of the change.
 fn map_border(hunks: &[Hunk], border: usize, edge: RangeEdge) -> usize {
     let mut shift = 0_isize;
     for hunk in hunks {

@@ -22,8 +22,8 @@ pub(super) enum ReplacementError {
     TooLong,
 }
 
-/// The splices of one edit. The number of inserted bytes is subtracted from `room`, which limits the result, because a
-/// short call can replace a million matches.
+/// The splices of one edit. The number of inserted bytes is subtracted from `room`. The limit `room` is needed because
+/// a short call can replace a million matches.
 pub(super) fn build_splices(
     finder: &SearchableText<'_>,
     selected: &SelectedMatches,
@@ -60,8 +60,8 @@ impl<'a> PreparedTextEdit<'a> {
         let new: Vec<Vec<u8>> = new_lines.iter().map(|line| comparable_line(line)).collect();
         let old_slices: Vec<&[u8]> = old.iter().map(Vec::as_slice).collect();
         let new_slices: Vec<&[u8]> = new.iter().map(Vec::as_slice).collect();
-        // The author of a quote that matches `\r\n` byte for byte sees terminators, so those of the new text are
-        // intended.
+        // If a quote with `\r\n` matches byte for byte, its author sees terminators. The terminators of the new text
+        // are then written as given.
         let quotes_cr = selected.match_pass() == Some(QuoteMatchPass::Exact) && selected.old.contains('\r');
         Self {
             new: &selected.new,
@@ -98,13 +98,14 @@ impl<'a> PreparedTextEdit<'a> {
             *at += line.len();
             Some(*at)
         }));
-        // A similar block may have a different number of lines than the quote. It is then replaced as a whole.
+        // A block found by similarity may have more or fewer lines than the quote. Such a block is replaced as a whole.
         let is_aligned = starts.len() == self.old_count + 1;
         let whole = [diff::Hunk { old: 0..starts.len() - 1, new: 0..self.new_lines.len() }];
         for hunk in if is_aligned { &self.hunks[..] } else { &whole[..] } {
             let mut text = String::new();
             if hunk.old.start == self.old_count && self.ends_without_terminator(finder, found) {
-                // The match ends with the last line of the text, which had no terminator and now needs one.
+                // The match ends at the end of the text. The last line of the text has no terminator and needs one,
+                // because a new line follows.
                 text.push_str(terminator_of_line(finder, *found.lines.end()).unwrap_or("\n"));
             }
             for line in hunk.new.clone() {
@@ -130,7 +131,7 @@ impl<'a> PreparedTextEdit<'a> {
             None => body.into(),
         };
         let first = *found.lines.start();
-        // The line of the text that this one replaces or follows.
+        // The line of the text that the new line replaces or follows.
         let beside = if hunk.old.is_empty() {
             first + hunk.old.start.saturating_sub(1)
         } else {
@@ -146,8 +147,9 @@ impl<'a> PreparedTextEdit<'a> {
         Ok(format!("{body}{terminator}"))
     }
 
-    /// Whether the new text must end with a terminator, so that the following line is not joined to it. That is so if
-    /// the quote covers whole lines. A quote that starts within a line, or covers only its end, joins lines on purpose.
+    /// Whether the new text must end with a terminator, so that the following line is not joined to it. The terminator
+    /// is needed if the quote covers whole lines. If a quote starts within a line, or covers only the end of a line,
+    /// then the edit joins lines on purpose.
     fn needs_terminator(&self, finder: &SearchableText<'_>, found: &QuoteMatch) -> bool {
         let (text, Range { start, end }) = (finder.text(), found.bytes.clone());
         let starts_line = start == 0 || text[..start].ends_with(['\n', '\r']);
@@ -159,7 +161,7 @@ impl<'a> PreparedTextEdit<'a> {
             && !finder.splits_crlf(end)
     }
 
-    /// Whether a quote with a final newline matched at the end of a text without one.
+    /// Whether the quote ends with a newline and matched at the end of a text that has no final newline.
     fn ends_without_terminator(&self, finder: &SearchableText<'_>, found: &QuoteMatch) -> bool {
         let text = finder.text();
         self.quote_ends_with_newline && found.bytes.end == text.len() && !text.ends_with(['\n', '\r'])
@@ -176,12 +178,12 @@ fn comparable_line(line: &str) -> Vec<u8> {
     bytes
 }
 
-/// The terminator of the line, or of the nearest line that has one.
+/// The terminator of the line. If the line has no terminator, the result is that of the line above.
 fn terminator_of_line<'t>(finder: &SearchableText<'t>, line: usize) -> Option<&'t str> {
     let terminator = |line: usize| {
         let (_, terminator) = lines::split_terminator(&finder.text()[finder.line_bytes(line)]);
         (!terminator.is_empty()).then_some(terminator)
     };
-    // Only the last line of a text can be unterminated, so its neighbour is the line above.
+    // Only the last line of a text can be unterminated, so the line above has a terminator.
     terminator(line).or_else(|| terminator(line.saturating_sub(1)))
 }

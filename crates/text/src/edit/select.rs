@@ -1,7 +1,7 @@
 //! Selection of the matches that one edit replaces.
 //!
-//! Owns the order in which the ways to find a quote are tried, and the counting of matches. The result has as many
-//! matches as the edit requires, or is an error. The text is not changed here.
+//! Owns the order in which the ways to find a quote are tried, and the counting of matches. The result is an error
+//! unless the number of matches is the number that the edit requires. This module does not change the text.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -18,13 +18,13 @@ use crate::locate::{
     ReachedQuoteSearchLimit, SearchableText,
 };
 
-/// The least number of characters, without white space, of a new text whose position is reported.
+/// If a new text has fewer characters, not counting white space, then its positions in the text are not reported.
 const ALREADY_APPLIED_CHARS_MIN: usize = 3;
 
-/// The least number of characters, without white space, of a distinctive text.
+/// The least number of characters, not counting white space, of a distinctive text ([`is_distinctive`]).
 const DISTINCTIVE_CHARS_MIN: usize = 10;
 
-/// The least number of letters and digits of a word that a distinctive text shares with the old text.
+/// The least length, in letters and digits, of the word that a distinctive text must share with the old text.
 const DISTINCTIVE_WORD_CHARS_MIN: usize = 3;
 
 /// The most positions of the new text that an error lists.
@@ -186,7 +186,7 @@ fn match_empty_quote(
     )))
 }
 
-/// Chooses the matches that the edit selects; an error if their number is wrong.
+/// Chooses the matches that the edit replaces. The result is an error if their number is wrong.
 fn choose_matches(
     finder: &SearchableText<'_>,
     found: QuoteMatches,
@@ -217,7 +217,7 @@ fn has_overlaps(hits: &[QuoteMatch]) -> bool {
     hits.windows(2).any(|pair| pair[1].bytes.start < pair[0].bytes.end)
 }
 
-/// The match nearest to a line; `None` if two are equally near.
+/// The match nearest to a line; `None` if two matches are equally near.
 fn nearest_to_line(hits: &[QuoteMatch], line: usize) -> Option<QuoteMatch> {
     let distance = |hit: &QuoteMatch| hit.lines.start().saturating_sub(line).max(line.saturating_sub(*hit.lines.end()));
     let nearest = hits.iter().min_by_key(|hit| distance(hit))?;
@@ -263,7 +263,8 @@ fn match_similar_text(
     Some(Ok(PlannedEditEffect::Replace(SelectedMatches::new(QuoteMatchMethod::Similarity(method), hits, edit, rules))))
 }
 
-/// The outcome of an edit whose quote is not in the text: it is already applied, or the error says so.
+/// The outcome of an edit whose quote is not in the text. Either the edit is already applied, or the quote is reported
+/// as not found.
 fn quote_not_found(
     finder: &SearchableText<'_>,
     edits: &[FindReplaceEdit<'_>],
@@ -294,7 +295,7 @@ fn quote_not_found(
     Err(EditErrorKind::NotFound(Box::new(errors::describe_missing_quote(finder, edits, index, new_text_lines, limit))))
 }
 
-/// The places where the new text occurs as whole words; none if it is too short.
+/// The places where the new text occurs as whole words; empty if the new text is too short.
 fn find_already_applied(finder: &SearchableText<'_>, old: &str, new: &str) -> Vec<QuoteMatch> {
     let weight = new.chars().filter(|c| !c.is_whitespace()).count();
     // If the new text is part of the quote, its presence does not show that the edit was applied.
@@ -320,9 +321,9 @@ fn find_already_applied(finder: &SearchableText<'_>, old: &str, new: &str) -> Ve
     hits
 }
 
-/// Whether `new` is unlikely to be in a file unless `old` was changed into it, so that its presence proves that a
-/// change was already made. The new text must be long enough, and share a word with the old one: a text like `}` occurs
-/// everywhere. The position of the text is not considered.
+/// Whether `new` is unlikely to be in a file unless `old` was changed into `new`. The presence of such a text proves
+/// that the change was already made. A distinctive text is long enough and shares a word with the old text; a text like
+/// `}` occurs everywhere. The position of the text is not considered.
 pub(crate) fn is_distinctive(old: &str, new: &str) -> bool {
     let length = new.chars().filter(|c| !c.is_whitespace()).count();
     let old_words: HashSet<&str> = long_words(old).collect();
@@ -333,7 +334,7 @@ fn long_words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.chars().count() >= DISTINCTIVE_WORD_CHARS_MIN)
 }
 
-/// Whether the lines of a match have only blanks beside it.
+/// Whether a match covers its lines completely, except for blanks before and after it.
 fn covers_whole_lines(finder: &SearchableText<'_>, hit: &QuoteMatch) -> bool {
     let matched = &finder.text()[hit.bytes.clone()];
     let start = hit.bytes.end - matched.trim_start().len();

@@ -1,13 +1,14 @@
 //! Blocks that resemble a quote, for dialects that accept them.
 //!
-//! There are three published rules: lines equal except for white space at both ends, one line equal except for the
-//! amount of white space, and a block between the quote's first and last line. None of them is safe, so they are used
-//! only for a dialect that requires them. All candidates of the first rule that finds any are returned; none is chosen.
+//! There are three published rules. Lines match if they are equal except for white space at both ends; a single line
+//! matches if it is equal except for the amount of white space; a block matches if its first and last line are those of
+//! the quote. None of the rules is safe, so they are used only for a dialect that requires them. The first rule that
+//! finds a candidate returns all its candidates and prefers none.
 
 use crate::lines;
 use crate::locate::{QuoteMatch, SearchableText, find_line_runs};
 
-/// The least number of lines of a quote that may be found by its first and last line.
+/// If a quote has fewer lines, it is not searched for by its first and last line.
 const ANCHORED_LINES_MIN: usize = 3;
 
 /// A rule by which a block resembles a quote.
@@ -33,7 +34,7 @@ impl SimilarityMethod {
     }
 }
 
-/// All candidates of the first rule that finds any.
+/// All candidates of the first similarity rule that finds a candidate.
 pub(super) fn find_similar(finder: &SearchableText<'_>, quote: &str) -> Option<(SimilarityMethod, Vec<QuoteMatch>)> {
     let quoted: Vec<&str> = lines::iter(quote).map(str::trim).collect();
     if quoted.iter().all(|line| line.is_empty()) {
@@ -81,7 +82,8 @@ pub(super) fn find_similar(finder: &SearchableText<'_>, quote: &str) -> Option<(
     (!anchored.is_empty()).then_some((SimilarityMethod::BlockAnchor, anchored))
 }
 
-/// The first line that equals `last` and is at least two lines below `at`; `next_last` is the first one below `at`.
+/// The first line that equals `last` and is at least two lines below `at`. `next_last` is the first line below `at`
+/// that equals `last`.
 fn find_closing_line(text: &[&str], at: usize, last: &str, next_last: Option<usize>) -> Option<usize> {
     let next_last = next_last?;
     if next_last >= at + 2 {

@@ -15,8 +15,8 @@ pub struct TextSplice {
     pub text: String,
 }
 
-/// The text with every splice applied. Splices must be in order of position; one that overlaps an earlier one is
-/// skipped.
+/// The text with every splice applied. Splices must be in order of position. A splice that overlaps an earlier splice
+/// is skipped.
 #[must_use]
 pub fn apply_splices(text: &str, splices: &[TextSplice]) -> String {
     let inserted: usize = splices.iter().map(|splice| splice.text.len()).sum();
@@ -55,7 +55,7 @@ pub fn inverse_splices(text: &str, splices: &[TextSplice]) -> Vec<TextSplice> {
 pub(super) struct LineMapping<'s> {
     new_text: SearchableText<'s>,
     splices: &'s [TextSplice],
-    /// The numbers of bytes removed and inserted before each splice.
+    /// For each splice, the numbers of bytes that earlier splices remove and insert.
     byte_totals: Vec<(usize, usize)>,
 }
 
@@ -70,7 +70,7 @@ impl<'s> LineMapping<'s> {
         Self { new_text: SearchableText::new(after), splices, byte_totals }
     }
 
-    /// The lines of a match in the old text, and of its replacement in the new text.
+    /// The lines of a match in the old text, and the lines of its replacement in the new text.
     pub(super) fn changed_lines(&self, found: &QuoteMatch) -> ChangedLineRanges {
         let start =
             self.map_offset(found.bytes.start, self.splices.partition_point(|s| s.bytes.start < found.bytes.start));

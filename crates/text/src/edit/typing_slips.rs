@@ -1,12 +1,12 @@
 //! Typing slips in a quote: pasted line numbers and literal escapes.
 //!
-//! Owns how each slip is recognised and undone. The results are only candidates; a search in the text decides whether
-//! one is right. Line numbers are removed only if every line has one.
+//! Owns how each slip is recognised and undone. The corrected quotes are only candidates; a search in the text decides
+//! whether a candidate is right. Line numbers are removed only if every line has one.
 
 use crate::lines;
 
-/// The quote and the new text without line numbers: once with and once without the space after the number. The result
-/// is empty if a line of the quote has no number.
+/// The quote and the new text without line numbers, in two versions: with and without the space after each number. The
+/// result is empty if a line of the quote has no number.
 pub(super) fn strip_line_numbers(old: &str, new: &str) -> Vec<(String, String)> {
     let strip_both = |spacing| {
         let stripped_new = || strip_numbers_from_all_lines(new, spacing).unwrap_or_else(|| new.to_owned());
@@ -24,7 +24,7 @@ enum SpaceAfterLineNumber {
     StripOne,
 }
 
-/// Strips the number from every line; `None` if a line has none or the numbers do not count up.
+/// Strips the number from every line; `None` if a line has no number or the numbers do not count up.
 fn strip_numbers_from_all_lines(text: &str, spacing: SpaceAfterLineNumber) -> Option<String> {
     let mut last: Option<u64> = None;
     let mut stripped = String::with_capacity(text.len());
@@ -50,7 +50,7 @@ fn strip_line_number(line: &str, spacing: SpaceAfterLineNumber) -> Option<(u64, 
         let (hash, content) = rest.strip_prefix('#')?.split_once(':')?;
         (hash.len() <= 4 && hash.chars().all(|c| c.is_ascii_alphanumeric())).then_some(content)
     });
-    // An empty line may be displayed as its number only.
+    // Some programs display an empty line as its number, without a separator.
     let content = content.or_else(|| lines::split_terminator(rest).0.is_empty().then_some(rest))?;
     match spacing {
         SpaceAfterLineNumber::Keep => Some((number, content)),

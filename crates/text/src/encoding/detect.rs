@@ -1,18 +1,19 @@
 //! Detection of text and its encoding.
 //!
 //! Owns the heuristics and their thresholds. Every guess is verified: decoding and encoding must give the same bytes.
-//! Doubtful content counts as binary, which is passed on as base64 and stays exact; wrongly decoded text would not.
+//! Doubtful content counts as binary. Binary content is passed on as base64 and stays exact, but wrongly decoded text
+//! would be corrupted.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 
 use super::{Encoding, LegacyEncoding, UTF8_BOM, UTF16BE_BOM, UTF16LE_BOM, decode, encode};
 
-/// The least number of UTF-16 code units from which UTF-16 is detected without a byte-order mark.
+/// If the bytes have fewer UTF-16 code units, UTF-16 without a byte-order mark is not detected.
 const UTF16_UNITS_MIN: usize = 4;
-/// The smallest share of code units with a zero high byte in UTF-16 without a byte-order mark. In Latin text nearly all
-/// have one.
+/// The smallest share, in percent, of code units with a zero high byte in UTF-16 without a byte-order mark. In Latin
+/// text, nearly all code units have a zero high byte.
 const UTF16_ZERO_HIGH_PERCENT_MIN: usize = 70;
-/// The largest share of code units with a zero low byte in UTF-16 without a byte-order mark.
+/// The largest share, in percent, of code units with a zero low byte in UTF-16 without a byte-order mark.
 const UTF16_ZERO_LOW_PERCENT_MAX: usize = 2;
 /// Text in a guessed encoding may have at most one control character per this many characters.
 const CHARACTERS_PER_CONTROL_MIN: usize = 200;
@@ -40,7 +41,8 @@ pub fn detect_content(bytes: &[u8]) -> DetectedContentKind {
     }
 }
 
-/// Whether content that starts with `first` is binary in any case, so that the rest need not be read.
+/// Whether the bytes `first` at the start of a content already prove that the content is binary. The rest then need not
+/// be read.
 #[must_use]
 pub fn starts_like_binary(first: &[u8]) -> bool {
     let marked = first.starts_with(UTF16LE_BOM) || first.starts_with(UTF16BE_BOM);
@@ -66,8 +68,8 @@ fn find_encoding(bytes: &[u8]) -> Option<Encoding> {
     }
 }
 
-/// Whether the bytes are UTF-8 with a few invalid bytes. Text in a legacy encoding hardly ever looks like that, and
-/// an edit in a guessed encoding would mix its bytes with UTF-8.
+/// Whether the bytes are UTF-8 with a few invalid bytes. Text in a legacy encoding hardly ever has this form. If such
+/// bytes were edited in a guessed encoding, the result would mix two encodings.
 fn is_damaged_utf8(bytes: &[u8]) -> bool {
     let (mut valid, mut invalid) = (0_usize, 0_usize);
     for chunk in bytes.utf8_chunks() {

@@ -1,7 +1,7 @@
 //! Incremental decoding, for files too large to hold in memory.
 //!
-//! However the bytes are divided into chunks, the text is the same as from [`decode`](super::decode) for the whole.
-//! No more than one chunk is held in memory.
+//! The decoded text does not depend on how the bytes are divided into chunks: it is the text that
+//! [`decode`](super::decode) returns for all bytes at once. No more than one chunk is held in memory.
 
 use super::{
     DetectedContentKind, Encoding, TextDecodeError, UTF16BE_BOM, UTF16LE_BOM, detect_content, starts_like_binary,
@@ -38,8 +38,9 @@ impl TextStreamDecoder {
         self.encoding
     }
 
-    /// Decodes the next chunk and appends it to `text`. The first chunk must contain the whole byte-order mark, if the
-    /// encoding has one. Fails if a sequence is invalid, if the byte-order mark is missing, or if there is a NUL.
+    /// Decodes the next chunk and appends the decoded text to `text`. If the encoding has a byte-order mark, the first
+    /// chunk must contain the whole mark. Fails if a byte sequence is invalid, if the byte-order mark is missing, or if
+    /// the text contains a NUL character.
     pub fn push(&mut self, bytes: &[u8], part: ChunkFinality, text: &mut String) -> Result<(), TextDecodeError> {
         let malformed = TextDecodeError { encoding: self.encoding };
         let mut left = bytes.strip_prefix(std::mem::take(&mut self.byte_order_mark)).ok_or(malformed)?;
@@ -70,7 +71,7 @@ pub fn detect_from_prefix(first: &[u8]) -> DetectedContentKind {
     let end = match std::str::from_utf8(first) {
         Ok(_) => first.len(),
         Err(error) if error.error_len().is_none() => error.valid_up_to(),
-        // The bytes are UTF-16; the end of the last whole character is found below, by trial.
+        // The bytes are UTF-16. The code below finds the end of the last whole character by trial.
         Err(_) if first.starts_with(UTF16LE_BOM) || first.starts_with(UTF16BE_BOM) || first.contains(&0) => first.len(),
         Err(_) => first.iter().rposition(|byte| *byte < FOLLOWING_MIN).map_or(first.len(), |at| at + 1),
     };
@@ -78,7 +79,7 @@ pub fn detect_from_prefix(first: &[u8]) -> DetectedContentKind {
     detected.find(|content| *content != DetectedContentKind::Binary).unwrap_or(DetectedContentKind::Binary)
 }
 
-/// The smallest byte that can be part of a longer character in a legacy encoding.
+/// The smallest byte value that can be the second or a later byte of a character in a legacy encoding.
 const FOLLOWING_MIN: u8 = 0x30;
 /// The length of the longest character in any encoding, in bytes.
 const CHARACTER_BYTES_MAX: usize = 4;

@@ -1,7 +1,8 @@
 //! Alignment of a quote with a few lines of text, line by line (Smith–Waterman).
 //!
-//! The result is the alignment with the best score, and the position of the quote's first and last line in it. The time
-//! is proportional to the product of both numbers of lines, so callers keep both small.
+//! The result is the alignment with the best score, and the positions of the quote's first and last line in that
+//! alignment. The time is proportional to the number of quote lines times the number of text lines, so callers keep
+//! both numbers small.
 
 /// The hashes of a line and its words.
 #[derive(Debug, Clone, Default)]
@@ -12,7 +13,8 @@ pub(super) struct LineFingerprint {
     pub(super) word_hashes: Vec<u64>,
 }
 
-/// A line of a quote with the weights of the line and its words. A weight is at most 1, and low for what is frequent.
+/// A line of a quote with the weights of the line and its words. A weight is at most 1. A line or word that is frequent
+/// in the text has a low weight.
 #[derive(Debug, Clone, Default)]
 pub(super) struct WeightedLine {
     pub(super) line_hash: u64,
@@ -28,13 +30,13 @@ pub(super) struct QuoteAlignment {
     pub(super) last: i64,
 }
 
-/// The cost of skipping a line on either side.
+/// The cost of skipping a line of the quote or of the text.
 const GAP_PENALTY: f64 = 0.08;
 
-/// The least part of their words that two lines must share to get a score.
+/// The least share of their words that two lines must have in common to get a score.
 const SIMILARITY_MIN: f64 = 0.34;
 
-/// The weight of a line that only shares words, relative to an equal line.
+/// The factor for the score of two lines that only share words, relative to two equal lines.
 const SIMILAR_LINE_WEIGHT: f64 = 0.7;
 
 /// A cell of the alignment table.
@@ -45,7 +47,7 @@ struct AlignmentCell {
     start: (usize, usize),
 }
 
-/// The best alignment of `quote` with a part of `text`; `None` if no line of the quote resembles one.
+/// The best alignment of `quote` with a part of `text`; `None` if no line of the quote resembles a line of the text.
 pub(super) fn align(quote: &[WeightedLine], text: &[LineFingerprint]) -> Option<QuoteAlignment> {
     let empty = AlignmentCell { score: 0.0, start: (0, 0) };
     let mut above = vec![empty; text.len() + 1];
@@ -101,8 +103,8 @@ fn line_similarity(quoted: &WeightedLine, actual: &LineFingerprint) -> f64 {
         return 0.0;
     }
     let (of_quoted, of_actual) = (shared_weight / weight, shared as f64 / actual.word_hashes.len() as f64);
-    // The similarity is the mean of two shares: that of all words, and that of the shorter line's words. The latter
-    // stays high if a line was split or joined.
+    // The similarity is the mean of two shares: the shared part of all words, and the shared part of the shorter line's
+    // words. If a line was split or joined, the second share stays high.
     let all = 1.0 / (1.0 / of_quoted + 1.0 / of_actual - 1.0);
     let part = all.midpoint(of_quoted.max(of_actual));
     if part < SIMILARITY_MIN { 0.0 } else { part * SIMILAR_LINE_WEIGHT * quoted.weight }

@@ -1,6 +1,6 @@
 //! The context of a match: the enclosing definition, and the lines that distinguish it from other matches.
 //!
-//! Both are heuristics for display, with bounded time; they never decide where a change is made. Nothing is parsed:
+//! Both are heuristics for display. They take bounded time and never decide where a change is made. Nothing is parsed:
 //! definitions are recognised by indentation and a short list of keywords.
 
 use std::ops::RangeInclusive;
@@ -23,13 +23,14 @@ const DEFINITION_KEYWORDS: &str = "\
     protocol extension sub proc procedure macro macro_rules! defmodule defp describe contract service message \
     package method constructor init test section";
 
-/// Words that may precede such a keyword, separated by blanks.
+/// Words that may precede a keyword of [`DEFINITION_KEYWORDS`], separated by blanks.
 const MODIFIERS: &str = "\
     pub async const unsafe extern export default static public private protected internal final abstract override \
     virtual inline open sealed data local declare suspend partial readonly friend template typedef volatile @ crate) \
     super)";
 
-/// Keywords that start a block which looks like a call with a body but is not a definition, separated by blanks.
+/// Keywords that start a control-flow block, separated by blanks. Such a block looks like a call with a body but is not
+/// a definition.
 const CONTROL_FLOW_KEYWORDS: &str = "\
     if else for while switch match loop try catch do return with elif except finally unless until when case select \
     foreach using lock }";
@@ -43,25 +44,25 @@ pub struct EnclosingDefinition {
     pub text: String,
 }
 
-/// Where the lines are that distinguish a match.
+/// The position of the lines that distinguish a match from other matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ContextLinesPosition {
-    /// They are the lines of the match itself, of which the quote is a part.
+    /// The distinguishing lines are the lines of the match itself; the quote is only a part of them.
     SameLines,
-    /// They are above the match.
+    /// The distinguishing lines are above the match.
     Before,
-    /// They are below the match.
+    /// The distinguishing lines are below the match.
     After,
 }
 
 /// Lines to add to a quote so that it matches only once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DisambiguatingContext {
-    /// Where the lines are.
+    /// The position of the lines relative to the match.
     pub side: ContextLinesPosition,
-    /// The lines to add, 1-based; nearly always one.
+    /// The 1-based range of the lines to add; nearly always a single line.
     pub lines: RangeInclusive<usize>,
-    /// The text of these lines, without the last terminator.
+    /// The text of the lines to add, without the last terminator.
     pub text: String,
 }
 
@@ -92,7 +93,7 @@ impl SearchableText<'_> {
         None
     }
 
-    /// The shortest context that distinguishes `hit` from all other `hits`, if few lines suffice.
+    /// The shortest context that distinguishes `hit` from all other `hits`; `None` if it would take too many lines.
     #[must_use]
     pub fn disambiguating_context(&self, hit: &QuoteMatch, hits: &[QuoteMatch]) -> Option<DisambiguatingContext> {
         let others: Vec<&QuoteMatch> =
@@ -142,7 +143,7 @@ fn is_definition(body: &str) -> bool {
     if is_listed(DEFINITION_KEYWORDS, first) {
         return true;
     }
-    // A name with a parameter list that opens a body, such as `main(void) {`, is a definition too.
+    // A name with a parameter list and an opening brace, such as `main(void) {`, is also a definition.
     let opens_body = body.trim_end().ends_with('{') && body.contains('(') && !body.contains('=');
     opens_body && !is_listed(CONTROL_FLOW_KEYWORDS, first)
 }

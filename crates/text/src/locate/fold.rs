@@ -1,13 +1,14 @@
 //! Text normalised ("folded") for lenient matching, with a mapping back to the original bytes.
 //!
-//! Owns the differences that each pass ignores. Every range of the folded text maps back to its original bytes, without
-//! the characters that were dropped next to it. Folded text is used only for searching and is never written.
+//! Owns the differences that each pass ignores. Every range of the folded text maps back to its original bytes.
+//! Characters that were dropped next to the range are not part of the result. Folded text is used only for searching
+//! and is never written.
 
 use std::ops::Range;
 
 use crate::lines;
 
-/// The differences that folding removes; each level includes the earlier ones.
+/// The differences that folding removes. Each level also removes the differences of the earlier levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextNormalizationLevel {
     /// `\r\n` and a lone `\r` become `\n`.

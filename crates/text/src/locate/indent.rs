@@ -33,7 +33,8 @@ pub enum IndentationShift {
 }
 
 impl IndentationShift {
-    /// The shift that is the same for all pairs of indentation (of the quote, of the text); `None` if they differ.
+    /// The shift that is the same for all pairs of indentation (of the quote, of the text); `None` if the pairs have
+    /// different shifts.
     pub(crate) fn from_uniform_difference<'a, I: Iterator<Item = (&'a str, &'a str)>>(
         pairs: &impl Fn() -> I,
     ) -> Option<Self> {
@@ -53,7 +54,7 @@ impl IndentationShift {
             for (from, to) in [(spaces.as_str(), "\t"), ("\t", spaces.as_str())] {
                 let shift = Self::Retabbed { quote: from.to_owned(), text: to.to_owned() };
                 let is_same = |quote: &str, text: &str| {
-                    // A letter after the indentation keeps `apply_to_line` from treating the line as blank.
+                    // The letter after the indentation is needed because `apply_to_line` does not shift a blank line.
                     shift.apply_to_line(&format!("{quote}x")).is_some_and(|line| line == format!("{text}x"))
                 };
                 if pairs().all(|(quote, text)| is_same(quote, text)) {
@@ -91,7 +92,8 @@ impl IndentationShift {
 #[derive(Debug)]
 pub(super) struct IndentedLines<'t> {
     indentations: Vec<&'t str>,
-    /// For each line, the number of its body; equal bodies have the same number, and 0 is a blank line.
+    /// For each line, the number that stands for its body. Equal bodies have the same number; a blank line has the
+    /// number 0.
     body_numbers: Vec<u32>,
     number_by_body: HashMap<String, u32>,
 }
@@ -119,7 +121,7 @@ impl<'t> IndentedLines<'t> {
         all
     }
 
-    /// The blocks of lines that equal `quote` except for one uniform shift of indentation, at most `most`.
+    /// At most `most` blocks of lines that equal `quote` except for one uniform shift of indentation.
     pub(super) fn find_matches(&self, quote: &str, most: usize) -> IndentationPassMatches {
         let mut blocks = IndentationPassMatches { found: Vec::new(), exhausted: false };
         let mut spaces = Vec::new();

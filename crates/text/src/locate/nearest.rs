@@ -1,8 +1,8 @@
 //! The most likely position of a quote that was not found.
 //!
-//! Each line and word of the quote that occurs in the text votes for a start line; rare ones have more weight. The best
-//! candidates are then aligned with the quote. Time is bounded. The result is only displayed; it never decides where a
-//! change is made.
+//! A feature is a line or a word of the quote. Each feature that occurs in the text votes for a start line; rare
+//! features have more weight. The start lines with the most votes are candidates, which are then aligned with the
+//! quote. The time is bounded. The result is only displayed; it never decides where a change is made.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -14,34 +14,35 @@ use crate::lines;
 /// The most lines of a quote that are considered, from its start.
 const QUOTE_LINES_MAX: usize = 400;
 
-/// A feature (line or word) that occurs more often in the text is ignored. The limit depends on the length of the
-/// quote: this is the one for a long quote, which has other features.
+/// If a feature occurs in more lines of the text than a limit, the feature is ignored. The limit is lower for a long
+/// quote, which has more features. This is the lowest limit.
 const OCCURRENCES_MIN: usize = 200;
-/// The limit on occurrences of a feature for a short quote.
+/// The highest limit on the occurrences of a feature, for a short quote.
 const OCCURRENCES_MAX: usize = 2000;
 
-/// The most occurrences counted for a whole quote, unless [`OCCURRENCES_MIN`] per feature gives more.
+/// The most occurrences counted for all features of a quote together, unless [`OCCURRENCES_MIN`] per feature gives
+/// more.
 const VOTES_MAX: usize = 200_000;
 
-/// The weight of a shared word relative to an equal line.
+/// The weight of a shared word relative to the weight of an equal line.
 const WORD_WEIGHT: f64 = 0.5;
 
-/// The length of the shortest word that is a feature.
+/// The length of the shortest word that is a feature, in bytes.
 const WORD_BYTES_MIN: usize = 2;
 
-/// Votes for start lines this close together count for the same candidate, because lines may have been added or
-/// removed. This is the distance for a short quote.
+/// Lines may have been added or removed, so votes for start lines within this distance count for the same candidate.
+/// This is the distance for a short quote.
 const DRIFT_MIN: i64 = 3;
-/// The distance between start lines of one candidate for a long quote.
+/// The distance within which votes count for the same candidate, for a long quote.
 const DRIFT_MAX: i64 = 12;
 
-/// The number of candidates that are aligned for a long quote, whose votes are more reliable and whose alignment takes
-/// longer.
+/// The number of candidates that are aligned for a long quote. The votes of a long quote are more reliable, and its
+/// alignment takes longer.
 const CANDIDATES_MIN: usize = 2;
 /// The number of candidates that are aligned for a short quote.
 const CANDIDATES_MAX: usize = 8;
 
-/// The most pairs of lines compared in alignments, unless [`CANDIDATES_MIN`] gives more.
+/// The most pairs of lines that are compared in alignments, unless [`CANDIDATES_MIN`] alignments need more.
 const PAIRS_MAX: usize = 1_000_000;
 
 /// The number of lines above and below a candidate that are included in its alignment.
@@ -50,7 +51,7 @@ const ALIGN_SLACK_LINES: usize = 10;
 /// The most differing lines that are described.
 const DIFFERENCES_MAX: usize = 5;
 
-/// The lines of the text where a quote most likely belongs, though it differs.
+/// The lines of the text where a quote most likely belongs, although the text differs from the quote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NearestCandidate {
     /// The lines of the candidate, 1-based.
@@ -68,9 +69,9 @@ pub struct QuoteLineDifference {
     pub text_line: usize,
     /// The column of the first differing character, 1-based.
     pub column: usize,
-    /// The differing character of the quote; `None` if its line ends there.
+    /// The differing character of the quote; `None` if the quote's line ends there.
     pub quoted: Option<char>,
-    /// The differing character of the text; `None` if its line ends there.
+    /// The differing character of the text; `None` if the text's line ends there.
     pub actual: Option<char>,
 }
 
@@ -100,8 +101,8 @@ impl SearchableText<'_> {
         Some(NearestCandidate { lines: first + 1..=last.max(first) + 1, differences })
     }
 
-    /// The votes for each start line (0-based, possibly negative), and the lines of the quote with weights that are
-    /// higher the rarer they are in the text.
+    /// The votes for each start line (0-based, possibly negative), and the lines of the quote with their weights. A
+    /// line or word that is rarer in the text has a higher weight.
     fn vote_for_starts(&self, quote: &[&str]) -> (Vec<(i64, f64)>, Vec<WeightedLine>) {
         let lines: Vec<LineFingerprint> = quote.iter().map(|line| fingerprint_line(line)).collect();
         let features = lines.iter().flat_map(LineFingerprint::features).count().max(1);
@@ -133,7 +134,7 @@ impl SearchableText<'_> {
         (votes, weighted)
     }
 
-    /// The occurrences in the text of the quote's lines and words, at most `most` of each.
+    /// The occurrences in the text of the quote's lines and words, at most `most` for each line or word.
     fn find_features(&self, lines: &[LineFingerprint], most: usize) -> HashMap<u64, TextFeatureOccurrences> {
         let features = lines.iter().flat_map(LineFingerprint::features);
         let mut found: HashMap<u64, TextFeatureOccurrences> =
@@ -178,15 +179,15 @@ impl SearchableText<'_> {
 /// The occurrences in the text of a line or word of the quote.
 #[derive(Debug, Default)]
 struct TextFeatureOccurrences {
-    /// The first lines that have it.
+    /// The first lines that contain the feature.
     lines: Vec<usize>,
-    /// The number of all lines that have it.
+    /// The number of all lines that contain the feature.
     count: usize,
-    /// The last line that has it.
+    /// The last line that contains the feature.
     last_line: Option<usize>,
 }
 
-/// The start lines with the most votes, at most `most`. Votes for lines within `drift` lines are added up.
+/// At most `most` start lines, those with the most votes. Votes for start lines within `drift` lines are added up.
 fn best_starts(votes: &[(i64, f64)], drift: i64, most: usize) -> Vec<i64> {
     let mut from = 0;
     let mut scored: Vec<(f64, i64)> = Vec::with_capacity(votes.len());
@@ -212,7 +213,7 @@ fn best_starts(votes: &[(i64, f64)], drift: i64, most: usize) -> Vec<i64> {
 }
 
 impl LineFingerprint {
-    /// The hashes of the line and its words; none for a blank line.
+    /// The hashes of the line and its words; a blank line has no hashes.
     fn features(&self) -> impl Iterator<Item = u64> {
         let whole = (self.line_hash != 0).then_some(self.line_hash);
         whole.into_iter().chain(self.word_hashes.iter().copied())
@@ -253,7 +254,7 @@ fn for_each_feature(line: &str, mut visit: impl FnMut(TextFeatureKind, u64)) {
         let is_next_part = byte == b'_' || (byte.is_ascii_uppercase() && before.is_ascii_lowercase());
         if is_next_part || !is_letter {
             let ended = std::mem::replace(&mut part, TextFeatureKind::Word.start_hash());
-            // A part that is the whole word is not passed twice.
+            // If a word has only one part, the part equals the word and is not passed again.
             if ended.bytes >= WORD_BYTES_MIN && (is_letter || ended.bytes < word.bytes) {
                 visit(TextFeatureKind::Word, ended.hash);
             }
@@ -285,7 +286,7 @@ struct CaseFoldingHasher {
 }
 
 impl TextFeatureKind {
-    /// Lines and words have different seeds, so that a line of one word has another hash than the word.
+    /// Lines and words have different seeds. So a line that consists of one word has another hash than that word.
     fn start_hash(self) -> CaseFoldingHasher {
         let hash = match self {
             Self::Line => 0xcbf2_9ce4_8422_2325,

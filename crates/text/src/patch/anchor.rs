@@ -1,6 +1,6 @@
-//! Anchors: the lines after `@@`, above the chunk in the file. Owns the search for anchors and the scope below one: the
-//! body of its definition or, if the chunk is not there, the following lines. All matching positions are returned, in
-//! order, in time linear in the text; none of several is preferred.
+//! Anchors: the texts after `@@`. An anchor is a line of the file above the chunk. Owns the search for anchors and for
+//! the scope of an anchor: the body of its definition or, if the chunk is not in that body, all lines that follow. The
+//! search returns all matching positions in order and prefers none. The time is linear in the text.
 
 use crate::locate::QuoteMatchPass;
 
@@ -9,13 +9,13 @@ use super::line_index::{LineLookupIndex, LineToFind, SearchBudgetExceeded};
 /// A position of an anchor in the file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PatchAnchorMatch {
-    /// The 0-based line of the anchor, which the chunk may quote as well.
+    /// The 0-based line of the anchor. The chunk may also quote this line.
     pub(super) line: usize,
     /// The end of the scope: the next position of the anchor, or the end of the enclosing scope.
     scope_end: usize,
 }
 
-/// Whether the line of the anchor itself counts as below the anchor.
+/// Whether the line of the anchor itself belongs to the lines below the anchor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PatchAnchorLineRule {
     Included,
@@ -41,13 +41,14 @@ impl<'i, 't> PatchAnchorFinder<'i, 't> {
         Ok(outer.unwrap_or_default())
     }
 
-    /// The first anchor that is not in the text; the last anchor if all are.
+    /// The first anchor that is not in the text. If all anchors are in the text, the result is the last anchor.
     pub(super) fn first_missing<'a>(&self, anchors: &'a [String]) -> Option<&'a String> {
         let is_missing = |anchor: &&String| self.find_within(anchor, None).is_ok_and(|anchored| anchored.is_empty());
         anchors.iter().find(is_missing).or(anchors.last())
     }
 
-    /// The positions of one anchor: by the passes, else of the lines that start with it.
+    /// The positions of one anchor. If no pass finds the anchor, these are the lines that start with the text of the
+    /// anchor.
     fn find_within(
         &self,
         anchor: &str,
@@ -79,7 +80,8 @@ impl<'i, 't> PatchAnchorFinder<'i, 't> {
         }
     }
 
-    /// Those of the ascending `lines` that are below an anchor: in its definition, or else after it.
+    /// The part of the ascending `lines` that is below an anchor: the lines in the definition of the anchor or, if
+    /// there are none, all lines in its scope.
     pub(super) fn lines_below<'l>(
         &self,
         above: PatchAnchorMatch,
@@ -101,7 +103,8 @@ impl<'i, 't> PatchAnchorFinder<'i, 't> {
         }
     }
 
-    /// The line after the anchor's block, at most `last`: the first that is not indented deeper and is not a bracket.
+    /// The line after the block of the anchor: the first non-blank line that is not indented deeper than the anchor and
+    /// does not start with a bracket. If no line up to `last` ends the block, the result is `last + 1`.
     fn scope_end(&self, anchor: usize, last: usize) -> usize {
         const BRACKETS: [char; 4] = ['}', ')', ']', '{'];
         let depth = |body: &str| body.len() - body.trim_start().len();
@@ -115,7 +118,7 @@ impl<'i, 't> PatchAnchorFinder<'i, 't> {
     }
 }
 
-/// Each line with a scope up to the next one.
+/// A scope for each of `lines`, which ends at the next of these lines; the last scope ends at `end`.
 fn split_into_scopes(lines: &[usize], end: usize) -> impl Iterator<Item = PatchAnchorMatch> {
     let ends = lines.iter().skip(1).copied().chain(std::iter::once(end));
     lines.iter().zip(ends).map(|(line, end)| PatchAnchorMatch { line: *line, scope_end: end })

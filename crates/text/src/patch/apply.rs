@@ -1,5 +1,5 @@
 //! Application of the chunks of a patch to one text, and detection of patches that are already applied. All chunks are
-//! placed before the text is rebuilt; if one cannot be placed, none is applied.
+//! placed before the text is rebuilt. If one chunk cannot be placed, then no chunk is applied.
 
 use std::borrow::Cow;
 
@@ -12,28 +12,29 @@ use super::line_edits::{FinalNewlineRule, InsertedLine, LineEdits, default_termi
 use super::line_index::{FileLine, LineLookupIndex};
 use super::{PatchChunk, PatchChunkRepair, PatchLine, PatchLineKind};
 
-/// When the place of a chunk counts as ambiguous, which is an error.
+/// The condition under which the place of a chunk is ambiguous. An ambiguous place is an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PatchAmbiguityRule {
-    /// The lines of the chunk occur several times after the previous chunk, and nothing else distinguishes them.
+    /// The place is ambiguous if the lines of the chunk occur several times after the previous chunk, and nothing else
+    /// distinguishes the occurrences.
     RepeatedLines,
-    /// The text of the chunk occurs more than once, also within lines.
+    /// The place is ambiguous if the text of the chunk occurs more than once, also within lines.
     RepeatedText,
 }
 
-/// Where added lines without context and anchor are inserted.
+/// Where added lines are inserted if the chunk has no context and no anchor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum UnanchoredInsertionPoint {
-    /// They are inserted after the last line.
+    /// The lines are inserted after the last line of the text.
     AtEnd,
-    /// They are inserted before the first line.
+    /// The lines are inserted before the first line of the text.
     AtTop,
 }
 
 /// The text that a chunk is applied to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PatchChunkBaseText {
-    /// Every chunk is applied to the original text, so it cannot quote lines that other chunks add.
+    /// Every chunk is applied to the original text, so a chunk cannot quote lines that other chunks add.
     OriginalText,
     /// Each chunk is applied to the result of the previous chunks.
     PreviousResult,
@@ -42,19 +43,19 @@ pub enum PatchChunkBaseText {
 /// How chunks are placed.
 #[derive(Debug, Clone, Copy)]
 pub struct PatchApplyRules<'a> {
-    /// The file name, for rules that depend on it.
+    /// The name of the file; some repairs of typing slips depend on it.
     pub name: &'a str,
     /// The matching passes to try, in this order.
     pub passes: &'static [QuoteMatchPass],
     /// Whether known typing slips in a chunk are undone.
     pub slip_repair: TypingSlipRepair,
-    /// When the place of a chunk counts as ambiguous.
+    /// The condition under which the place of a chunk is ambiguous.
     pub ambiguity: PatchAmbiguityRule,
     /// Where added lines without context are inserted.
     pub insertion: UnanchoredInsertionPoint,
     /// The text that a chunk is applied to.
     pub chunk_base: PatchChunkBaseText,
-    /// Whether the text ends with a newline after its last line was replaced.
+    /// Whether the text ends with a newline if the patch replaces its last line.
     pub file_end: FinalNewlineRule,
 }
 
@@ -139,7 +140,7 @@ pub enum PatchPlacementBasis {
     Content,
     /// The stated line number, because the chunk quotes no line.
     LineNumber,
-    /// The [`UnanchoredInsertionPoint`], because the chunk quotes no line and states no number.
+    /// The [`UnanchoredInsertionPoint`], because the chunk quotes no line and states no line number.
     Default,
 }
 
@@ -185,10 +186,10 @@ pub enum PatchApplyErrorKind {
     Overlap {
         /// The 0-based index of the other chunk.
         other: usize,
-        /// The 1-based line that both change.
+        /// The 1-based line that both chunks change.
         line: usize,
     },
-    /// The chunk quotes no line, and its line number refers to another text.
+    /// The chunk quotes no line, and its line number does not fit the text.
     #[error("it has no context lines, and line {line} does not fit this file; add context lines")]
     NumberOnly {
         /// The 1-based line that the added lines would follow.
@@ -199,7 +200,7 @@ pub enum PatchApplyErrorKind {
     Exhausted,
 }
 
-/// Applies `chunks` to `text`. The error is that of the first chunk that cannot be placed.
+/// Applies `chunks` to `text`. If a chunk cannot be placed, the result is the error of the first such chunk.
 pub fn apply_chunks(
     text: &str,
     chunks: &[PatchChunk],
@@ -267,23 +268,23 @@ fn apply_to_original(
 
 /// A chunk with its place in the file.
 pub(super) struct PlacedPatchChunk<'c> {
-    /// The 0-based line where the chunk starts, or that its lines are inserted before.
+    /// The 0-based line where the chunk starts. If the chunk quotes no line, its lines are inserted before this line.
     pub(super) start: usize,
     pub(super) lines: Cow<'c, [PatchChunkLine]>,
     pub(super) pass: QuoteMatchPass,
     pub(super) repair: Option<PatchChunkRepair>,
     pub(super) basis: PatchPlacementBasis,
-    /// All 1-based lines where the chunk matches, if it was placed only by the order of the chunks.
+    /// All 1-based lines where the chunk matches, if only the order of the chunks decided the place.
     pub(super) candidate_starts: Vec<usize>,
 }
 
-/// Records the line edits of a placed chunk.
+/// Adds the removed and inserted lines of a placed chunk to `edits`.
 fn record_chunk_edits(edits: &mut LineEdits, number: usize, lines: &[FileLine<'_>], placed: &PlacedPatchChunk<'_>) {
     let source = terminator_source(lines, placed);
     let is_explicit = placed.lines.iter().any(|line| line.stated_terminator == StatedTerminator::NoNewline);
     let quotes_no_line = !placed.lines.iter().any(PatchChunkLine::is_in_old_text);
     let mut at = placed.start;
-    // The terminators of the removed lines, for the lines that replace them.
+    // The terminators of the removed lines. The lines that replace them get the same terminators.
     let mut removed_terminators: Vec<&'static str> = Vec::new();
     let mut added_count = 0;
     for line in placed.lines.iter() {
@@ -313,7 +314,8 @@ fn record_chunk_edits(edits: &mut LineEdits, number: usize, lines: &[FileLine<'_
                 };
                 added_count += 1;
                 let (text, stated_terminator) = (line.text.clone(), line.stated_terminator);
-                // Lines that are appended without context come after lines that replace the last ones.
+                // If a chunk appends lines without context, its lines come after the lines that replace the last line
+                // of the text.
                 let slot = if at == lines.len() && quotes_no_line { at + 1 } else { at };
                 let new = InsertedLine { text, terminator, stated_terminator, is_explicit };
                 edits.inserted.entry(slot).or_default().push(new);
@@ -329,7 +331,8 @@ enum TerminatorSource {
     File,
 }
 
-/// The terminators come from the chunk if it has others than newlines and its quoted ones are those of the file.
+/// New lines take their terminators from the chunk if the chunk has a terminator other than `\n` and all its quoted
+/// terminators equal those of the file.
 fn terminator_source(lines: &[FileLine<'_>], placed: &PlacedPatchChunk<'_>) -> TerminatorSource {
     let states_terminators =
         placed.lines.iter().any(|line| matches!(line.stated_terminator, StatedTerminator::Cr | StatedTerminator::Crlf));
@@ -346,15 +349,17 @@ fn terminator_source(lines: &[FileLine<'_>], placed: &PlacedPatchChunk<'_>) -> T
     if states_terminators && fits { TerminatorSource::Chunk } else { TerminatorSource::File }
 }
 
-/// The terminator of the nearest line: the previous one, else the next.
+/// The terminator of the nearest line above that has a terminator. If there is none, the result is the terminator of
+/// the next line.
 fn neighbouring_terminator(lines: &[FileLine<'_>], at: usize) -> &'static str {
     let before = lines[..at].iter().rev().find_map(|line| static_terminator(line.terminator));
     let after = || lines.get(at).and_then(|line| static_terminator(line.terminator));
     before.or_else(after).unwrap_or_else(|| default_terminator(lines))
 }
 
-/// The 1-based lines of the results of all chunks, if the patch is already applied: no old lines of a chunk are
-/// present, and all new lines are, each in one place. Chunks whose new lines are not distinctive prove nothing.
+/// The 1-based lines where the results of all chunks are, if the patch is already applied. The patch is already applied
+/// if the text contains the old lines of no chunk, and the new lines of every chunk in exactly one place. The added
+/// lines must be distinctive, because other lines prove nothing.
 #[must_use]
 pub fn find_already_applied(text: &str, chunks: &[PatchChunk], rules: &PatchApplyRules<'_>) -> Option<Vec<usize>> {
     let adds_text = |line: &PatchLine| line.kind == PatchLineKind::Add && !line.text.trim().is_empty();
@@ -382,7 +387,7 @@ fn is_distinctive_chunk(chunk: &PatchChunk) -> bool {
     added.is_empty() || is_distinctive(&text(&old), &text(&added))
 }
 
-/// Whether the old lines of all chunks that change something are absent.
+/// Whether the text contains the old lines of no chunk. Chunks that change nothing are not checked.
 fn are_old_lines_absent(text: &str, chunks: &[PatchChunk], rules: &PatchApplyRules<'_>) -> bool {
     let index = LineLookupIndex::new(text);
     let mut search = PatchChunkLocator::new(text, &index, rules);
@@ -396,7 +401,7 @@ fn are_old_lines_absent(text: &str, chunks: &[PatchChunk], rules: &PatchApplyRul
         .all(|chunk| matches!(search.place_chunk(chunk, &no_edits), Err(PatchApplyErrorKind::NotFound { .. })))
 }
 
-/// The reverse of a chunk, without the declared position, which refers to another text.
+/// The reverse of a chunk. The declared position is omitted, because it refers to the text before the patch.
 fn reverse_chunk(chunk: &PatchChunk) -> PatchChunk {
     let reverse = |line: &PatchLine| {
         let kind = match line.kind {

@@ -1,4 +1,5 @@
-//! The parser for the chunks of one envelope section. It decides which line starts a chunk, belongs to it, or ends it.
+//! The parser for the chunks of one envelope section. It decides which line starts a chunk, which lines belong to the
+//! chunk, and which line ends it.
 
 use super::envelope::{MARKER, PatchCursor, marker_text};
 use super::{
@@ -9,12 +10,12 @@ use super::{
 const HEADING: &str = "@@";
 const END_OF_FILE: &str = "*** End of File";
 
-/// Whether a line marks the previous one as having no newline.
+/// Whether the line is the marker that the previous line has no newline.
 pub(super) fn is_no_newline_marker(text: &str) -> bool {
     text.starts_with("\\ ")
 }
 
-/// Parses the chunks up to the next header or the end.
+/// Parses the chunks up to the next section header or the end of the patch.
 pub(super) fn parse_chunks(cursor: &mut PatchCursor<'_, '_>) -> Result<Vec<PatchChunk>, PatchParseError> {
     let mut chunks: Vec<PatchChunk> = Vec::new();
     while let Some(line) = cursor.peek() {
@@ -43,7 +44,8 @@ fn is_blank_between_chunks(line: &PatchSourceLine<'_>, cursor: &PatchCursor<'_, 
     if !line.text.trim().is_empty() {
         return false;
     }
-    // A blank line before the first heading belongs to a chunk without heading only if more lines of it follow.
+    // If the first chunk has no heading, a blank line at its start belongs to the chunk only if more lines of the chunk
+    // follow.
     let next = cursor.lines[cursor.position..].iter().find(|line| !line.text.trim().is_empty());
     let nothing_follows =
         next.is_none_or(|next| next.text.starts_with(MARKER) || parse_heading(next, cursor).is_some());
@@ -128,14 +130,14 @@ pub(super) fn parse_signed_line(text: &str) -> Option<PatchLine> {
         Some(b' ') => (PatchLineKind::Context, &text[1..]),
         Some(b'-') => (PatchLineKind::Remove, &text[1..]),
         Some(b'+') => (PatchLineKind::Add, &text[1..]),
-        // A lone carriage return is an empty line too.
+        // A line that is only a carriage return is an empty context line.
         Some(b'\r') if text.len() == 1 => (PatchLineKind::Context, text),
         Some(_) => return None,
     };
     Some(PatchLine { kind, text: text.to_owned(), no_newline_marker: NoNewlineMarker::Absent })
 }
 
-/// The anchor in a heading, if it has one. Line numbers copied from a unified diff are not an anchor.
+/// The anchor in a heading, if the heading has one. Line numbers copied from a unified diff are not an anchor.
 fn anchor_from_heading(text: &str) -> Option<String> {
     let text = text.trim();
     let text = text.strip_suffix(HEADING).unwrap_or(text).trim();

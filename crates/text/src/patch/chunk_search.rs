@@ -1,6 +1,6 @@
-//! Placement of chunks in a text. A chunk is searched below its anchors, after the previous chunk if possible, else
-//! anywhere, with increasingly lenient passes and interpretations. The result is one position or an error; none of
-//! several positions is preferred.
+//! Placement of chunks in a text. A chunk is searched below its anchors. Matches after the previous chunk are preferred
+//! to matches before it. The search uses increasingly lenient passes and interpretations. The result is one position or
+//! an error; if several positions remain, none is preferred.
 
 use std::borrow::Cow;
 
@@ -24,14 +24,15 @@ pub(super) struct PatchChunkLocator<'i, 't> {
     index: &'i LineLookupIndex<'t>,
     rules: &'i PatchApplyRules<'i>,
     anchors: PatchAnchorFinder<'i, 't>,
-    /// The line after the last line that the previous chunk changed. The next chunk may share the context lines after
-    /// it.
+    /// The line after the last line that the previous chunk changed. The previous chunk may have context lines after
+    /// that line, which the next chunk may share.
     cursor: usize,
     /// The distance of the previous chunk from its declared position.
     line_offset: isize,
     number_trust: LineNumberTrust,
     order: PatchChunkOrder,
-    /// For each line counted by `\n`, its index among the lines of the text, which may also end with `\r`.
+    /// For each line number of the patch, which counts only `\n`, the index of that line among the lines of the text,
+    /// which may also end with `\r`.
     numbered_line_starts: Vec<usize>,
 }
 
@@ -40,7 +41,7 @@ pub(super) struct PatchChunkLocator<'i, 't> {
 enum LineNumberTrust {
     /// All chunks so far were at their declared lines.
     Trusted,
-    /// A chunk was at another line than declared.
+    /// A chunk was found at another line than the declared line.
     Untrusted,
 }
 
@@ -55,7 +56,7 @@ enum PatchChunkSearchResult {
     NotFound,
     Found {
         hit: LineRunMatch,
-        /// All matching lines, if the chunk was placed only by the order of the chunks.
+        /// All 1-based lines where the chunk matches, if only the order of the chunks decided the place.
         candidate_starts: Vec<usize>,
     },
     Ambiguous(Vec<usize>),
@@ -90,7 +91,7 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
         }
     }
 
-    /// Finds the place of a chunk; `edits` are those of the earlier chunks.
+    /// Finds the place of a chunk; `edits` are the edits of the earlier chunks.
     pub(super) fn place_chunk<'c>(
         &mut self,
         chunk: &'c PatchChunk,
@@ -145,7 +146,7 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
         let mut lines = interpretation.lines;
         if let Some(shift) = &hit.indentation_shift {
             for line in lines.iter_mut().filter(|line| line.kind == ResolvedLineKind::Add) {
-                // Matches where the shift fails were not accepted.
+                // The shift of every added line succeeds, because `matches_indentation` rejected all other matches.
                 if let Some(text) = shift.apply_to_line(&line.text) {
                     line.text = text.into_owned();
                 }
@@ -170,8 +171,8 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
         }
     }
 
-    /// Checks a place again after all chunks are placed: if one line number was wrong, none can be trusted, and if one
-    /// chunk was out of order, the order proves nothing.
+    /// Checks a place again after all chunks are placed. If one line number was wrong, then no line number can be
+    /// trusted. If one chunk was out of order, then the order of the chunks does not decide between matches.
     pub(super) fn recheck_placement(&self, placed: &PlacedPatchChunk<'_>) -> Option<PatchApplyErrorKind> {
         if placed.basis == PatchPlacementBasis::LineNumber && self.number_trust == LineNumberTrust::Untrusted {
             return Some(PatchApplyErrorKind::NumberOnly { line: placed.start });
@@ -188,7 +189,7 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
         line.checked_add_signed(self.line_offset)
     }
 
-    /// The line before which added lines without context are inserted.
+    /// The line before which added lines are inserted, if the chunk has no context.
     fn insertion_line(&self, chunk: &PatchChunk) -> Result<(usize, PatchPlacementBasis), PatchApplyErrorKind> {
         let end = self.index.lines.len();
         if let Some(DeclaredChunkPosition { start }) = chunk.declared_position {
@@ -224,7 +225,7 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
         }
     }
 
-    /// Searches one interpretation of a chunk with one pass.
+    /// Searches for one interpretation of a chunk with one pass.
     fn search_pass(
         &self,
         chunk: &PatchChunk,
@@ -251,7 +252,8 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
         Ok(self.choose_match(chunk, &interpretation.lines, hits, edits))
     }
 
-    /// The only match, or the one that the end of the file, the declared position or the order distinguishes.
+    /// The only match, or the match that is at the end of the file, at the declared position, or after the previous
+    /// chunk.
     fn choose_match(
         &self,
         chunk: &PatchChunk,
@@ -284,7 +286,7 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
             }
         });
         if lines.iter().all(|line| line.kind == ResolvedLineKind::Context) {
-            // The chunk changes nothing, so it does not matter which match is taken.
+            // The chunk changes nothing, so the choice of the match does not matter.
             hits.truncate(1);
             candidate_starts.clear();
         }
@@ -326,7 +328,8 @@ fn matches_indentation(hit: &LineRunMatch, lines: &[PatchChunkLine]) -> bool {
     added.all(|line| shift.apply_to_line(&line.text).is_some())
 }
 
-/// The chunk that already changes a line of this chunk (or quotes one that this chunk removes), and the line.
+/// The earlier chunk that changes a line of this chunk, or quotes a line that this chunk removes. The result also has
+/// the number of that line.
 fn find_overlap(start: usize, old: &[&PatchChunkLine], edits: &LineEdits) -> Option<(usize, usize)> {
     (start..).zip(old).find_map(|(at, line)| {
         let quoted = edits.quoted_by[at].filter(|_| line.kind == ResolvedLineKind::Remove);

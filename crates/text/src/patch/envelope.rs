@@ -1,6 +1,7 @@
-//! The parser for the envelope: `*** Begin Patch`, sections with a header each, `*** End Patch`. It decides where each
-//! section ends; [`super::chunk_parser`] parses the chunks. It also removes a wrapper around any patch: a heredoc or a
-//! code fence that a model added, and the line endings of the surrounding text.
+//! The parser for the envelope, which consists of `*** Begin Patch`, sections with a header each, and `*** End Patch`.
+//! This module decides where each section ends; [`super::chunk_parser`] parses the chunks. This module also removes a
+//! wrapper around any patch: a heredoc or a code fence that a model added, and the line endings of the surrounding
+//! text.
 
 use super::{
     FilePatch, PatchChunk, PatchParseError, PatchParseErrorKind, PatchParseOptions, PatchSectionKind, PatchSourceLine,
@@ -23,7 +24,7 @@ const ARROW: &str = " -> ";
 
 /// The lines of a patch without its wrapper.
 ///
-/// A text whose first line ends in `\r\n` was sent with CRLF, so each line loses one `\r`. In any other text a `\r`
+/// If the first line ends in `\r\n`, the text was sent with CRLF, so each line loses one `\r`. In any other text a `\r`
 /// belongs to the line.
 pub(super) fn split_patch_lines(
     text: &str,
@@ -69,7 +70,7 @@ fn strip_outer_wrapper(lines: &mut Vec<PatchSourceLine<'_>>) -> Result<(), Patch
     }
     lines.truncate(last);
     lines.drain(..=first);
-    // A patch inside a heredoc without an end marker was truncated.
+    // If the patch in a heredoc has no end marker, the patch was truncated.
     match lines.iter().rfind(|line| is_filled(line)) {
         Some(end) if delimiter != "```" && end.text.trim() != END => {
             Err(PatchParseErrorKind::MissingEnd.at_line(end.number))
@@ -78,7 +79,8 @@ fn strip_outer_wrapper(lines: &mut Vec<PatchSourceLine<'_>>) -> Result<(), Patch
     }
 }
 
-/// The delimiter of the heredoc that this line opens, if it does; an error if its quotes do not match.
+/// The delimiter of the heredoc that this line opens; `None` if the line opens no heredoc. The inner result is an error
+/// if the quotes around the delimiter do not match.
 fn heredoc_delimiter(line: &str) -> Option<Result<&str, ()>> {
     let rest = line.strip_prefix("apply_patch").unwrap_or(line).trim_start().strip_prefix("<<")?;
     let rest = rest.strip_prefix('-').unwrap_or(rest).trim_start();
@@ -95,7 +97,7 @@ fn heredoc_delimiter(line: &str) -> Option<Result<&str, ()>> {
     Some(if is_closed && !word.is_empty() { Ok(word) } else { Err(()) })
 }
 
-/// The text of a line that is compared with markers.
+/// The part of a line that is compared with markers.
 pub(super) fn marker_text<'a>(line: &PatchSourceLine<'a>, grammar: PatchParseOptions) -> &'a str {
     match grammar.space_around_markers {
         PatchSyntaxTolerance::Accept => line.text.trim(),
@@ -140,7 +142,7 @@ impl<'a> PatchCursor<'_, 'a> {
         }
     }
 
-    /// The path in the header of the current line; `None` if it is not that header.
+    /// The path in the current line, if the line is the given header; `None` if it is another line.
     fn path(&self, header: &str) -> Option<Result<&'a str, PatchParseError>> {
         let line = self.peek()?;
         let rest = marker_text(&line, self.grammar).strip_prefix(header)?;
@@ -155,7 +157,7 @@ impl<'a> PatchCursor<'_, 'a> {
     }
 }
 
-/// Parses the sections from `first` to the end marker, which must be last.
+/// Parses the sections from line `first` to the end marker. The end marker must be the last line.
 pub(super) fn parse_sections(
     lines: &[PatchSourceLine<'_>],
     first: usize,
@@ -180,10 +182,11 @@ pub(super) fn parse_sections(
     Ok(sections)
 }
 
-/// The index of the end marker, which must be last.
+/// The index of the end marker, which must be the last line.
 fn find_end(lines: &[PatchSourceLine<'_>], first: usize, grammar: PatchParseOptions) -> Result<usize, PatchParseError> {
     let is_end = |line: &PatchSourceLine<'_>| match grammar.space_around_markers {
-        // An indented end marker may be a line of a file.
+        // An end marker with indentation may be a line of the patched file, so only white space after the marker is
+        // ignored.
         PatchSyntaxTolerance::Accept => line.text.trim_end() == END,
         PatchSyntaxTolerance::Reject => line.text == END,
     };
@@ -280,7 +283,7 @@ fn parse_added_content(cursor: &mut PatchCursor<'_, '_>) -> Result<String, Patch
         } else if cursor.peek_marker().is_some_and(|text| text.starts_with(MARKER)) {
             break;
         } else if cursor.grammar.line_without_sign == PatchSyntaxTolerance::Accept && !is_filled(&line) {
-            // An empty line between signed lines is part of the file; at the end it is not.
+            // An empty line between signed lines is part of the file. An empty line after the last signed line is not.
             let next = cursor.lines[cursor.position..].iter().find(|line| is_filled(line));
             if next.is_some_and(|line| line.text.starts_with('+')) {
                 content.push('\n');

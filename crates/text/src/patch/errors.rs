@@ -1,4 +1,4 @@
-//! Syntax errors of patches. Each has a code and the expected syntax, so that no caller needs to parse a message.
+//! Syntax errors of patches. Each error has a code and the expected syntax, so that no caller needs to parse a message.
 
 use super::envelope::{BEGIN, END};
 
@@ -45,7 +45,7 @@ pub enum PatchParseErrorKind {
     /// A chunk has no lines.
     #[error("no lines follow @@")]
     EmptyChunk,
-    /// A line is not a chunk header where one is required.
+    /// The line must be a chunk header, but is another line.
     #[error("{0:?} is not the start of a chunk; write @@ before it")]
     NotChunkHeader(String),
     /// A line of a new file does not start with a plus.

@@ -1,5 +1,6 @@
-//! Interpretations of a chunk, from the literal one to those that undo a known typing slip of a model. Each is tried
-//! only if the earlier ones do not match. Every quoted line of an interpretation must be in the file.
+//! Interpretations of a chunk. The first interpretation is literal; each of the others undoes a known typing slip of a
+//! model and is tried only if the earlier interpretations do not match. Every quoted line of an interpretation must be
+//! in the file.
 
 use crate::edit::decode_leading_tabs;
 use crate::lines;
@@ -51,12 +52,12 @@ pub(super) enum StatedTerminator {
     NoNewline,
 }
 
-/// One line of a file, as the chunk states it.
+/// One line of a file, with the text and terminator that the chunk states.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PatchChunkLine {
     pub(super) kind: ResolvedLineKind,
     pub(super) text: String,
-    /// Another text that the line may have in the file.
+    /// An alternative text of the line, which also counts as a match.
     pub(super) alternative: Option<String>,
     pub(super) stated_terminator: StatedTerminator,
 }
@@ -112,7 +113,8 @@ fn chunk_lines(lines: &[PatchLine]) -> Vec<PatchChunkLine> {
     lines.iter().flat_map(split_patch_line).collect()
 }
 
-/// The lines of a file that one line of a chunk stands for; several if it contains lone carriage returns.
+/// The lines of a file that one line of a chunk stands for. There are several if the chunk line contains lone carriage
+/// returns.
 fn split_patch_line(line: &PatchLine) -> Vec<PatchChunkLine> {
     let kind = match line.kind {
         PatchLineKind::Context | PatchLineKind::Unmarked => ResolvedLineKind::Context,
@@ -137,7 +139,7 @@ fn split_patch_line(line: &PatchLine) -> Vec<PatchChunkLine> {
         .collect();
     match result.last_mut() {
         None => result.push(chunk_line("", end)),
-        // The carriage return and the newline that ends the patch line are one terminator.
+        // A carriage return at the end of the patch line and the newline after it are one terminator.
         Some(last) if last.stated_terminator == StatedTerminator::Cr && end == StatedTerminator::Unstated => {
             last.stated_terminator = StatedTerminator::Crlf
         }
@@ -151,7 +153,8 @@ fn without_trailing_blank(lines: &[PatchChunkLine]) -> Option<Vec<PatchChunkLine
     (length < lines.len()).then(|| lines[..length].to_vec())
 }
 
-/// Treats unsigned lines between added lines as added. The leading space of a context line may be part of its text.
+/// Treats lines without a sign between added lines as added lines. The leading space of a context line may be part of
+/// the text of the line.
 fn infer_signs(chunk: &PatchChunk) -> Option<Vec<PatchChunkLine>> {
     let mut kinds: Vec<PatchLineKind> = chunk.lines.iter().map(|line| line.kind).collect();
     for at in 0..kinds.len() {

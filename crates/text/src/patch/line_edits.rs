@@ -1,17 +1,19 @@
-//! Rebuilds a text from its lines and the inserted ones, with the terminators of the inserted lines and the end of the
-//! text. An unchanged line keeps its bytes, except that the last one gets a terminator if a line now follows it.
+//! Rebuilds a text from its lines and the inserted lines. Owns the terminators of the inserted lines and the end of the
+//! text. An unchanged line keeps its bytes, with one exception: if the last line has no terminator and a line is
+//! inserted after it, the last line gets a terminator.
 
 use std::collections::BTreeMap;
 
 use super::interpretations::StatedTerminator;
 use super::line_index::FileLine;
 
-/// Whether a text ends with a newline after its last line was replaced.
+/// Whether the text ends with a newline if the patch replaces its last line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FinalNewlineRule {
-    /// A new last line ends with a newline, unless it follows an unchanged line without one.
+    /// A new last line ends with a newline. The exception is a line that is appended to a text without a final newline:
+    /// if the old last line stays, the new last line has no newline.
     FromPatch,
-    /// The text ends as before, unless the patch has a no-newline marker.
+    /// The final newline stays present or missing as before, unless the patch has a no-newline marker.
     FromFile,
 }
 
@@ -20,7 +22,7 @@ pub(super) struct InsertedLine {
     pub(super) text: String,
     pub(super) terminator: &'static str,
     pub(super) stated_terminator: StatedTerminator,
-    /// Whether the chunk of the line has a no-newline marker.
+    /// Whether the chunk that inserts the line has a no-newline marker.
     pub(super) is_explicit: bool,
 }
 
@@ -30,8 +32,8 @@ pub(super) struct LineEdits {
     pub(super) removed_by: Vec<Option<usize>>,
     /// For each line, the last chunk that quotes it.
     pub(super) quoted_by: Vec<Option<usize>>,
-    /// The inserted lines, by the line that they precede. The number of lines stands for the end of the text, and the
-    /// next number for lines appended after those.
+    /// The inserted lines, by the index of the line that they precede. The index after the last line stands for the end
+    /// of the text. The next index after that stands for lines that are appended without context.
     pub(super) inserted: BTreeMap<usize, Vec<InsertedLine>>,
 }
 
@@ -96,12 +98,12 @@ impl LineEdits {
     }
 }
 
-/// The terminator for a new line if no neighbouring line has one.
+/// The terminator of a new line if no neighbouring line has a terminator.
 pub(super) fn default_terminator(lines: &[FileLine<'_>]) -> &'static str {
     lines.iter().map(|line| line.terminator).find_map(static_terminator).unwrap_or("\n")
 }
 
-/// The same terminator as a constant; `None` if it is empty.
+/// The given terminator as a constant; `None` if it is empty.
 pub(super) fn static_terminator(terminator: &str) -> Option<&'static str> {
     match terminator {
         "\n" => Some("\n"),

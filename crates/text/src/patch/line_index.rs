@@ -1,5 +1,6 @@
-//! An index of the lines of a file, in which equal lines have equal numbers. Owns the comparison of whole lines by each
-//! [`QuoteMatchPass`] and the search for consecutive lines. The work is bounded by [`WORK_MAX`], however often lines repeat.
+//! An index of the lines of a file. In the index, equal lines have equal numbers. Owns the comparison of whole lines by
+//! each [`QuoteMatchPass`] and the search for consecutive lines. The work is bounded by [`WORK_MAX`], even if lines
+//! repeat often.
 
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
@@ -9,7 +10,7 @@ use std::ops::Range;
 use crate::lines;
 use crate::locate::{IndentationShift, QuoteMatchPass, replace_look_alikes};
 
-/// The most lines compared for one patch of one file.
+/// The most lines that are compared to apply one patch to one file.
 const WORK_MAX: usize = 20_000_000;
 
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +25,7 @@ pub(super) struct FileLine<'t> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LineToFind<'s> {
     pub(super) text: &'s str,
-    /// Another text that matches as well.
+    /// An alternative text of the line, which also counts as a match.
     pub(super) alternative: Option<&'s str>,
 }
 
@@ -44,11 +45,11 @@ pub(super) struct LineLookupIndex<'t> {
     work: Cell<usize>,
 }
 
-/// The lines as one pass compares them.
+/// The lines in the form that one pass compares.
 struct MatchPassLineIndex {
     number_by_line: HashMap<String, usize>,
     line_numbers: Vec<usize>,
-    /// For each number, the lines that have it, in order.
+    /// For each number, the lines that have this number, in order.
     lines_by_number: Vec<Vec<usize>>,
 }
 
@@ -63,7 +64,7 @@ impl<'t> LineLookupIndex<'t> {
         Self { lines, pass_indexes: Default::default(), work: Cell::new(0) }
     }
 
-    /// The positions of the consecutive lines `pattern` that start within `within`, in order.
+    /// The positions where the consecutive lines `pattern` occur, in order. Every position is in the range `within`.
     pub(super) fn find_line_run(
         &self,
         pattern: &[LineToFind<'_>],
@@ -176,7 +177,7 @@ impl MatchPassLineIndex {
         self.number_by_line.get(normalise_line(pass, text).as_ref()).copied()
     }
 
-    /// The index in the pattern of the line with the fewest occurrences, and these occurrences.
+    /// The index in the pattern of the line that occurs least often in the text, and the occurrences of that line.
     fn rarest_line(&self, pattern_numbers: &[[Option<usize>; 2]]) -> Option<(usize, Vec<usize>)> {
         let occurrence_count = |numbers: &[Option<usize>; 2]| -> usize {
             numbers.iter().flatten().map(|number| self.lines_by_number[*number].len()).sum()

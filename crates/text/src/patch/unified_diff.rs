@@ -1,6 +1,6 @@
-//! The parser for unified diffs of git and `diff -u`, with their headers for paths and the kind of change. Line counts
-//! are only a hint, because models count badly: a hunk ends where the next header starts. Text before the first
-//! header, such as a commit message, is skipped.
+//! The parser for unified diffs of git and `diff -u`, with their headers for paths and the kind of change. The line
+//! counts in hunk headers are only a hint, because models count badly: a hunk ends where the next header starts. Text
+//! before the first header, such as a commit message, is skipped.
 
 use super::chunk_parser::{is_no_newline_marker, parse_signed_line};
 use super::{
@@ -132,13 +132,13 @@ impl UnifiedDiffHeaders {
     }
 }
 
-/// Whether a header requests a change that text cannot express. A patch cannot set modes, so they are rejected: if a
-/// mode were ignored, a symbolic link or an executable would become a plain file.
+/// Whether a header requests a change that text cannot express. A patch cannot set file modes, so headers that set a
+/// mode are rejected. If the mode were ignored, a symbolic link or an executable would become a plain file.
 fn is_unsupported_header(text: &str) -> bool {
     let is_unsupported = ["copy from ", "GIT binary patch", "Binary files ", "new file mode", "old mode ", "new mode "]
         .iter()
         .any(|header| text.starts_with(header));
-    // The mode after the hashes is that of a file whose mode does not change.
+    // The mode after the hashes is the mode of a file whose mode does not change.
     let mode = text.strip_prefix("index ").and_then(|index| index.split_whitespace().nth(1));
     is_unsupported || mode.is_some_and(|mode| ["120000", "160000"].contains(&mode))
 }
@@ -165,7 +165,7 @@ fn parse_path(text: &str) -> Option<String> {
     (!path.is_empty()).then_some(path)
 }
 
-/// The paths without `a/` and `b/`, if both have them.
+/// The two paths without the prefixes `a/` and `b/`, if both paths have their prefix.
 fn strip_path_prefixes(old: Option<String>, new: Option<String>) -> (Option<String>, Option<String>) {
     let has_prefix = |path: &Option<String>, prefix: &str| {
         path.as_deref().is_none_or(|path| path == DEV_NULL || path.starts_with(prefix))
@@ -178,7 +178,7 @@ fn strip_path_prefixes(old: Option<String>, new: Option<String>) -> (Option<Stri
     (strip(old), strip(new))
 }
 
-/// The path after `diff --git`, if it is the same for both files.
+/// The path in a `diff --git` header, if both files have the same path.
 fn path_from_git_header(names: &str) -> Option<String> {
     let names = names.trim_end_matches('\r');
     let middle = names.len() / 2;
@@ -233,7 +233,7 @@ pub(super) fn parse_hunk_header(text: &str) -> Option<HunkRange> {
     Some(HunkRange { start, old, new })
 }
 
-/// Parses one hunk and returns the index after it.
+/// Parses one hunk and returns the index of the line after the hunk.
 fn parse_hunk(lines: &[PatchSourceLine<'_>], start: usize) -> Result<(PatchChunk, usize), PatchParseError> {
     let header = lines[start];
     let numbers = header.text.trim_start_matches('@').split("@@").next().unwrap_or_default();
@@ -282,15 +282,15 @@ fn parse_hunk(lines: &[PatchSourceLine<'_>], start: usize) -> Result<(PatchChunk
 /// Whether a hunk has as many lines as its header states.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HunkCompleteness {
-    /// Lines are missing, so the next line belongs to the hunk.
+    /// The hunk has fewer lines than the header states, so the next line belongs to the hunk.
     Incomplete,
-    /// No line is missing.
+    /// The hunk has all lines that the header states.
     Complete,
-    /// The header has no counts.
+    /// The header states no numbers of lines.
     Unknown,
 }
 
-/// Parses the line of a hunk at this index; `None` if the hunk ends before it.
+/// Parses the line of a hunk at the index `at`; `None` if the hunk ends before this line.
 fn parse_hunk_line(lines: &[PatchSourceLine<'_>], at: usize, completeness: HunkCompleteness) -> Option<PatchLine> {
     let text = lines[at].text;
     let ends = match completeness {

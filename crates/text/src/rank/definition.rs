@@ -1,6 +1,6 @@
 //! Classification of a line by its role for a name: whether it defines, uses or imports the name. The rules work on the
-//! text of one line, without parser or index. In doubt a line is a usage: a definition that is not recognised is still
-//! found, only further down.
+//! text of one line, without parser or index. If the role is in doubt, the line counts as a usage. A definition that is
+//! not recognised is still listed, but further down.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::is_listed;
 pub enum SymbolRole {
     /// The line defines the name.
     Definition,
-    /// The line looks like a definition but may be something else: a member, a key, a heading.
+    /// The line looks like a definition, but may be a class member, a key or a heading.
     LikelyDefinition,
     /// The line uses or mentions the name.
     Usage,
@@ -20,7 +20,7 @@ pub enum SymbolRole {
     Import,
 }
 
-/// The keywords that come directly before the name they define, separated by blanks.
+/// The keywords that stand directly before the name that they define, separated by blanks.
 fn definition_keywords(language: ProgrammingLanguage) -> &'static str {
     match language {
         ProgrammingLanguage::Rust => "fn struct enum trait union type mod const static macro_rules!",
@@ -51,7 +51,7 @@ fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }
 
-/// The last name in a hit, extended to a whole word; `None` if the hit has no word.
+/// The last name in a hit, extended to a whole word; `None` if the hit contains no word.
 pub(super) fn name_at(line: &str, hit: &Range<usize>) -> Option<Range<usize>> {
     let bytes = line.as_bytes();
     let end = hit.end.min(bytes.len());
@@ -65,8 +65,8 @@ pub(super) fn is_whole_name(hit: &Range<usize>, name: &Range<usize>) -> bool {
     hit.start <= name.start && name.end <= hit.end
 }
 
-/// The hit itself, unless it is only a part of a name and the same text occurs later as a whole name. An example is
-/// `Parse` in `func (p *Parser) Parse()`.
+/// The hit, or a later occurrence of the same text. If the hit is only a part of a name and the same text occurs later
+/// as a whole name, the later occurrence is returned. An example is `Parse` in `func (p *Parser) Parse()`.
 pub(super) fn prefer_whole_name(line: &str, hit: &Range<usize>) -> Range<usize> {
     let whole = |hit: &Range<usize>| name_at(line, hit).is_none_or(|name| is_whole_name(hit, &name));
     let text = line.get(hit.clone()).unwrap_or_default();
@@ -128,7 +128,7 @@ fn follows_definition_keyword(language: ProgrammingLanguage, symbol: &line_shape
         let token = lower.trim_end_matches(['"', '`', '[']).split_whitespace().last();
         return lower.trim_start().starts_with("create ") && token.is_some_and(is_keyword);
     }
-    // Some languages have a marker between the keyword and the name: of class methods, generators, references.
+    // Some languages have a marker between the keyword and the name, for a class method, a generator or a reference.
     let before = if language == ProgrammingLanguage::Ruby {
         before.strip_suffix("self.").unwrap_or(before)
     } else if matches!(language, ProgrammingLanguage::JavaScript | ProgrammingLanguage::TypeScriptDeclarations) {
@@ -144,7 +144,8 @@ fn follows_definition_keyword(language: ProgrammingLanguage, symbol: &line_shape
     if !spaced || !before.split_whitespace().last().is_some_and(is_keyword) {
         return false;
     }
-    // Inside a string, after an open quote, nothing is defined.
+    // A name inside a string is not a definition. An odd number of quotation marks before the name means that a string
+    // is open.
     before.matches('"').count().is_multiple_of(2)
 }
 

@@ -1,5 +1,5 @@
-//! The category of a file by its path alone. Hits in hand-written source count fully; hits in tests, examples, vendored
-//! and generated files count less.
+//! The category of a file by its path alone. Hits in hand-written source get the full score. Hits in tests, examples,
+//! vendored files and generated files get a lower score.
 
 use crate::is_listed;
 
@@ -8,7 +8,7 @@ use crate::is_listed;
 pub enum CodeFileCategory {
     /// The file is hand-written source.
     Source,
-    /// The file declares code that is elsewhere.
+    /// The file only declares names that are defined in other files.
     Declarations,
     /// The file is a test, an example or a benchmark.
     Test,
@@ -20,7 +20,7 @@ pub enum CodeFileCategory {
     GeneratedDeclarations,
 }
 
-/// Names of directories with tests, separated by blanks like all lists below.
+/// Names of directories with tests. The names in this list and all lists below are separated by blanks.
 const TEST_DIRECTORIES: &str = "\
     test tests testing __tests__ testdata spec specs example examples bench benches benchmark benchmarks fixtures \
     fixture mock mocks legacy e2e fuzz";
@@ -30,7 +30,7 @@ const GENERATED_DIRECTORIES: &str = "dist build generated __generated__ gen cove
 const GENERATED_SUFFIXES: &str = "\
     .min.js .min.css .map .lock .pb.go _pb2.py _pb2_grpc.py .g.dart .designer.cs -lock.json .snap .svg .bundle.js";
 
-/// Suffixes of files that declare names whose bodies are elsewhere.
+/// Suffixes of files that declare names which are defined in other files.
 const DECLARATION_SUFFIXES: &str = ".d.ts .d.mts .d.cts .pyi";
 
 impl CodeFileCategory {

@@ -1,5 +1,5 @@
-//! Recognises definitions without a keyword directly before the name, by the shape of the line. There is one function
-//! per language family; each distinguishes certain from likely definitions.
+//! Recognises definitions by the shape of the line, if no keyword stands directly before the name. There is one
+//! function per language family. Each function distinguishes certain definitions from likely definitions.
 
 use std::ops::Range;
 
@@ -53,7 +53,7 @@ impl<'a> NameInLine<'a> {
         self.name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
     }
 
-    /// The same name without the first word of the line.
+    /// The name in the same line, without the first word of the line.
     fn without_first_word(&self, first: &str) -> Self {
         let before = self.before.trim_start();
         let before = before.strip_prefix(first).map_or(self.before, str::trim_start);
@@ -76,7 +76,7 @@ impl<'a> NameInLine<'a> {
     }
 }
 
-/// Keywords after which a name is used, not defined.
+/// Keywords whose presence before a name means that the line uses the name and does not define it.
 const USAGE_KEYWORDS: &str = "return new else throw case goto delete await yield in not and or extern assert do";
 
 fn definition_if(holds: bool) -> SymbolRole {
@@ -156,7 +156,7 @@ pub(super) fn javascript_role(symbol: &NameInLine<'_>) -> SymbolRole {
     }
     if next.starts_with(['(', '<']) {
         let rest = symbol.after_arguments().unwrap_or_default();
-        // A colon after the arguments starts a return type, which a declaration has and a call has not.
+        // A colon after the arguments starts a return type. A declaration can have a return type, but a call cannot.
         return definition_if(rest.starts_with(['{', ':']));
     }
     if callable {
@@ -170,8 +170,8 @@ pub(super) fn javascript_role(symbol: &NameInLine<'_>) -> SymbolRole {
     )
 }
 
-/// Whether the name is a further declarator of one statement: `b` in `const a = 1, b = 2`, also if the previous one
-/// ends in this line with a bracket and a comma.
+/// Whether the name is a further declarator of a statement, like `b` in `const a = 1, b = 2`. The line may also start
+/// with the bracket and comma that end the previous declarator.
 fn is_further_declarator(symbol: &NameInLine<'_>) -> bool {
     let open = symbol.before.trim_start();
     let first = open.split_whitespace().next().unwrap_or_default();
@@ -188,8 +188,8 @@ fn is_further_declarator(symbol: &NameInLine<'_>) -> bool {
     depth == level && open.trim_end().ends_with(',') && symbol.next().starts_with("= ")
 }
 
-/// The role of `exports.name = value`: a usage if the value is empty or another export, likely a definition if it is
-/// the same name, and a definition otherwise.
+/// The role of a line `exports.name = value`. If the value is empty or another export, the line is a usage. If the
+/// value is the same name, the line is a likely definition. Otherwise the line is a definition.
 fn export_role(name: &str, value: &str) -> SymbolRole {
     let value = value.trim_end_matches(';').trim_end();
     if value == "void 0" || value.starts_with("exports.") {
@@ -199,8 +199,8 @@ fn export_role(name: &str, value: &str) -> SymbolRole {
     if path && value.rsplit('.').next() == Some(name) { SymbolRole::LikelyDefinition } else { SymbolRole::Definition }
 }
 
-/// Recognises the same as in JavaScript. In addition, a name with arguments is a declaration, because there are no
-/// calls.
+/// Recognises the same definitions as in JavaScript. In addition, a name with arguments is a declaration, because
+/// declaration files contain no calls.
 pub(super) fn typescript_declaration_role(symbol: &NameInLine<'_>) -> SymbolRole {
     let declared = symbol.before.split_whitespace().last().is_some_and(|word| matches!(word, "const" | "let" | "var"));
     let arguments = symbol.next().starts_with(['(', '<']) && symbol.has_only_words_before(MEMBER_MODIFIERS);
@@ -223,17 +223,18 @@ pub(super) fn go_role(symbol: &NameInLine<'_>) -> SymbolRole {
     if next.starts_with('(') {
         return likely_definition_if(symbol.starts_upper() && is_go_declaration(symbol));
     }
-    // No statement starts with two words, so this is a declaration.
+    // In Go, no statement starts with two words, so the line is a declaration.
     let pair = symbol.after.starts_with([' ', '\t'])
         && next.starts_with(|first: char| first.is_alphabetic() || "*[_".contains(first));
     let member = symbol.starts_upper() && (next.is_empty() || !next.starts_with(['.', ',', ':', ')']));
     likely_definition_if(pair || member || (next.starts_with("= ") && symbol.after.starts_with(' ')))
 }
 
-/// Prefixes of argument types.
+/// Prefixes of argument types in Go, separated by blanks.
 const GO_TYPES: &str = "... * [] map[ func( chan interface{ string int uint float complex rune bool byte error any";
 
-/// Whether an interface method is declared, not called: it has a return type, or its arguments have types.
+/// Whether the line declares an interface method and does not call it. A declaration has a return type, or its
+/// arguments have types.
 fn is_go_declaration(symbol: &NameInLine<'_>) -> bool {
     let Some(rest) = symbol.after_arguments() else { return !symbol.line.ends_with(['{', '(']) };
     let end = symbol.after.len() - rest.len();
@@ -294,7 +295,8 @@ pub(super) fn c_role(symbol: &NameInLine<'_>) -> SymbolRole {
     )
 }
 
-/// Recognises the same as in C, but a function whose line has no body and no `inline` is probably defined elsewhere.
+/// Recognises the same definitions as in C. If the line of a function has no body and no `inline`, the function is
+/// probably defined elsewhere.
 pub(super) fn c_header_role(symbol: &NameInLine<'_>) -> SymbolRole {
     let role = c_role(symbol);
     let has_body = symbol.line.ends_with(['{', '}']) || symbol.before.split_whitespace().any(|word| word == "inline");
@@ -334,7 +336,7 @@ pub(super) fn java_role(symbol: &NameInLine<'_>) -> SymbolRole {
         return SymbolRole::Usage;
     }
     if next.starts_with('(') {
-        // A type precedes the name, so this is not a call.
+        // A type precedes the name, so the line is not a call.
         return definition_if(symbol.line.ends_with(['{', '}', ';']));
     }
     likely_definition_if(next.starts_with(['=', ';']) && !next.starts_with("=="))

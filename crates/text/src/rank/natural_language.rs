@@ -1,7 +1,8 @@
 //! Ranking of files for a question in natural language, by their content, definitions and paths.
 //!
-//! A word counts more the fewer files contain it, less with every further line, and more in a definition or a file name
-//! than elsewhere. If the question has few words, files with all of them come first.
+//! A word that fewer files contain has more weight. Every further line with the same word adds less to the score. A
+//! word in a definition or a file name counts more than elsewhere. If the question has few words, files with all its
+//! words come first.
 
 use super::{CodeFileCategory, ProgrammingLanguage, SymbolRole, role_of_hit};
 
@@ -28,11 +29,11 @@ const DEFINITION_LINES: f64 = 4.0;
 const PATH_LINES: f64 = 6.0;
 /// A word in the name of a file counts like this many lines.
 const STEM_LINES: f64 = 12.0;
-/// If a question has at most this many words, files with all of them come first.
+/// If a question has at most this many words, files that contain all its words come first.
 const ALL_WORDS_MAX: usize = 4;
-/// The largest factor for documentation.
+/// The upper limit of the factor for a documentation file, in percent.
 const DOCUMENTATION_PERCENT: u32 = 50;
-/// The least factor for tests, because a question may well be about a test.
+/// The lower limit of the factor for a test, in percent, because a question may well be about a test.
 const TEST_PERCENT: u32 = 50;
 
 /// The words of a question in lower case, without stop words and reduced to their stems.
@@ -66,7 +67,7 @@ pub struct FileQueryWordCounts {
 }
 
 impl FileQueryWordCounts {
-    /// The counts of a file of which no line is counted yet; only its path is.
+    /// The initial counts of a file: the words in its path are counted, its lines are not counted yet.
     pub fn new(path: &str, bytes: u64, words: &[String]) -> Self {
         let mut lines = vec![0.0; words.len()];
         let lower = path.to_lowercase();
@@ -81,14 +82,14 @@ impl FileQueryWordCounts {
         Self { path: path.to_owned(), bytes, language: ProgrammingLanguage::from_path(path), lines }
     }
 
-    /// Counts a line and returns its score among the lines of the file, which is higher for more words and definitions.
+    /// Counts a line and returns its score among the lines of the file. More words and definitions give a higher score.
     pub fn add_line(&mut self, line: &str, words: &[String]) -> u32 {
         let lower = line.to_lowercase();
         let mut score = 0;
         for (count, word) in self.lines.iter_mut().zip(words) {
             let Some(at) = lower.find(word.as_str()) else { continue };
-            // If the line has another length in lower case, offsets do not match, and it does not count as a
-            // definition.
+            // If the lower-case line has another length, its offsets do not fit the original line. The line then does
+            // not count as a definition.
             let defines = lower.len() == line.len()
                 && role_of_hit(self.language, line, &(at..at + word.len())) == SymbolRole::Definition;
             *count += if defines { DEFINITION_LINES } else { 1.0 };
@@ -107,13 +108,14 @@ impl FileQueryWordCounts {
         f64::from(percent) / 100.0
     }
 
-    /// The number of distinct words in the file or its path.
+    /// The number of distinct words of the question that the file or its path contains.
     pub fn distinct_words_found(&self) -> usize {
         self.lines.iter().filter(|count| **count > 0.0).count()
     }
 }
 
-/// The score of each file. `files` are all files with at least one word, out of `total_files` that were searched.
+/// The score of each file. `files` are all files that contain at least one word; `total_files` is the number of
+/// searched files.
 pub fn score_files(files: &[FileQueryWordCounts], total_files: u64) -> Vec<f64> {
     let word_count = files.first().map_or(0, |file| file.lines.len());
     let total = (total_files.max(files.len() as u64)) as f64;
@@ -137,7 +139,7 @@ pub fn score_files(files: &[FileQueryWordCounts], total_files: u64) -> Vec<f64> 
     files.iter().map(score).collect()
 }
 
-/// The order of files as indexes: files with all words of a short question first, then by score.
+/// The order of files as indexes, by score. If the question is short, files that contain all its words come first.
 pub fn rank_files(files: &[FileQueryWordCounts], total_files: u64) -> Vec<usize> {
     let scores = score_files(files, total_files);
     let has_all_words = |at: usize| {

@@ -1,9 +1,9 @@
-//! Unified diffs byte for byte as jsdiff writes them: an `Index:` line, a separator, both names, both counts in every
-//! header, and the lines chosen by the same greedy search.
+//! Unified diffs that equal the output of jsdiff byte for byte. A diff has an `Index:` line, a separator and both
+//! names. Every header states both numbers of lines. The same greedy search as in jsdiff chooses the lines.
 //!
-//! [`super::unified_diff`] is the format for people and `patch`. File names are C-quoted if a header line cannot hold
-//! them. To bound the time, texts that differ too much for the search are compared by [`crate::diff`] instead. The diff
-//! is then correct, but may differ from that of jsdiff.
+//! [`super::unified_diff`] is the format for people and `patch`. If a header line cannot hold a file name as it is, the
+//! name is C-quoted. To bound the time, texts that differ too much for the search are compared by [`crate::diff`]
+//! instead. The diff is then correct, but may differ from the diff of jsdiff.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use super::{CONTEXT_LINES, as_bytes};
 use crate::diff::line_hunks;
 
 const SEPARATOR_LINE: &str = "===================================================================";
-/// The most steps of the search; a longer one falls back to [`crate::diff`].
+/// The most steps of the search. If more steps are needed, [`crate::diff`] compares the texts instead.
 const STEPS_MAX: usize = 4_000_000;
 /// The index that means that there is no previous node.
 const NO_NODE: usize = usize::MAX;
@@ -33,7 +33,7 @@ pub fn jsdiff_patch(name: &str, old: &str, new: &str) -> String {
     text
 }
 
-/// The name, C-quoted if needed.
+/// The file name, C-quoted if a header line cannot hold it as it is.
 fn quote_name(name: &str) -> String {
     let plain = |byte: u8| (0x20..0x7f).contains(&byte) && byte != b'"' && byte != b'\\';
     if name.bytes().all(plain) {
@@ -74,9 +74,11 @@ enum DiffRunKind {
 struct DiffRun {
     kind: DiffRunKind,
     count: usize,
-    /// The first line in the old text, or the line before which the run is inserted.
+    /// The first line of the run in the old text. For an added run, this is the line of the old text before which the
+    /// run is inserted.
     old: usize,
-    /// The first line in the new text, or the line before which the run was removed.
+    /// The first line of the run in the new text. For a removed run, this is the line of the new text before which the
+    /// run was removed.
     new: usize,
 }
 
@@ -95,8 +97,9 @@ struct MyersFurthestPoint {
     last_node: usize,
 }
 
-/// The greedy search by number of edits. On every diagonal it continues from the neighbour that is further in the old
-/// text; if both are equally far, it continues with the removal.
+/// The greedy search for the smallest number of edits. On every diagonal, the search continues from the neighbouring
+/// diagonal whose path is further in the old text. If both paths are equally far, the search continues with the
+/// removal.
 struct MyersSearch<'a> {
     old: &'a [&'a str],
     new: &'a [&'a str],
@@ -114,7 +117,7 @@ impl MyersSearch<'_> {
         MyersFurthestPoint { old: from.old + step, last_node: self.nodes.len() - 1 }
     }
 
-    /// Follows equal lines; returns the position reached in the new text.
+    /// Advances `point` over equal lines and returns the position that it reaches in the new text.
     fn follow_equal_lines(&mut self, point: &mut MyersFurthestPoint, mut at_new: usize) -> usize {
         let mut count = 0;
         while point.old < self.old.len() && at_new < self.new.len() && self.old[point.old] == self.new[at_new] {
@@ -161,12 +164,13 @@ fn find_runs(old: &[&str], new: &[&str]) -> Option<Vec<DiffRun>> {
     let middle = new.len() + 1;
     let mut best: Vec<Option<MyersFurthestPoint>> = vec![None; old.len() + new.len() + 3];
     best[middle] = Some(start);
-    // If a diagonal reached the end of a text, no path beyond it can be shorter.
+    // If the path on a diagonal reached the end of a text, diagonals beyond it cannot give a shorter path.
     let mut lowest = if reached >= new.len() { middle + 1 } else { 1 };
     let mut highest = if start.old >= old.len() { middle - 1 } else { old.len() + new.len() + 1 };
     let mut steps = 0;
     for edits in 1..=old.len() + new.len() {
-        // When `lowest` changes, the other half of the diagonals may be visited next, as in jsdiff.
+        // Each round visits every second diagonal. If `lowest` changes, a round may visit the other half of the
+        // diagonals; jsdiff does the same.
         let mut at = lowest.max(middle.saturating_sub(edits));
         while at <= highest.min(middle + edits) {
             steps += 1;
@@ -174,7 +178,8 @@ fn find_runs(old: &[&str], new: &[&str]) -> Option<Vec<DiffRun>> {
                 return None;
             }
             let (removing, adding) = (best[at - 1].take(), best[at + 1]);
-            // The next line of the new text after an insertion from the diagonal above.
+            // The line of the new text that an insertion from the diagonal above adds; `None` if the new text has no
+            // such line.
             let new_at =
                 |point: &MyersFurthestPoint| (point.old + middle).checked_sub(at + 1).filter(|line| *line < new.len());
             let adding = adding.filter(|point| new_at(point).is_some());
@@ -228,8 +233,8 @@ fn runs_from_hunks(old: &[&str], new: &[&str]) -> Vec<DiffRun> {
     runs
 }
 
-/// The groups of runs that share a header: their changes are at most twice the context apart. A group starts and ends
-/// with a change.
+/// The groups of runs that share a header. Within a group, two neighbouring changes are at most twice the context
+/// apart. A group starts and ends with a change.
 fn group_into_hunks(runs: &[DiffRun]) -> impl Iterator<Item = &[DiffRun]> {
     runs.split(|run| run.kind == DiffRunKind::Equal && run.count > 2 * CONTEXT_LINES).filter_map(|group| {
         let first = group.iter().position(|run| run.kind != DiffRunKind::Equal)?;
@@ -328,7 +333,7 @@ mod tests {
         assert!(quoted.starts_with("@@ -1,6000 +1,6000 @@\n-a0\n"));
     }
 
-    /// The lines of the runs that are equal or of this kind.
+    /// The lines of all runs that are unchanged or have the given kind.
     fn lines_of_kind<'a>(runs: &[DiffRun], lines: &[&'a str], kind: DiffRunKind) -> Vec<&'a str> {
         let start = |run: &DiffRun| if kind == DiffRunKind::Removed { run.old } else { run.new };
         let run_lines = |run: &DiffRun| lines[start(run)..start(run) + run.count].to_vec();

@@ -28,7 +28,7 @@ pub(crate) struct BufferChangeArgs {
 
 struct MergedBufferText {
     text: String,
-    /// Whether the text differs from the text that the editor sent.
+    /// Whether the text of the buffer differs from the text that the editor sent.
     merged: bool,
 }
 
@@ -46,7 +46,7 @@ impl Operation for BufferChangeArgs {
         let merged_text = self.merge_change(&texts)?;
         let before = file.as_ref().map_or(texts.text.as_slice(), |file| file.bytes.as_slice());
         let (text, line_endings) = editor_text::encode_editor_text(&merged_text.text, Some(before))?;
-        // If the text of the buffer is saved, the saved version becomes its base.
+        // If the text of the buffer equals the saved file, the saved version becomes the base of the buffer.
         let base = if Some(buffer.version) == saved { saved } else { buffer.base };
         let request = BufferStoreRequest::Change { id: buffer.id, revision: buffer.revision, text, base, line_endings };
         let build_outcome = move |buffer: &Buffer, receipt: &CommitReceipt| {

@@ -1,5 +1,5 @@
 //! Converts between the text of an editor and the bytes of a file, and applies the incremental changes of an editor. An
-//! editor may use plain line feeds and does not know the encoding of the file. Pure.
+//! editor may use plain line feeds and does not know the encoding of the file. The functions are pure.
 
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ pub(super) fn encode_editor_text(text: &str, saved: Option<&[u8]>) -> Result<(Ve
         Error::new(ErrorKind::NotText, "the file on disk is not text, so it cannot be opened as a buffer")
     })?;
     let endings = lines::count_endings(before.as_bytes());
-    // If the file has only CRLF and the text has no carriage return, the editor removed the carriage returns.
+    // If the file uses only CRLF and the text has no carriage return, then the editor removed the carriage returns.
     let stripped = endings.crlf > 0 && endings.lf == 0 && !text.contains('\r') && text.contains('\n');
     let (text, line_endings) = if stripped {
         (text.replace('\n', "\r\n"), BufferLineEndings::LfOnly)
@@ -44,7 +44,7 @@ fn check_buffer_size(bytes: Vec<u8>) -> Result<Vec<u8>, Error> {
     .with_detail("limit_bytes", limits::BUFFER_BYTES_MAX))
 }
 
-/// The first and last lines of conflicts, for an error.
+/// The first and the last line of each conflict, for an error.
 pub(super) fn conflict_lines<'r>(ranges: impl Iterator<Item = &'r Range<usize>>) -> Vec<Vec<usize>> {
     let lines = |range: &Range<usize>| vec![range.start + 1, range.end.max(range.start + 1)];
     ranges.take(limits::ERROR_LOCATIONS_MAX).map(lines).collect()
@@ -59,7 +59,8 @@ pub(super) fn decode_for_editor(bytes: &[u8], endings: BufferLineEndings) -> Res
     })
 }
 
-/// A replaced range, as in the Language Server Protocol. The first line and column is 1; columns count characters.
+/// A replaced range, as in the Language Server Protocol. Lines and columns are counted from 1; columns count
+/// characters.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BufferTextEdit {
@@ -70,7 +71,7 @@ pub(super) struct BufferTextEdit {
     text: String,
 }
 
-/// Applies the edits in order, each to the result of the previous one.
+/// Applies the edits in order. Each edit is applied to the result of the previous edit.
 pub(super) fn apply_text_edits(text: &str, edits: &[BufferTextEdit]) -> Result<String, Error> {
     if edits.len() > limits::EDITS_MAX {
         return Err(Error::new(
@@ -88,7 +89,7 @@ pub(super) fn apply_text_edits(text: &str, edits: &[BufferTextEdit]) -> Result<S
     })
 }
 
-/// The byte offset of a line and column. The line after the last one means the end of the text.
+/// The byte offset of a line and column. The number of the last line plus 1 means the end of the text.
 fn byte_offset(text: &str, [line, column]: [usize; 2], index: usize) -> Result<usize, Error> {
     let mut start = 0;
     for (number, content) in lines::iter(text).enumerate() {
@@ -107,7 +108,7 @@ fn byte_offset(text: &str, [line, column]: [usize; 2], index: usize) -> Result<u
     Err(outside_text_error(index, "the text has no such line"))
 }
 
-/// The byte offset of a column in a line. The last valid column is before the line ending.
+/// The byte offset of a column in a line. The last valid column is the position before the line ending.
 fn column_offset(content: &str, column: usize) -> Option<usize> {
     let body = content.trim_end_matches('\n').trim_end_matches('\r');
     let mut offsets = body.char_indices().map(|(at, _)| at).chain([body.len()]);

@@ -1,6 +1,6 @@
-//! `buffer.open`, `buffer.close` and `buffer.drop`. An editor registers its text of a file, or resumes a draft of an
-//! editor that is gone. Closing a buffer or dropping a draft discards its unsaved text. None of them changes the file
-//! on disk.
+//! `buffer.open`, `buffer.close` and `buffer.drop`. With `buffer.open`, an editor registers its text of a file, or
+//! resumes a draft of an editor that has disconnected. Closing a buffer or dropping a draft discards its unsaved text.
+//! None of the three operations changes the file on disk.
 
 use serde::Deserialize;
 
@@ -56,7 +56,7 @@ impl Operation for BufferOpenArgs {
 }
 
 impl BufferOpenArgs {
-    /// The caller's drafts of the file, newest first. If the call names a draft, only that one.
+    /// The caller's drafts of the file, newest first. If the call names a draft, the list contains only that draft.
     fn find_drafts(&self, context: &CallContext<'_>, target: &ResolvedTarget) -> Result<Vec<Buffer>, Error> {
         let owner = context.caller.principal.to_string();
         let mut drafts = context.drafts(&target.path)?;
@@ -116,8 +116,8 @@ impl BufferOpenArgs {
     }
 }
 
-/// The caller's drafts that a new buffer makes superfluous: those with the same text, and those without unsaved text.
-/// An editor that reconnects produces such a draft each time.
+/// The caller's drafts that a new buffer makes superfluous: drafts with the same text as the buffer, and drafts without
+/// unsaved text. Every reconnect of an editor leaves such a draft behind.
 fn superseded_drafts(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
@@ -133,7 +133,7 @@ fn superseded_drafts(
     Ok(drafts.into_iter().map(|draft| draft.id).collect())
 }
 
-/// Requires a connection whose end can be detected, because a buffer ends with its connection.
+/// Rejects a connection whose end cannot be detected, because a buffer is closed when its connection ends.
 fn require_connection(context: &CallContext<'_>) -> Result<(), Error> {
     match context.caller.lifetime {
         CallerLifetime::Process | CallerLifetime::Connection(_) => Ok(()),
@@ -145,7 +145,7 @@ fn require_connection(context: &CallContext<'_>) -> Result<(), Error> {
     }
 }
 
-/// Resumes the first of the drafts, which is the newest.
+/// Resumes the first draft of the list, which is the newest draft.
 fn resume_draft(
     context: &CallContext<'_>,
     target: &ResolvedTarget,

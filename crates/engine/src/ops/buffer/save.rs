@@ -1,5 +1,5 @@
-//! `buffer.save` writes the text of a buffer to disk, for editors that let this server write files. It merges changes
-//! that were made on disk since the text was loaded. On a conflict nothing is written.
+//! `buffer.save` writes the text of a buffer to disk, for editors that let this server write files. Changes on disk
+//! since the text was loaded are merged into the text. On a conflict nothing is written.
 
 use serde::Deserialize;
 use stead_text::merge::{MergeResult, merge};
@@ -75,7 +75,7 @@ impl Operation for BufferSaveArgs {
     }
 }
 
-/// The text of the buffer, merged with the changes on disk since it was loaded.
+/// The text of the buffer, merged with the changes that were made on disk since the text was loaded.
 fn bytes_to_write(
     context: &CallContext<'_>,
     buffer: &Buffer,

@@ -1,6 +1,6 @@
-//! The arguments of `edit`, with the mistakes that models make. A list of edits in a string and a whole number written
-//! as a fraction are accepted. For field names of other tools and edits in the wrong place, the error names the right
-//! field.
+//! The arguments of `edit`, including mistakes that models often make. A list of edits in a string and a whole number
+//! written as a fraction are accepted. If the caller uses a field name of another tool or puts an edit in the wrong
+//! place, the error names the right field.
 
 use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::{Map, Value};
@@ -56,7 +56,7 @@ struct RawEditArgs {
     dry_run: bool,
 }
 
-/// Fields that belong to an edit, under our names and those of other tools.
+/// Fields that belong inside an edit, with the names used by `edit` and by other tools.
 const MISPLACED_EDIT_FIELDS: &[&str] = &[
     "old",
     "new",
@@ -127,7 +127,7 @@ impl EditArgs {
     }
 }
 
-/// Accepts a list of edits, a single edit, or a string that contains either as JSON.
+/// Accepts a list of edits, a single edit, or a string that contains a list or an edit as JSON.
 fn deserialize_edit_list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<EditItem>, D::Error> {
     let mut value = Value::deserialize(deserializer)?;
     if let Value::String(text) = &value {
@@ -144,7 +144,7 @@ fn deserialize_edit_list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<V
     items.into_iter().map(|item| EditItem::deserialize(item).map_err(D::Error::custom)).collect()
 }
 
-/// Accepts a whole number, also written as `3.0` or `"3"`.
+/// Accepts a whole number, which may also be written as `3.0` or `"3"`.
 fn deserialize_whole_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
     let value = Value::deserialize(deserializer)?;
     let text = match &value {

@@ -1,5 +1,6 @@
-//! Errors of `edit`. Each names the edit, shows the current text, gives the next step, and says that nothing was
-//! written. The second half describes locations in a text, in the same words and fields for `edit` and `patch`.
+//! Errors of `edit`. Each error names the edit, shows the current text, gives the next step, and says that nothing was
+//! written. The second half of this file describes locations in a text, in the same words and fields for `edit` and
+//! `patch`.
 
 use std::ops::{Range, RangeInclusive};
 
@@ -36,7 +37,8 @@ pub(super) fn not_text_error(path: &RelPath) -> Error {
         .with_detail("path", path.to_string())
 }
 
-/// The error for a base that is not the current version, if the mode or the lost text of the base requires that.
+/// The error for a base that is not the current version. It is returned if the mode requires a current base, or if the
+/// text of the base is no longer stored and the edits cannot be applied safely.
 pub(super) fn stale_base_error(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
@@ -79,7 +81,7 @@ pub(super) fn merge_conflict_error(
         .with_next_step("compare yours and theirs, then edit the current text with the current version as base")
 }
 
-/// The error for rejected edits. The message describes the first of them, the details describe all.
+/// The error for rejected edits. The message describes the first rejected edit; the details describe all of them.
 pub(super) fn edits_refused_error(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
@@ -200,7 +202,8 @@ impl EditErrorContext<'_> {
         }
         let mut excerpt = String::new();
         let mut next_step = format!("read {} and quote the current text", self.target.path);
-        // If the journal shows what the quoted lines became, those lines are better than similar ones.
+        // If the journal shows the current form of the quoted lines, the error shows these lines instead of similar
+        // lines.
         let current_lines = older.as_ref().and_then(OlderRevisionMatch::lines);
         if let Some(lines) = current_lines.or(missing.nearest.as_ref().map(|nearest| &nearest.lines)) {
             let (first, last) = (*lines.start(), *lines.end());
@@ -306,7 +309,7 @@ fn count_utf16_units(text: &str) -> usize {
     text.encode_utf16().count() - text.matches("\r\n").count()
 }
 
-/// Adds the lines of the file that are most similar to a quote.
+/// Adds the lines of the file that are most similar to a quoted text.
 pub(in crate::ops) fn with_nearest(error: Error, lines: &RangeInclusive<usize>, numbered: String) -> Error {
     error
         .with_detail("nearest", numbered)

@@ -1,5 +1,5 @@
-//! The outcome of `edit`: the new version, the size and the lines of the change. For every inexact match it also says
-//! how the quoted text was found, and shows the resulting lines.
+//! The outcome of `edit`: the new version, and the size and the lines of the change. For every inexact match, the
+//! outcome also says how the quoted text was found, and shows the resulting lines.
 
 use serde_json::{Value, json};
 use stead_text::{
@@ -26,13 +26,13 @@ use crate::{
     workspace::CommitReceipt,
 };
 
-/// How the edits were brought from their base to the current version.
+/// How edits that were written for the base were transferred to the current version.
 pub(super) enum EditRebaseStatus {
     /// The base is the current version.
     NotNeeded,
-    /// The base is older, and `changed` counts the lines that others changed since.
+    /// The base is older than the current version. `changed` counts the lines that others changed since the base.
     Rebased { from: String, changed: diff::DiffStat },
-    /// The base is older, and the changes since were merged.
+    /// The base is older than the current version, and the changes since the base were merged with the edits.
     Merged { from: String, changed: diff::DiffStat },
     /// The base is not stored, but every quote matches the current text exactly.
     Unverified { from: String },
@@ -70,7 +70,7 @@ impl EditRebaseStatus {
     }
 }
 
-/// The data for the outcome. It borrows nothing, because the outcome is built after the commit.
+/// The data for the outcome. The report borrows nothing, because the outcome is built after the commit.
 pub(super) struct EditReport {
     path: String,
     version: Version,
@@ -91,7 +91,7 @@ pub(super) struct EditReport {
 /// The number of lines shown above and below an inexact match.
 const WINDOW_LINES: usize = 3;
 
-/// The maximum number of changed ranges in an outcome. If there are more, the last one covers the rest.
+/// The maximum number of changed ranges in an outcome. If there are more ranges, the last range covers the rest.
 const RANGES_MAX: usize = 32;
 
 impl EditReport {

@@ -17,7 +17,7 @@ use crate::{
     workspace::{DirectoryEntry, FileStat, FinalSymlink, StatResult},
 };
 
-/// The path after which a listing continues, relative to the listed directory. The path need not exist any more.
+/// The path after which a listing continues, relative to the listed directory. The path may no longer exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ListCursor(Vec<Vec<u8>>);
 
@@ -62,7 +62,7 @@ pub(super) struct ListingEntry {
     pub(super) path: RelPath,
     pub(super) kind: FileKind,
     pub(super) size: Option<u64>,
-    /// Why the names of a directory or the size of a file are missing.
+    /// The reason why a directory could not be listed, or why the size of a file is missing.
     pub(super) error: Option<ErrorKind>,
     pub(super) line: String,
     /// `Some` only in a detailed listing.
@@ -75,7 +75,7 @@ pub(super) struct ListingEntryDetails {
     pub(super) link_target: Option<FileStat>,
 }
 
-/// A directory that the walk is in.
+/// A directory whose entries the walk is visiting.
 struct ListingDirectory {
     path: RelPath,
     /// The entries that are not visited yet, in reverse order.
@@ -95,7 +95,7 @@ impl ListingDirectory {
         Ok(self.remaining.pop().zip(self.stats_ahead.pop()))
     }
 
-    /// Removes the entries that earlier pages contain, so that they are not stat'ed again.
+    /// Removes the entries that earlier pages contain, so that their stats are not requested again.
     fn skip_listed(&mut self) {
         let Some(after) = &self.after else { return };
         let is_listed = |entry: &DirectoryEntry| after.listing_status(&entry.name) == ListedOnEarlierPages::Listed;
@@ -114,9 +114,9 @@ pub(super) struct ListWalk<'v, 'a> {
     pub(super) depth: usize,
     pub(super) entries: Vec<ListingEntry>,
     pub(super) chars: usize,
-    /// The number of entries of the top directory, without hidden ones.
+    /// The number of entries of the top directory, without omitted hidden entries.
     pub(super) total: usize,
-    /// The number of entries omitted because of a leading dot.
+    /// The number of entries omitted because their name starts with a dot.
     pub(super) hidden_count: usize,
     /// The last listed entry, if more entries follow.
     pub(super) next_cursor: Option<RelPath>,
@@ -178,7 +178,8 @@ impl<'v, 'a> ListWalk<'v, 'a> {
                 Ok(Some(stat)) => (Some(stat.size), None),
                 // The file was removed after the directory was listed.
                 Ok(None) => return true,
-                // An inaccessible entry, such as a file on another mount, must not hide the others.
+                // One inaccessible entry, such as a file on another mount, must not prevent the listing of the other
+                // entries.
                 Err(failure) => (None, Some(failure.kind)),
             },
             FileKind::File | FileKind::Directory | FileKind::Link | FileKind::Special => (None, None),
@@ -232,7 +233,8 @@ impl<'v, 'a> ListWalk<'v, 'a> {
         if self.hidden_files == HiddenFileFilter::Exclude {
             names.retain(|listed| !listed.name.as_bytes().starts_with(b"."));
         }
-        // A later page does not count the hidden entries of a directory again, except for the top directory.
+        // If an earlier page already counted the hidden entries of a directory, they are not counted again. The top
+        // directory is counted on every page.
         if after.is_none() || self.open.is_empty() {
             self.hidden_count += all - names.len();
         }

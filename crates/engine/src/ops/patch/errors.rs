@@ -1,7 +1,7 @@
-//! Errors of `patch`. Each names the file, the section and the line of the patch, and says that nothing was written.
-//! The error for a chunk that cannot be placed also shows the most similar lines, every matching location, or the
-//! stored revision for which the chunk was written. The error for a missing file suggests a path that the caller may
-//! see.
+//! Errors of `patch`. Each error names the file, the section and the line of the patch, and says that nothing was
+//! written. The error for a chunk that cannot be placed also shows the most similar lines, every matching location, or
+//! the stored revision for which the chunk was written. The error for a missing file suggests a path that the caller
+//! may see.
 
 use std::collections::VecDeque;
 
@@ -128,7 +128,7 @@ pub(super) fn require_replaceable(path: &RelPath, kind: FileKind, overwrite: Ove
     Err(error.with_next_step(next_step).with_detail("path", path.to_string()))
 }
 
-/// The error for a patch of which some sections are already applied and others are not.
+/// The error for a patch that is partly applied: some sections are already applied, and others are not.
 pub(super) fn partly_applied_error(sections: &[FilePatch], applied: &[usize]) -> Error {
     let describe = |section: &FilePatch| {
         format!("{} (line {} of the patch)", base_versions::written_paths(section).join(" -> "), section.line)
@@ -233,7 +233,8 @@ impl PatchChunkErrorContext<'_> {
                 "the file has no similar lines; read it, then write the chunk for its current text",
             );
         };
-        // If the journal shows what the quoted lines became, those lines are better than similar ones.
+        // If the journal shows the current form of the quoted lines, the error shows these lines instead of similar
+        // lines.
         let mut excerpt = String::new();
         let mut error = error.with_detail("older", older.to_json());
         if let Some(lines) = older.lines() {
@@ -251,7 +252,8 @@ impl PatchChunkErrorContext<'_> {
         self.with_nearest_lines(error, anchor, "put a whole line of the file after @@, or nothing")
     }
 
-    /// Adds the lines of the file that are most similar to a quote. If there are none, the next step is `otherwise`.
+    /// Adds the lines of the file that are most similar to a quoted text. If no line is similar, the next step is
+    /// `otherwise`.
     fn with_nearest_lines(&self, error: Error, quoted: &str, otherwise: &str) -> Error {
         let Some(nearest) = self.finder.nearest_candidate(quoted) else {
             return error.with_next_step(otherwise);
@@ -284,8 +286,8 @@ fn shorten_quote(quoted: &str) -> String {
 /// The maximum edit distance of a suggested name.
 const SUGGESTED_NAME_EDITS_MAX: usize = 2;
 
-/// The error for a file that does not exist. It suggests a similar name in the same directory, or the same name in
-/// another one.
+/// The error for a file that does not exist. It suggests a file with a similar name in the same directory, or a file
+/// with the same name in another directory.
 pub(super) fn missing_file_error(context: &CallContext<'_>, path: &RelPath) -> Error {
     let error = not_found_error(path).with_detail("path", path.to_string());
     match similar_sibling(context, path).or_else(|| same_name_elsewhere(context, path)) {

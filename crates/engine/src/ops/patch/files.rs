@@ -1,5 +1,5 @@
-//! The files that a patch touches, with their state before and after the patch. Turns the difference into at most one
-//! planned change per path. Never writes.
+//! The files that a patch touches, with their state before and after the patch. The difference between both states
+//! becomes at most one planned change per path. This module never writes files.
 
 use std::{
     borrow::Cow,
@@ -28,9 +28,9 @@ pub(super) struct PatchedFileMap<'v, 'w> {
 
 struct PatchedFileState {
     before: Option<FileStat>,
-    /// The bytes before the patch, once they are read.
+    /// The bytes before the patch; `None` until they are read.
     read_bytes: Option<Vec<u8>>,
-    /// The version that was observed first. The commit expects it.
+    /// The version that was observed first. The commit fails if the file has another version.
     observed: Option<ObservedVersion>,
     after: Option<PatchedFileContent>,
 }
@@ -39,7 +39,7 @@ struct PatchedFileContent {
     kind: FileKind,
     /// The path that had the content before the patch; `None` for new content.
     origin: Option<RelPath>,
-    /// The bytes, if they differ from the content of `origin`.
+    /// The new bytes; `None` if the content equals the content of `origin`.
     bytes: Option<Vec<u8>>,
 }
 
@@ -52,7 +52,7 @@ impl<'v, 'w> PatchedFileMap<'v, 'w> {
         self.context
     }
 
-    /// Records the current state of a path, unless an earlier section did.
+    /// Records the current state of a path, unless an earlier section already recorded it.
     pub(super) fn track(&mut self, target: &ResolvedTarget) {
         let origin = Some(target.path.clone());
         let after = target.stat.map(|stat| PatchedFileContent { kind: stat.kind, origin, bytes: None });
@@ -96,7 +96,7 @@ impl<'v, 'w> PatchedFileMap<'v, 'w> {
         }
     }
 
-    /// The new bytes of a file, or the path that has its unchanged content.
+    /// The new bytes of a file. If the content is unchanged, the path that had the content before the patch.
     fn content(&self, path: &RelPath) -> Result<Result<&[u8], RelPath>, Error> {
         match self.files.get(path).and_then(|file| file.after.as_ref()) {
             Some(PatchedFileContent { bytes: Some(bytes), .. }) => Ok(Ok(bytes)),
@@ -127,7 +127,7 @@ impl<'v, 'w> PatchedFileMap<'v, 'w> {
         Ok(file.bytes)
     }
 
-    /// The version before the patch. Hashes the file if its bytes were not read.
+    /// The version before the patch. If the bytes of the file were not read yet, the file is hashed.
     fn observed_version(&mut self, path: &RelPath) -> Result<ObservedVersion, Error> {
         let context = self.context;
         let file = self.files.get_mut(path).ok_or_else(|| file_missing_error(path))?;
@@ -157,8 +157,9 @@ impl<'v, 'w> PatchedFileMap<'v, 'w> {
         }
     }
 
-    /// The changes that lead to the final state. A file that only gets a new name is moved. A file that also changes is
-    /// written at its new path and its old path goes to the trash, because a commit allows one change per path.
+    /// The changes that lead to the final state. If a file only gets a new name, it is moved. If its content also
+    /// changes, the file is written at its new path and the old path goes to the trash, because a commit allows only
+    /// one change per path.
     pub(super) fn planned_changes(&mut self) -> Result<Vec<PlannedChange>, Error> {
         self.refuse_nested()?;
         let paths: Vec<RelPath> = self.files.keys().cloned().collect();
@@ -184,7 +185,7 @@ impl<'v, 'w> PatchedFileMap<'v, 'w> {
         Ok(directories.into_values().chain(changes).collect())
     }
 
-    /// The change at one path, if the patch changes its content.
+    /// The planned change at one path; `None` if the patch does not change the content at this path.
     fn change_at(&mut self, path: &RelPath) -> Result<Option<PlannedChange>, Error> {
         let Some(file) = self.files.get(path) else { return Ok(None) };
         let (Some(content), before) = (&file.after, file.before) else { return Ok(None) };
@@ -248,7 +249,7 @@ impl<'v, 'w> PatchedFileMap<'v, 'w> {
         }
     }
 
-    /// Rejects a file below another file, and names that some file systems cannot tell apart.
+    /// Rejects a path below a file, and names that some file systems cannot distinguish.
     fn refuse_nested(&self) -> Result<(), Error> {
         let will_exist = |path: &RelPath| self.files.get(path).is_some_and(|file| file.after.is_some());
         let mut names = BTreeMap::new();

@@ -117,7 +117,7 @@ impl PatchReportRow {
         self.with_version(Version::hash_bytes(bytes))
     }
 
-    /// Adds how the chunks were matched.
+    /// Records how each chunk was matched.
     pub(super) fn with_chunks(mut self, applied: &PatchedText) -> Self {
         let inexact = applied.matches.iter().enumerate().filter(|(_, matched)| {
             let has_no_context = matched.basis == PatchPlacementBasis::Default;

@@ -1,5 +1,6 @@
 //! Reads byte ranges. A requested range is returned in one outcome regardless of the page size, so that programs can
-//! transfer large files. It is text if the bytes are UTF-8, otherwise base64. Only the range is held in memory.
+//! transfer large files. If the bytes are UTF-8, they are returned as text, otherwise as base64. Only the range is held
+//! in memory.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use stead_text::visible::escape_deceptive_line;
@@ -15,14 +16,14 @@ use crate::{
     workspace::{BytesToRead, FileBytes, FileStat},
 };
 
-/// The number of bytes whose base64 fills a page: four characters encode three bytes.
+/// The number of bytes whose base64 fills a page. Four base64 characters encode three bytes.
 const BASE64_PAGE_BYTES: u64 = (limits::OUTCOME_PAGE_CHARS / 4 * 3) as u64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReadRangeChosenBy {
-    /// The server returns the first page of the file.
+    /// The caller requested no range, so the server returns the first page of the file.
     Server,
-    /// The caller requested a range. The outcome is complete even if the file continues after it.
+    /// The caller requested a range. The outcome counts as complete even if the file continues after the range.
     Caller,
 }
 
@@ -46,7 +47,7 @@ pub(super) fn read_exact_range(
     let file = context.read(&target.path, BytesToRead::Range { offset: range.first, length })?;
     context.remember(&target.path, file.version, None);
     let total = file.stat.size;
-    // Byte 0 of an empty file is a valid position.
+    // For an empty file, byte 0 is accepted as the start of a range.
     if range.first >= total.max(1) {
         let path = &target.path;
         return Err(Error::new(
@@ -126,7 +127,7 @@ enum ReadRangeEnd {
     AtEof,
 }
 
-/// Decodes UTF-8. A character that the end of the range cuts is omitted; the next call returns it.
+/// Decodes UTF-8. If the end of the range cuts a character, that character is omitted, and the next call returns it.
 fn decode_complete_text(bytes: Vec<u8>, end: ReadRangeEnd) -> Result<String, Vec<u8>> {
     String::from_utf8(bytes).or_else(|error| {
         let (whole, cut) = (error.utf8_error().valid_up_to(), error.utf8_error().error_len().is_none());
@@ -154,7 +155,7 @@ impl PayloadEncoding {
     }
 }
 
-/// The encoded content and the number of bytes it covers.
+/// The encoded content and the number of file bytes that it contains.
 struct EncodedPayload {
     content: String,
     length: u64,
@@ -217,7 +218,7 @@ fn payload_outcome(
     PlannedEffect::Read { outcome: with_link_count(outcome, &slice.stat).build_verbatim(text), bytes: length }
 }
 
-/// The call that continues at byte `end` with a range of the same length.
+/// The call that continues the read at byte `end` with a range of the same length.
 fn continuation(slice: &FileSlice, end: u64, format: ReadFormat) -> Option<ReadContinuation> {
     let step = match slice.chosen_by {
         ReadRangeChosenBy::Server => BASE64_PAGE_BYTES,

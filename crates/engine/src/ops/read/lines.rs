@@ -1,5 +1,5 @@
-//! Reads a text file by page. A page consists of whole lines; a line longer than a page is cut, and the next call
-//! continues it by bytes.
+//! Reads a text file by page. A page consists of whole lines. A line longer than a page is cut, and the next call reads
+//! the rest of the line as a byte range.
 
 use stead_path::RelPath;
 use stead_text::{
@@ -78,7 +78,7 @@ pub(super) fn read_lines_page(
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// Decodes text; UTF-8 is not copied. A UTF-8 byte order mark remains at the start of the text.
+/// Decodes text. UTF-8 bytes are not copied. A UTF-8 byte order mark remains at the start of the text.
 fn decode_text(bytes: Vec<u8>, encoding: Encoding) -> Option<String> {
     match encoding {
         Encoding::Utf8 | Encoding::Utf8Bom => String::from_utf8(bytes).ok(),
@@ -92,7 +92,7 @@ fn decode_text(bytes: Vec<u8>, encoding: Encoding) -> Option<String> {
 fn clamp_range(range: Option<LineOrByteRange>, total: usize, path: &RelPath) -> Result<(usize, usize), Error> {
     let Some(range) = range else { return Ok((1, total)) };
     let first = usize::try_from(range.first).unwrap_or(usize::MAX);
-    // Line 1 of an empty file is a valid position.
+    // For an empty file, line 1 is accepted as the start of a range.
     if first > total.max(1) {
         return Err(Error::new(
             ErrorKind::BadRequest,
@@ -113,7 +113,7 @@ fn lines_continuation(first: usize, range: Option<LineOrByteRange>, format: Read
     ReadContinuation { argument: "lines", range, format }
 }
 
-/// The call that continues inside a line, at the offset `cut` of the decoded text.
+/// The call that continues the read inside a line. `cut` is the byte offset in the decoded text.
 fn bytes_continuation(body: &str, cut: usize, encoding: Encoding, size: u64, format: ReadFormat) -> ReadContinuation {
     let offset = match encoding {
         Encoding::Utf8 | Encoding::Utf8Bom => (encoding.byte_order_mark().len() + cut) as u64,
@@ -121,11 +121,11 @@ fn bytes_continuation(body: &str, cut: usize, encoding: Encoding, size: u64, for
         | Encoding::Utf16LeBom
         | Encoding::Utf16Be
         | Encoding::Utf16BeBom
-        // Text that was just decoded encodes to the same number of bytes.
+        // The text was decoded from these bytes, so encoding the text gives the same number of bytes.
         | Encoding::Legacy(_) => encode(&body[..cut], encoding).map_or(0, |bytes| bytes.len() as u64),
     };
     let last = (offset + limits::OUTCOME_PAGE_CHARS as u64).min(size).saturating_sub(1);
-    // Bytes in other encodings than UTF-8 are returned as base64; a request for text would fail.
+    // If the encoding is not UTF-8, byte ranges are returned as base64, and a request for text would fail.
     let format = if matches!(encoding, Encoding::Utf8 | Encoding::Utf8Bom) { format } else { ReadFormat::Auto };
     ReadContinuation { argument: "bytes", range: format!("{offset}-{last}"), format }
 }

@@ -1,6 +1,6 @@
-//! Line authorship. [`Blame`] computes the author of each line from successive texts, and hunks between two texts have
-//! the authors of their lines and a stable name. [`TextWithLineAuthors`] offers the same for a text outside the workspace,
-//! such as an editor buffer that an agent writes to. Pure.
+//! Line authorship. [`Blame`] computes the author of each line from successive texts. Each hunk between two texts has
+//! the authors of its lines and a stable name. [`TextWithLineAuthors`] offers the same functions for a text outside the
+//! workspace, such as an editor buffer that an agent writes to. The functions are pure.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -16,7 +16,7 @@ pub(super) struct Blame {
     text: String,
     /// The author of each line; `None` for lines of the original text.
     authors: Vec<Option<String>>,
-    /// The author who last removed a line, by the text of the line.
+    /// Maps the text of a removed line to the author who last removed such a line.
     removed_by_line: HashMap<String, String>,
 }
 
@@ -46,7 +46,7 @@ impl Blame {
         &self.text
     }
 
-    /// The author of a line; the first line is 0.
+    /// The author of a line. Lines are counted from 0.
     pub(super) fn author(&self, line: usize) -> Option<&str> {
         self.authors.get(line)?.as_deref()
     }
@@ -114,7 +114,7 @@ fn split_by_author(old: Range<usize>, new: Range<usize>, blame: &Blame) -> Vec<(
     parts
 }
 
-/// A name derived from the lines of a hunk. Among equal hunks, their order decides.
+/// A name derived from the lines of a hunk. Hunks with equal lines get different names, in the order of the hunks.
 fn stable_hunk_name(old: &str, new: &str, earlier: &[ReviewHunk]) -> String {
     let name = |repetition: usize| {
         let content = format!("{}\0{old}\0{new}\0{repetition}", old.len());
@@ -123,7 +123,7 @@ fn stable_hunk_name(old: &str, new: &str, earlier: &[ReviewHunk]) -> String {
     (0..).map(name).find(|name| earlier.iter().all(|hunk| hunk.name != *name)).unwrap_or_default()
 }
 
-/// Applies the chosen hunks to `before`. Their new lines are taken from `after`.
+/// Applies the chosen hunks to `before`. The new lines of the hunks are taken from `after`.
 pub(super) fn apply_hunks(before: &str, after: &str, chosen: &[&ReviewHunk]) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (lines::iter(before).collect(), lines::iter(after).collect());
     let (mut text, mut at) = (String::new(), 0);
@@ -136,8 +136,8 @@ pub(super) fn apply_hunks(before: &str, after: &str, chosen: &[&ReviewHunk]) -> 
     text
 }
 
-/// Reverts the changes of one author in the chosen hunks. The lines that the author removed return, the lines that the
-/// author added go, and the lines of others stay.
+/// Reverts the changes of one author in the chosen hunks. Lines that the author removed are restored, lines that the
+/// author added are removed, and lines of other authors are kept.
 pub(super) fn revert_hunks(before: &str, blame: &Blame, chosen: &[&ReviewHunk], author: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (lines::iter(before).collect(), lines::iter(blame.text()).collect());
     let (mut text, mut at) = (String::new(), 0);
@@ -154,14 +154,14 @@ pub(super) fn revert_hunks(before: &str, blame: &Blame, chosen: &[&ReviewHunk], 
     text
 }
 
-/// A text with an author for each line, and a baseline with which it is compared.
+/// A text with an author for each line, and a baseline with which the text is compared.
 pub struct TextWithLineAuthors {
     before: String,
     blame: Blame,
 }
 
 impl TextWithLineAuthors {
-    /// The original text, which has no authors, is also the baseline.
+    /// Creates a text from its original, whose lines have no authors. The original text is also the baseline.
     pub fn new(before: &str) -> Self {
         Self { before: before.to_owned(), blame: Blame::new(before) }
     }
@@ -188,15 +188,16 @@ impl TextWithLineAuthors {
         self.compute_hunks().iter().map(ReviewHunk::to_json).collect()
     }
 
-    /// The baseline with the named hunk applied, or with all hunks without a name. `None` if there is no such hunk.
+    /// The baseline with the named hunk applied. If `name` is `None`, all hunks are applied. Returns `None` if there is
+    /// no such hunk.
     pub fn accept_hunks(&self, name: Option<&str>) -> Option<String> {
         let found = self.compute_hunks();
         let chosen: Vec<&ReviewHunk> = found.iter().filter(|hunk| name.is_none_or(|name| hunk.name == name)).collect();
         (name.is_none() || !chosen.is_empty()).then(|| apply_hunks(&self.before, self.text(), &chosen))
     }
 
-    /// The text without an author's changes in the named hunk, or in all hunks without a name. Lines of others stay.
-    /// `None` if the author has no such changes.
+    /// The text without an author's changes in the named hunk. If `name` is `None`, the author's changes in all hunks
+    /// are reverted. Lines of other authors are kept. Returns `None` if the author has no such changes.
     pub fn revert_author(&self, name: Option<&str>, author: &str) -> Option<String> {
         let found = self.compute_hunks();
         let is_chosen = |hunk: &&ReviewHunk| hunk.authors.contains(author) && name.is_none_or(|name| hunk.name == name);

@@ -1,6 +1,6 @@
-//! `keep` and `reject`, with which a person decides about changes. Accepted changes disappear from the review, and no
-//! file changes. A rejection is an ordinary change of all files at once: it reverts the lines of the session, and lines
-//! of others stay.
+//! With `keep` and `reject`, a person accepts or rejects changes of a session. Accepted changes disappear from the
+//! review, and no file changes. A rejection is an ordinary change of all affected files at once. It reverts the lines
+//! that the session wrote and keeps the lines of others.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -73,7 +73,7 @@ impl Operation for KeepArgs {
 }
 
 impl KeepArgs {
-    /// The text of a file with the accepted changes. The next review compares the file with it.
+    /// The text of a file with the accepted changes. The next review compares the file with this text.
     fn accepted_text(&self, file: &ReviewedFile) -> Result<Option<Vec<u8>>, Error> {
         let Some(name) = &self.hunk else { return Ok(file.current.as_ref().map(|now| now.bytes.clone())) };
         let (blame, hunks) = file.blame_and_hunks.as_ref().ok_or_else(|| unknown_hunk_error(name))?;
@@ -137,7 +137,7 @@ pub(crate) struct RejectArgs {
 
 enum FileRejectPlan {
     Revert(Vec<PlannedChange>),
-    /// The file stays as it is, for this reason.
+    /// The file is not changed. The string is the reason.
     Leave(&'static str),
 }
 
@@ -162,7 +162,8 @@ impl Operation for RejectArgs {
         let files = session_changes::find_session_changes(context, &session, self.since, only)?.files;
         let (mut changes, mut rejected, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
         for file in &files {
-            // A file that the session first changed after the paths were locked is left to the next call.
+            // If the session first changed a file after the paths were locked, this call skips the file; the next call
+            // can reject it.
             if !targets.iter().any(|target| target.path == file.path) {
                 continue;
             }
@@ -253,7 +254,7 @@ impl RejectArgs {
         }]))
     }
 
-    /// Moves a file back whose content the session did not change.
+    /// Moves a file back to its old path. The session did not change the content of the file.
     fn revert_move(&self, context: &CallContext<'_>, file: &ReviewedFile) -> Result<FileRejectPlan, Error> {
         let (Some(origin), Some(now)) = (&file.moved_from, &file.current) else {
             return Ok(FileRejectPlan::Leave("others changed it, not the session"));
@@ -306,7 +307,7 @@ fn restore_text(context: &CallContext<'_>, file: &ReviewedFile, text: &str) -> R
     Ok(FileRejectPlan::Revert(changes))
 }
 
-/// Moves a file to the trash that only the session wrote to.
+/// Moves a file to the trash. Only the session wrote to the file.
 fn plan_removal(context: &CallContext<'_>, file: &ReviewedFile, now: &ReviewedFileContent) -> PlannedChange {
     PlannedChange::Remove {
         path: file.path.clone(),

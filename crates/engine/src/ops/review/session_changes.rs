@@ -1,5 +1,6 @@
-//! Finds the files that a session changed, with their state before the session and every change since. Follows renames
-//! through the journal, separates the changes of others, and attributes unrecorded changes to `outside`.
+//! Finds the files that a session changed, with their state before the session and every change since then. Renames are
+//! followed through the journal, and changes of others are kept separate. Changes that the journal does not record are
+//! attributed to the author `outside`.
 
 use std::collections::BTreeMap;
 
@@ -72,7 +73,7 @@ pub(super) struct ReviewedFileContent {
 /// A file that a session changed.
 pub(super) struct ReviewedFile {
     pub(super) path: RelPath,
-    /// The path before the session, if the file was moved since.
+    /// The path before the session; `None` if the file was not moved.
     pub(super) moved_from: Option<RelPath>,
     /// The text before the session; `None` if the file did not exist.
     pub(super) before: Option<String>,
@@ -82,7 +83,7 @@ pub(super) struct ReviewedFile {
     pub(super) blame_and_hunks: Option<(Blame, Vec<ReviewHunk>)>,
     /// The trash id, if the session was the last to remove the file.
     pub(super) trash_id: Option<String>,
-    /// All principals that changed the file since the session first did.
+    /// All principals that changed the file, from the first change by the session on.
     pub(super) actors: Vec<String>,
 }
 
@@ -92,7 +93,8 @@ pub(super) struct SessionChanges {
     pub(super) truncated: bool,
 }
 
-/// Finds the changes of a session that are not accepted yet, in files at or below `only` if it is given.
+/// Finds the changes of a session that are not accepted yet. If `only` is given, only files at or below this path are
+/// examined.
 pub(super) fn find_session_changes(
     context: &CallContext<'_>,
     session: &ReviewedSession,
@@ -109,7 +111,7 @@ pub(super) fn find_session_changes(
             let reviewed = context.workspace().review_baselines(&session.principal, &session.session)?;
             reviewed.into_iter().map(|baseline| (baseline.path, baseline.text)).collect()
         }
-        // The review of a turn includes accepted changes.
+        // The review of a turn also shows accepted changes, so no accepted texts are loaded.
         SessionOrTurnStart::Turn => BTreeMap::new(),
     };
     let mut files = Vec::new();
@@ -125,7 +127,7 @@ pub(super) fn find_session_changes(
     Ok(SessionChanges { files, truncated })
 }
 
-/// The number of the entry that started the last turn of a session; 0 if there is none.
+/// The number of the entry that started the last turn of a session; 0 if the session has no turn.
 fn last_turn_entry(context: &CallContext<'_>, session: &ReviewedSession) -> Result<u64, Error> {
     let filter = JournalEntryQuery {
         principal: Some(session.principal.clone()),
@@ -161,7 +163,7 @@ fn collect_tracks(
             ..JournalEntryQuery::default()
         })
     };
-    // Changes before the first one of the session do not matter.
+    // Changes before the first change of the session are not part of the review.
     let mut start = after;
     let first = loop {
         let entries = page(Some(&session.principal), start)?;
@@ -192,7 +194,7 @@ fn collect_tracks(
     }
 }
 
-/// Adds one change to the tracks. A change by the session itself (`own`) starts a track.
+/// Adds one change to the file histories. A change by the session itself (`own`) starts a history.
 fn track_change(
     tracks: &mut BTreeMap<RelPath, SessionFileHistory>,
     author: &str,
@@ -270,7 +272,7 @@ fn add_change(
     }
 }
 
-/// Compares the file before the session with the current one. Returns `None` if they are equal.
+/// Compares the file before the session with the current file. Returns `None` if both are equal.
 fn reviewed_file(
     context: &CallContext<'_>,
     path: RelPath,
@@ -279,7 +281,7 @@ fn reviewed_file(
 ) -> Result<Option<ReviewedFile>, Error> {
     let current = current_content(context, &path)?;
     let start = match (&track.baseline, &current) {
-        // The file was only moved, or it has its earlier content again.
+        // The file was only moved, or its current content equals its content before the session.
         (TrackedFileState::File(version), Some(now)) if now.observed.version == *version => {
             Some(Some(now.bytes.clone()))
         }
@@ -330,7 +332,8 @@ fn current_content(context: &CallContext<'_>, path: &RelPath) -> Result<Option<R
     Ok(Some(ReviewedFileContent { observed, bytes: file.bytes }))
 }
 
-/// The stored bytes of a state. The outer `None` means unknown, the inner `None` that there was no file.
+/// The stored bytes of a state. The outer `None` means that the bytes are unknown; the inner `None` means that there
+/// was no file.
 #[expect(clippy::option_option, reason = "unknown content and no file are different results")]
 fn state_bytes(context: &CallContext<'_>, state: &TrackedFileState) -> Result<Option<Option<Vec<u8>>>, Error> {
     match state {
@@ -350,7 +353,7 @@ fn compute_blame(
     let mut blame = Blame::new(start);
     let mut last = track.baseline.clone();
     let step = |blame: &mut Blame, state: &TrackedFileState, author: &str| -> Result<(), Error> {
-        // The lines of a version that is no longer stored are attributed to the next one.
+        // If a version is no longer stored, its changed lines are attributed to the author of the next stored version.
         if let Some(bytes) = state_bytes(context, state)?
             && let Some(text) =
                 bytes.map_or_else(|| Some(String::new()), |bytes| decode_diff_text(&bytes).map(Into::into))

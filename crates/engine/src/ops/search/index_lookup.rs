@@ -1,5 +1,5 @@
-//! Uses the search index to avoid reads. A file that the index excludes counts as searched; every other file is read,
-//! so an outcome is the same with and without the index.
+//! Uses the search index to avoid reading files. If the index shows that a file cannot match, the file counts as
+//! searched; every other file is read. Therefore an outcome is the same with and without the index.
 
 use stead_path::RelPath;
 
@@ -11,7 +11,7 @@ use crate::{
     ops::walk::{IgnoredFileFilter, ParallelWalkEntry, WalkOmissions},
 };
 
-/// The index of the directory that a thread is walking through.
+/// The index of the directory that a thread is currently walking.
 pub(super) struct DirectoryIndexCache<'s> {
     filter: Option<&'s dyn IndexFilter>,
     current: Option<(RelPath, Option<Box<dyn DirectoryIndex + 's>>)>,
@@ -34,8 +34,9 @@ impl<'s> DirectoryIndexCache<'s> {
 }
 
 impl SearchArgs {
-    /// Searches the candidates of a live index instead of walking the tree. Returns `None` if there is no live index,
-    /// or if a filter, a hidden path or unsaved text makes the call differ from a plain walk.
+    /// Searches only the candidate files of a live index instead of walking the tree. Returns `None` if there is no
+    /// live index, or if a filter, a hidden path or unsaved text would make the result differ from the result of a
+    /// walk.
     pub(super) fn search_by_index(
         &self,
         search_context: &SearchPatternAndLimits<'_>,

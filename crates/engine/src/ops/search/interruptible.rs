@@ -1,8 +1,8 @@
 //! A matcher that searches a text in pieces, so that a call can be cancelled inside a file.
 //!
-//! Patterns never backtrack, but the time per byte grows with the pattern. Each piece consists of whole lines, and is
-//! smaller for an expensive pattern. The hits are the same as without pieces, except that lines too long for an
-//! expensive pattern are skipped and counted.
+//! Patterns never backtrack, but the time per byte grows with the size of the pattern. Each piece consists of whole
+//! lines, and a piece is smaller for an expensive pattern. Searching in pieces does not change the hits, except that a
+//! line too long for an expensive pattern is skipped and counted.
 
 use std::{
     cell::{Cell, RefCell},
@@ -17,14 +17,14 @@ use crate::{control::CallControl, errors::Error, index::INDEXED_LINE_BYTES_MAX};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PatternCost {
-    /// The pattern is plain text. Matching costs hardly more than reading.
+    /// The pattern is plain text. Matching takes hardly more time than reading the text.
     Literal,
     Light,
     Heavy,
 }
 
 impl PatternCost {
-    /// The minimum size of a piece, which then extends to the end of a line.
+    /// The minimum size of a piece. Each piece is extended to the end of its last line.
     fn piece_bytes(self) -> usize {
         match self {
             Self::Literal | Self::Light => 64 << 10,
@@ -32,12 +32,12 @@ impl PatternCost {
         }
     }
 
-    /// Lines up to this length are searched without a cost trial.
+    /// The maximum length of a line that is searched without a cost trial.
     fn line_bytes(self) -> usize {
         match self {
             Self::Literal => usize::MAX,
             Self::Light => 256 << 10,
-            // Lines up to this length are never skipped; the index relies on it.
+            // The index relies on the rule that lines up to this length are never skipped.
             Self::Heavy => INDEXED_LINE_BYTES_MAX,
         }
     }
@@ -69,12 +69,12 @@ impl<'a> InterruptibleMatcher<'a> {
         Self { pattern, cost, control, error: RefCell::default(), skipped_lines: Cell::new(0) }
     }
 
-    /// The reason for the interruption, if any.
+    /// The error that interrupted the search; `None` if the search was not interrupted.
     pub(super) fn interruption_error(&self) -> Option<Error> {
         self.error.borrow_mut().take()
     }
 
-    /// The number of lines that were too long for the pattern.
+    /// The number of lines that were skipped because they were too long for the pattern.
     pub(super) fn skipped_lines(&self) -> usize {
         self.skipped_lines.get()
     }
@@ -86,7 +86,7 @@ impl<'a> InterruptibleMatcher<'a> {
         })
     }
 
-    /// Whether the search of a line is expected to end in time.
+    /// Whether the search of a line is expected to end within the time limit.
     fn is_affordable(&self, line: &[u8]) -> Result<bool, SearchInterrupted> {
         if line.len() <= self.cost.line_bytes() {
             return Ok(true);
@@ -156,7 +156,8 @@ impl Matcher for InterruptibleMatcher<'_> {
                 }
             }
             let piece = &haystack[start..end];
-            // A match after the last line feed belongs to the next piece, unless the text ends here.
+            // If a match starts after the last line feed, it belongs to the next piece, unless the text ends with this
+            // piece.
             let is_inside = |at: usize| at < piece.len() || end == haystack.len();
             match infallible(self.pattern.find_candidate_line(piece))? {
                 Some(LineMatchKind::Confirmed(at)) if is_inside(at) => {

@@ -1,6 +1,6 @@
-//! Searches files that are too large to hold in memory, as a stream. Memory is bounded regardless of file and line
-//! length, time is limited, and a call can be cancelled inside a file. Everything that was not searched is reported.
-//! For a dialect with a size limit of its own, large files are only counted.
+//! Searches files that are too large to hold in memory, as a stream. The memory is bounded regardless of the length of
+//! files and lines, the time is limited, and a call can be cancelled inside a file. Every part that was not searched is
+//! reported. If a dialect has its own size limit, large files are only counted.
 
 use std::{
     io::{self, Read},
@@ -25,7 +25,7 @@ use crate::{
 
 enum LargeFileSearchOutcome {
     Searched(TextMatches, u64),
-    /// The file is not UTF-8. It must be searched again with this encoding.
+    /// The file is not UTF-8. The caller must search the file again with this encoding.
     RetryWith(Encoding),
     NotText,
     Stopped(IncompleteSearchReason),
@@ -94,7 +94,7 @@ impl SearchPatternAndLimits<'_> {
         loop {
             let mut reader = LargeFileReader::new(file, encoding, limits);
             let matched = self.pattern.find_hits_in_stream(&mut reader, hit_limits, control);
-            // The call may have been cancelled during the match.
+            // The call may have been cancelled while the pattern was matched.
             control.check()?;
             let bytes = reader.bytes_read();
             if let Some(LargeFileStreamEnd::NotText(at)) = reader.stop_reason() {
@@ -112,7 +112,8 @@ impl SearchPatternAndLimits<'_> {
                     Ok(LargeFileSearchOutcome::Unreadable)
                 }
                 (_, LargeFileStreamEnd::Failed(error)) => Err(error),
-                // The context lines do not fit into the buffer, so the file is searched again without context.
+                // A line with its context lines does not fit into the buffer, so the file is searched again without
+                // context lines.
                 (None, LargeFileStreamEnd::Complete | LargeFileStreamEnd::LinesCut) if hit_limits.context_lines > 0 => {
                     hit_limits.context_lines = 0;
                     continue;
@@ -127,7 +128,7 @@ impl SearchPatternAndLimits<'_> {
 
 /// The number of bytes per read. The first read also determines the encoding.
 const PIECE_BYTES: usize = 256 << 10;
-/// Replaces the rest of a truncated line, so that no match seems to end at the end of the line.
+/// This mark replaces the rest of a truncated line, so that a pattern for the end of a line does not match at the cut.
 const CUT_LINE_MARK: &str = "…";
 
 /// How the stream of a file ended.
@@ -159,7 +160,7 @@ struct LargeFileReader<'a> {
     decoded: String,
     /// The number of bytes of `decoded` that the searcher has read.
     consumed: usize,
-    /// The length of the current line, as far as it is decoded.
+    /// The number of bytes of the current line that are decoded so far.
     line_bytes: usize,
     has_non_ascii: bool,
     end: Option<LargeFileStreamEnd>,
@@ -199,7 +200,8 @@ impl<'a> LargeFileReader<'a> {
         self.offset
     }
 
-    /// Detects the legacy encoding of the bytes at `offset`, which are not UTF-8, if all bytes before them are ASCII.
+    /// Detects the legacy encoding of the bytes at `offset`, which are not UTF-8. Returns `None` unless all bytes
+    /// before `offset` are ASCII.
     fn detect_other_encoding(&self, offset: u64) -> Result<Option<Encoding>, Error> {
         if self.has_non_ascii || self.stream.encoding() != Encoding::Utf8 {
             return Ok(None);
@@ -233,8 +235,8 @@ impl<'a> LargeFileReader<'a> {
         if count == 0 { Err(LargeFileStreamEnd::Complete) } else { Ok(()) }
     }
 
-    /// Truncates a line that exceeds the maximum. Only the first line can, because one read is shorter than the
-    /// maximum.
+    /// Truncates a line that exceeds the maximum length. Only the first line of the decoded bytes can be too long,
+    /// because one read is shorter than the maximum length of a line.
     fn cut_long_lines(&mut self) {
         let first = memchr::memchr(b'\n', self.decoded.as_bytes());
         let length = self.line_bytes.saturating_add(first.unwrap_or(self.decoded.len()));
@@ -267,7 +269,7 @@ impl Read for LargeFileReader<'_> {
     }
 }
 
-/// Detects the encoding of a file from its first bytes; `None` if it is not text.
+/// Detects the encoding of a file from its first bytes; `None` if the file is not text.
 fn detect_encoding(file: &dyn FileReader) -> Result<Option<Encoding>, Error> {
     let mut first = vec![0; PIECE_BYTES];
     let mut count = 0;

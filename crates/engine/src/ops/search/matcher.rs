@@ -33,7 +33,7 @@ pub(super) struct SearchPattern {
 
 pub(super) struct TextMatches {
     pub(super) hits: Vec<SearchHit>,
-    /// The number of all matching lines, including those that are not in `hits`.
+    /// The number of all matching lines, including lines that are not in `hits`.
     pub(super) hits_total: usize,
     /// Whether lines were skipped because they are too long for the pattern.
     pub(super) skipped_long_lines: bool,
@@ -43,7 +43,7 @@ pub(super) struct TextMatches {
 pub(super) struct SearchHit {
     /// The line number; the first line is 1.
     pub(super) line: u64,
-    /// The start of the first match in the line, in characters; the first character is 1.
+    /// The column of the first match in the line. Columns count characters from 1.
     pub(super) column: usize,
     /// The line without its terminator, truncated around the match if it is long.
     pub(super) text: String,
@@ -142,7 +142,7 @@ impl SearchPattern {
                 .unwrap_or_else(|| Error::new(ErrorKind::Io, "the search of a file stopped without a reason"))
         };
         let mut collector = HitCollector::new(&self.matcher, limits);
-        // Most files have no match, and a searcher costs more than this check.
+        // Most files have no match. This check takes less time than building a searcher.
         if interruptible.find_candidate_line(text.as_bytes()).map_err(|_| stopped_error())?.is_some() {
             let mut searcher = build_searcher(limits).build();
             searcher.search_slice(&interruptible, text.as_bytes(), &mut collector).map_err(|_| stopped_error())?;
@@ -150,8 +150,9 @@ impl SearchPattern {
         Ok(collector.into_matches(&interruptible))
     }
 
-    /// Like [`SearchPattern::find_hits`], for a stream. Returns `None` if the search did not reach the end. The reader
-    /// or the control knows the reason; otherwise a line with its context does not fit into the buffer.
+    /// Like [`SearchPattern::find_hits`], for a stream. Returns `None` if the search did not reach the end of the
+    /// stream. The reader or the control then has the reason. If neither has a reason, a line with its context does not
+    /// fit into the buffer.
     pub(super) fn find_hits_in_stream(
         &self,
         reader: &mut impl Read,
@@ -172,13 +173,13 @@ fn bad_pattern_error(detail: String) -> Error {
     )
 }
 
-/// The syntax error of a regular expression with its position. It comes from the parser, because the matcher reports
-/// the expression that it wrapped, over several lines.
+/// The syntax error of a regular expression with its position. The error comes from the parser, because the error of
+/// the matcher has several lines and shows the expression after the matcher wrapped it.
 fn regex_syntax_error(query: &str) -> Option<Error> {
     let (reason, span) = match regex_syntax::Parser::new().parse(query).err()? {
         regex_syntax::Error::Parse(error) => (error.kind().to_string(), *error.span()),
         regex_syntax::Error::Translate(error) => (error.kind().to_string(), *error.span()),
-        // The enum is non-exhaustive. For other variants, the caller uses the error of the matcher.
+        // The enum is non-exhaustive. For other variants, the caller reports the error of the matcher.
         _ => return None,
     };
     let at = span.start.column;
@@ -186,7 +187,7 @@ fn regex_syntax_error(query: &str) -> Option<Error> {
     Some(bad_pattern_error(detail).with_detail("reason", reason).with_detail("column", at))
 }
 
-/// The buffer size for streams, sufficient for the longest line and some context.
+/// The buffer size for streams. The buffer has space for the longest line and some context lines.
 const STREAM_BUFFER_BYTES_MAX: usize = limits::SEARCH_LINE_BYTES_MAX + (1 << 20);
 
 fn build_searcher(limits: HitLimits<'_>) -> SearcherBuilder {
@@ -196,14 +197,15 @@ fn build_searcher(limits: HitLimits<'_>) -> SearcherBuilder {
     searcher
 }
 
-/// The trigrams that a text must contain to match any of the queries. They are the same for whole-word matching.
+/// The trigrams that a text must contain to match any of the queries. Whole-word matching requires the same trigrams.
 fn required_trigrams(queries: &[&str], syntax: QuerySyntax, cases: CaseSensitivity) -> RequiredTrigrams {
     match (syntax, cases) {
         (QuerySyntax::Literal, CaseSensitivity::Sensitive) => {
             RequiredTrigrams::any(queries.iter().map(|query| RequiredTrigrams::for_literal(query)).collect())
         }
         (QuerySyntax::Literal | QuerySyntax::Regex, _) => {
-            // The queries are combined as in the matcher, where a bracket in one query may close that of another.
+            // The queries are joined in the same way as in the matcher, because a bracket in one query may close a
+            // bracket in another query.
             let one = |query: &&str| match syntax {
                 QuerySyntax::Literal => format!("(?:{})", regex_syntax::escape(query)),
                 QuerySyntax::Regex => format!("(?:{query})"),
@@ -219,7 +221,7 @@ struct HitCollector<'a> {
     limits: HitLimits<'a>,
     hits: Vec<SearchHit>,
     total: usize,
-    /// The last lines before the current one, for the context of the next hit.
+    /// The last lines before the current line, for the context of the next hit.
     before: VecDeque<(u64, Arc<str>)>,
 }
 
@@ -244,7 +246,7 @@ impl<'a> HitCollector<'a> {
         (self.limits.context_lines > 0).then(|| cut_around_column(text, 1, self.limits.chars_max).into())
     }
 
-    /// Adds a line to the context of the earlier hits whose context includes it.
+    /// Adds a line to the context of those earlier hits whose context includes the line.
     fn add_trailing_context(&mut self, line: u64, text: &Arc<str>) {
         let near = |hit: &&mut SearchHit| line.saturating_sub(hit.line) <= self.limits.context_lines as u64;
         for hit in self.hits.iter_mut().rev().take_while(near) {
@@ -296,7 +298,7 @@ impl Sink for HitCollector<'_> {
     }
 }
 
-/// The line without its line feed. The bytes are valid UTF-8, because the searched text is.
+/// The line without its line feed. The bytes are valid UTF-8, because the searched text is valid UTF-8.
 fn strip_terminator(bytes: &[u8]) -> &str {
     let text = std::str::from_utf8(bytes).unwrap_or_default();
     text.strip_suffix('\n').unwrap_or(text)
@@ -335,7 +337,7 @@ impl SearchHit {
             .into_json()
     }
 
-    /// The line, the column, and the role of the line unless it is a usage.
+    /// The line, the column and the role of the hit. The role is omitted if it is a usage.
     pub(super) fn location_json(&self) -> Map<String, Value> {
         let kind = match self.weight.role {
             SymbolRole::Definition => Some("definition"),
@@ -354,7 +356,7 @@ impl SearchHit {
         self.render_filtered(out, &mut |_| true);
     }
 
-    /// Renders the hit with those context lines for whose number `wanted` returns true.
+    /// Renders the hit. A context line is included only if `wanted` returns true for its line number.
     pub(super) fn render_filtered(&self, out: &mut String, wanted: &mut dyn FnMut(u64) -> bool) {
         let escape = |line: &str| escape_deceptive_line(line.trim_end_matches('\r')).into_owned();
         for (at, line) in self.before.iter().enumerate() {

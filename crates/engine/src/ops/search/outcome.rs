@@ -1,6 +1,6 @@
 //! The outcomes of `search`. The native outcome has a summary, the ranked hits and the arguments of the next page. If
-//! there are no hits, it has the hits of a similar query and names that query. Dialects with a format of their own get
-//! all hits with their lines, either ranked or in path order.
+//! there are no hits, the native outcome has the hits of a similar query and names that query. Dialects with their own
+//! outcome format get all hits with their lines, either ranked or in path order.
 
 use std::{
     sync::Arc,
@@ -90,7 +90,7 @@ fn page_request(search: &SearchArgs, hits_max: usize) -> Result<SearchPageReques
     Ok(SearchPageRequest { start, hits_max, budget_chars })
 }
 
-/// Adds context lines to the hits if there are few of them, by searching the files again.
+/// If there are few hits, searches the files again to add context lines to the hits.
 fn add_context_lines(search_context: &SearchPatternAndLimits<'_>, found: &mut SearchResults) -> Result<(), Error> {
     let Some((_, context)) = limits::SEARCH_AUTO_CONTEXT.iter().find(|(most, _)| found.hits_total <= *most) else {
         return Ok(());
@@ -104,7 +104,7 @@ fn add_context_lines(search_context: &SearchPatternAndLimits<'_>, found: &mut Se
     for (path, _) in &found.files {
         wide.search_file(&mut again, &FileToSearch::ByPath(path))?;
     }
-    // If the files changed meanwhile, the hits without context are kept.
+    // If the files changed between both searches, the hits stay without context lines.
     if again.hits_total == found.hits_total && again.files.len() == found.files.len() {
         found.files = again.files;
     }
@@ -165,7 +165,8 @@ fn render_notes(found: &SearchResults, omissions: WalkOmissions) -> String {
     if notes.is_empty() { String::new() } else { format!("[{}]\n", notes.join("; ")) }
 }
 
-/// The outcome if the query has no hits: the hits of another interpretation, and files with similar names.
+/// The outcome of a query without hits. It has the hits of another interpretation of the query, and files with similar
+/// names.
 fn no_match_outcome(
     search: &SearchArgs,
     search_context: &SearchPatternAndLimits<'_>,
@@ -234,7 +235,8 @@ fn no_match_outcome(
     Ok(PlannedEffect::Read { outcome: fields.build(text.trim_end()), bytes })
 }
 
-/// Whether another search that takes `duration` ends before the deadline. An incomplete outcome is better than none.
+/// Whether another search that takes `duration` ends before the deadline. An outcome without the other search is better
+/// than an expired call.
 fn has_time_for(context: &CallContext<'_>, duration: Duration) -> bool {
     context.control.deadline().saturating_duration_since(Instant::now()) > duration.saturating_mul(2)
 }
@@ -289,7 +291,7 @@ fn similar_file_names(
     Ok(names)
 }
 
-/// The ranked hits of all files in one list, for a dialect that shows them like this.
+/// The ranked hits of all files in one list, for a dialect that shows one list of hits.
 pub(super) fn ranked_outcome(
     found: &SearchResults,
     top: &RelPath,

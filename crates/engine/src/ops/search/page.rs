@@ -1,7 +1,7 @@
 //! Renders a page of the native `search` outcome: the best hits first, within a budget, and the start of the next page.
 //!
-//! The text is written for models: lines are grouped by file, and equal lines appear once. The structured outcome has
-//! the locations of the same hits without their text. No hit is on two pages, and omitted hits are counted.
+//! The text is written for models: lines are grouped by file, and equal lines appear only once. The structured outcome
+//! has the locations of the same hits without their text. No hit appears on two pages, and omitted hits are counted.
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,26 +22,26 @@ pub(super) struct SearchPageRequest {
     /// The number of hits on earlier pages.
     pub(super) start: usize,
     pub(super) hits_max: usize,
-    /// The maximum number of characters of the text. One hit is shown even if it exceeds the budget.
+    /// The maximum number of characters of the text. At least one hit is shown, even if the hit exceeds this number.
     pub(super) budget_chars: usize,
 }
 
 #[derive(Debug)]
 pub(super) struct SearchPage {
-    /// One object per file, in the order of their first hit.
+    /// One object per file, in the order of the first hit of each file.
     pub(super) files: Vec<Map<String, Value>>,
     pub(super) text: String,
-    /// The start of the next page; `None` if this page has the last collected hit.
+    /// The start of the next page; `None` if this page contains the last collected hit.
     pub(super) next_start: Option<usize>,
 }
 
-/// Hits in display order, each as the index of its file and its index in the file.
+/// Hits in display order. Each hit is the index of its file and the index of the hit in that file.
 pub(super) type OrderedHitIndices = Vec<(usize, usize)>;
 
-/// In a search by words, every file shows this many hits before any file shows more.
+/// If a query is searched by words, this many hits of every file come before the remaining hits of any file.
 const WORD_RANKED_LINES: usize = 3;
 
-/// The order for a query that is a name or an expression: by the role and the score of each hit.
+/// The display order for a query that is a name or an expression. Hits are ordered by their role and score.
 pub(super) fn order_by_role(files: &[FileHits]) -> OrderedHitIndices {
     let paths: Vec<String> = files.iter().map(|(path, _)| path.to_string()).collect();
     let mut positions = Vec::new();
@@ -55,7 +55,8 @@ pub(super) fn order_by_role(files: &[FileHits]) -> OrderedHitIndices {
     rank_order(&candidates).into_iter().map(|index| positions[index]).collect()
 }
 
-/// The order for a query in natural language: by how well each file, and then each line, covers the words.
+/// The display order for a query in natural language. Files, and then the lines of each file, are ordered by how well
+/// they cover the words of the query.
 pub(super) fn order_by_words(files: &[FileHits], words: &[String], scanned: u64) -> OrderedHitIndices {
     let mut word_counts = Vec::new();
     let mut line_scores: Vec<Vec<(u32, usize)>> = Vec::new();
@@ -92,11 +93,11 @@ struct HitRow<'a> {
 enum HitRowStyle {
     /// The text of the line, below the name of its file.
     Line,
-    /// Only the location. Imports are shown like this if the page has a definition.
+    /// Only the location of the line. If the page has a definition, imports are shown in this way.
     LocationOnly,
 }
 
-/// The lines that are already shown, or will be shown as hits, so that no context line repeats them.
+/// The lines that are already shown, and the lines that will be shown as hits. No context line repeats these lines.
 struct ShownSearchLines(HashSet<(usize, u64)>);
 
 impl ShownSearchLines {
@@ -107,7 +108,7 @@ impl ShownSearchLines {
         Self(files.iter().enumerate().flat_map(hit_lines).collect())
     }
 
-    /// Renders a hit. A line without context is trimmed; with context the indentation is kept.
+    /// Renders a hit. Without context lines, the line is trimmed; with context lines, the indentation is kept.
     fn render_hit(&mut self, at: usize, hit: &SearchHit) -> String {
         if hit.has_no_context() {
             return format!("{} {}\n", hit.line, escape_deceptive_line(hit.text.trim()));
@@ -185,7 +186,7 @@ fn render_rows(rows: &[HitRow<'_>]) -> String {
 }
 
 impl HitRow<'_> {
-    /// The heading with the file, if the file or the role differs from the previous row.
+    /// The heading with the file name, if the file or the role differs from the previous row.
     fn render_heading(&self, previous: Option<&HitRow<'_>>) -> String {
         let role = self.hit.weight.role;
         if self.style == HitRowStyle::LocationOnly {
@@ -205,7 +206,7 @@ impl HitRow<'_> {
     }
 }
 
-/// The number of definitions among the hits, if there are any.
+/// Describes the number of definitions among the hits; `None` if there are no definitions.
 pub(super) fn describe_definitions(files: &[FileHits]) -> Option<String> {
     let count =
         |role: SymbolRole| files.iter().flat_map(|(_, hits)| hits).filter(|hit| hit.weight.role == role).count();

@@ -1,5 +1,5 @@
-//! The query of a search: one text, or several of which any may match. If a query has no hits, it is interpreted in
-//! other ways, and the outcome names the interpretation that has hits.
+//! The query of a search: one text, or several texts of which any may match. If a query has no hits, other
+//! interpretations of the query are tried, and the outcome names the interpretation that has hits.
 
 use std::borrow::Cow;
 
@@ -22,7 +22,7 @@ pub(super) enum SearchQuery {
 }
 
 impl SearchQuery {
-    /// The texts to search for. The query of a dialect with a format of its own is not split at line feeds.
+    /// The texts to search for. If the dialect has its own outcome format, the query is not split at line feeds.
     pub(super) fn texts(&self, context: &CallContext<'_>) -> Result<Vec<&str>, Error> {
         let texts: Vec<&str> = match (self, context.options.before_after) {
             (Self::Text(text), BeforeAfterContentInclusion::Include) => vec![text],
@@ -57,12 +57,12 @@ pub(super) enum SearchQueryFallback {
     AsLiteral,
     /// The query may differ from a word in one letter.
     Misspelled,
-    /// Every word of the query may match alone.
+    /// A line matches if it contains any word of the query.
     SeparateWords,
 }
 
 impl SearchQueryFallback {
-    /// The value of `read` in the outcome.
+    /// The value of the field `read` in the outcome.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::WordParts => "as part of words",
@@ -74,7 +74,7 @@ impl SearchQueryFallback {
         }
     }
 
-    /// The words for the list of interpretations without hits.
+    /// The description of the interpretation in the list of interpretations without hits.
     pub(super) fn describe(self) -> &'static str {
         match self {
             Self::WordParts => "parts of words",
@@ -94,7 +94,7 @@ pub(super) struct SearchQueryOptions {
     pub(super) case_sensitivity: CaseSensitivity,
 }
 
-/// The patterns of other interpretations of the queries, the closest first.
+/// The patterns of other interpretations of the queries. The closest interpretation comes first.
 pub(super) fn fallback_patterns(
     queries: &[&str],
     options: SearchQueryOptions,
@@ -136,8 +136,8 @@ pub(super) fn fallback_patterns(
     fallbacks
 }
 
-/// Regular expressions that match a word in which one letter is added, removed or changed, or two are transposed.
-/// Returns none if the query is not a word or is a short one.
+/// Regular expressions that match a misspelled word: one letter is added, removed or changed, or two letters are
+/// transposed. The list is empty if the query is not a word or if the word is short.
 fn spelling_variants(query: &str) -> Vec<String> {
     let letters: Vec<char> = query.chars().collect();
     let is_word = letters.iter().all(|letter| letter.is_alphanumeric() || *letter == '_');
@@ -175,7 +175,7 @@ pub(super) fn split_words(queries: &[&str]) -> Vec<String> {
     natural_language::query_words(&spaced)
 }
 
-/// Whether a file name contains the letters and digits of a query, regardless of case and other characters.
+/// Whether a file name contains the letters and digits of a query. Case and all other characters are ignored.
 pub(super) fn is_similar_name(name: &str, query: &str) -> bool {
     let normalize = |text: &str| -> String {
         text.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
@@ -184,7 +184,7 @@ pub(super) fn is_similar_name(name: &str, query: &str) -> bool {
     query.len() >= SIMILAR_NAME_BYTES_MIN && normalize(name).contains(&query)
 }
 
-/// Shorter queries match too many names.
+/// The minimum length of a query for the comparison with names. Shorter queries match too many names.
 const SIMILAR_NAME_BYTES_MIN: usize = 3;
 
 #[cfg(test)]

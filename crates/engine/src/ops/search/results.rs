@@ -14,9 +14,9 @@ use crate::{call_options::SearchHitOrder, index::SearchIndexVerdict, limits, ops
 pub(super) struct SearchResults {
     pub(super) files: Vec<(RelPath, Vec<SearchHit>)>,
     pub(super) hits_listed: usize,
-    /// The number of all hits, including those that are not in `files`.
+    /// The number of all hits, including hits that are not in `files`.
     pub(super) hits_total: usize,
-    /// The number of all files with hits, including those that are not in `files`.
+    /// The number of all files with hits, including files that are not in `files`.
     pub(super) files_with_hits: usize,
     pub(super) files_searched: u64,
     pub(super) bytes_searched: u64,
@@ -45,7 +45,8 @@ impl SearchResults {
         all
     }
 
-    /// Sorts the files by path and keeps `max` hits: the first ones, or the best ones if hits are ranked.
+    /// Sorts the files by path and keeps at most `max` hits. If hits are ranked, the best hits are kept, otherwise the
+    /// first hits.
     pub(super) fn truncate(&mut self, max: usize, ranking: SearchHitOrder) {
         self.files.sort_unstable_by(|(one, _), (two, _)| walk::compare_by_path(one, two));
         if ranking == SearchHitOrder::ByRelevance && self.hits_listed > max {
@@ -100,7 +101,7 @@ pub(super) enum IncompleteSearchReason {
 }
 
 impl IncompleteSearchReason {
-    /// The value of `why` in the outcome.
+    /// The value of the field `why` in the outcome.
     fn as_str(self) -> &'static str {
         match self {
             Self::FileTooLarge => "size",
@@ -121,7 +122,7 @@ impl IncompleteSearchReason {
 #[derive(Debug, Default)]
 pub(super) struct IncompletelySearchedFiles {
     count: u64,
-    /// The first of these files in path order.
+    /// The first incompletely searched files in path order, each with the reason.
     named_files: Vec<(RelPath, IncompleteSearchReason)>,
 }
 

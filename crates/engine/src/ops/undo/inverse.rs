@@ -1,8 +1,9 @@
-//! Plans the inverse of an entry, change by change in reverse order, against the current files. A file that is
-//! unchanged since the entry is restored. A text file that changed in other lines is merged. Everything else is skipped
-//! and reported. The plan never overwrites a later change and never restores set-id bits.
+//! Plans the inverse of a journal entry against the current files. The changes of the entry are reverted one by one, in
+//! reverse order. A file that is unchanged since the entry is restored. A text file that changed in other lines is
+//! merged. All other files are skipped and reported. The plan never overwrites a later change and never restores set-id
+//! bits.
 //!
-//! The changes of a plan are applied in order, so a change may use a path that an earlier one vacated.
+//! The changes of a plan are applied in order, so a change may use a path that an earlier change of the plan vacated.
 
 mod file_content;
 mod projected_tree;
@@ -117,7 +118,7 @@ pub(crate) struct RevertStep {
     before: PathState,
     after: PathState,
     entry: u64,
-    /// Why the step cannot be reverted, if the check before locking already showed that.
+    /// The reason why the step cannot be reverted; `None` if the check before locking found no reason.
     skip_reason: Option<RevertSkipReason>,
 }
 
@@ -218,7 +219,7 @@ impl RevertStep {
 /// `None` if the step was planned, otherwise the reason it was skipped.
 type RevertStepResult = Result<Option<RevertSkipReason>, Error>;
 
-/// Adds one step after the other to the plan, and tracks what the tree will look like after the changes planned so far.
+/// Adds one step after the other to the plan, and tracks the state of the tree after the changes planned so far.
 struct InversePlanner<'a> {
     context: &'a CallContext<'a>,
     policy: ChangedFileRevertPolicy,
@@ -342,7 +343,8 @@ impl InversePlanner<'_> {
             PathState::Directory { mode } => {
                 (PlannedChange::MakeDirectory { path: path.clone(), mode: mode & PERMISSION_BITS }, FileKind::Directory)
             }
-            // A replacement character means that the journal does not have the original bytes.
+            // If the target contains a replacement character, the journal does not have the original bytes of the
+            // target.
             PathState::Link { target } if target.contains(char::REPLACEMENT_CHARACTER) => {
                 return Ok(Some(RevertSkipReason::VersionNotRetained));
             }
@@ -360,7 +362,7 @@ impl InversePlanner<'_> {
         Ok(None)
     }
 
-    /// Moves the file or tree back, with the content it has now.
+    /// Moves the file or tree back to its old path. The current content is kept.
     fn revert_move(&mut self, from: &RelPath, to: &RelPath, after: &PathState) -> RevertStepResult {
         let stat = match self.projected_tree.entry_at(to)? {
             EntryAfterPlan::Existing(stat) => stat,

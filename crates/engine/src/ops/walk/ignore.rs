@@ -1,9 +1,11 @@
 //! The rules of `.ignore`, `.gitignore` and `.git/info/exclude` files that make a walk omit paths. The rules of a
-//! directory include those of its parents up to the workspace root. The closer file wins, `.ignore` wins over
-//! `.gitignore`, and git rules end at a repository boundary. Ignore files that the caller may not read are skipped.
+//! directory include the rules of its parents up to the workspace root. The ignore file closer to a path has
+//! precedence, `.ignore` has precedence over `.gitignore`, and git rules end at a repository boundary. Ignore files
+//! that the caller may not read are skipped.
 //!
-//! A file is read as git reads it: the last matching pattern wins, `!` negates, a pattern with a trailing slash matches
-//! only directories, and any other slash anchors the pattern at the directory of the file.
+//! An ignore file is interpreted as in git: the last matching pattern wins, `!` negates a pattern, a pattern with a
+//! trailing slash matches only directories, and any other slash anchors the pattern at the directory of the ignore
+//! file.
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path, sync::Arc};
 
@@ -12,11 +14,12 @@ use stead_path::{FileName, RelPath};
 
 use crate::{call_context::CallContext, limits, plan::FileKind, workspace::DirectoryEntry};
 
-/// The ignore files of a directory, linked with those of its parents.
+/// The ignore files of a directory, linked with the ignore files of its parents.
 #[derive(Debug, Default)]
 pub(crate) struct IgnoreRules {
     parent: Option<Arc<IgnoreRules>>,
-    /// The length of the directory's path with its trailing slash. The rest of a path is relative to the directory.
+    /// The length of the directory's path with its trailing slash. The part of a path after this length is relative to
+    /// the directory.
     prefix_bytes: usize,
     ignore_file: Option<ParsedIgnoreFile>,
     git_ignore_file: Option<ParsedIgnoreFile>,
@@ -49,7 +52,8 @@ impl IgnoreRules {
         rules
     }
 
-    /// The rules inside a directory with the entries `listed`, in byte order. `read` returns the content of a file.
+    /// The rules inside a directory. `listed` contains the entries of the directory in byte order. `read` returns the
+    /// content of a file.
     pub(crate) fn enter_directory(
         self: Arc<Self>,
         read: &dyn Fn(&RelPath) -> Option<Vec<u8>>,
@@ -111,7 +115,7 @@ impl IgnoreRules {
     }
 }
 
-/// Parses one ignore file below a directory. Returns `None` if it cannot be read or has no patterns.
+/// Parses one ignore file below a directory. Returns `None` if the file cannot be read or has no patterns.
 fn parse_ignore_file(
     read: &dyn Fn(&RelPath) -> Option<Vec<u8>>,
     directory: &RelPath,
@@ -135,7 +139,7 @@ pub(super) fn read_ignore_file(context: &CallContext<'_>, path: &RelPath) -> Opt
 pub(super) enum IgnoreVerdict {
     NoMatch,
     Ignored,
-    /// A negated pattern includes the path; it overrides earlier patterns.
+    /// A negated pattern includes the path. The negated pattern overrides earlier patterns.
     Included,
 }
 
@@ -179,7 +183,7 @@ impl ParsedIgnoreFile {
         if patterns.is_empty() { None } else { Some(Self { globs: set.build().ok()?, patterns }) }
     }
 
-    /// `below` is the path relative to the directory of the file.
+    /// `below` is the path relative to the directory of the ignore file.
     pub(super) fn evaluate(&self, below: &[u8], kind: IgnorePathKind) -> IgnoreVerdict {
         let candidate = Candidate::new(Path::new(OsStr::from_bytes(below)));
         let matching = self.globs.matches_candidate(&candidate);
@@ -191,7 +195,7 @@ impl ParsedIgnoreFile {
     }
 }
 
-/// Parses one line as a glob for paths relative to the directory of the file.
+/// Parses one line as a glob for paths relative to the directory of the ignore file.
 fn parse_pattern(line: &str) -> Option<(Glob, IgnorePattern)> {
     if line.starts_with('#') {
         return None;
@@ -226,7 +230,7 @@ fn parse_pattern(line: &str) -> Option<(Glob, IgnorePattern)> {
     Some((glob, IgnorePattern { verdict, scope }))
 }
 
-/// Some editors write a byte order mark at the start of a file.
+/// The byte order mark that some editors write at the start of a file.
 const UTF8_BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 #[cfg(test)]

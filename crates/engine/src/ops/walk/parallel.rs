@@ -1,8 +1,9 @@
 //! A tree walk on several threads. It ends when no job is left, at the entry limit, or when a thread fails; a cancelled
 //! call and a passed deadline count as failures.
 //!
-//! The number of open handles is bounded for any tree, a small tree starts no thread, and a thread that panics does not
-//! stop the others. The queue is a stack, so it grows with the depth of the tree, not with its size.
+//! The number of open handles is bounded for any tree. For a small tree, no thread is started. If a thread panics, the
+//! other threads continue. The queue is a stack, so its length grows with the depth of the tree and not with the number
+//! of entries.
 
 use std::{
     sync::{
@@ -28,12 +29,12 @@ use crate::{
 };
 
 const PROGRESS_EVERY: u64 = 256;
-/// The number of entries that one thread visits before others start.
+/// The number of entries that one thread visits before other threads start.
 const SINGLE_THREAD_ENTRIES: u64 = 256;
 const THREADS_MAX: usize = 8;
-/// The number of entries of a directory in one job. Other threads can take the other entries.
+/// The maximum number of directory entries in one job. Other threads can visit the remaining entries of the directory.
 const ENTRIES_PER_JOB: usize = 128;
-/// The maximum number of open directory handles. Beyond it, subdirectories are opened by path.
+/// The maximum number of open directory handles. If the maximum is reached, subdirectories are opened by path.
 const HANDLES_MAX: usize = 128;
 
 pub(super) struct ParallelWalk<'a, 'v> {
@@ -63,7 +64,7 @@ struct WalkJob<'v> {
 }
 
 enum WalkJobKind<'v> {
-    /// Lists the directory, through the handle of its parent if that is open.
+    /// Lists the directory. If the handle of the parent directory is open, the directory is opened through this handle.
     ListDirectory(Option<Arc<CountedDirectoryReader<'v>>>),
     VisitEntries(Option<Arc<CountedDirectoryReader<'v>>>, Vec<DirectoryEntry>),
 }
@@ -157,7 +158,7 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
             let more = match task {
                 WalkJobKind::ListDirectory(above) => {
                     self.list_directory(directory, rules, above).or_else(|error| {
-                        // A directory that was removed meanwhile does not count as unlistable.
+                        // A directory that was removed during the walk does not count as unlistable.
                         worker.omissions.unlistable_directories += u64::from(error.kind != ErrorKind::NotFound);
                         Ok(Vec::new())
                     })
@@ -174,7 +175,7 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
         }
     }
 
-    /// Waits for the next job while other threads still work, because they may add jobs.
+    /// Returns the next job. While other threads still work, the call waits, because these threads may add jobs.
     fn next_job(&self) -> Option<(WalkJob<'v>, WalkJobGuard<'_, 'a, 'v>)> {
         let mut queue = self.lock_queue();
         loop {
@@ -194,7 +195,7 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
         }
     }
 
-    /// Adds jobs; the last of them runs first.
+    /// Adds jobs. The last added job runs first.
     fn add_jobs(&self, jobs: Vec<WalkJob<'v>>) {
         if jobs.is_empty() {
             return;
@@ -264,7 +265,7 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
         let mut jobs = Vec::new();
         for DirectoryEntry { name, kind } in listed {
             self.context.control.check()?;
-            // An entry too deep for a valid path cannot be read either.
+            // An entry that is too deep for a valid path cannot be read, so the walk skips it.
             let Ok(path) = directory.join(name) else { continue };
             if rules.is_some_and(|rules| !is_included(rules, &path, name, *kind)) {
                 worker.omissions.ignored += 1;

@@ -1,5 +1,5 @@
-//! `write` with `mode: merge`. It merges the caller's changes with those that others made since the text that the
-//! caller knows, which is the common ancestor of the merge.
+//! `write` with `mode: merge`. The common ancestor of the merge is the text that the caller knows. The caller's changes
+//! to this text are merged with the changes that others made to it.
 
 use std::borrow::Cow;
 
@@ -24,7 +24,7 @@ use crate::{
     version::Version,
 };
 
-/// The number of locations in the message of a conflict; the details have all of them.
+/// The maximum number of conflict locations in the error message. The details of the error contain all locations.
 const CONFLICT_LINES_SHOWN: usize = 5;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +41,7 @@ struct MergeBase {
 }
 
 impl WriteArgs {
-    /// The content to write. It is merged with the current text if others changed the file.
+    /// The content to write. If others changed the file, the content is merged with the current text.
     pub(super) fn merge_with_current<'c>(
         &self,
         context: &CallContext<'_>,
@@ -80,7 +80,7 @@ impl WriteArgs {
             return Ok((content, WriteMergeStatus::NotMerged));
         }
         match merge(&base, &ours, &text) {
-            // The content of the call already includes all changes of others.
+            // The merge result equals the content of the call, so the content already includes all changes of others.
             MergeResult::Clean(text) if text == ours => Ok((Cow::Owned(text), WriteMergeStatus::NotMerged)),
             MergeResult::Clean(text) => {
                 context.set_submitted_content(Some((path.clone(), encode_like(&ours, theirs)?)));
@@ -126,13 +126,15 @@ fn align_formats(options: &CallOptions, base: &str, content: &str, theirs: &[u8]
     let plain = |text: &str| text.strip_prefix('\u{feff}').unwrap_or(text).to_owned();
     let (base, content) = (plain(base), plain(content));
     match options.replacement_format {
-        // The protocol remembers the text that the agent saw. Its line endings may have been converted since.
+        // The protocol remembers the text that the agent saw. The line endings of that text may differ from those of
+        // the file.
         LineEndingAndBomPolicy::AsGiven if options.known_text.is_some() => {
             (match_format(LineEndingAndBomPolicy::MatchLineEndings, &base, Some(theirs)).into_owned(), content)
         }
         LineEndingAndBomPolicy::AsGiven => (base, content),
         format @ (LineEndingAndBomPolicy::MatchReplaced | LineEndingAndBomPolicy::MatchLineEndings) => {
-            // The content first adopts the line endings of the known text, because the current file may have both.
+            // The content first adopts the line endings of the known text, because the current file may contain both LF
+            // and CRLF.
             let ours = stead_text::lines::adopt_line_endings(&content, &base).into_owned();
             (
                 match_format(format, &base, Some(theirs)).into_owned(),
@@ -142,7 +144,7 @@ fn align_formats(options: &CallOptions, base: &str, content: &str, theirs: &[u8]
     }
 }
 
-/// The error for conflicting changes. The line numbers are those of the current file; the first line is 1.
+/// The error for conflicting changes. The line numbers refer to the current file and are counted from 1.
 fn merge_conflict_error(
     context: &CallContext<'_>,
     path: &RelPath,

@@ -17,7 +17,7 @@ use crate::index::blocks::{IndexBlockKind, IndexIntegrityKey, IndexStorageFileId
 const POSTING_LISTS_BYTES_MAX: usize = 24 << 20;
 /// A segment is full once it has this many files.
 const FILES_MAX: u32 = 1 << 20;
-/// The size of a block of posting lists. A list that is longer gets a block of its own.
+/// The size of a block of posting lists. A longer list gets a block of its own.
 const BLOCK_BYTES: usize = 4 << 10;
 const BUFFER_BYTES: usize = 256 << 10;
 const SEGMENT_FILE_MODE: u32 = 0o600;
@@ -184,8 +184,8 @@ impl<'d> IndexSegmentWriter<'d> {
         Ok(blocks)
     }
 
-    /// Finishes the segment and renames it to its final name. It is not synced, because a block that a power cut
-    /// damages has a wrong hash.
+    /// Finishes the segment and renames it to its final name. The segment is not synced: if a power cut damages a
+    /// block, the wrong hash of the block shows the damage.
     pub(in crate::index) fn finish(mut self) -> Result<WrittenSegment, DiskError> {
         match self.write_tables() {
             Ok(()) => Ok(WrittenSegment { name: self.name }),

@@ -109,7 +109,8 @@ impl IndexTreeModel {
             let opened = at.as_ref().unwrap_or(directory).open_directory(&name);
             let opened = match opened {
                 Ok(opened) => opened,
-                // A missing directory contains no patterns. If it is created, a watched directory reports that.
+                // A missing directory contains no patterns. If it is created, the watch of its parent directory reports
+                // the creation.
                 Err(_) => return Ok(()),
             };
             self.watch_for_purpose(number, &opened, role).map_err(|_| IndexTreeModelError::WatchFailed)?;
@@ -229,7 +230,7 @@ enum ListingOutcome {
 
 impl From<DiskErrorKind> for ListingOutcome {
     fn from(kind: DiskErrorKind) -> Self {
-        // The directory was removed or replaced. The new listing of its parent shows that.
+        // These errors mean that the directory was removed or replaced. The new listing of its parent shows the change.
         let gone = [
             DiskErrorKind::NotFound,
             DiskErrorKind::NotDirectory,
@@ -243,9 +244,9 @@ impl From<DiskErrorKind> for ListingOutcome {
 /// Which changes of a file the watches report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FileWatchCoverage {
-    /// They report none. The file is checked before its index data is used.
+    /// The watches report no change of the file. The file is checked before its index data is used.
     Nothing,
-    /// They report writes through this name, but not through other hard links of the file.
+    /// The watches report writes through this name, but not through other hard links of the file.
     ThisName,
 }
 

@@ -1,5 +1,5 @@
-//! Access limits from the settings: forbidden paths, and the paths that may be read and written. They only restrict the
-//! grants of a caller, never extend them.
+//! Access limits from the settings: forbidden paths, and the paths that may be read and written. These limits restrict
+//! the grants of a caller, and never extend the grants.
 
 use stead_engine::{AccessMode, Caller, Globs};
 use stead_path::RelPath;
@@ -21,7 +21,7 @@ const DEFAULT_FORBIDDEN_PATHS: &[&str] = &[
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum AllowedPaths {
     All,
-    /// Only these paths and the paths below them.
+    /// Access is allowed only to these paths and the paths below them.
     Below(Vec<RelPath>),
 }
 
@@ -43,7 +43,8 @@ impl CommaAccessLimits {
         let parse = |key, globs: Vec<&str>| {
             Globs::new(globs).map_err(|error| invalid_list(key, "globs", settings, &error.message))
         };
-        // The forbidden globs are parsed alone first, so that an error names the right setting.
+        // The forbidden globs are first parsed without the other globs, so that an error names the setting
+        // `forbidden_globs`.
         parse("forbidden_globs", forbidden.clone())?;
         let hidden_globs = parse("read_deny", [forbidden, list("read_deny")].concat())?;
         let read_only_globs = parse("write_deny", list("write_deny"))?;
@@ -93,7 +94,7 @@ fn parse_allowed_paths(settings: &DialectSettings, key: &str) -> Result<AllowedP
     }
 }
 
-/// The paths that are below a path of both lists.
+/// The paths that are equal to or below a path of the first list and a path of the second list.
 fn intersect_paths(granted: &[RelPath], allowed: &[RelPath]) -> Vec<RelPath> {
     let common = |granted: &RelPath, path: &RelPath| {
         if path.is_within(granted) { Some(path.clone()) } else { granted.is_within(path).then(|| granted.clone()) }

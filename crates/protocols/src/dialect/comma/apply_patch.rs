@@ -1,5 +1,6 @@
-//! `apply_patch`: changes several files, all or none. The engine parses and applies the patch; this module parses the
-//! headers again only to report paths as the patch writes them.
+//! `apply_patch`: changes several files; either all changes are applied or none. The engine parses and applies the
+//! patch. This module also parses the section headers, because replies contain the paths as they are written in the
+//! patch.
 
 use serde_json::{Value, json};
 use stead_engine::{CallOptions, CallOutcome, MissingParentPolicy, PatchOptions, PatchParseOptions};
@@ -17,7 +18,8 @@ pub(super) fn patch_call(call: &CommaToolCall<'_>, options: CallOptions) -> Tran
     let base = call.args.object("expectedSha256ByPath").cloned().unwrap_or_default();
     let arguments = json!({ "patch": call.args.text_or_empty("patch"), "base": base });
     let patch_options = if call.follows_document() {
-        // The document has two forms of moves and of end-of-file markers; both are accepted.
+        // The document contains two forms of a move and two forms of an end-of-file marker. All of these forms are
+        // accepted.
         PatchOptions::STRICT
     } else {
         PatchOptions { grammar: PatchParseOptions::EXACT, ..PatchOptions::STRICT }
@@ -73,7 +75,7 @@ pub(super) fn patch_paths(patch: &str) -> Vec<&str> {
 pub(super) fn patch_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> CommaReplyEnvelope {
     let headers = parse_headers(call.args.text_or_empty("patch"));
     let rows = outcome.list_field("files");
-    // A unified diff has no section headers, so its files are reported with the engine's paths.
+    // A unified diff has no section headers, so the reply contains the engine's paths of its files.
     let use_headers = headers.len() == rows.len();
     let mut lines = Vec::new();
     let mut files = Vec::new();

@@ -17,7 +17,7 @@ enum CommaToolArgType {
     TextList,
     OneOf(&'static [&'static str]),
     EditList,
-    /// An object with a hash, or the empty string, for each path.
+    /// An object that contains a hash or the empty string for each path.
     Sha256ByPath,
 }
 
@@ -31,14 +31,15 @@ use CommaToolArgPresence::{Optional, Required};
 
 type CommaToolArgSpec = (&'static str, CommaToolArgType, CommaToolArgPresence);
 
-/// Whether an edit must name the version it is based on: the document requires it, the original code does not.
+/// Whether an edit must contain the hash of the version that it is based on. The document requires this hash; the
+/// original code does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EditBaseHashRule {
     Required,
     Optional,
 }
 
-/// The arguments of a tool. An option of the dialect makes the hash of an edit optional.
+/// The arguments of a tool. The hash argument of `edit_file` is optional if an option of the dialect says so.
 fn arg_specs(tool: CommaTool) -> &'static [CommaToolArgSpec] {
     match tool {
         CommaTool::ReadFile => &[
@@ -132,7 +133,7 @@ pub(super) struct CommaToolArgs<'a> {
 }
 
 impl<'a> CommaToolArgs<'a> {
-    /// Validates a call. The error lists every problem.
+    /// Validates the arguments of a call. The error lists all problems.
     pub(super) fn validate(
         tool: CommaTool,
         tool_name: &str,
@@ -201,7 +202,7 @@ fn truncate_received(received: &str) -> String {
     }
 }
 
-/// A non-negative integer, which may be written with a zero fraction.
+/// Parses a non-negative integer. The integer may be written with a zero fraction, such as `2.0`.
 pub(super) fn parse_whole_number(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| {
         let number =
@@ -210,7 +211,7 @@ pub(super) fn parse_whole_number(value: &Value) -> Option<u64> {
     })
 }
 
-/// The largest integer that a number of the original, a JavaScript double, represents exactly.
+/// The largest safe integer of JavaScript, in which the original is written.
 const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 
 fn json_type_name(value: &Value) -> &'static str {
@@ -292,7 +293,7 @@ fn check_type(path: &str, kind: CommaToolArgType, value: &Value) -> Vec<CommaToo
     }
 }
 
-/// Checks a hash. The empty string is valid too: it asserts that the file does not exist.
+/// Checks that a value is a hash or the empty string. The empty string means that the file must not exist.
 fn check_empty_or_hash(path: &str, value: &Value) -> Vec<CommaToolArgIssue> {
     let Value::String(text) = value else { return wrong_type_issue(path, "string", value) };
     if text.is_empty() || is_sha256_hex(text) {

@@ -1,5 +1,5 @@
-//! `edit_file`: replaces quoted texts in one file. All quotes refer to the same version of the file, and either all edits
-//! are applied or none.
+//! `edit_file`: replaces quoted texts in one file. All quotes refer to the same version of the file, and either all
+//! edits are applied or none.
 
 use serde_json::{Map, Value, json};
 use stead_engine::{
@@ -14,7 +14,7 @@ use super::{
     envelope::{CommaJsonFields, CommaReplyEnvelope, before_and_after, diff_normalized, normalize_text, sha256_hex},
 };
 
-/// Whether an edit whose quote has no exact match may apply to text that resembles it.
+/// Whether an edit may replace text that only resembles its quote, if no text matches the quote exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FuzzyEditMatching {
     Off,
@@ -37,7 +37,7 @@ pub(super) fn edit_call(call: &CommaToolCall<'_>, fuzzy: FuzzyEditMatching, opti
 
 fn engine_edit(call: &CommaToolCall<'_>, edit: &Map<String, Value>) -> Value {
     let mut engine_edit = json!({ "old": edit["oldText"], "new": edit["newText"] });
-    // The document has `replaceAll`, which the original code ignores.
+    // The document describes an argument `replaceAll`, which the original code ignores.
     if call.follows_document() && edit.get("replaceAll") == Some(&Value::Bool(true)) {
         engine_edit["all"] = true.into();
     } else if let Some(count) = edit.get("expectedOccurrences").and_then(parse_whole_number) {
@@ -77,7 +77,8 @@ pub(super) fn edit_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> Com
 struct CommaAppliedEdit {
     index: u64,
     occurrences: u64,
-    /// The original's name of the strategy that found the text; `None` for an exact match.
+    /// The name, in the original, of the strategy that found a similar text. `None` means that the text matched
+    /// exactly.
     fallback: Option<&'static str>,
     matched_text: Option<String>,
 }
@@ -86,7 +87,8 @@ impl CommaAppliedEdit {
     fn from_outcome(reported: &Value, requested: &[&Map<String, Value>]) -> Self {
         let index = reported["edit"].as_u64().unwrap_or_default();
         let matches = reported["lines"].as_array().map_or(0, Vec::len) as u64;
-        // The engine does not locate an edit that changes nothing; the number that the caller expects is reported then.
+        // If an edit changes nothing, the engine does not count its matches. The reply then contains the number of
+        // matches that the caller expects.
         let occurrences = if matches == 0 { expected_occurrences(requested, index).unwrap_or(1) } else { matches };
         let fallback = match reported["how"].as_str() {
             Some("trimmed_lines") => Some("lineTrimmedReplacer"),

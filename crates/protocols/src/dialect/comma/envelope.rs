@@ -1,5 +1,5 @@
-//! The envelope of every reply, with the members `ok`, `output`, `data` and `error`, and the hashes and diffs in its data.
-//! Absent members are left out, never null.
+//! The envelope of every reply, with the members `ok`, `output`, `data` and `error`. This module also computes the
+//! hashes and diffs in `data`. A member without a value is left out; no member is null.
 
 use std::borrow::Cow;
 
@@ -53,7 +53,7 @@ pub(super) struct CommaToolError {
     data: Option<CommaJsonFields>,
 }
 
-/// Whether a retry can succeed, with the suggested action if there is one.
+/// Whether a retry can succeed. Each variant contains the suggested action, if there is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum CommaRetryAdvice {
     NoRetry(Option<String>),
@@ -87,19 +87,19 @@ impl CommaToolError {
         self
     }
 
-    /// Marks the error as one where a retry can succeed after this action.
+    /// Sets that a retry can succeed after the caller has taken this action.
     pub(super) fn retry_with(mut self, action: impl Into<String>) -> Self {
         self.retry_advice = CommaRetryAdvice::Retry(Some(action.into()));
         self
     }
 
-    /// Marks the error as one where a retry can succeed.
+    /// Sets that a retry can succeed.
     pub(super) fn retryable(mut self) -> Self {
         self.retry_advice = CommaRetryAdvice::Retry(None);
         self
     }
 
-    /// Marks the error as one where a retry cannot succeed, and suggests another action.
+    /// Sets that a retry cannot succeed, and that the caller should take this action instead.
     pub(super) fn do_instead(mut self, action: impl Into<String>) -> Self {
         self.retry_advice = CommaRetryAdvice::NoRetry(Some(action.into()));
         self
@@ -160,7 +160,7 @@ impl CommaReplyEnvelope {
     }
 }
 
-/// The bytes of a changed file before and after the call; `None` where there was no file.
+/// The bytes of a changed file before and after the call. `None` means that the file did not exist.
 pub(super) fn before_and_after(outcome: &CallOutcome, index: usize) -> (Option<&[u8]>, Option<&[u8]>) {
     let file = outcome.before_after.get(index);
     file.map_or((None, None), |file| (file.before.as_deref(), file.after.as_deref()))
@@ -174,7 +174,7 @@ pub(super) fn diff_exact(name: &str, before: Option<&[u8]>, after: Option<&[u8]>
     jsdiff::jsdiff_patch(name, &lossy_text(before), &lossy_text(after))
 }
 
-/// The diff of two texts, ignoring CRLF and byte order marks.
+/// The diff of two texts. Differences in CRLF and in byte order marks are ignored.
 pub(super) fn diff_normalized(name: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> String {
     jsdiff::jsdiff_patch(name, &normalize_text(&lossy_text(before)), &normalize_text(&lossy_text(after)))
 }

@@ -1,4 +1,5 @@
-//! The error sentences, and the mapping from the engine's errors to the published kinds. The sentence depends on the tool.
+//! The error sentences, and the mapping from the engine's errors to the published error kinds. For the same error,
+//! different tools can have different sentences.
 
 use stead_engine::{Error, ErrorKind};
 use stead_path::AbsolutePathRule;
@@ -13,7 +14,8 @@ mod edits;
 
 const STALE_FILE_ADVICE: &str = "Re-read the file to obtain the current sha256 and re-apply your edit.";
 
-/// The published kind of an error. There is no wildcard, so that the compiler reports a kind that is missing here.
+/// The published kind of an error. The `match` has no wildcard, so that the compiler reports an error kind that is
+/// missing.
 fn published_kind(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::InvalidPath | ErrorKind::PathEscape | ErrorKind::CrossMount => "outside_workspace",
@@ -84,7 +86,7 @@ pub(super) fn translate_error(call: &CommaToolCall<'_>, error: &Error) -> CommaT
     specific.unwrap_or_else(|| general_error(call, error))
 }
 
-/// The error of a call for which the tool has no sentence of its own.
+/// The error of a call, for errors without a sentence that is specific to the tool.
 fn general_error(call: &CommaToolCall<'_>, error: &Error) -> CommaToolError {
     let path_error = |problem| not_found_error(call, error, problem);
     let has_hash = call.args.optional_text("expectedSha256").is_some();
@@ -102,7 +104,7 @@ fn general_error(call: &CommaToolCall<'_>, error: &Error) -> CommaToolError {
             Some(actual) => stale_file_error(call.path_argument(), call.args.text_or_empty("expectedSha256"), actual),
             None => path_error(CommaPathProblem::Missing),
         },
-        // The hash is well-formed, so the engine rejected it because the path is not a file.
+        // The hash was already validated. The engine therefore rejected the request because the path is not a file.
         (ErrorKind::BadRequest, Some("link")) if has_hash => symlink_error(call),
         (ErrorKind::BadRequest, Some("other")) if has_hash => generic_error(call, error),
         (ErrorKind::BadRequest, _) if has_hash => path_error(CommaPathProblem::IsDirectory),
@@ -146,7 +148,7 @@ fn invalid_regex_error(error: &Error) -> CommaToolError {
         .retry_with("Fix the regex syntax and call search_files again.")
 }
 
-/// The error of a move whose paths are invalid, which is found without any file access.
+/// The error of a move whose paths are invalid. This check accesses no file.
 pub(super) fn invalid_move_error(call: &CommaToolCall<'_>) -> Option<CommaToolError> {
     if let Some(given) = call.first_path_outside() {
         return Some(outside_workspace_error(call, given));
@@ -251,7 +253,7 @@ fn move_path_error(call: &CommaToolCall<'_>, problem: CommaPathProblem) -> Comma
     )
 }
 
-/// The error for a path that is a symbolic link where the call names the hash of a file.
+/// The error for a call that contains the hash of a file, although its path is a symbolic link.
 fn symlink_error(call: &CommaToolCall<'_>) -> CommaToolError {
     let path = call.path_argument();
     let subject = if call.tool == CommaTool::MoveFile { "Source path" } else { "Path" };
@@ -260,7 +262,8 @@ fn symlink_error(call: &CommaToolCall<'_>) -> CommaToolError {
         .do_instead("Name the file that the link points to.")
 }
 
-/// The error of a move whose destination exists. It suggests `overwrite` only where that would help.
+/// The error of a move whose destination exists. The error suggests `overwrite` only if a move with `overwrite` can
+/// succeed.
 fn destination_exists_error(call: &CommaToolCall<'_>, error: &Error) -> CommaToolError {
     let to = call.args.text_or_empty("toPath");
     let exists = |message: &str| CommaToolError::new("already_exists", format!("{message}: {to}")).with_path(to);

@@ -1,8 +1,9 @@
-//! `list_directory`: the entries of a directory, sorted by depth, then by type (directories, files, symbolic links), then
-//! by name.
+//! `list_directory`: the entries of a directory, sorted by depth, then by type (directories, files, symbolic links),
+//! then by name.
 //!
-//! The original sorts names by a collation: punctuation, digits, then letters; case and accents only break ties. This
-//! module reproduces it for Latin letters; other letters follow by code point.
+//! The original sorts names by a collation, in which punctuation comes first, then digits, then letters. If two names
+//! differ only in case or accents, these decide the order. This module reproduces the collation for Latin letters.
+//! Other letters come after them, sorted by code point.
 
 use std::cmp::Ordering;
 
@@ -19,13 +20,13 @@ use super::{
 const DEPTH_DEFAULT: u64 = 8;
 const DEPTH_MAX: u64 = 32;
 pub(super) const ENTRIES_MAX: usize = 5000;
-/// The modification time of an entry without one.
+/// The modification time that the reply contains for an entry whose modification time is unknown.
 const EPOCH_TIMESTAMP: &str = "1970-01-01T00:00:00.000Z";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CommaNameSortOrder {
     Bytes,
-    /// The order of the original's collation.
+    /// Names are in the order of the original's collation.
     Collation,
 }
 
@@ -93,7 +94,7 @@ pub(super) fn list_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> Com
     CommaReplyEnvelope::success(output, data)
 }
 
-/// The published type of an entry, and its size, which only files have.
+/// The published type and the size of an entry. The size of an entry that is not a file is 0.
 pub(super) fn entry_type_and_size(entry: &Value) -> (&'static str, u64) {
     match entry["type"].as_str() {
         Some("directory") => ("directory", 0),
@@ -144,10 +145,11 @@ fn entry_to_json(entry: CommaDirectoryEntry) -> Value {
         .into()
 }
 
-/// Punctuation in the order of the collation. Other ASCII characters that are neither letters nor digits sort before it.
+/// Punctuation in the order of the collation. Other ASCII characters that are neither letters nor digits sort before
+/// all of this punctuation.
 const PUNCTUATION_ORDER: &str = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$";
 
-/// Accented letters, grouped by the plain letter that they sort with.
+/// Accented letters, grouped by their plain letter. An accented letter sorts together with its plain letter.
 const ACCENTED_LETTERS: &[(char, &str)] = &[
     ('a', "àáâãäåāăą"),
     ('c', "çćĉċč"),
@@ -180,7 +182,7 @@ fn compare_names(a: &str, b: &str) -> Ordering {
         .then_with(|| a.cmp(b))
 }
 
-/// The sort keys of a character, the most significant one first.
+/// The sort keys of a character. The most significant sort key is the first field.
 struct CollationKey {
     letter: (u8, u32),
     accent: u32,

@@ -1,5 +1,5 @@
-//! `read_file`: a range of lines, limited to a number of bytes, with the sha256 of the whole file. The bytes of a binary
-//! file are returned only on request.
+//! `read_file`: returns a range of lines and the sha256 of the whole file. The number of returned bytes is limited. The
+//! bytes of a binary file are returned only if the call requests them.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use stead_engine::CallOutcome;
@@ -20,7 +20,7 @@ pub(super) fn read_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> Com
     let path = call.path_argument();
     let bytes = outcome.bytes_before();
     let (sha256, size) = (outcome.text_field("version"), bytes.len());
-    // The original decides in the same way whether a file is binary.
+    // The original uses the same rule to decide whether a file is binary.
     if bytes[..size.min(BINARY_SAMPLE_BYTES)].contains(&0) {
         let data = CommaJsonFields::new();
         let describe = |data: CommaJsonFields| {

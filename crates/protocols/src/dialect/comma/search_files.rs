@@ -1,5 +1,5 @@
-//! `search_files` and `glob`: find paths by pattern, and lines by text or regular expression. Results are in byte order
-//! of their paths; the original returns them in the order of the file system.
+//! `search_files` and `glob`: find paths by pattern, and lines by text or regular expression. Results are sorted by
+//! path, in byte order. The original returns results in the order of the file system.
 
 use serde_json::{Value, json};
 use stead_engine::{CallOptions, CallOutcome, Error, ErrorKind, Globs, ListingStyle, WalkFilter, limits};
@@ -77,8 +77,8 @@ fn result_limit(call: &CommaToolCall<'_>, max: usize) -> usize {
     requested.unwrap_or(max).min(max)
 }
 
-/// The reply to a search for paths whose pattern is invalid: it matches nothing, as in the original. `None` for other
-/// calls and errors.
+/// The reply to a search for paths whose pattern is invalid. As in the original, an invalid pattern matches nothing.
+/// Returns `None` for other calls and errors.
 pub(super) fn reply_without_matches(call: &CommaToolCall<'_>, error: &Error) -> Option<CommaReplyEnvelope> {
     if error.kind != ErrorKind::BadRequest {
         return None;

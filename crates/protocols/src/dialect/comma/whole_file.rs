@@ -1,7 +1,8 @@
 //! Tools that change one whole file: `create_file`, `write_file`, `delete_file`, `restore_file` and `move_file`.
 //!
-//! A deleted file, and a file that a move replaces, goes to the trash under a handle that restores it. Deleting a symbolic
-//! link deletes the link, never its target. Only stead's own trash can be restored from.
+//! A deleted file is moved to the trash, and so is a file that a move replaces. The reply contains a handle with which
+//! the file can be restored. Deleting a symbolic link deletes the link, never its target. Files can be restored only
+//! from stead's own trash.
 
 use serde_json::{Value, json};
 use stead_engine::{
@@ -20,7 +21,7 @@ use super::{
 
 pub(super) fn create_call(call: &CommaToolCall<'_>, options: CallOptions) -> TranslatedCall {
     let args = &call.args;
-    // The document has an alias `createParents`, which the original code ignores.
+    // The document describes an alias `createParents`, which the original code ignores.
     let alias = call.follows_document() && args.is_set("createParents");
     let creates_parents = args.is_set("createParentDirectories") || alias;
     let missing_parents = if creates_parents { MissingParentPolicy::Create } else { MissingParentPolicy::Refuse };

@@ -1,5 +1,6 @@
-//! Capabilities that do not act on a file: session, agent, policy, alerts, disk usage, watches and events. Events of a
-//! watch are pushed where the protocol allows it, and `session.events` returns the same events.
+//! Capabilities that do not act on a file: session, agent, policy, alerts, disk usage, watches and events. If the
+//! protocol supports notifications, the events of a watch are pushed to the client. `session.events` returns the same
+//! events.
 
 use serde_json::{Map, Value, json};
 use stead_engine::{CallOptions, CallOutcome, Error, PolicyTier};
@@ -63,7 +64,7 @@ pub(super) fn translate(
     Ok(TranslatedCall::new(operation, arguments, options))
 }
 
-/// The requested event types; an empty list means all.
+/// The requested event types. An empty list means all event types.
 fn requested_event_types(call: &KruxCall<'_>) -> Result<Vec<String>, Error> {
     let known = |word: &&str| EVENT_TYPES.contains(word);
     let reason = || invalid_input("event_types", &format!("must be a list of {}", EVENT_TYPES.join(", ")));
@@ -138,7 +139,7 @@ fn render_session(call: &KruxCall<'_>, outcome: &CallOutcome) -> Value {
     session
 }
 
-/// Adds the agent's quota, if there is one.
+/// Adds the agent's quota to `object`, if the agent has a quota.
 fn add_quota(object: &mut Value, outcome: &CallOutcome) {
     if let Some(quota) = outcome.json.get("quota") {
         object["quota"] = quota.clone();
@@ -162,7 +163,7 @@ fn agent_name(principal: &Value) -> &str {
     principal.as_str().and_then(|text| text.split_once(':')).map_or("", |(_, name)| name)
 }
 
-/// The capabilities of the requested category, without those that the policy blocks on every path.
+/// The capabilities of the requested category, without the capabilities that the policy blocks on every path.
 fn render_capabilities(call: &KruxCall<'_>, outcome: &CallOutcome) -> Value {
     let category = call.inputs.optional_text("category");
     let in_category = |tool: &&ToolDefinition| {
@@ -192,7 +193,8 @@ fn render_capability(operation: &ToolDefinition) -> Value {
     })
 }
 
-/// The tier that the definition gives each capability, followed by the rules of the policy, which may be stricter.
+/// The tier of each capability as its definition declares it, followed by the rules of the policy. A rule of the policy
+/// may be stricter than the declared tier.
 fn render_policy(call: &KruxCall<'_>, outcome: &CallOutcome) -> Value {
     let tier_rule = |tool: &ToolDefinition| {
         let blocked = is_blocked(call, outcome, tool);
@@ -228,8 +230,8 @@ fn render_disk_usage(call: &KruxCall<'_>, outcome: &CallOutcome) -> Value {
     usage
 }
 
-/// Renders an event of the session. A watch event looks as it does when it is pushed; any other event, such as an
-/// answered approval, has its type, its time and its data.
+/// Renders an event of the session. A watch event has the same form as a pushed watch event. Any other event, such as
+/// an answered approval, has the members `type`, `timestamp` and `data`.
 fn render_session_event(call: &KruxCall<'_>, native: &Map<String, Value>) -> Value {
     let (kind, time) = (native.get("type"), native.get("time"));
     if kind.and_then(Value::as_str) == Some(FILE_CHANGED_EVENT) {
@@ -244,7 +246,7 @@ fn percent(part: u64, whole: u64) -> u64 {
     part.saturating_mul(100).checked_div(whole).unwrap_or_default()
 }
 
-/// Renders a watch event, which looks the same whether it is pushed or polled.
+/// Renders a watch event. Pushed and polled events have the same form.
 pub(super) fn render_watch_event(paths: &KruxPathMapper, native: &Map<String, Value>) -> Map<String, Value> {
     let mut event = Map::new();
     let mut insert = |name: &str, value: Value| drop(event.insert(name.to_owned(), value));

@@ -1,5 +1,5 @@
-//! Validates the inputs of a call against the definition of its capability: unknown, missing and wrongly typed inputs are
-//! rejected. Converts the absolute paths of the document to paths in the workspace.
+//! Validates the inputs of a call against the definition of its capability, and rejects unknown, missing and wrongly
+//! typed inputs. This module also converts the absolute paths that the dialect uses to paths in the workspace.
 
 use serde_json::{Map, Value};
 use stead_engine::Error;
@@ -102,20 +102,21 @@ impl KruxPathMapper {
         }
     }
 
-    /// The workspace path of an absolute path, without resolving links; `None` if the path is outside the workspace.
+    /// Converts an absolute path to a path in the workspace, without resolving symbolic links. Returns `None` if the
+    /// path is outside the workspace.
     pub(super) fn parse(&self, given: &str) -> Option<RelPath> {
         let roots = [self.workspace_root.clone()];
         stead_path::parse_path(given, &roots, &path_syntax()).ok().map(|parsed| parsed.path)
     }
 
-    /// The absolute parent directory of a path; the workspace root for a path outside the workspace.
+    /// The absolute path of the parent directory. For a path outside the workspace, returns the workspace root.
     pub(super) fn parent_path(&self, given: &str) -> String {
         let parent = self.parse(given).and_then(|path| path.parent());
         parent.map_or_else(|| self.workspace_root.clone(), |parent| self.absolute_path(&parent.to_string()))
     }
 }
 
-/// Rejects a relative path, because the document does not say which directory it would start from.
+/// Rejects a relative path, because the document does not say which directory relative paths start from.
 pub(super) fn require_absolute<'a>(field: &str, given: &'a str) -> Result<&'a str, Error> {
     if given.starts_with('/') {
         return Ok(given);

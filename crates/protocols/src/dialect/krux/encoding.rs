@@ -1,4 +1,5 @@
-//! The documented text encodings. Content that an encoding cannot represent is an error; no character is replaced.
+//! The documented text encodings. If an encoding cannot represent the content, the call fails; no character is
+//! replaced.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use stead_engine::{Error, ErrorKind};
@@ -57,8 +58,8 @@ impl KruxEncoding {
             .with_detail("encoding", self.name())
     }
 
-    /// Decodes a piece of a file. A character that the end of the piece cuts in two belongs to the next piece; at the end
-    /// of the file it is an error.
+    /// Decodes a piece of a file. If the end of the piece splits a character, the character belongs to the next piece.
+    /// If the end of the file splits a character, the result is an error.
     pub(super) fn decode(self, bytes: &[u8], end: FilePieceEndKind) -> Result<DecodedFilePiece, Error> {
         let invalid = || self.encoding_error("the content of the file");
         let whole = |text: String| DecodedFilePiece { text, bytes_consumed: bytes.len() };
@@ -96,7 +97,8 @@ impl KruxEncoding {
     }
 }
 
-/// Decodes UTF-16, little endian unless a byte order mark says otherwise. The mark is not part of the text.
+/// Decodes UTF-16. The byte order is little endian, unless a byte order mark says big endian. The byte order mark is
+/// not part of the decoded text.
 fn decode_utf16(bytes: &[u8], end: FilePieceEndKind) -> Option<DecodedFilePiece> {
     let (rest, big_endian) = match (bytes.strip_prefix(&UTF16_LE_BOM), bytes.strip_prefix(&UTF16_BE_BOM)) {
         (Some(rest), _) => (rest, false),

@@ -10,7 +10,7 @@ use super::{
     recovery::{self, KruxFailedCall},
 };
 
-/// The detail of an error that names the invalid input.
+/// The name of the error detail that contains the name of the invalid input.
 const FIELD_DETAIL: &str = "field";
 
 pub(super) fn invalid_input(field: &str, reason: &str) -> Error {
@@ -26,7 +26,8 @@ pub(super) fn error_object(
     error: &Error,
 ) -> Value {
     let path = error_path(krux, arguments, error);
-    // Only the error about too many watches has this detail: a watch that the caller can end to make room.
+    // Only the error about too many watches has the detail `oldest`. It is the id of a watch that the caller can end,
+    // so that a new watch can start.
     let watch_id = error_detail(error, "oldest").unwrap_or_default();
     let subject = KruxFailedCall { capability: tool, path: &path, watch_id, paths: &krux.paths };
     let recovery = |kind: &str| recovery::recovery_actions(krux, &subject, kind, error);
@@ -51,7 +52,8 @@ pub(super) fn error_object(
     })
 }
 
-/// The absolute path that an error is about: as the caller wrote it where the error shows which input it is.
+/// The absolute path that an error is about. If the error shows which input contains the path, the path is returned as
+/// the caller wrote it.
 fn error_path(krux: &KruxDialect, arguments: &Map<String, Value>, error: &Error) -> String {
     let given = |name: &str| arguments.get(name).and_then(Value::as_str);
     let names = ["path", "source", "destination", "original_path", "trash_path"];
@@ -79,7 +81,8 @@ fn published_kind(krux: &KruxDialect, known: Option<KruxCapability>, path: &str,
     let writers = [KruxFileCapability::Write, KruxFileCapability::Append, KruxFileCapability::Copy];
     let writes_content = writers.into_iter().any(is_file);
     match error.kind {
-        // The path is valid, but it is the workspace itself, which no operation may remove or replace.
+        // The path is inside the workspace or contains a NUL byte. A path inside the workspace is invalid only if it is
+        // the workspace itself, which no operation may remove or replace.
         ErrorKind::InvalidPath if krux.paths.parse(path).is_some() || path.contains('\0') => "InvalidInput",
         ErrorKind::InvalidPath | ErrorKind::PathEscape | ErrorKind::OutOfScope | ErrorKind::CrossMount => {
             "PathOutOfScope"
@@ -100,7 +103,8 @@ fn published_kind(krux: &KruxDialect, known: Option<KruxCapability>, path: &str,
         ErrorKind::NotEmpty => "DirectoryNotEmpty",
         ErrorKind::Exists => "DestinationExists",
         ErrorKind::NotText => "EncodingError",
-        // Capabilities that write content document an error for a full disk, which covers quotas too.
+        // The capabilities that write content have a documented error for a full disk. The same error is returned if a
+        // quota is exceeded.
         ErrorKind::QuotaExceeded if writes_content => "DiskFull",
         ErrorKind::NoSpace => "DiskFull",
         ErrorKind::Expired => "TrashEntryExpired",

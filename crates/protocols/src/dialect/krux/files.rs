@@ -1,5 +1,5 @@
-//! Capabilities that act on one path, or on a source and a destination: read, write, append, list, stat, delete to the
-//! trash, restore, copy and move.
+//! Capabilities that act on one path, or on a source and a destination: read, write, append, list, stat, delete (to the
+//! trash), restore, copy and move.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
@@ -155,7 +155,7 @@ pub(super) fn render_outcome(
     })
 }
 
-/// Decodes the bytes of a read; fails if the encoding cannot represent them.
+/// Renders the result of a read. Fails if the bytes cannot be decoded with the requested encoding.
 fn render_read(call: &KruxCall<'_>, outcome: &CallOutcome) -> Result<Value, Error> {
     let (first, max) = read_range(call);
     let bytes = outcome.bytes_before();
@@ -179,7 +179,8 @@ fn render_read(call: &KruxCall<'_>, outcome: &CallOutcome) -> Result<Value, Erro
 fn render_listing(call: &KruxCall<'_>, outcome: &CallOutcome, path: &str) -> Value {
     let mut entries: Vec<Value> = outcome.list_field("entries").iter().map(render_entry).collect();
     let order = call.inputs.optional_text("sort_by").unwrap_or("name");
-    // The engine sorts by name; a stable sort keeps that order among equals.
+    // The engine sorts entries by name. The sort is stable, so entries with equal keys stay in the order of their
+    // names.
     match order.trim_start_matches('-') {
         "size" => entries.sort_by_key(|entry| entry["size"].as_u64()),
         "modified" => entries.sort_by(|one, two| one["modified"].as_str().cmp(&two["modified"].as_str())),

@@ -1,5 +1,5 @@
-//! Recovery actions for an error. The definition declares them with placeholders; here the placeholders are replaced, so
-//! that each action is a call the client can send unchanged.
+//! Recovery actions for an error. The definition declares recovery actions with placeholders. This module replaces the
+//! placeholders, so that each action is a call that the client can send unchanged.
 
 use serde_json::{Map, Value, json};
 use stead_engine::Error;
@@ -11,11 +11,11 @@ use super::{
 };
 use crate::definition::ErrorRecoveryAction;
 
-/// The failed call, as far as its recovery actions mention it.
+/// The parts of a failed call that replace the placeholders in its recovery actions.
 pub(super) struct KruxFailedCall<'a> {
     pub(super) capability: &'a str,
     pub(super) path: &'a str,
-    /// A watch of the caller that could be ended; empty if there is none.
+    /// The id of a watch that the caller could end; empty if the error names no such watch.
     pub(super) watch_id: &'a str,
     pub(super) paths: &'a KruxPathMapper,
 }
@@ -26,7 +26,8 @@ pub(super) fn recovery_actions(
     kind: &str,
     error: &Error,
 ) -> Vec<Value> {
-    // Only a file can be replaced. For another type of destination, the error about that type has the right actions.
+    // Only a file can be replaced. If the destination is not a file, the recovery actions of `IsADirectory` or
+    // `NotAFile` apply.
     let kind = match (kind, error_detail(error, "type")) {
         ("DestinationExists", Some("directory")) => "IsADirectory",
         ("DestinationExists", Some("link" | "other")) => "NotAFile",
@@ -38,13 +39,13 @@ pub(super) fn recovery_actions(
     recoveries.filter(|action| is_applicable(action, subject)).map(|action| fill_action(action, subject)).collect()
 }
 
-/// Whether an action can be suggested. An action that ends a watch requires that the caller has one.
+/// Whether an action can be suggested. An action that ends a watch can be suggested only if the id of a watch is known.
 fn is_applicable(recovery: &ErrorRecoveryAction, subject: &KruxFailedCall<'_>) -> bool {
     !subject.watch_id.is_empty() || recovery.inputs.values().all(|value| value != "$watch")
 }
 
-/// Renders an action with its placeholders replaced. An action without a capability repeats the failed call with changed
-/// inputs.
+/// Renders an action with its placeholders replaced. If the action names no capability, the rendered action repeats the
+/// failed call with changed inputs.
 fn fill_action(recovery: &ErrorRecoveryAction, subject: &KruxFailedCall<'_>) -> Value {
     let inputs: Map<String, Value> =
         recovery.inputs.iter().map(|(name, value)| (name.clone(), fill_placeholders(name, value, subject))).collect();

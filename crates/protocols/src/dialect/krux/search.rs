@@ -1,5 +1,5 @@
-//! Search by name and by content. Ignore files such as `.gitignore` have no effect, because the document does not mention
-//! them. Hidden files are excluded unless the call includes them.
+//! Search by name and by content. Ignore files such as `.gitignore` have no effect, because the document does not
+//! mention them. Hidden files are excluded, unless the call requests hidden files.
 
 use serde_json::{Map, Value, json};
 use stead_engine::{
@@ -124,7 +124,7 @@ fn render_content_match(call: &KruxCall<'_>, hit: &Value) -> Value {
     })
 }
 
-/// The files with matches, in the order of their best match, each with its number of matches.
+/// The files with matches, each with its number of matches. The file with the best match comes first.
 fn group_by_file<'a>(call: &KruxCall<'_>, hits: impl Iterator<Item = &'a Value>) -> Vec<Value> {
     let mut counts: Map<String, Value> = Map::new();
     for hit in hits {

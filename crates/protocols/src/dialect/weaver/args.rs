@@ -1,5 +1,5 @@
-//! Parses a tool call from its arguments. A missing or wrongly typed argument is rejected with the original's sentence;
-//! unknown arguments are ignored, as in the original.
+//! Parses a tool call from its arguments. A missing or wrongly typed argument is rejected with the sentence of the
+//! original code. Unknown arguments are ignored, as in the original code.
 
 use serde_json::{Map, Value, json};
 
@@ -74,7 +74,7 @@ pub(super) fn accepts_argument(argument: &str, generation: WeaverGeneration, uni
 }
 
 impl<'a> WeaverToolCall<'a> {
-    /// Checks the arguments in the original's order and reports the first problem.
+    /// Checks the arguments in the same order as the original code, and reports the first problem.
     pub(super) fn validate(
         tool: &str,
         arguments: &'a Map<String, Value>,
@@ -124,7 +124,8 @@ impl<'a> WeaverToolCall<'a> {
         }
     }
 
-    /// The part of the file to read; `None` for the whole file, and for other tools.
+    /// The part of the file that the call reads. `None` means that the call reads the whole file, or that the tool is
+    /// not `read_file`.
     pub(super) fn window(&self) -> Option<WeaverReadWindow> {
         match self.action {
             WeaverToolAction::Read(window) => window,
@@ -166,7 +167,7 @@ impl<'a> WeaverToolCall<'a> {
     }
 }
 
-/// A path as error sentences and page headers show it. No access check uses these forms.
+/// A path in the forms that error sentences and page headers contain. No access check uses these forms.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WeaverDisplayPath<'a> {
     pub(super) workspace_root: &'a str,
@@ -178,7 +179,7 @@ impl WeaverDisplayPath<'_> {
         clean_path(self.workspace_root, self.as_given)
     }
 
-    /// The path relative to the workspace; `.` for the workspace itself.
+    /// The path relative to the workspace. The workspace itself is `.`.
     pub(super) fn relative_path(&self) -> String {
         let absolute = self.absolute_path();
         let relative = absolute.strip_prefix(self.workspace_root).map(|rest| rest.trim_start_matches('/'));

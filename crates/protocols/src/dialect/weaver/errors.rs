@@ -1,6 +1,6 @@
-//! Error sentences of both generations. A sentence is a prefix that names the failed step, a path, and the text of the
-//! operating system's error. Generation 0.1.2 shows absolute paths. The newest generation opens files relative to a handle
-//! of the workspace and therefore shows relative paths.
+//! Error sentences of both generations. A sentence consists of a prefix that names the failed step, a path, and the
+//! error text of the operating system. Generation 0.1.2 shows absolute paths. The newest generation opens files
+//! relative to a handle of the workspace and therefore shows relative paths.
 
 use stead_engine::{Error, ErrorKind};
 
@@ -82,15 +82,16 @@ fn is_workspace_root_refused(error: &Error) -> bool {
     error_detail(error, "path") == Some(".")
 }
 
-/// The file in the middle of a path that would have to be a directory.
+/// The file that is used as a parent directory in the path of the call.
 fn blocking_file(error: &Error) -> Option<&str> {
     ["file", "path"].into_iter().find_map(|name| error_detail(error, name))
 }
 
-/// The sentence for a step that failed with an error of the operating system: the step, the system call and the path.
+/// The sentence for a step that failed with an error of the operating system. The sentence contains the step, the
+/// system call, the path and the error text.
 fn failed_step(call: &WeaverToolCall<'_>, path: &WeaverDisplayPath<'_>, kind: ErrorKind, error: &Error) -> String {
     let (prefix, verb) = match call.tool() {
-        // The original can open a directory; only reading from it fails.
+        // The original code can open a directory as a file; only the read from the directory fails.
         WeaverTool::ReadFile | WeaverTool::EditFile if kind == ErrorKind::IsDirectory => {
             ("failed to read file", "read")
         }
@@ -102,8 +103,8 @@ fn failed_step(call: &WeaverToolCall<'_>, path: &WeaverDisplayPath<'_>, kind: Er
     format!("{prefix}: {verb} {}: {}", path.absolute_path(), os_error_message(kind, error))
 }
 
-/// The operating system's text for a kind of error. Kinds without such a text count as denied permission, followed by the
-/// engine's message.
+/// The operating system's text for a kind of error. For an error kind without such a text, the result is `permission
+/// denied`, followed by the engine's message.
 fn os_error_message(kind: ErrorKind, error: &Error) -> String {
     match OS_ERROR_MESSAGES.iter().find(|(known, _)| *known == kind) {
         Some((_, text)) => (*text).to_owned(),
@@ -134,7 +135,7 @@ pub(super) fn error_sentence_newest(call: &WeaverToolCall<'_>, path: &WeaverDisp
     }
 }
 
-/// The error of opening a path relative to the handle of the workspace.
+/// The error text for a path that could not be opened relative to the handle of the workspace.
 fn openat_error(path: &WeaverDisplayPath<'_>, kind: ErrorKind, error: &Error) -> String {
     let text =
         if kind == ErrorKind::PathEscape { PATH_ESCAPES_REASON.to_owned() } else { os_error_message(kind, error) };

@@ -1,6 +1,6 @@
 //! Replies that only the newest generation has: pages of a file and edits with a diff. A page is a range of bytes or of
-//! numbered lines, below a header with its position and the call that reads the next page. An edit shows its diff to the
-//! user.
+//! numbered lines. Its header contains the position of the page and the call that reads the next page. The reply to an
+//! edit shows the diff to the user.
 
 use serde_json::{Map, Value};
 use stead_engine::CallOutcome;
@@ -18,7 +18,8 @@ use super::{
 const PAGE_BYTES_DEFAULT: u64 = 65_536;
 /// The number of bytes that are examined to detect a binary file.
 const BINARY_SAMPLE_BYTES: usize = 512;
-/// A file is binary if more than one byte in this many is a control character.
+/// A file is binary if the number of control characters, multiplied by this ratio, exceeds the number of examined
+/// bytes.
 const CONTROL_CHAR_RATIO: usize = 10;
 
 const NO_CHANGE_NOTE: &str = "(no content change)";
@@ -69,7 +70,7 @@ pub(super) enum WeaverReadWindow {
 }
 
 impl WeaverReadWindow {
-    /// Parses the arguments in the original's order, with its error sentences.
+    /// Parses the arguments in the same order as the original code, with the same error sentences.
     pub(super) fn from_arguments(arguments: &Map<String, Value>, paging: WeaverPagingOptions) -> Result<Self, String> {
         match paging.unit {
             WeaverPageUnit::Bytes => {
@@ -100,7 +101,8 @@ impl WeaverReadWindow {
         }
     }
 
-    /// The range of bytes to read from the engine; `None` for lines, which need the whole file.
+    /// The range of bytes that the engine reads. `None` means that the engine reads the whole file, which a range of
+    /// lines requires.
     pub(super) fn byte_range(self) -> Option<String> {
         match self {
             WeaverReadWindow::Bytes { offset, length } => {
@@ -111,7 +113,7 @@ impl WeaverReadWindow {
     }
 }
 
-/// Parses an integer, which may be given as a string.
+/// Parses an integer argument. The integer may be written as a JSON string.
 fn parse_integer(arguments: &Map<String, Value>, name: &str) -> Result<Option<i64>, String> {
     let Some(value) = arguments.get(name) else { return Ok(None) };
     match value {
@@ -136,7 +138,7 @@ fn parse_integer(arguments: &Map<String, Value>, name: &str) -> Result<Option<i6
     }
 }
 
-/// The page that a call reads, or the whole file if the call has no window.
+/// Renders the page that a call reads. If the call has no window, renders the whole file.
 pub(super) fn render_page(
     call: &WeaverToolCall<'_>,
     paging: WeaverPagingOptions,
@@ -254,7 +256,7 @@ fn looks_binary(bytes: &[u8]) -> bool {
     if sample.contains(&0) {
         return true;
     }
-    // The end of the sample may cut a character in two.
+    // The end of the sample may split a character, so an incomplete character at the end is not an error.
     let is_text = match std::str::from_utf8(sample) {
         Ok(_) => true,
         Err(error) => error.error_len().is_none() && sample.len() == BINARY_SAMPLE_BYTES,

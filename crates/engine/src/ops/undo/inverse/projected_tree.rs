@@ -1,5 +1,5 @@
-//! The directory tree as it will be after the changes planned so far: the current tree overlaid with those changes.
-//! Never writes; the commit verifies every change.
+//! The directory tree as it will be after the changes planned so far: the current tree overlaid with the planned
+//! changes. This module never writes files; the commit verifies every change.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use stead_path::RelPath;
 
 use crate::{call_context::CallContext, errors::Error, plan::FileKind, workspace::FileStat};
 
-/// The entry that a path will have after the changes planned so far.
+/// The entry that will be at a path after the changes planned so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EntryAfterPlan {
     Absent,
@@ -75,7 +75,7 @@ impl<'a> TreeAfterPlan<'a> {
         }
     }
 
-    /// The entry that `path` will have. The path contains no symbolic links.
+    /// The entry that will be at `path`. The path must not contain symbolic links.
     pub(crate) fn entry_at(&self, path: &RelPath) -> Result<EntryAfterPlan, Error> {
         match self.changes.get(path) {
             Some(PlannedTreeChange::Removed) => return Ok(EntryAfterPlan::Absent),
@@ -87,8 +87,8 @@ impl<'a> TreeAfterPlan<'a> {
         let mut above = path.parent();
         while let Some(ancestor) = above {
             match self.changes.get(&ancestor) {
-                // A planned directory counts as empty. That may be wrong for one restored from the trash; the commit
-                // verifies it.
+                // A directory that the plan creates counts as empty. If the directory is restored from the trash, it
+                // may have entries; the commit verifies the plan.
                 Some(PlannedTreeChange::Removed | PlannedTreeChange::Created(_)) => {
                     return Ok(EntryAfterPlan::Absent);
                 }

@@ -12,13 +12,13 @@ use crate::{
     workspace::{JournalEntryQuery, TrashItem},
 };
 
-/// The id under which an item was put into the trash, and the journal entry that did it.
+/// The id under which an item was put into the trash, and the journal entry that put it there.
 pub(super) struct TrashedItemRecord {
     pub(super) id: String,
     pub(super) entry: u64,
 }
 
-/// Follows the ids from one removal to the next until it finds an item that is in the trash now.
+/// Follows the ids from one removal to the next until an id belongs to an item that is now in the trash.
 pub(super) fn find_trash_item(
     context: &CallContext<'_>,
     removal: TrashedItemRecord,
@@ -55,7 +55,7 @@ fn linked_removals(context: &CallContext<'_>, removal: &TrashedItemRecord) -> Re
     Ok(next)
 }
 
-/// The removals by the undo of a `restore` of this item.
+/// If a `restore` of this item was undone, the removals that the undo made.
 fn removals_by_undone_restore(context: &CallContext<'_>, id: &str) -> Result<Vec<TrashedItemRecord>, Error> {
     let restoring = JournalEntryRelation::Restores(id.to_owned());
     let filter = JournalEntryQuery { operation: Some("restore".to_owned()), ..JournalEntryQuery::default() };
@@ -68,7 +68,8 @@ fn removals_by_undone_restore(context: &CallContext<'_>, id: &str) -> Result<Vec
     Ok(stored.map(|stored| entry_removals(&stored.entry).map(|(_, removal)| removal).collect()).unwrap_or_default())
 }
 
-/// The removal of the item that entry `number` restored. `None` if that entry is not a `restore`.
+/// The removal that put the item into the trash before entry `number` restored it. `None` if that entry is not a
+/// `restore`.
 fn removal_before_restore(context: &CallContext<'_>, number: u64) -> Result<Option<TrashedItemRecord>, Error> {
     let Some(stored) = context.workspace().entry(number)? else { return Ok(None) };
     let JournalEntryRelation::Restores(id) = stored.entry.relation else { return Ok(None) };
@@ -78,7 +79,7 @@ fn removal_before_restore(context: &CallContext<'_>, number: u64) -> Result<Opti
     })
 }
 
-/// The removals of the same path by entry `number` and by its latest redo.
+/// The removals of the same path by entry `number` and by the latest redo of that entry.
 fn removals_redone(
     context: &CallContext<'_>,
     number: u64,

@@ -1,5 +1,5 @@
-//! The error sentences of `edit_file` and `apply_patch`. An error without a sentence here gets the one that all tools
-//! share.
+//! The error sentences of `edit_file` and `apply_patch`. An error without a sentence in this module gets the sentence
+//! that all tools share.
 
 use serde_json::Value;
 use stead_engine::{Error, ErrorKind};
