@@ -31,7 +31,6 @@ enum PolicySubcommand {
         /// Operation, or tool of a dialect with or without the dialect's name: krux/filesystem.delete
         operation: String,
         /// Arguments of the call, such as path=notes.txt, or one JSON object
-        #[arg(value_name = "NAME=VALUE")]
         arguments: Vec<String>,
         /// Print the answer as one JSON object
         #[arg(long)]

@@ -61,12 +61,18 @@ const COMMANDS: &[XtaskCommand] = &[
     XtaskCommand { name: "tidy", purpose: "check project rules that no lint covers", run: tidy::run },
 ];
 
+const HELP_FLAGS: [&str; 2] = ["--help", "-h"];
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let Some(name) = arguments.first() else {
         print_usage();
         return ExitCode::from(2);
     };
+    if arguments.iter().any(|argument| HELP_FLAGS.contains(&argument.as_str())) {
+        print_usage();
+        return ExitCode::SUCCESS;
+    }
     let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
         eprintln!("xtask: unknown command '{name}'");
         print_usage();

@@ -26,9 +26,10 @@ pub(crate) enum InstallConsent {
 }
 
 impl InstallConsent {
-    /// Granted by the flag, or by the environment variable `CI`.
+    /// Granted by the flag, or by the environment variable `CI` unless it is `false`.
     pub(crate) fn from_arguments(arguments: &[String]) -> Self {
-        let is_granted = arguments.iter().any(|argument| argument == YES_FLAG) || env::var_os("CI").is_some();
+        let is_granted = arguments.iter().any(|argument| argument == YES_FLAG)
+            || env::var_os("CI").is_some_and(|value| value != "false");
         if is_granted { Self::Granted } else { Self::AskPerson }
     }
 

@@ -3,7 +3,7 @@
 //! Owns the list of steps. Promises one line per step with its duration, a stop at the first failure with a non-zero exit
 //! code, and a message for everything that is done in another way than usual. No step is skipped silently.
 
-use std::{process::Command, time::Instant};
+use std::{path::PathBuf, process::Command, time::Instant};
 
 use crate::needs::{self, InstallConsent};
 
@@ -37,6 +37,8 @@ struct TestOptions {
 type TestStep = (&'static str, fn(TestOptions) -> Result<(), String>);
 
 const STEPS: &[TestStep] = &[
+    // First, because it may ask for consent.
+    ("needs", |options| find_tools(options).map(|_| ())),
     ("format", |_| run_cargo(&["fmt", "--all", "--check"])),
     ("generate", |_| crate::generate::run(&["--check".to_owned()])),
     ("tidy", |_| crate::tidy::run(&[])),
@@ -117,6 +119,12 @@ fn run_clippy() -> Result<(), String> {
     run_cargo(&[&arguments[..], &FEATURES, &["--", "-D", "warnings"]].concat())
 }
 
+/// Installs missing programs that the tests use, and returns the environment variables with their places.
+fn find_tools(options: TestOptions) -> Result<[(&'static str, PathBuf); 3], String> {
+    needs::require_strace(options.consent)?;
+    needs::test_variables(options.consent)
+}
+
 /// Runs the tests of every crate, with `cargo nextest` if it is installed.
 fn run_tests(options: TestOptions) -> Result<(), String> {
     let mut command = Command::new("cargo");
@@ -135,8 +143,7 @@ fn run_tests(options: TestOptions) -> Result<(), String> {
     };
     command.arg("--locked").args(FEATURES);
     if options.scope != TestScope::Quick {
-        needs::require_strace(options.consent)?;
-        command.envs(needs::test_variables(options.consent)?);
+        command.envs(find_tools(options)?);
     }
     match options.scope {
         TestScope::Quick | TestScope::Ordinary => command.env_remove(LONG_VARIABLE),
