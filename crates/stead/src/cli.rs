@@ -405,6 +405,12 @@ mod tests {
     }
 
     #[test]
+    fn json_keys_are_those_of_0_1_0() {
+        let keys = testkit::pin::json_keys(env!("CARGO_MANIFEST_DIR"));
+        testkit::pin::check(env!("CARGO_MANIFEST_DIR"), "json_keys.txt", &keys);
+    }
+
+    #[test]
     fn command_line_passes_clap_checks() {
         build_command_line(&DialectDefinition::native().unwrap()).debug_assert();
     }

@@ -2,7 +2,7 @@
 //! checked-in file, so that renaming a Rust item cannot change such a word unnoticed. `UPDATE_PINS=1` writes the files
 //! instead; changing one changes a format and needs a reason.
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 /// Set to write the golden files instead of comparing.
 const UPDATE: &str = "UPDATE_PINS";
@@ -28,4 +28,67 @@ pub fn check(manifest_directory: &str, name: &str, text: &str) {
     let shown: Vec<String> =
         missing.map(|line| format!("- {line}")).chain(added.map(|line| format!("+ {line}"))).collect();
     panic!("stored or published words differ from {name}:\n{}", shown.join("\n"));
+}
+
+/// Methods whose first argument is the key of an outcome or of error details.
+const KEY_METHODS: [&str; 3] = ["with_field(", "with_some(", "with_detail("];
+
+/// The JSON keys that the sources of a crate write as literals, sorted, one per line: the first arguments of
+/// [`KEY_METHODS`] and the keys of `json!` objects. Unit tests at the end of a file are left out.
+///
+/// # Panics
+///
+/// When a source file cannot be read.
+#[expect(clippy::expect_used, reason = "a test fails by panicking")]
+pub fn json_keys(manifest_directory: &str) -> String {
+    let mut keys = BTreeSet::new();
+    let mut directories = vec![Path::new(manifest_directory).join("src")];
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(&directory).expect("the sources can be listed") {
+            let path = entry.expect("the sources can be listed").path();
+            if path.is_dir() {
+                directories.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let source = std::fs::read_to_string(&path).expect("a source file can be read");
+                keys.extend(keys_in_source(source.split("#[cfg(test)]").next().unwrap_or_default()));
+            }
+        }
+    }
+    keys.into_iter().map(|key| key + "\n").collect()
+}
+
+fn keys_in_source(source: &str) -> Vec<String> {
+    let code: Vec<&str> = source.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+    let code = code.join("\n");
+    let mut keys = Vec::new();
+    let mut rest = code.as_str();
+    while let Some(start) = rest.find('"') {
+        let before = rest[..start].trim_end();
+        let Some(length) = literal_length(before, &rest[start + 1..]) else { break };
+        let (text, after) = (&rest[start + 1..start + 1 + length], &rest[start + length + 2..]);
+        let is_word = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "_-./$".contains(c));
+        let is_object_key = after.trim_start().starts_with(':') && !after.trim_start().starts_with("::");
+        if is_word && (is_object_key || KEY_METHODS.iter().any(|method| before.ends_with(method))) {
+            keys.push(text.to_owned());
+        }
+        rest = after;
+    }
+    keys
+}
+
+/// The length of a string literal whose opening quote lies between `before` and `text`. A quote in a character literal
+/// has the length of the rest of that literal.
+fn literal_length(before: &str, text: &str) -> Option<usize> {
+    if before.ends_with("r#") {
+        return text.find("\"#");
+    }
+    if before.ends_with('\'') && text.starts_with('\'') {
+        return Some(0);
+    }
+    let mut is_escaped = false;
+    text.bytes().position(|byte| {
+        let ends = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        ends
+    })
 }

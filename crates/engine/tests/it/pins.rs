@@ -137,3 +137,8 @@ fn render_bindings() -> String {
 fn approvals_are_bound_to_the_digests_of_0_1_0() {
     pin::check(env!("CARGO_MANIFEST_DIR"), "approvals.txt", &render_bindings());
 }
+
+#[test]
+fn json_keys_are_those_of_0_1_0() {
+    pin::check(env!("CARGO_MANIFEST_DIR"), "json_keys.txt", &pin::json_keys(env!("CARGO_MANIFEST_DIR")));
+}

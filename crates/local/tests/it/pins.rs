@@ -125,3 +125,8 @@ fn registry_stores_and_accepts_the_words_of_0_1_0() {
     }
     pin::check(env!("CARGO_MANIFEST_DIR"), "estate-stored.txt", &out);
 }
+
+#[test]
+fn json_keys_are_those_of_0_1_0() {
+    pin::check(env!("CARGO_MANIFEST_DIR"), "json_keys.txt", &pin::json_keys(env!("CARGO_MANIFEST_DIR")));
+}

@@ -85,3 +85,8 @@ async fn tool_lists_have_the_keys_of_0_1_0() {
     }
     pin::check(env!("CARGO_MANIFEST_DIR"), "offered.txt", &text);
 }
+
+#[test]
+fn json_keys_are_those_of_0_1_0() {
+    pin::check(env!("CARGO_MANIFEST_DIR"), "json_keys.txt", &pin::json_keys(env!("CARGO_MANIFEST_DIR")));
+}
