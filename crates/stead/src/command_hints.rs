@@ -108,7 +108,11 @@ fn hint_from_details(call: &Call<'_>, error: &Error) -> Option<String> {
         (ErrorKind::Exists, "copy" | "move") if detail("type") == Some("file") => {
             "choose another destination; to replace the file, pass --overwrite".to_owned()
         }
-        (ErrorKind::Stale, "write" | "append" | "edit" | "copy" | "move" | "remove") => {
+        (ErrorKind::Stale, "copy" | "move" | "remove") => {
+            let (base, rev) = (quote_for_shell(argument("base")?), detail("rev")?);
+            format!("to see what changed, run: stead diff {path} {base}; to go on anyway, pass --base {rev}")
+        }
+        (ErrorKind::Stale, "write" | "append" | "edit") => {
             let (base, rev) = (quote_for_shell(argument("base")?), detail("rev")?);
             format!(
                 "to see what changed, run: stead diff {path} {base}; then include that change and pass --base {rev}"

@@ -114,7 +114,7 @@ const OPERATIONS_HELP: &[OperationHelp] = &[
             ("base", "Version you read, such as r17; required if the file exists, \"\" if it must not exist"),
             (
                 "encoding",
-                "Encoding to store the text in, such as utf-8 or latin1; base64 if the content is base64 of the bytes",
+                "How the file is encoded, such as utf-8 or latin1; pass base64 to give the content of a binary file in base64",
             ),
             (
                 "mode",

@@ -54,7 +54,7 @@ pub(crate) fn parse_time(text: &str, now_ms: i64) -> Option<i64> {
     iso_utc(unix_ms).starts_with(&format!("{year:04}-{month:02}-{day:02}")).then_some(unix_ms)
 }
 
-/// Parses the duration of a flag, such as `90s`, `30m`, `2h` or `7d`, to milliseconds.
+/// Parses a duration given on the command line, such as `90s`, `30m`, `2h` or `7d`. Returns milliseconds.
 pub(crate) fn parse_duration(flag: &str, text: &str) -> Result<i64, CommandError> {
     parse_age(text).ok_or_else(|| {
         output::usage_error(format!("{flag}: '{text}' is not a duration; use a form such as 90s, 30m, 2h or 7d"))

@@ -274,7 +274,7 @@ impl AcpProxy {
         Ok(admitted.agent_line)
     }
 
-    /// Assigns the calls of a session's MCP server to the session, before the server can get a call. If the assignment
+    /// Binds the ticket of an MCP server to its session before the agent can call that server. If binding
     /// fails, the calls of the server are recorded in a separate session, which has the client name of the agent.
     async fn bind_server_to_session(&self, session: Arc<AcpSession>) {
         let root_opener = self.root_opener.clone();
