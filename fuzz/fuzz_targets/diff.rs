@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use stead_text::{
-    patch::{PatchParseOptions, PatchApplyRules, PatchSectionKind, apply_chunks, parse_patch},
+    patch::{PatchParseOptions, PatchChunkPlacementRules, PatchSectionKind, apply_chunks, parse_patch},
     unified::{DiffLabels, unified_diff},
 };
 
@@ -18,7 +18,7 @@ fuzz_target!(|sides: (&str, &str)| {
     assert_eq!(patch.sections.len(), 1, "{}", diff.text);
     if let PatchSectionKind::Update { chunks, .. } = &patch.sections[0].kind {
         // A diff whose lines occur several times may be rejected, but is never applied at the wrong place.
-        if let Ok(patched) = apply_chunks(old, chunks, &PatchApplyRules::tolerant("f")) {
+        if let Ok(patched) = apply_chunks(old, chunks, &PatchChunkPlacementRules::tolerant("f")) {
             assert_eq!(patched.text, new, "{}", diff.text);
         }
     }

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use stead_text::patch::{PatchParseOptions, PatchApplyRules, PatchSectionKind, apply_chunks, parse_patch};
+use stead_text::patch::{PatchParseOptions, PatchChunkPlacementRules, PatchSectionKind, apply_chunks, parse_patch};
 
 fuzz_target!(|input: (&str, &str)| {
     let (text, patch) = input;
@@ -12,7 +12,7 @@ fuzz_target!(|input: (&str, &str)| {
             let Ok(parsed) = parse_patch(patch, grammar) else { continue };
             for section in &parsed.sections {
                 if let PatchSectionKind::Update { chunks, .. } = &section.kind {
-                    for rules in [PatchApplyRules::tolerant("f"), PatchApplyRules::strict("f")] {
+                    for rules in [PatchChunkPlacementRules::tolerant("f"), PatchChunkPlacementRules::strict("f")] {
                         drop(apply_chunks(text, chunks, &rules));
                     }
                 }

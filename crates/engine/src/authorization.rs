@@ -17,7 +17,7 @@ use crate::{
     operation::{EntryOrWholeTree, OperationFileEffect, PathAccess, PathArgument, RequestedPath, ResolvedTarget},
     ops::outcome_builder::format_iso_utc,
     plan::{CommitExpectation, FileKind, Plan, PlannedChange},
-    policy::{AccessRight, PolicyTier, PolicyVerdict, RequiredAccess, UncheckedSubtreePresence, read_right_for},
+    policy::{AccessRight, PolicyTier, PolicyVerdict, RequiredAccess, UnlistableEntriesBelow, read_right_for},
     quota,
     workspace::{FileIdentity, FileNamePolicy},
 };
@@ -384,11 +384,8 @@ fn check_unlisted_tree(
     path: &RelPath,
     original: Option<RelPath>,
 ) -> Result<PolicyVerdict, Error> {
-    let unchecked_subtree = if original.as_ref() == Some(path) {
-        UncheckedSubtreePresence::None
-    } else {
-        UncheckedSubtreePresence::Present
-    };
+    let unchecked_subtree =
+        if original.as_ref() == Some(path) { UnlistableEntriesBelow::None } else { UnlistableEntriesBelow::Present };
     let action = RequiredAccess { right: AccessRight::Create, path, bytes: None, unchecked_subtree };
     let verdict = context.policy.policy.evaluate_unchecked_subtree(&context.policy_subject(), &action);
     refuse_blocked(context, path, verdict)?;

@@ -60,14 +60,14 @@ pub enum SearchIndexVerdict {
 }
 
 /// Excludes files from a search for one pattern.
-pub trait IndexFilter: Send + Sync {
+pub trait IndexBasedSearchFilter: Send + Sync {
     /// The indexed files of one directory, or `None` if the index contains no file of that directory.
-    fn directory_index(&self, directory: &RelPath) -> Option<Box<dyn DirectoryIndex + '_>>;
+    fn directory_index(&self, directory: &RelPath) -> Option<Box<dyn IndexBasedDirectoryFilter + '_>>;
 }
 
 /// Excludes files of one directory from a search for one pattern.
-pub trait DirectoryIndex: Send {
-    /// Whether the index may contain a file with this name. If the result is `false`, [`DirectoryIndex::verdict`] need
+pub trait IndexBasedDirectoryFilter: Send {
+    /// Whether the index may contain a file with this name. If the result is `false`, [`IndexBasedDirectoryFilter::verdict`] need
     /// not be called, and the stat of the file is not needed.
     fn may_know(&self, name: &FileName) -> bool;
 

@@ -68,7 +68,7 @@ pub use plan::{
     PlannedChange, PlannedContent, TreeSummary,
 };
 pub use policy::{
-    AccessRight, ActivePolicy, Policy, PolicyFileLocation, PolicyParseError, PolicyTier, PolicyVerdict,
+    AccessRight, ActivePolicy, Policy, PolicyFileInWorkspace, PolicyParseError, PolicyTier, PolicyVerdict,
     PolicyVerdictReason, UnknownPolicyTier,
 };
 pub use quota::{PrincipalUsage, Quota, QuotaCharge, RequiredUsageFreshness, WorkspaceUsage, usage_not_counted};

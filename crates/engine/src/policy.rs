@@ -77,12 +77,12 @@ pub struct ActivePolicy {
     /// The parsed policy.
     pub policy: Arc<Policy>,
     /// The policy file, if it is inside the workspace.
-    pub file_location: Option<PolicyFileLocation>,
+    pub file_location: Option<PolicyFileInWorkspace>,
 }
 
 /// A policy file inside the workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PolicyFileLocation {
+pub struct PolicyFileInWorkspace {
     /// The path of the file.
     pub path: RelPath,
     /// Device and inode of the file, which identify the file even at another path.
@@ -293,8 +293,8 @@ impl RequiredAccess<'_> {
             return None;
         }
         let below = || match self.unchecked_subtree {
-            UncheckedSubtreePresence::None => None,
-            UncheckedSubtreePresence::Present => rule::protected_descendant(self.path),
+            UnlistableEntriesBelow::None => None,
+            UnlistableEntriesBelow::Present => rule::protected_descendant(self.path),
         };
         rule::protected_ancestor(self.path).or_else(below)
     }
@@ -302,7 +302,7 @@ impl RequiredAccess<'_> {
 
 /// Whether an action affects unknown entries below its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum UncheckedSubtreePresence {
+pub(crate) enum UnlistableEntriesBelow {
     /// There are no entries below the path, or each of these entries is checked on its own.
     None,
     /// The action affects a tree whose entries cannot be listed.

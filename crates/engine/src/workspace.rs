@@ -16,7 +16,7 @@ use crate::{
     buffers::BufferStore,
     caller::{Caller, Principal},
     errors::{Error, ErrorKind},
-    index::{IndexFilter, IndexedWalk, RequiredTrigrams},
+    index::{IndexBasedSearchFilter, IndexedWalk, RequiredTrigrams},
     plan::{FileKind, Plan, TreeSummary},
     policy::{ActivePolicy, PolicyTier},
     quota::Quota,
@@ -444,7 +444,7 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
 
     /// A filter that excludes files from a search that requires these trigrams. `None` if the workspace has no index,
     /// or if the index cannot exclude any file.
-    fn index_filter(&self, _need: &RequiredTrigrams) -> Option<Box<dyn IndexFilter + '_>> {
+    fn index_filter(&self, _need: &RequiredTrigrams) -> Option<Box<dyn IndexBasedSearchFilter + '_>> {
         None
     }
 

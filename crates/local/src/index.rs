@@ -30,7 +30,7 @@ use stead_disk::{
 };
 use stead_engine::{
     DirectoryEntry, Error, ErrorKind,
-    index::{IndexFilter, IndexedWalk, RequiredTrigrams},
+    index::{IndexBasedSearchFilter, IndexedWalk, RequiredTrigrams},
     limits,
 };
 use stead_path::{FileName, RelPath, TEMPORARY_PREFIX};
@@ -203,7 +203,7 @@ impl LocalWorkspace {
         Some(self.index.state.get_or_init(|| Arc::new(IndexState::new(context))))
     }
 
-    pub(crate) fn index_filter_for(&self, required: &RequiredTrigrams) -> Option<Box<dyn IndexFilter + '_>> {
+    pub(crate) fn index_filter_for(&self, required: &RequiredTrigrams) -> Option<Box<dyn IndexBasedSearchFilter + '_>> {
         // If there is no index, a search must not create any part of it.
         if *required == RequiredTrigrams::Anything || !self.has_index() {
             return None;

@@ -10,7 +10,7 @@ use stead_disk::{
     DirectoryHandle, DiskError, DiskErrorKind, FileAttributeSource, InodeFingerprint, RootDirectory,
     RootDirectoryOptions, StagedContentSource,
 };
-use stead_engine::{ActivePolicy, Error, ErrorKind, Policy, PolicyFileLocation};
+use stead_engine::{ActivePolicy, Error, ErrorKind, Policy, PolicyFileInWorkspace};
 use stead_path::{FileName, RelPath};
 
 use crate::store::lock_ignoring_poison;
@@ -113,7 +113,7 @@ impl PolicyFile {
             self.unusable_policy_error(&error).with_detail("line", error.line).with_detail("reason", error.reason)
         })?;
         let device_and_inode = (fingerprint.id.dev, fingerprint.id.ino);
-        let file_location = self.path_in_workspace.clone().map(|path| PolicyFileLocation { path, device_and_inode });
+        let file_location = self.path_in_workspace.clone().map(|path| PolicyFileInWorkspace { path, device_and_inode });
         Ok(ActivePolicy { policy: Arc::new(policy), file_location })
     }
 

@@ -11,7 +11,7 @@ use stead_engine::{
     FileIdentity, FileKind, FileReader, FileStat, FinalSymlink, JournalEntryQuery, JournalHead, Lease, LeaseRequest,
     OpenedDirectory, PathLockRequest, Plan, Principal, StatResult, StoredJournalEntry, TrashItem, Version, Watch,
     WatchRequest, Workspace, WorkspaceProperties,
-    index::{IndexFilter, IndexedWalk, RequiredTrigrams},
+    index::{IndexBasedSearchFilter, IndexedWalk, RequiredTrigrams},
 };
 use stead_journal::Digest;
 use stead_path::{FileName, RelPath, TEMPORARY_PREFIX};
@@ -111,7 +111,7 @@ impl Workspace for LocalWorkspace {
         Ok(Some((Box::new(LocalWalkDirectory { workspace: self, directory, path: path.clone() }), entries)))
     }
 
-    fn index_filter(&self, required: &RequiredTrigrams) -> Option<Box<dyn IndexFilter + '_>> {
+    fn index_filter(&self, required: &RequiredTrigrams) -> Option<Box<dyn IndexBasedSearchFilter + '_>> {
         self.index_filter_for(required)
     }
 

@@ -30,28 +30,28 @@ pub struct LoggedCall {
 
 /// The calls that one request has made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RequestCallLog {
+pub struct CallsOfOneRequest {
     /// The first calls, up to a limit.
     pub first_calls: Vec<LoggedCall>,
     /// The number of all calls.
     pub count: usize,
 }
 
-type RecorderCallback = Box<dyn FnOnce(RequestCallLog) + Send>;
+type RecorderCallback = Box<dyn FnOnce(CallsOfOneRequest) + Send>;
 
 #[derive(Default)]
 pub(crate) struct RequestCallRecorder {
-    calls: Mutex<RequestCallLog>,
+    calls: Mutex<CallsOfOneRequest>,
     on_end: Mutex<Option<RecorderCallback>>,
 }
 
 impl RequestCallRecorder {
     /// A recorder that passes the recorded calls to `on_end` when the last owner drops the recorder.
-    pub(crate) fn with_callback(on_end: impl FnOnce(RequestCallLog) + Send + 'static) -> Arc<Self> {
+    pub(crate) fn with_callback(on_end: impl FnOnce(CallsOfOneRequest) + Send + 'static) -> Arc<Self> {
         Arc::new(Self { calls: Mutex::default(), on_end: Mutex::new(Some(Box::new(on_end))) })
     }
 
-    pub(crate) fn calls(&self) -> RequestCallLog {
+    pub(crate) fn calls(&self) -> CallsOfOneRequest {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

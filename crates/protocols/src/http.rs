@@ -40,7 +40,7 @@ pub use client_limits::RateLimit;
 pub use host_check::AllowedHosts;
 pub use listener::{HttpListener, serve};
 pub use oauth_metadata::{AuthorizationServers, UrlScheme};
-pub use request_log::{LoggedCall, RequestCallLog, RequestLogEntry, RequestLogger};
+pub use request_log::{CallsOfOneRequest, LoggedCall, RequestLogEntry, RequestLogger};
 pub use state::{HttpServerConfig, HttpServerOptions, ServerState};
 pub use tls::{ReloadableTlsConfig, TlsCertificateError};
 pub use unauthenticated::UnauthenticatedPerAddressLimit;

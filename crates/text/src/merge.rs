@@ -79,7 +79,7 @@ fn joined_bytes(segments: &[MergedSegment], ours: &[u8], theirs: &[u8]) -> Vec<u
 }
 
 /// A cursor over one side of the merge and the hunks between the base and that side.
-struct HunkCursor<'a> {
+struct MergeSideCursor<'a> {
     text: &'a [u8],
     /// The start of each line, followed by the end of the text.
     starts: Vec<usize>,
@@ -90,7 +90,7 @@ struct HunkCursor<'a> {
     line: usize,
 }
 
-impl<'a> HunkCursor<'a> {
+impl<'a> MergeSideCursor<'a> {
     fn new(base: &[u8], text: &'a [u8], algorithm: DiffAlgorithm) -> Self {
         let mut starts = vec![0];
         let mut end = 0;
@@ -148,8 +148,8 @@ fn merge_with_algorithm(
     algorithm: DiffAlgorithm,
 ) -> Result<Vec<MergedSegment>, Vec<MergeConflictLines>> {
     let base_lines = lines::count_lines(base);
-    let mut ours = HunkCursor::new(base, ours, algorithm);
-    let mut theirs = HunkCursor::new(base, theirs, algorithm);
+    let mut ours = MergeSideCursor::new(base, ours, algorithm);
+    let mut theirs = MergeSideCursor::new(base, theirs, algorithm);
     let mut segments = Vec::new();
     let mut conflicts = Vec::new();
     loop {
@@ -171,8 +171,8 @@ fn merge_with_algorithm(
 /// Consumes the hunk at `start` and every hunk that touches it, directly or through other hunks. Returns the side that
 /// changed, or the conflict if both sides changed.
 fn merge_overlapping_hunks(
-    ours: &mut HunkCursor<'_>,
-    theirs: &mut HunkCursor<'_>,
+    ours: &mut MergeSideCursor<'_>,
+    theirs: &mut MergeSideCursor<'_>,
     start: usize,
 ) -> Result<MergedSegment, MergeConflictLines> {
     let (our_start, their_start) = (ours.line, theirs.line);

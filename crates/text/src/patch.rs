@@ -2,7 +2,7 @@
 //!
 //! Owns two formats and the application of their chunks to a text ([`apply_chunks`]). The formats are the unified diff
 //! and the envelope `*** Begin Patch … *** End Patch`, in both of its published grammars. [`PatchParseOptions`] sets
-//! how lenient the parser is, and [`PatchApplyRules`] how lenient the search is. Promises that parsing and applying end
+//! how lenient the parser is, and [`PatchChunkPlacementRules`] how lenient the search is. Promises that parsing and applying end
 //! in bounded time and never panic, that bytes outside the changed lines stay as they are, and that every error names a
 //! line of the patch. If a chunk matches in several places, the result is an error; no place is guessed.
 
@@ -18,8 +18,9 @@ mod line_index;
 mod unified_diff;
 
 pub use apply::{
-    FinalNewlineChange, PatchAmbiguityRule, PatchApplyError, PatchApplyErrorKind, PatchApplyRules, PatchChunkBaseText,
-    PatchChunkMatch, PatchPlacementBasis, PatchedText, UnanchoredInsertionPoint, apply_chunks, find_already_applied,
+    FinalNewlineChange, PatchAmbiguityRule, PatchApplyError, PatchApplyErrorKind, PatchChunkBaseText, PatchChunkMatch,
+    PatchChunkPlacementRules, PatchPlacementBasis, PatchedText, UnanchoredInsertionPoint, apply_chunks,
+    find_already_applied,
 };
 pub use errors::{PatchParseError, PatchParseErrorKind};
 pub use interpretations::{PatchChunkRepair, TypingSlipRepair};

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use stead_path::RelPath;
 use stead_text::patch::{
-    FilePatch, PatchApplyRules, PatchChunk, PatchSectionKind, PatchedText, apply_chunks, find_already_applied,
+    FilePatch, PatchChunk, PatchChunkPlacementRules, PatchSectionKind, PatchedText, apply_chunks, find_already_applied,
     parse_patch,
 };
 
@@ -348,10 +348,10 @@ impl PatchApplier<'_, '_> {
         }
     }
 
-    fn chunk_rules<'n>(&self, name: &'n str) -> PatchApplyRules<'n> {
+    fn chunk_rules<'n>(&self, name: &'n str) -> PatchChunkPlacementRules<'n> {
         match self.context.options.patch_options.chunk_placement {
-            PatchChunkMatching::Tolerant => PatchApplyRules::tolerant(name),
-            PatchChunkMatching::Strict => PatchApplyRules::strict(name),
+            PatchChunkMatching::Tolerant => PatchChunkPlacementRules::tolerant(name),
+            PatchChunkMatching::Strict => PatchChunkPlacementRules::strict(name),
         }
     }
 

@@ -8,7 +8,7 @@
 use serde::Serialize;
 use stead_path::{FoldedName, RelPath, fold_name};
 
-use super::{PolicyTier, UncheckedSubtreePresence};
+use super::{PolicyTier, UnlistableEntriesBelow};
 use crate::{caller::Principal, glob::Globs};
 
 /// The right that a call needs on one path.
@@ -59,12 +59,12 @@ pub(crate) struct RequiredAccess<'a> {
     pub(crate) path: &'a RelPath,
     /// The number of bytes that the call would write to the path.
     pub(crate) bytes: Option<u64>,
-    pub(crate) unchecked_subtree: UncheckedSubtreePresence,
+    pub(crate) unchecked_subtree: UnlistableEntriesBelow,
 }
 
 impl<'a> RequiredAccess<'a> {
     pub(crate) fn new(right: AccessRight, path: &'a RelPath) -> Self {
-        Self { right, path, bytes: None, unchecked_subtree: UncheckedSubtreePresence::None }
+        Self { right, path, bytes: None, unchecked_subtree: UnlistableEntriesBelow::None }
     }
 
     pub(crate) fn with_bytes(mut self, bytes: u64) -> Self {

@@ -34,7 +34,7 @@ const WATCH_PROTOCOL: &str = "watch";
 
 /// Why events may have been missed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MissedEvents {
+pub(crate) enum MissedEventsReason {
     /// The kernel's event queue overflowed.
     Overflow,
     /// No process was recording for some time: the recorder restarted, or another process took over.
@@ -44,13 +44,13 @@ pub(crate) enum MissedEvents {
     PermissionDenied,
 }
 
-impl MissedEvents {
+impl MissedEventsReason {
     fn as_str(self) -> &'static str {
         match self {
-            MissedEvents::Overflow => "overflow",
-            MissedEvents::ListeningGap => "gap",
-            MissedEvents::WatchLimit => "limit",
-            MissedEvents::PermissionDenied => "denied",
+            MissedEventsReason::Overflow => "overflow",
+            MissedEventsReason::ListeningGap => "gap",
+            MissedEventsReason::WatchLimit => "limit",
+            MissedEventsReason::PermissionDenied => "denied",
         }
     }
 }
@@ -98,7 +98,7 @@ impl LocalWorkspace {
     }
 
     /// Records that everything at and below these paths may have changed.
-    pub(crate) fn record_rescan(&self, paths: &[RelPath], missed: MissedEvents) -> Result<(), Error> {
+    pub(crate) fn record_rescan(&self, paths: &[RelPath], missed: MissedEventsReason) -> Result<(), Error> {
         if paths.is_empty() {
             return Ok(());
         }

@@ -18,7 +18,7 @@ use stead_path::RelPath;
 use super::{
     classify::{ExternalChangeClassifier, OwnRenames},
     event_batch::{ExternalEvent, WRITER_CLOSE_WAIT},
-    record::MissedEvents,
+    record::MissedEventsReason,
     watch_rows::{self, WatchRow, WatchStage},
     watch_scopes::WatchScopes,
     watched_tree::{OtherProcessSignals, WatchedTree, topmost_paths},
@@ -186,7 +186,7 @@ impl ExternalChangeRecorder {
         let started = rows.iter().filter(|row| row.watch.started_at_entry > 0);
         let paths: HashSet<RelPath> = started.map(|row| row.watch.path.clone()).collect();
         self.reconcile_watches(workspace)?;
-        workspace.record_rescan(&topmost_paths(paths), MissedEvents::ListeningGap)
+        workspace.record_rescan(&topmost_paths(paths), MissedEventsReason::ListeningGap)
     }
 
     /// Watches the directories that the stored watches need, and stops watching the others.
@@ -233,12 +233,12 @@ impl ExternalChangeRecorder {
         let Ok(attached) = self.tree.begin_watching(workspace, path) else {
             return Ok(WatchStage::Unsupported);
         };
-        workspace.record_rescan(&attached.denied, MissedEvents::PermissionDenied)?;
+        workspace.record_rescan(&attached.denied, MissedEventsReason::PermissionDenied)?;
         if attached.beyond_limit.is_empty() {
             return Ok(WatchStage::Attached);
         }
         if row.watch.started_at_entry > 0 {
-            workspace.record_rescan(&attached.beyond_limit, MissedEvents::WatchLimit)?;
+            workspace.record_rescan(&attached.beyond_limit, MissedEventsReason::WatchLimit)?;
         }
         Ok(WatchStage::LimitReached)
     }

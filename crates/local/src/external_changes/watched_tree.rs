@@ -22,7 +22,7 @@ use stead_path::RelPath;
 use super::{
     attach::{self, WatchAttachReport, WatchAttacher, WatchedContentsReporting, WatchedDirectories},
     event_batch::{ExternalEventBatch, PathEventSummary, RenameCertainty},
-    record::MissedEvents,
+    record::MissedEventsReason,
     recorded_state::{self, RecordedStateLookup},
     watch_scopes::WatchScopes,
 };
@@ -63,7 +63,7 @@ pub(super) struct WatchedTree {
     uncertain: BTreeSet<RelPath>,
     /// The reason why events were missed; `None` if no event was missed. After missed events the whole tree must be
     /// rescanned.
-    pub(super) missed: Option<MissedEvents>,
+    pub(super) missed: Option<MissedEventsReason>,
 }
 
 impl WatchedTree {
@@ -95,7 +95,7 @@ impl WatchedTree {
 
     /// Discards a batch that cannot be recorded.
     pub(super) fn discard_batch(&mut self) {
-        self.missed = Some(MissedEvents::ListeningGap);
+        self.missed = Some(MissedEventsReason::ListeningGap);
         self.batch.clear();
     }
 
@@ -151,7 +151,7 @@ impl WatchedTree {
 
     fn handle_event(&mut self, workspace: &LocalWorkspace, event: FsEvent) -> Result<(), Error> {
         let Some(id) = event.watch else {
-            self.missed = Some(MissedEvents::Overflow);
+            self.missed = Some(MissedEventsReason::Overflow);
             return Ok(());
         };
         if event.kind == FsEventKind::WatchRemoved {
@@ -428,8 +428,8 @@ impl WatchedTree {
     }
 
     fn record_unwatched(&self, workspace: &LocalWorkspace, attached: &WatchAttachReport) -> Result<(), Error> {
-        workspace.record_rescan(&attached.beyond_limit, MissedEvents::WatchLimit)?;
-        workspace.record_rescan(&attached.denied, MissedEvents::PermissionDenied)
+        workspace.record_rescan(&attached.beyond_limit, MissedEventsReason::WatchLimit)?;
+        workspace.record_rescan(&attached.denied, MissedEventsReason::PermissionDenied)
     }
 
     pub(super) fn mark_uncertain(&mut self, paths: Vec<RelPath>) {
@@ -442,7 +442,7 @@ impl WatchedTree {
             return Ok(());
         }
         let paths = std::mem::take(&mut self.uncertain).into_iter().collect();
-        workspace.record_rescan(&topmost_paths(paths), MissedEvents::ListeningGap)
+        workspace.record_rescan(&topmost_paths(paths), MissedEventsReason::ListeningGap)
     }
 
     /// Watches the directories of one watch. The path of the watch need not exist and need not be a directory.
@@ -477,7 +477,7 @@ impl WatchedTree {
 
     /// Recovers from missed events: watches all directories again with a new queue, and records a rescan.
     pub(super) fn rescan_everything(&mut self, workspace: &LocalWorkspace, lock: &LockFile) -> Result<(), Error> {
-        let missed = self.missed.unwrap_or(MissedEvents::Overflow);
+        let missed = self.missed.unwrap_or(MissedEventsReason::Overflow);
         let (queue, store) = create_queue(workspace, lock).map_err(errors::watch_error)?;
         (self.queue, self.store_watch) = (queue, store);
         self.queued.clear();

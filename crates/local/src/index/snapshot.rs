@@ -11,7 +11,7 @@ use stead_disk::{
 };
 use stead_engine::{
     FileIdentity as FileStamp,
-    index::{DirectoryIndex, IndexFilter, RequiredTrigrams, SearchIndexVerdict},
+    index::{IndexBasedDirectoryFilter, IndexBasedSearchFilter, RequiredTrigrams, SearchIndexVerdict},
 };
 use stead_path::{FileName, RelPath};
 
@@ -175,8 +175,8 @@ pub(super) struct SnapshotIndexFilter {
     pub(super) on_corrupt: Arc<dyn Fn() + Send + Sync>,
 }
 
-impl IndexFilter for SnapshotIndexFilter {
-    fn directory_index(&self, directory: &RelPath) -> Option<Box<dyn DirectoryIndex + '_>> {
+impl IndexBasedSearchFilter for SnapshotIndexFilter {
+    fn directory_index(&self, directory: &RelPath) -> Option<Box<dyn IndexBasedDirectoryFilter + '_>> {
         match self.snapshot.directory_segments(directory) {
             Ok(segments) if segments.is_empty() => None,
             Ok(segments) => Some(Box::new(SnapshotDirectoryIndex { files: &self.files, segments })),
@@ -193,7 +193,7 @@ struct SnapshotDirectoryIndex<'s> {
     segments: DirectoryFilesBySegment,
 }
 
-impl DirectoryIndex for SnapshotDirectoryIndex<'_> {
+impl IndexBasedDirectoryFilter for SnapshotDirectoryIndex<'_> {
     fn may_know(&self, name: &FileName) -> bool {
         self.segments.contains_name(name)
     }

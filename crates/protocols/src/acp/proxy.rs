@@ -15,7 +15,7 @@ use super::{
     errors::AcpError,
     files,
     message::{self, AcpMessageError, AcpMessageId},
-    review::{self, ReviewCall},
+    review::{self, AcpReviewCall},
     router::{AcpFileCall, AcpRoutingDecision, AcpSessionSetupRequest},
     session::{AcpSession, record_turn},
     setup::McpServerCommand,
@@ -230,7 +230,7 @@ impl AcpProxy {
     }
 
     /// Serves a `_stead/*` method in its own task.
-    async fn serve_review_call(self: &Arc<Self>, call: ReviewCall) -> io::Result<()> {
+    async fn serve_review_call(self: &Arc<Self>, call: AcpReviewCall) -> io::Result<()> {
         // This method must not wait for a call slot, because the editor's responses, which running calls wait for,
         // arrive on the same connection.
         let Ok(slot) = self.call_slots.clone().try_acquire_owned() else {

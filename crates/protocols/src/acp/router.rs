@@ -18,7 +18,7 @@ use super::{
     errors::AcpError,
     json_members,
     message::{self, AcpMessage, AcpMessageError, AcpMessageId, AcpMessageKind},
-    review::{self, AcpReviewMethod, ReviewCall},
+    review::{self, AcpReviewCall, AcpReviewMethod},
     session::{AcpSession, AttachedMcpServer},
     setup::{
         self, AcpCapabilityOffered, AcpFileCapabilities, AcpSessionSetupParams, McpServerCommand,
@@ -52,7 +52,7 @@ pub(super) enum AcpRoutingDecision {
     /// Serve this file method.
     ServeFileCall(AcpFileCall),
     /// Serve this `_stead/*` method.
-    ServeReviewCall(ReviewCall),
+    ServeReviewCall(AcpReviewCall),
 }
 
 /// A session setup request.
@@ -185,7 +185,7 @@ impl AcpRouter {
                     .map_or(AcpRoutingDecision::Forward, AcpRoutingDecision::ForwardPrompt),
                 other => AcpReviewMethod::from_name(other).map_or(AcpRoutingDecision::Forward, |method| {
                     let params = message.params_bytes(line).to_vec();
-                    AcpRoutingDecision::ServeReviewCall(ReviewCall { id: id.clone(), method, params })
+                    AcpRoutingDecision::ServeReviewCall(AcpReviewCall { id: id.clone(), method, params })
                 }),
             },
             AcpMessageKind::Notification { method } => {

@@ -16,7 +16,7 @@ use axum::{
 
 use super::{body, client::AuthenticatedClient, routes::HttpRouteGroup, state::WorkspaceOrAdminClient};
 use crate::call_recorder::RequestCallRecorder;
-pub use crate::call_recorder::{LoggedCall, RequestCallLog};
+pub use crate::call_recorder::{CallsOfOneRequest, LoggedCall};
 
 pub(super) const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
 /// Longest request id that is accepted from a client.
@@ -40,7 +40,7 @@ pub struct RequestLogEntry {
     /// The workspace id, if the client's token is for one workspace.
     pub workspace: Option<String>,
     /// The engine calls of the request.
-    pub calls: RequestCallLog,
+    pub calls: CallsOfOneRequest,
     /// The response status, or 499 if the client disconnected.
     pub status: u16,
     /// The duration of the request. The duration of a stream includes the time until the stream ends.
@@ -69,7 +69,7 @@ impl RequestLogGuard {
             method: method_name(method),
             principal: None,
             workspace: None,
-            calls: RequestCallLog::default(),
+            calls: CallsOfOneRequest::default(),
             status: CLIENT_CLOSED_STATUS,
             duration: Duration::ZERO,
         };
@@ -118,7 +118,7 @@ pub(super) fn recorder_for_message(
         method: "message",
         principal: Some(client.caller.principal.to_string()),
         workspace: Some(client.workspace_id.clone()),
-        calls: RequestCallLog::default(),
+        calls: CallsOfOneRequest::default(),
         status: 200,
         duration: Duration::ZERO,
     };

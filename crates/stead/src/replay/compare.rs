@@ -10,7 +10,7 @@ use stead_engine::{JournalEntryOrder, JournalEntryQuery, StoredJournalEntry, Wor
 use stead_protocols::dialect::{DialectReply, ReplyStatus};
 use stead_text::diff;
 
-use super::{directory::ReplayFileState, placeholders::RecordingPlaceholders, recording::RecordedCall};
+use super::{directory::ReplayFileState, placeholders::RecordingPlaceholders, recording::RecordingCallStep};
 use crate::{
     audit_rows::{AuditRow, audit_rows},
     output::CommandError,
@@ -53,7 +53,7 @@ pub(super) type ReplayComparisonResult = Result<(), ReplayMismatch>;
 
 /// Compares an answer; `None` if the recording expects nothing.
 pub(super) fn compare_answer(
-    call: &RecordedCall,
+    call: &RecordingCallStep,
     reply: &DialectReply,
     words: &mut RecordingPlaceholders,
 ) -> Option<ReplayComparisonResult> {

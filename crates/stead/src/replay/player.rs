@@ -11,7 +11,7 @@ use super::{
     compare::{self, ReplayComparisonResult, ReplayMismatch},
     directory::ReplayDirectory,
     placeholders::RecordingPlaceholders,
-    recording::{NewWorkspaceStep, RecordedCall, RecordingStepAction},
+    recording::{NewWorkspaceStep, RecordingCallStep, RecordingStepAction},
 };
 use crate::{
     open_workspace::{self, CommandLineWorkspace},
@@ -114,7 +114,7 @@ impl ReplayWorkspace {
         self.workspace.join(self.placeholders.substitute(written))
     }
 
-    fn play_call(&mut self, dialect: &str, base: &[String], call: &RecordedCall) -> ReplayStepResult {
+    fn play_call(&mut self, dialect: &str, base: &[String], call: &RecordingCallStep) -> ReplayStepResult {
         let (tool, variant) = split_variant(&call.tool);
         let forbidden = call.forbidden_globs.as_deref().unwrap_or("none");
         let settings: Vec<String> = [base, &self.settings].concat();
@@ -144,7 +144,7 @@ impl ReplayWorkspace {
         &mut self,
         dialect: &dyn Dialect,
         tool: &str,
-        call: &RecordedCall,
+        call: &RecordingCallStep,
     ) -> Result<DialectReply, CommandError> {
         let opened = match self.open_workspace.take() {
             Some(opened) => opened,

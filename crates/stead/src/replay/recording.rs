@@ -28,7 +28,7 @@ pub(super) enum RecordingStepAction {
         path: String,
         mode: String,
     },
-    Call(Box<RecordedCall>),
+    Call(Box<RecordingCallStep>),
     /// Expects a file on disk.
     #[serde(rename = "disk")]
     ExpectFile(ExpectedFileState),
@@ -61,7 +61,7 @@ pub(super) struct RecordedFileWrite {
 /// A call and its expected answer, if any.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RecordedCall {
+pub(super) struct RecordingCallStep {
     pub(super) tool: String,
     #[serde(default)]
     pub(super) args: Map<String, Value>,

@@ -236,7 +236,7 @@ fn write_lines(receiver: &Receiver<LogWriterCommand>, dropped_lines: &AtomicU64,
 
 #[cfg(test)]
 mod tests {
-    use stead_protocols::http::RequestCallLog;
+    use stead_protocols::http::CallsOfOneRequest;
 
     use super::*;
 
@@ -247,7 +247,7 @@ mod tests {
             method: "PUT",
             principal: Some("agent:a".to_owned()),
             workspace: Some("one".to_owned()),
-            calls: RequestCallLog { count: calls.len(), first_calls: calls },
+            calls: CallsOfOneRequest { count: calls.len(), first_calls: calls },
             status,
             duration: Duration::from_micros(1500),
         }

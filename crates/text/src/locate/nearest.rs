@@ -223,8 +223,8 @@ impl LineFingerprint {
 fn fingerprint_line(line: &str) -> LineFingerprint {
     let mut fingerprint = LineFingerprint::default();
     for_each_feature(line, |kind, feature| match kind {
-        TextFeatureKind::Line => fingerprint.line_hash = feature,
-        TextFeatureKind::Word => fingerprint.word_hashes.push(feature),
+        LineOrWordFeature::Line => fingerprint.line_hash = feature,
+        LineOrWordFeature::Word => fingerprint.word_hashes.push(feature),
     });
     fingerprint.word_hashes.sort_unstable();
     fingerprint.word_hashes.dedup();
@@ -232,31 +232,34 @@ fn fingerprint_line(line: &str) -> LineFingerprint {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum TextFeatureKind {
+enum LineOrWordFeature {
     Line,
     Word,
 }
 
 /// Passes the features of a line to `visit`: the folded line without its indentation, its words, and the parts of its
 /// words. Both `read_all` and `readAll` have the parts `read` and `all`.
-fn for_each_feature(line: &str, mut visit: impl FnMut(TextFeatureKind, u64)) {
+fn for_each_feature(line: &str, mut visit: impl FnMut(LineOrWordFeature, u64)) {
     let folded;
     let mut line = line.trim();
     if !line.is_ascii() {
         folded = fold::replace_look_alikes(line);
         line = &folded;
     }
-    let (mut whole, mut word, mut part) =
-        (TextFeatureKind::Line.start_hash(), TextFeatureKind::Word.start_hash(), TextFeatureKind::Word.start_hash());
+    let (mut whole, mut word, mut part) = (
+        LineOrWordFeature::Line.start_hash(),
+        LineOrWordFeature::Word.start_hash(),
+        LineOrWordFeature::Word.start_hash(),
+    );
     let mut before = b' ';
     for byte in line.bytes().chain([b'\n']) {
         let is_letter = byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii();
         let is_next_part = byte == b'_' || (byte.is_ascii_uppercase() && before.is_ascii_lowercase());
         if is_next_part || !is_letter {
-            let ended = std::mem::replace(&mut part, TextFeatureKind::Word.start_hash());
+            let ended = std::mem::replace(&mut part, LineOrWordFeature::Word.start_hash());
             // If a word has only one part, the part equals the word and is not passed again.
             if ended.bytes >= WORD_BYTES_MIN && (is_letter || ended.bytes < word.bytes) {
-                visit(TextFeatureKind::Word, ended.hash);
+                visit(LineOrWordFeature::Word, ended.hash);
             }
         }
         if is_letter {
@@ -265,16 +268,16 @@ fn for_each_feature(line: &str, mut visit: impl FnMut(TextFeatureKind, u64)) {
                 part.add_byte(byte);
             }
         } else {
-            let ended = std::mem::replace(&mut word, TextFeatureKind::Word.start_hash());
+            let ended = std::mem::replace(&mut word, LineOrWordFeature::Word.start_hash());
             if ended.bytes >= WORD_BYTES_MIN {
-                visit(TextFeatureKind::Word, ended.hash);
+                visit(LineOrWordFeature::Word, ended.hash);
             }
         }
         whole.add_byte(byte);
         before = byte;
     }
     if !line.is_empty() {
-        visit(TextFeatureKind::Line, whole.hash);
+        visit(LineOrWordFeature::Line, whole.hash);
     }
 }
 
@@ -285,7 +288,7 @@ struct CaseFoldingHasher {
     bytes: usize,
 }
 
-impl TextFeatureKind {
+impl LineOrWordFeature {
     /// Lines and words have different seeds. So a line that consists of one word has another hash than that word.
     fn start_hash(self) -> CaseFoldingHasher {
         let hash = match self {

@@ -42,7 +42,7 @@ pub enum PatchChunkBaseText {
 
 /// How chunks are placed.
 #[derive(Debug, Clone, Copy)]
-pub struct PatchApplyRules<'a> {
+pub struct PatchChunkPlacementRules<'a> {
     /// The name of the file; some repairs of typing slips depend on it.
     pub name: &'a str,
     /// The matching passes to try, in this order.
@@ -59,7 +59,7 @@ pub struct PatchApplyRules<'a> {
     pub file_end: FinalNewlineRule,
 }
 
-impl<'a> PatchApplyRules<'a> {
+impl<'a> PatchChunkPlacementRules<'a> {
     /// Accepts every unambiguous match.
     #[must_use]
     pub fn tolerant(name: &'a str) -> Self {
@@ -204,7 +204,7 @@ pub enum PatchApplyErrorKind {
 pub fn apply_chunks(
     text: &str,
     chunks: &[PatchChunk],
-    rules: &PatchApplyRules<'_>,
+    rules: &PatchChunkPlacementRules<'_>,
 ) -> Result<PatchedText, PatchApplyError> {
     let mut applied = match rules.chunk_base {
         PatchChunkBaseText::OriginalText => apply_to_original(text, chunks, 0, rules)?,
@@ -234,7 +234,7 @@ fn apply_to_original(
     text: &str,
     chunks: &[PatchChunk],
     first: usize,
-    rules: &PatchApplyRules<'_>,
+    rules: &PatchChunkPlacementRules<'_>,
 ) -> Result<PatchedText, PatchApplyError> {
     let index = LineLookupIndex::new(text);
     let mut search = PatchChunkLocator::new(text, &index, rules);
@@ -361,7 +361,11 @@ fn neighbouring_terminator(lines: &[FileLine<'_>], at: usize) -> &'static str {
 /// if the text contains the old lines of no chunk, and the new lines of every chunk in exactly one place. The added
 /// lines must be distinctive, because other lines prove nothing.
 #[must_use]
-pub fn find_already_applied(text: &str, chunks: &[PatchChunk], rules: &PatchApplyRules<'_>) -> Option<Vec<usize>> {
+pub fn find_already_applied(
+    text: &str,
+    chunks: &[PatchChunk],
+    rules: &PatchChunkPlacementRules<'_>,
+) -> Option<Vec<usize>> {
     let adds_text = |line: &PatchLine| line.kind == PatchLineKind::Add && !line.text.trim().is_empty();
     if !chunks.iter().any(|chunk| chunk.lines.iter().any(adds_text))
         || !chunks.iter().all(is_distinctive_chunk)
@@ -373,8 +377,11 @@ pub fn find_already_applied(text: &str, chunks: &[PatchChunk], rules: &PatchAppl
     if reversed.iter().any(PatchChunk::only_adds) {
         return None;
     }
-    let exact =
-        PatchApplyRules { passes: &[QuoteMatchPass::LineEndings], slip_repair: TypingSlipRepair::Off, ..*rules };
+    let exact = PatchChunkPlacementRules {
+        passes: &[QuoteMatchPass::LineEndings],
+        slip_repair: TypingSlipRepair::Off,
+        ..*rules
+    };
     let undone = apply_chunks(text, &reversed, &exact).ok()?;
     Some(undone.matches.iter().map(|matched| matched.line).collect())
 }
@@ -388,7 +395,7 @@ fn is_distinctive_chunk(chunk: &PatchChunk) -> bool {
 }
 
 /// Whether the text contains the old lines of no chunk. Chunks that change nothing are not checked.
-fn are_old_lines_absent(text: &str, chunks: &[PatchChunk], rules: &PatchApplyRules<'_>) -> bool {
+fn are_old_lines_absent(text: &str, chunks: &[PatchChunk], rules: &PatchChunkPlacementRules<'_>) -> bool {
     let index = LineLookupIndex::new(text);
     let mut search = PatchChunkLocator::new(text, &index, rules);
     let no_edits = LineEdits::new(index.lines.len());

@@ -9,7 +9,7 @@ use crate::locate::QuoteMatchPass;
 
 use super::anchor::{PatchAnchorFinder, PatchAnchorLineRule, PatchAnchorMatch};
 use super::apply::{
-    PatchAmbiguityRule, PatchApplyErrorKind, PatchApplyRules, PatchPlacementBasis, PlacedPatchChunk,
+    PatchAmbiguityRule, PatchApplyErrorKind, PatchChunkPlacementRules, PatchPlacementBasis, PlacedPatchChunk,
     UnanchoredInsertionPoint,
 };
 use super::interpretations::{
@@ -22,7 +22,7 @@ use super::{DeclaredChunkPosition, EndOfFileMarker, NoNewlineMarker, PatchChunk}
 pub(super) struct PatchChunkLocator<'i, 't> {
     text: &'t str,
     index: &'i LineLookupIndex<'t>,
-    rules: &'i PatchApplyRules<'i>,
+    rules: &'i PatchChunkPlacementRules<'i>,
     anchors: PatchAnchorFinder<'i, 't>,
     /// The line after the last line that the previous chunk changed. The previous chunk may have context lines after
     /// that line, which the next chunk may share.
@@ -74,7 +74,7 @@ impl From<SearchBudgetExceeded> for PatchApplyErrorKind {
 }
 
 impl<'i, 't> PatchChunkLocator<'i, 't> {
-    pub(super) fn new(text: &'t str, index: &'i LineLookupIndex<'t>, rules: &'i PatchApplyRules<'i>) -> Self {
+    pub(super) fn new(text: &'t str, index: &'i LineLookupIndex<'t>, rules: &'i PatchChunkPlacementRules<'i>) -> Self {
         let ends = |at: &usize| index.lines[at - 1].terminator.ends_with('\n');
         let numbered_line_starts = std::iter::once(0).chain((1..index.lines.len()).filter(ends)).collect();
         let anchors = PatchAnchorFinder::new(index, rules.passes);
@@ -299,7 +299,7 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
 
     fn chunk_not_found(&self, chunk: &PatchChunk) -> PatchApplyErrorKind {
         let mut literal =
-            interpretations(chunk, &PatchApplyRules { slip_repair: TypingSlipRepair::Off, ..*self.rules });
+            interpretations(chunk, &PatchChunkPlacementRules { slip_repair: TypingSlipRepair::Off, ..*self.rules });
         let lines = literal.pop().map(|interpretation| interpretation.lines).unwrap_or_default();
         let quoted: String = old_lines(&lines).flat_map(|line| [line.text.as_str(), "\n"]).collect();
         let added = lines.iter().filter(|line| !line.is_in_old_text());

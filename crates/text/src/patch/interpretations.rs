@@ -5,7 +5,7 @@
 use crate::edit::decode_leading_tabs;
 use crate::lines;
 
-use super::{NoNewlineMarker, PatchApplyRules, PatchChunk, PatchLine, PatchLineKind};
+use super::{NoNewlineMarker, PatchChunk, PatchChunkPlacementRules, PatchLine, PatchLineKind};
 
 /// A typing slip that was undone to find a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -87,7 +87,10 @@ pub enum TypingSlipRepair {
 }
 
 /// The interpretations of a chunk, most literal first.
-pub(super) fn interpretations(chunk: &PatchChunk, rules: &PatchApplyRules<'_>) -> Vec<PatchChunkInterpretation> {
+pub(super) fn interpretations(
+    chunk: &PatchChunk,
+    rules: &PatchChunkPlacementRules<'_>,
+) -> Vec<PatchChunkInterpretation> {
     let literal = chunk_lines(&chunk.lines);
     let is_unmarked = |line: &PatchLine| line.kind == PatchLineKind::Unmarked;
     let repair = chunk.lines.iter().any(is_unmarked).then_some(PatchChunkRepair::MissingSigns);

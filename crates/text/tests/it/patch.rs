@@ -5,7 +5,7 @@
 use proptest::prelude::*;
 use serde::Deserialize;
 use stead_text::patch::{
-    FinalNewlineChange, ParsedPatch, PatchApplyError, PatchApplyErrorKind, PatchApplyRules, PatchParseOptions,
+    FinalNewlineChange, ParsedPatch, PatchApplyError, PatchApplyErrorKind, PatchChunkPlacementRules, PatchParseOptions,
     PatchSectionKind, PatchedText, apply_chunks, find_already_applied, parse_patch,
 };
 use stead_text::unified::{DiffLabels, unified_diff};
@@ -52,7 +52,8 @@ fn run_case(case: &PatchTableCase) {
         .unwrap_or_else(|| format!("*** Begin Patch\n{}*** End Patch\n", case.body.as_ref().unwrap()));
     let grammar = if case.strict { PatchParseOptions::STRICT } else { PatchParseOptions::TOLERANT };
     let name = case.name.as_deref().unwrap_or("f");
-    let rules = if case.strict { PatchApplyRules::strict(name) } else { PatchApplyRules::tolerant(name) };
+    let rules =
+        if case.strict { PatchChunkPlacementRules::strict(name) } else { PatchChunkPlacementRules::tolerant(name) };
     let patch = match (parse_patch(&text, grammar), &case.fault) {
         (Ok(patch), None) => patch,
         (Err(error), Some(fault)) => {
@@ -107,13 +108,13 @@ fn check_error(case: &PatchTableCase, error: &PatchApplyError, expected: &str) {
 fn apply_to_text(
     before: &str,
     patch: &ParsedPatch,
-    rules: &PatchApplyRules<'_>,
+    rules: &PatchChunkPlacementRules<'_>,
 ) -> Result<PatchedText, PatchApplyError> {
     apply_chunks(before, chunks_of(patch), rules)
 }
 
 /// The lines where the only section of a patch is already applied.
-fn already_applied_at(before: &str, patch: &ParsedPatch, rules: &PatchApplyRules<'_>) -> Option<Vec<usize>> {
+fn already_applied_at(before: &str, patch: &ParsedPatch, rules: &PatchChunkPlacementRules<'_>) -> Option<Vec<usize>> {
     find_already_applied(before, chunks_of(patch), rules)
 }
 
@@ -240,13 +241,13 @@ fn repetitive_text_is_patched_in_bounded_time() {
         &format!("*** Begin Patch\n*** Update File: f\n@@\n{body}*** End Patch"),
         PatchParseOptions::TOLERANT,
     );
-    assert!(apply_to_text(&before, &patch.unwrap(), &PatchApplyRules::tolerant("f")).is_err());
+    assert!(apply_to_text(&before, &patch.unwrap(), &PatchChunkPlacementRules::tolerant("f")).is_err());
     let body: String = " x\n".repeat(50_000) + "+y\n";
     let patch = parse_patch(
         &format!("*** Begin Patch\n*** Update File: f\n@@\n{body}*** End Patch"),
         PatchParseOptions::TOLERANT,
     );
-    let error = apply_to_text(&before, &patch.unwrap(), &PatchApplyRules::tolerant("f")).unwrap_err();
+    let error = apply_to_text(&before, &patch.unwrap(), &PatchChunkPlacementRules::tolerant("f")).unwrap_err();
     assert!(matches!(error.reason, PatchApplyErrorKind::Exhausted | PatchApplyErrorKind::Ambiguous { .. }));
 }
 
@@ -300,7 +301,7 @@ proptest! {
             return Ok(());
         }
         let patch = parse_patch(&written, PatchParseOptions::TOLERANT).unwrap();
-        let applied = apply_to_text(&old, &patch, &PatchApplyRules::tolerant("f"));
+        let applied = apply_to_text(&old, &patch, &PatchChunkPlacementRules::tolerant("f"));
         prop_assert_eq!(applied.map(|applied| applied.text), Ok(new), "{}", written);
     }
 
@@ -316,7 +317,7 @@ proptest! {
                 let (PatchSectionKind::Update { chunks, .. } | PatchSectionKind::Move { chunks, .. } | PatchSectionKind::Delete { chunks, .. }) =
                     &section.kind
                 else { continue };
-                for rules in [PatchApplyRules::tolerant("f"), PatchApplyRules::strict("f")] {
+                for rules in [PatchChunkPlacementRules::tolerant("f"), PatchChunkPlacementRules::strict("f")] {
                     let _applied = apply_chunks(&before, chunks, &rules);
                 }
             }
@@ -334,7 +335,7 @@ proptest! {
             body(at - 1), body(at), body(at + 1)
         );
         let before = lines.concat();
-        let applied = apply_to_text(&before, &parse_patch(&written, PatchParseOptions::TOLERANT).unwrap(), &PatchApplyRules::tolerant("f")).unwrap();
+        let applied = apply_to_text(&before, &parse_patch(&written, PatchParseOptions::TOLERANT).unwrap(), &PatchChunkPlacementRules::tolerant("f")).unwrap();
         let (head, tail) = (lines[..at].concat(), lines[at + 1..].concat());
         prop_assert!(applied.text.starts_with(&head) && applied.text.ends_with(&tail));
         prop_assert_eq!(applied.text.len() - head.len() - tail.len(), "new".len() + stead_text::lines::split_terminator(&lines[at]).1.len());

@@ -8,7 +8,7 @@
 use std::{collections::BTreeMap, process::Command};
 
 use stead_text::patch::{
-    PatchApplyErrorKind, PatchApplyRules, PatchParseOptions, PatchSectionKind, apply_chunks, parse_patch,
+    PatchApplyErrorKind, PatchChunkPlacementRules, PatchParseOptions, PatchSectionKind, apply_chunks, parse_patch,
 };
 
 const COMMITS_MAX: &str = "2000";
@@ -94,7 +94,7 @@ fn patch_outcome(name: &str, old: &str, hunks: &[&GitHunk], headings: HunkHeadin
     let patch = parse_patch(&patch_envelope(hunks, headings), PatchParseOptions::TOLERANT);
     let action = patch.ok().and_then(|patch| patch.sections.into_iter().next()).map(|section| section.kind);
     let Some(PatchSectionKind::Update { chunks, .. }) = action else { return "not read" };
-    match (apply_chunks(old, &chunks, &PatchApplyRules::tolerant(name)), hunks) {
+    match (apply_chunks(old, &chunks, &PatchChunkPlacementRules::tolerant(name)), hunks) {
         (Ok(applied), _) if applied.text == apply_hunks(old, hunks) => "right",
         (Ok(applied), [only]) if only.is_insertion() => insertion_outcome(old, only, headings, &applied.text),
         (Ok(_), _) => WRONG_RESULT,

@@ -7,18 +7,18 @@ use super::{FileToSearch, SearchArgs, SearchPatternAndLimits, SearchResults};
 use crate::{
     call_context::CallContext,
     errors::Error,
-    index::{DirectoryIndex, IndexFilter, IndexedWalk, SearchIndexVerdict},
+    index::{IndexBasedDirectoryFilter, IndexBasedSearchFilter, IndexedWalk, SearchIndexVerdict},
     ops::walk::{IgnoredFileFilter, ParallelWalkEntry, WalkOmissions},
 };
 
 /// The index of the directory that a thread is currently walking.
 pub(super) struct DirectoryIndexCache<'s> {
-    filter: Option<&'s dyn IndexFilter>,
-    current: Option<(RelPath, Option<Box<dyn DirectoryIndex + 's>>)>,
+    filter: Option<&'s dyn IndexBasedSearchFilter>,
+    current: Option<(RelPath, Option<Box<dyn IndexBasedDirectoryFilter + 's>>)>,
 }
 
 impl<'s> DirectoryIndexCache<'s> {
-    pub(super) fn new(filter: Option<&'s dyn IndexFilter>) -> Self {
+    pub(super) fn new(filter: Option<&'s dyn IndexBasedSearchFilter>) -> Self {
         Self { filter, current: None }
     }
 
