@@ -34,7 +34,8 @@ pub fn check(manifest_directory: &str, name: &str, text: &str) {
 const KEY_METHODS: [&str; 3] = ["with_field(", "with_some(", "with_detail("];
 
 /// The JSON keys that the sources of a crate write as literals, sorted, one per line: the first arguments of
-/// `with_field`, `with_some` and `with_detail`, and the keys of `json!` objects. Unit tests at the end of a file are left out.
+/// `with_field`, `with_some` and `with_detail`, and the keys of `json!` objects. Unit tests at the end of a file are
+/// left out.
 ///
 /// # Panics
 ///
