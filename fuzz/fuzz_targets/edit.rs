@@ -4,7 +4,7 @@
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use stead_text::edit::{
-    EditMatchingRules, QuoteNotFoundRecovery, OccurrenceSelector, FindReplaceEdit, apply_edits, apply_splices, apply_to_newer_text,
+    EditMatchingRules, QuoteNotFoundPolicy, OccurrenceSelector, FindReplaceEdit, apply_edits, apply_splices, apply_to_newer_text,
     inverse_splices,
 };
 
@@ -48,7 +48,7 @@ fuzz_target!(|input: EditFuzzInput| {
         0 => EditMatchingRules::NATIVE,
         1 => EditMatchingRules::LITERAL,
         2 => EditMatchingRules::PLAIN,
-        _ => EditMatchingRules { recovery: QuoteNotFoundRecovery::AcceptSimilar, ..EditMatchingRules::PLAIN },
+        _ => EditMatchingRules { recovery: QuoteNotFoundPolicy::AcceptSimilar, ..EditMatchingRules::PLAIN },
     };
     let owned: Vec<(String, &str, u8)> =
         input.edits.iter().map(|(old, new, choice)| (old.resolve_text(&input.text), new.as_str(), *choice)).collect();

@@ -8,9 +8,9 @@ use std::os::fd::AsFd;
 use stead_path::{FileName, RelPath};
 
 use crate::{
-    DirectoryHandle, DiskError, DiskErrorKind, ExistingTargetPolicy, FileAttributeSource, OpenFile, PrivateDirectory,
-    StagedContentSource, StagedFile, StateDirectory, StateDirectoryError, errors::none_if_missing,
-    state_directory::invalid_name_error, sys, sys::file_io,
+    DirectoryHandle, DiskError, DiskErrorKind, ExistingTargetPolicy, FileAttributeSource, OpenFile,
+    ServerOnlyDirectoryHandle, StagedContentSource, StagedFile, StateDirectory, StateDirectoryError,
+    errors::none_if_missing, state_directory::invalid_name_error, sys, sys::file_io,
 };
 
 const BLOBS_DIRECTORY: &str = "blobs";
@@ -51,7 +51,7 @@ impl BlobLocation {
     fn existing_directory(&self, state: &StateDirectory) -> Result<Option<DirectoryHandle>, DiskError> {
         Ok(state
             .existing_subdirectory(&format!("{BLOBS_DIRECTORY}/{}", self.fan_out_directory))?
-            .map(PrivateDirectory::into_directory))
+            .map(ServerOnlyDirectoryHandle::into_directory))
     }
 }
 

@@ -9,7 +9,7 @@ use stead_path::RelPath;
 
 use crate::{
     DiskError, DiskErrorKind, DiskStat, FileType, FinalSymlink,
-    confinement::{Confinement, PathHandle, PathResolutionMethod},
+    confinement::{ConfinedPathResolver, PathHandle, PathResolutionMethod},
     sys,
 };
 
@@ -21,7 +21,7 @@ pub const STEPS_MAX: usize = 4096;
 /// The canonical path of `path`, and its stat if the kernel could open the path without expanding a link. Components
 /// that do not exist are kept as written.
 pub(crate) fn resolve_canonical(
-    confines: &Confinement,
+    confines: &ConfinedPathResolver,
     roots: &[Vec<u8>],
     path: &RelPath,
     last: FinalSymlink,
@@ -53,7 +53,7 @@ pub(crate) fn resolve_canonical(
 
 /// The state of a walk along a path. The walk expands the links in the path.
 struct SymlinkExpander<'a> {
-    confines: &'a Confinement,
+    confines: &'a ConfinedPathResolver,
     /// The absolute paths of the root.
     roots: &'a [Vec<u8>],
     current: PathHandle,
@@ -65,7 +65,7 @@ struct SymlinkExpander<'a> {
 }
 
 impl<'a> SymlinkExpander<'a> {
-    fn start(confines: &'a Confinement, roots: &'a [Vec<u8>], path: &RelPath) -> Result<Self, DiskError> {
+    fn start(confines: &'a ConfinedPathResolver, roots: &'a [Vec<u8>], path: &RelPath) -> Result<Self, DiskError> {
         let pending = path.components().rev().map(<[u8]>::to_vec).collect();
         let current = confines.root().try_clone()?;
         Ok(Self { confines, roots, current, resolved: Vec::new(), pending, symlinks_followed: 0 })

@@ -107,7 +107,7 @@ impl PathHandle {
 }
 
 #[derive(Debug)]
-pub(crate) struct Confinement {
+pub(crate) struct ConfinedPathResolver {
     root: PathHandle,
     resolver: PathResolutionMethod,
     /// Mount points that may be crossed, sorted by depth.
@@ -115,7 +115,7 @@ pub(crate) struct Confinement {
     hidden_inodes: Vec<InodeId>,
 }
 
-impl Confinement {
+impl ConfinedPathResolver {
     pub(crate) fn new(
         root: PathHandle,
         resolver: PathResolutionMethod,

@@ -13,7 +13,7 @@ use stead_path::FileName;
 
 use crate::{
     DiskError, DiskErrorKind, DiskStat, FileType, InodeId, OpenFile,
-    confinement::{Confinement, PathHandle, duplicate_handle},
+    confinement::{ConfinedPathResolver, PathHandle, duplicate_handle},
     errors::none_if_missing,
     sys,
     sys::file_io,
@@ -55,11 +55,11 @@ pub struct DirectoryHandle {
     path_handle: OwnedFd,
     id: InodeId,
     mount_id: Option<u64>,
-    confinement: Arc<Confinement>,
+    confinement: Arc<ConfinedPathResolver>,
 }
 
 impl DirectoryHandle {
-    pub(crate) fn from_path_handle(opened: PathHandle, rules: Arc<Confinement>) -> Result<Self, DiskError> {
+    pub(crate) fn from_path_handle(opened: PathHandle, rules: Arc<ConfinedPathResolver>) -> Result<Self, DiskError> {
         let opened = opened.ensure_directory()?;
         Ok(Self {
             id: opened.meta.id(),

@@ -14,7 +14,7 @@ use std::{
 use rustix::fs::inotify::{self, ReadFlags, WatchFlags};
 use stead_path::FileName;
 
-use crate::{DirectoryHandle, DiskError, LockFile, mounts, sys::inotify_calls};
+use crate::{DirectoryHandle, DiskError, MultiSlotLockFile, mounts, sys::inotify_calls};
 
 /// The most events that one [`FsEventQueue::drain`] returns.
 pub const EVENTS_PER_DRAIN_MAX: usize = 65_536;
@@ -35,7 +35,7 @@ const WATCH_FLAGS: WatchFlags = WatchFlags::CREATE
 
 /// The id of a watch in one queue. A directory that is watched again gets the same id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FsWatchId(i32);
+pub struct InotifyWatchId(i32);
 
 /// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -77,7 +77,7 @@ pub enum FsEventFileType {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FsEvent {
     /// The watch that reported the event; `None` for an overflow.
-    pub watch: Option<FsWatchId>,
+    pub watch: Option<InotifyWatchId>,
     /// The name in the watched directory; `None` if the event is about the directory itself.
     pub name: Option<FileName>,
     /// The type of the file that the event is about.
@@ -102,18 +102,18 @@ impl FsEventQueue {
 
     /// Watches a directory. Events are queued from this call on, so list the directory after this call, not before.
     /// Fails with `NoSpace` if this user has reached the limit on watches.
-    pub fn watch_directory(&self, directory: &DirectoryHandle) -> Result<FsWatchId, DiskError> {
-        inotify_calls::watch_directory(self.queue.as_fd(), directory.path_handle(), WATCH_FLAGS).map(FsWatchId)
+    pub fn watch_directory(&self, directory: &DirectoryHandle) -> Result<InotifyWatchId, DiskError> {
+        inotify_calls::watch_directory(self.queue.as_fd(), directory.path_handle(), WATCH_FLAGS).map(InotifyWatchId)
     }
 
     /// Watches the lock file of a state directory for notifications and for the release of locks.
-    pub fn watch_lock_file(&self, file: &LockFile) -> Result<FsWatchId, DiskError> {
+    pub fn watch_lock_file(&self, file: &MultiSlotLockFile) -> Result<InotifyWatchId, DiskError> {
         let flags = WatchFlags::MODIFY.union(WatchFlags::CLOSE_WRITE);
-        inotify_calls::watch_file(self.queue.as_fd(), file.handle(), flags).map(FsWatchId)
+        inotify_calls::watch_file(self.queue.as_fd(), file.handle(), flags).map(InotifyWatchId)
     }
 
     /// Removes a watch, if it still exists. Queued events are still delivered.
-    pub fn remove_watch(&self, watch: FsWatchId) -> Result<(), DiskError> {
+    pub fn remove_watch(&self, watch: InotifyWatchId) -> Result<(), DiskError> {
         match inotify_calls::remove_watch(self.queue.as_fd(), watch.0) {
             Err(error) if error.errno == Some(rustix::io::Errno::INVAL.raw_os_error()) => Ok(()),
             other => other,
@@ -134,7 +134,7 @@ impl FsEventQueue {
     }
 
     /// The same as [`Self::wait`], but `waker` can also end the wait.
-    pub fn wait_with_waker(&self, waker: &FsQueueWaker, timeout: Duration) -> Result<(), DiskError> {
+    pub fn wait_with_waker(&self, waker: &FsEventQueueWaker, timeout: Duration) -> Result<(), DiskError> {
         inotify_calls::wait_readable(&[self.queue.as_fd(), waker.counter.as_fd()], timeout)?;
         inotify_calls::clear_signal(waker.counter.as_fd());
         Ok(())
@@ -143,11 +143,11 @@ impl FsEventQueue {
 
 /// Wakes a thread that waits for a queue. Any thread can call `wake`. A wake before the wait is not lost.
 #[derive(Debug, Clone)]
-pub struct FsQueueWaker {
+pub struct FsEventQueueWaker {
     counter: Arc<OwnedFd>,
 }
 
-impl FsQueueWaker {
+impl FsEventQueueWaker {
     /// A waker without a pending wake.
     pub fn new() -> Result<Self, DiskError> {
         Ok(Self { counter: Arc::new(inotify_calls::create_eventfd()?) })
@@ -185,7 +185,7 @@ fn parse_event(raw: &inotify::Event<'_>) -> Option<FsEvent> {
     let flags = raw.events();
     let kind = event_kind(flags, raw.cookie())?;
     let subject = if flags.contains(ReadFlags::ISDIR) { FsEventFileType::Directory } else { FsEventFileType::Other };
-    let watch = (kind != FsEventKind::Overflow).then_some(FsWatchId(raw.wd()));
+    let watch = (kind != FsEventKind::Overflow).then_some(InotifyWatchId(raw.wd()));
     let name = raw.file_name().and_then(|name| FileName::new(name.to_bytes()).ok());
     Some(FsEvent { watch, name, subject, kind })
 }

@@ -39,9 +39,11 @@ pub use remove::RemovalCounts;
 pub use root::{RootDirectory, RootDirectoryOptions};
 pub use stage::{StagedContentSource, StagedFile};
 pub use stat::{DiskSpace, DiskStat, FileType, InodeFingerprint, InodeId};
-pub use state_directory::{LockFile, LockMode, PrivateDirectory, StateDirectory, StateDirectoryError};
+pub use state_directory::{
+    LockMode, MultiSlotLockFile, ServerOnlyDirectoryHandle, StateDirectory, StateDirectoryError,
+};
 pub use stead_path::{FinalSymlink, TEMPORARY_PREFIX};
 pub use walk::{
-    DiskTreeSize, UnreadableDirectory, WalkControl, WalkEndReason, WalkEntry, WalkLimits, WalkReport, measure_tree,
-    walk_tree,
+    DiskTreeSize, WalkControl, WalkDirectoryReadFailure, WalkEndReason, WalkEntry, WalkLimits, WalkReport,
+    measure_tree, walk_tree,
 };

@@ -15,7 +15,7 @@ use crate::{
     DirectoryHandle, DiskError, DiskErrorKind, DiskSpace, DiskStat, FinalSymlink, InodeId, OpenFile,
     PathResolutionMethod,
     canonical::resolve_canonical,
-    confinement::{Confinement, PathHandle},
+    confinement::{ConfinedPathResolver, PathHandle},
     directory::link_target,
     errors::none_if_missing,
     sys,
@@ -36,7 +36,7 @@ pub struct RootDirectoryOptions {
 /// An open root directory.
 #[derive(Debug, Clone)]
 pub struct RootDirectory {
-    confinement: Arc<Confinement>,
+    confinement: Arc<ConfinedPathResolver>,
     absolute_path: Arc<str>,
     equivalent_paths: Arc<[String]>,
     /// The `equivalent_paths` as bytes; link targets are compared with them.
@@ -49,7 +49,8 @@ impl RootDirectory {
         let handle = sys::open_trusted(path, OFlags::PATH | OFlags::DIRECTORY)?;
         let opened = PathHandle::from_handle(handle)?;
         let raw_spellings = find_equivalent_paths(path, opened.meta.id());
-        let confines = Confinement::new(opened, options.resolver, options.allowed_mounts, options.hidden_inodes)?;
+        let confines =
+            ConfinedPathResolver::new(opened, options.resolver, options.allowed_mounts, options.hidden_inodes)?;
         let absolute = raw_spellings.first().map(|raw| String::from_utf8_lossy(raw)).unwrap_or_default();
         Ok(Self {
             absolute_path: absolute.into(),

@@ -1,13 +1,13 @@
 //! The state directory, where the server stores its data about a workspace. This module also owns the locks between
 //! processes and the error type of the state directory. Promises: the directory belongs to the user of the server,
 //! other users have no access, the directory is not a symbolic link, and it is on a local file system. A
-//! [`StateDirectoryError`] can only come from the state directory, its lock file or a [`PrivateDirectory`]. Other
-//! crates cannot create a [`StateDirectoryError`] from a [`DiskError`], so a failure in the workspace is never reported
-//! as a broken state directory.
+//! [`StateDirectoryError`] can only come from the state directory, its lock file or a [`ServerOnlyDirectoryHandle`].
+//! Other crates cannot create a [`StateDirectoryError`] from a [`DiskError`], so a failure in the workspace is never
+//! reported as a broken state directory.
 //!
 //! A lock is one byte (a slot) of the lock file, and belongs to an open file description. If a process dies, the kernel
-//! releases its locks. Two threads that share one [`LockFile`] share its locks. Threads that must exclude each other
-//! open separate lock files.
+//! releases its locks. Two threads that share one [`MultiSlotLockFile`] share its locks. Threads that must exclude each
+//! other open separate lock files.
 
 use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
@@ -63,9 +63,9 @@ impl From<StateDirectoryError> for DiskError {
 
 /// A directory that only the server uses. It is in the state directory, or hidden in the workspace.
 #[derive(Debug)]
-pub struct PrivateDirectory(DirectoryHandle);
+pub struct ServerOnlyDirectoryHandle(DirectoryHandle);
 
-impl PrivateDirectory {
+impl ServerOnlyDirectoryHandle {
     /// Wraps a directory inside the state directory.
     pub(crate) fn new(directory: DirectoryHandle) -> Self {
         Self(directory)
@@ -150,17 +150,17 @@ impl StateDirectory {
     }
 
     /// Opens a subdirectory, which is created if it is missing. `sub` may have several components.
-    pub fn create_subdirectory(&self, sub: &str) -> Result<PrivateDirectory, StateDirectoryError> {
+    pub fn create_subdirectory(&self, sub: &str) -> Result<ServerOnlyDirectoryHandle, StateDirectoryError> {
         subdirectory_path(sub)
             .and_then(|path| self.root.create_directories(&path, DIRECTORY_MODE))
-            .map(|(directory, _)| PrivateDirectory::new(directory))
+            .map(|(directory, _)| ServerOnlyDirectoryHandle::new(directory))
             .map_err(StateDirectoryError::new)
     }
 
     /// Opens a subdirectory; `None` if it does not exist.
-    pub fn existing_subdirectory(&self, sub: &str) -> Result<Option<PrivateDirectory>, StateDirectoryError> {
+    pub fn existing_subdirectory(&self, sub: &str) -> Result<Option<ServerOnlyDirectoryHandle>, StateDirectoryError> {
         let opened = subdirectory_path(sub).and_then(|path| self.root.open_directory(&path));
-        none_if_missing(opened.map(PrivateDirectory::new)).map_err(StateDirectoryError::new)
+        none_if_missing(opened.map(ServerOnlyDirectoryHandle::new)).map_err(StateDirectoryError::new)
     }
 
     /// Syncs the file system of the state directory.
@@ -177,19 +177,19 @@ impl StateDirectory {
         self.root.open_directory(&RelPath::root())
     }
 
-    /// Opens the lock file. Each returned [`LockFile`] holds its own locks.
-    pub fn open_lock_file(&self) -> Result<LockFile, StateDirectoryError> {
+    /// Opens the lock file. Each returned [`MultiSlotLockFile`] holds its own locks.
+    pub fn open_lock_file(&self) -> Result<MultiSlotLockFile, StateDirectoryError> {
         self.try_open_lock_file().map_err(StateDirectoryError::new)
     }
 
-    fn try_open_lock_file(&self) -> Result<LockFile, DiskError> {
+    fn try_open_lock_file(&self) -> Result<MultiSlotLockFile, DiskError> {
         let root = self.root_directory()?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file: OwnedFd =
             sys::open_name(root.path_handle(), LOCK_FILE_NAME.as_bytes(), flags, FILE_MODE).map_err(|error| {
                 if error.is_errno(Errno::LOOP) { error.with_kind(DiskErrorKind::IsSymlink) } else { error }
             })?;
-        Ok(LockFile::new(PathHandle::from_handle(file)?.ensure_file()?.handle))
+        Ok(MultiSlotLockFile::new(PathHandle::from_handle(file)?.ensure_file()?.handle))
     }
 
     /// Writes a small private file, atomically and durably.
@@ -225,11 +225,11 @@ pub enum LockMode {
 
 /// An open lock file. Dropping it releases its locks.
 #[derive(Debug)]
-pub struct LockFile {
+pub struct MultiSlotLockFile {
     file: OwnedFd,
 }
 
-impl LockFile {
+impl MultiSlotLockFile {
     pub(crate) fn new(file: OwnedFd) -> Self {
         Self { file }
     }
@@ -260,7 +260,7 @@ impl LockFile {
     }
 }
 
-impl Drop for LockFile {
+impl Drop for MultiSlotLockFile {
     fn drop(&mut self) {
         // Closing the file does not always release the locks: a child process that is being started may still share the
         // handle.

@@ -62,7 +62,7 @@ pub enum WalkEndReason {
 
 /// A directory that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnreadableDirectory {
+pub struct WalkDirectoryReadFailure {
     /// The path of the directory, relative to the start of the walk.
     pub path: RelPath,
     /// The kind of error that occurred when the directory was read.
@@ -79,7 +79,7 @@ pub struct WalkReport {
     /// The number of unreadable directories.
     pub unreadable_count: u64,
     /// The first unreadable directories.
-    pub unreadable: Vec<UnreadableDirectory>,
+    pub unreadable: Vec<WalkDirectoryReadFailure>,
     /// The reason why the walk ended.
     pub end_reason: WalkEndReason,
 }
@@ -172,7 +172,7 @@ impl WalkReport {
         }
         self.unreadable_count += 1;
         if self.unreadable.len() < UNREADABLE_LISTED_MAX {
-            self.unreadable.push(UnreadableDirectory { path, kind });
+            self.unreadable.push(WalkDirectoryReadFailure { path, kind });
         }
     }
 }

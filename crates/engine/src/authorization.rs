@@ -14,12 +14,17 @@ use crate::{
     caller::AccessMode,
     errors::{Error, ErrorKind},
     limits,
-    operation::{EntryOrWholeTree, OperationFileEffect, PathAccess, PathArgument, RequestedPath, ResolvedTarget},
+    operation::{
+        CallerOrRecordedPath, EntryOrWholeTree, OperationEffectClass, RequestedPath, RequestedPathAccessKind,
+        ResolvedTarget,
+    },
     ops::outcome_builder::format_iso_utc,
     plan::{CommitExpectation, FileKind, Plan, PlannedChange},
-    policy::{AccessRight, PolicyTier, PolicyVerdict, RequiredAccess, UnlistableEntriesBelow, read_right_for},
+    policy::{
+        AccessRight, PolicyVerdict, RequiredPathAccess, SupervisionTier, UnlistableSubtreeAccessFlag, read_right_for,
+    },
     quota,
-    workspace::{FileIdentity, FileNamePolicy},
+    workspace::{FileNamePolicy, FileStatFingerprint},
 };
 
 /// The policy verdicts on the targets of a call before planning.
@@ -34,11 +39,11 @@ pub(crate) struct TargetPolicyVerdicts {
 /// Checks the resolved targets of a call.
 pub(crate) fn check_targets(
     context: &CallContext<'_>,
-    effect: OperationFileEffect,
+    effect: OperationEffectClass,
     requests: &[RequestedPath],
     targets: &[ResolvedTarget],
 ) -> Result<TargetPolicyVerdicts, Error> {
-    if effect != OperationFileEffect::None && context.caller.grants.access == AccessMode::ReadOnly {
+    if effect != OperationEffectClass::None && context.caller.grants.access == AccessMode::ReadOnly {
         return Err(Error::new(ErrorKind::ReadOnly, "you have read-only access to this workspace"));
     }
     let mut verdicts = TargetPolicyVerdicts { reads: PolicyVerdict::UNRESTRICTED, writes: PolicyVerdict::UNRESTRICTED };
@@ -53,10 +58,13 @@ pub(crate) fn check_targets(
             context.walk_skipping_deep_entries(&target.path, stat, &mut |entry| {
                 if !is_read_only(request) {
                     check_writable(context, entry.path, Some(entry.stat.identity))?;
-                    let right =
-                        if request.access == PathAccess::Remove { AccessRight::Delete } else { AccessRight::Modify };
+                    let right = if request.access == RequestedPathAccessKind::Remove {
+                        AccessRight::Delete
+                    } else {
+                        AccessRight::Modify
+                    };
                     *combined =
-                        combined.stricter_of(evaluate_policy(context, &RequiredAccess::new(right, entry.path))?);
+                        combined.stricter_of(evaluate_policy(context, &RequiredPathAccess::new(right, entry.path))?);
                 }
                 Ok(())
             })?;
@@ -72,7 +80,7 @@ pub(crate) fn check_targets(
     check_leases(context, &changed)?;
     if requests.is_empty() {
         // A call without paths is checked as if it read the root directory.
-        let read_root = evaluate_policy(context, &RequiredAccess::new(AccessRight::Read, &RelPath::root()))?;
+        let read_root = evaluate_policy(context, &RequiredPathAccess::new(AccessRight::Read, &RelPath::root()))?;
         verdicts.reads = verdicts.reads.stricter_of(read_root);
     }
     Ok(verdicts)
@@ -80,8 +88,8 @@ pub(crate) fn check_targets(
 
 fn is_read_only(request: &RequestedPath) -> bool {
     match request.access {
-        PathAccess::Read | PathAccess::ReadLocked => true,
-        PathAccess::Write | PathAccess::Remove => false,
+        RequestedPathAccessKind::Read | RequestedPathAccessKind::ReadLocked => true,
+        RequestedPathAccessKind::Write | RequestedPathAccessKind::Remove => false,
     }
 }
 
@@ -97,25 +105,30 @@ fn check_target(
         check_writable(context, &target.path, target.stat.map(|stat| stat.identity))?;
     }
     let right = match (request.access, kind) {
-        (PathAccess::Read | PathAccess::ReadLocked, kind) => read_right_for(kind),
-        (PathAccess::Remove, _) => AccessRight::Delete,
-        (PathAccess::Write, None) => AccessRight::Create,
+        (RequestedPathAccessKind::Read | RequestedPathAccessKind::ReadLocked, kind) => read_right_for(kind),
+        (RequestedPathAccessKind::Remove, _) => AccessRight::Delete,
+        (RequestedPathAccessKind::Write, None) => AccessRight::Create,
         // After planning, each entry that the plan changes in the directory is checked by its own path.
-        (PathAccess::Write, Some(FileKind::Directory)) => return Ok(PolicyVerdict::UNRESTRICTED),
-        (PathAccess::Write, Some(FileKind::File | FileKind::Link | FileKind::Special)) => AccessRight::Modify,
+        (RequestedPathAccessKind::Write, Some(FileKind::Directory)) => return Ok(PolicyVerdict::UNRESTRICTED),
+        (RequestedPathAccessKind::Write, Some(FileKind::File | FileKind::Link | FileKind::Special)) => {
+            AccessRight::Modify
+        }
     };
-    evaluate_policy(context, &RequiredAccess::new(right, &target.path))
+    evaluate_policy(context, &RequiredPathAccess::new(right, &target.path))
 }
 
 /// The policy's verdict on one action. Fails if the policy blocks the action.
-pub(crate) fn evaluate_policy(context: &CallContext<'_>, action: &RequiredAccess<'_>) -> Result<PolicyVerdict, Error> {
+pub(crate) fn evaluate_policy(
+    context: &CallContext<'_>,
+    action: &RequiredPathAccess<'_>,
+) -> Result<PolicyVerdict, Error> {
     let verdict = context.policy.policy.evaluate(&context.policy_subject(), action);
     refuse_blocked(context, action.path, verdict)?;
     Ok(verdict)
 }
 
 fn refuse_blocked(context: &CallContext<'_>, path: &RelPath, verdict: PolicyVerdict) -> Result<(), Error> {
-    if verdict.tier < PolicyTier::Blocked {
+    if verdict.tier < SupervisionTier::Blocked {
         return Ok(());
     }
     let policy = &context.policy.policy;
@@ -127,7 +140,7 @@ fn refuse_blocked(context: &CallContext<'_>, path: &RelPath, verdict: PolicyVerd
 
 /// Adds the path as the caller wrote it to an error. The resolved path would reveal where a symlink leads.
 fn with_requested_path(context: &CallContext<'_>, request: &RequestedPath, error: Error) -> Error {
-    let PathArgument::FromCaller(text) = &request.argument else { return error };
+    let CallerOrRecordedPath::FromCaller(text) = &request.argument else { return error };
     match stead_path::parse_path(text, &context.workspace().profile().root_spellings, &context.options.path_spelling) {
         Ok(spelling) => error.with_detail("path", spelling.path.to_string()),
         Err(_) => error,
@@ -143,7 +156,11 @@ fn check_readable(context: &CallContext<'_>, target: &ResolvedTarget) -> Result<
 }
 
 /// Checks the caller's grants for changing a path, independent of the policy rules.
-fn check_writable(context: &CallContext<'_>, path: &RelPath, identity: Option<FileIdentity>) -> Result<(), Error> {
+fn check_writable(
+    context: &CallContext<'_>,
+    path: &RelPath,
+    identity: Option<FileStatFingerprint>,
+) -> Result<(), Error> {
     let grants = &context.caller.grants;
     let excluded = grants.hidden.covers(path) || grants.read_only.covers(path);
     if excluded || !grants.writable.iter().any(|granted| path.is_within(granted)) {
@@ -211,7 +228,7 @@ pub(crate) fn check_plan(context: &CallContext<'_>, plan: &Plan) -> Result<Polic
 }
 
 /// The identity of the entry at a path, if the policy file is inside the workspace and could be that entry.
-fn identity_at(context: &CallContext<'_>, path: &RelPath) -> Result<Option<FileIdentity>, Error> {
+fn identity_at(context: &CallContext<'_>, path: &RelPath) -> Result<Option<FileStatFingerprint>, Error> {
     if context.policy.file_location.is_none() {
         return Ok(None);
     }
@@ -220,25 +237,25 @@ fn identity_at(context: &CallContext<'_>, path: &RelPath) -> Result<Option<FileI
 
 /// The rights that a change needs on the paths that the change names. [`check_subtree`] checks the entries below these
 /// paths.
-fn policy_actions(change: &PlannedChange) -> [Option<RequiredAccess<'_>>; 2] {
+fn policy_actions(change: &PlannedChange) -> [Option<RequiredPathAccess<'_>>; 2] {
     let new = |expectation: &CommitExpectation| {
         if *expectation == CommitExpectation::Absent { AccessRight::Create } else { AccessRight::Modify }
     };
     match change {
         PlannedChange::Put { path, expectation, size, .. } => {
-            [Some(RequiredAccess::new(new(expectation), path).with_bytes(*size)), None]
+            [Some(RequiredPathAccess::new(new(expectation), path).with_bytes(*size)), None]
         }
         PlannedChange::MakeDirectory { path, .. } | PlannedChange::MakeLink { path, .. } => {
-            [Some(RequiredAccess::new(AccessRight::Create, path)), None]
+            [Some(RequiredPathAccess::new(AccessRight::Create, path)), None]
         }
         PlannedChange::Move { from, to, replaced, .. } => {
-            [Some(RequiredAccess::new(AccessRight::Delete, from)), Some(RequiredAccess::new(new(replaced), to))]
+            [Some(RequiredPathAccess::new(AccessRight::Delete, from)), Some(RequiredPathAccess::new(new(replaced), to))]
         }
         PlannedChange::Remove { path, .. } | PlannedChange::RemoveDirectory { path } => {
-            [Some(RequiredAccess::new(AccessRight::Delete, path)), None]
+            [Some(RequiredPathAccess::new(AccessRight::Delete, path)), None]
         }
         PlannedChange::Restore { path, tree, .. } => {
-            [Some(RequiredAccess::new(AccessRight::Create, path).with_bytes(tree.bytes)), None]
+            [Some(RequiredPathAccess::new(AccessRight::Create, path).with_bytes(tree.bytes)), None]
         }
     }
 }
@@ -353,8 +370,8 @@ fn check_moved_tree(
         let rest = entry.path.strip_prefix(from).unwrap_or_default();
         let destination = to.append(&rest)?;
         for action in [
-            RequiredAccess::new(AccessRight::Delete, entry.path),
-            RequiredAccess::new(AccessRight::Create, &destination),
+            RequiredPathAccess::new(AccessRight::Delete, entry.path),
+            RequiredPathAccess::new(AccessRight::Create, &destination),
         ] {
             verdict = verdict.stricter_of(evaluate_policy(context, &action)?);
         }
@@ -370,7 +387,8 @@ fn check_removed_tree(context: &CallContext<'_>, path: &RelPath, kind: FileKind)
     let Some(stat) = context.workspace().stat(path)? else { return Ok(PolicyVerdict::UNRESTRICTED) };
     let mut verdict = PolicyVerdict::UNRESTRICTED;
     context.walk_skipping_deep_entries(path, stat, &mut |entry| {
-        verdict = verdict.stricter_of(evaluate_policy(context, &RequiredAccess::new(AccessRight::Delete, entry.path))?);
+        verdict =
+            verdict.stricter_of(evaluate_policy(context, &RequiredPathAccess::new(AccessRight::Delete, entry.path))?);
         Ok(())
     })?;
     Ok(verdict)
@@ -384,9 +402,12 @@ fn check_unlisted_tree(
     path: &RelPath,
     original: Option<RelPath>,
 ) -> Result<PolicyVerdict, Error> {
-    let unchecked_subtree =
-        if original.as_ref() == Some(path) { UnlistableEntriesBelow::None } else { UnlistableEntriesBelow::Present };
-    let action = RequiredAccess { right: AccessRight::Create, path, bytes: None, unchecked_subtree };
+    let unchecked_subtree = if original.as_ref() == Some(path) {
+        UnlistableSubtreeAccessFlag::None
+    } else {
+        UnlistableSubtreeAccessFlag::Present
+    };
+    let action = RequiredPathAccess { right: AccessRight::Create, path, bytes: None, unchecked_subtree };
     let verdict = context.policy.policy.evaluate_unchecked_subtree(&context.policy_subject(), &action);
     refuse_blocked(context, path, verdict)?;
     Ok(verdict)

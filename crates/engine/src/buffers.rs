@@ -9,7 +9,7 @@ use stead_path::RelPath;
 use crate::{
     errors::Error,
     version::Version,
-    workspace::{CallRecord, CommitReceipt},
+    workspace::{CommitReceipt, JournalCallRecord},
 };
 
 /// Whether an editor has a buffer open.
@@ -34,7 +34,7 @@ pub enum BufferLineEndings {
 
 /// A buffer without its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Buffer {
+pub struct EditorBufferMetadata {
     /// The buffer id.
     pub id: String,
     /// The path of the file.
@@ -61,7 +61,7 @@ pub struct Buffer {
     pub changed_ms: i64,
 }
 
-impl Buffer {
+impl EditorBufferMetadata {
     /// Whether an editor has the buffer open.
     pub fn is_open(&self) -> bool {
         match self.open_state {
@@ -80,7 +80,7 @@ impl Buffer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BufferWithText {
     /// The buffer at the moment when the texts were read.
-    pub buffer: Buffer,
+    pub buffer: EditorBufferMetadata,
     /// The current text.
     pub text: Vec<u8>,
     /// The text of the last revision that the editor sent or received.
@@ -162,7 +162,7 @@ pub enum PlannedBufferChangeKind {
 pub trait BufferStore {
     /// Every buffer and draft, sorted by path. If there are no buffers, this method must be fast, because every call
     /// uses it.
-    fn buffers(&self) -> Result<Vec<Buffer>, Error>;
+    fn buffers(&self) -> Result<Vec<EditorBufferMetadata>, Error>;
 
     /// One buffer with its texts.
     fn buffer_text(&self, id: &str) -> Result<Option<BufferWithText>, Error>;
@@ -171,6 +171,6 @@ pub trait BufferStore {
     fn execute_buffer_request(
         &self,
         request: &BufferStoreRequest,
-        record: &CallRecord<'_>,
-    ) -> Result<(Buffer, CommitReceipt), Error>;
+        record: &JournalCallRecord<'_>,
+    ) -> Result<(EditorBufferMetadata, CommitReceipt), Error>;
 }

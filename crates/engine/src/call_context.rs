@@ -13,12 +13,12 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::ResolvedTarget,
-    plan::{FileKind, ObservedVersion, TreeSummary},
-    policy::{AccessRight, ActivePolicy, PolicySubject, PolicyTier, RequiredAccess},
+    plan::{FileKind, PlanTimeFileVersion, TreeSummary},
+    policy::{AccessRight, ActivePolicy, PolicyCallAttributes, RequiredPathAccess, SupervisionTier},
     seen_files::{LastSeenFile, SeenFileCache, ShownFile},
-    unsaved::LazyBufferSnapshot,
+    unsaved::LazyWorkspaceBufferSnapshot,
     version::Version,
-    workspace::{BytesToRead, DirectoryEntry, FileBytes, FileStat, StatResult, Workspace},
+    workspace::{BytesToRead, DirectoryEntry, FileBytesWithVersion, FileStat, StatResult, Workspace},
 };
 
 /// The context of one call.
@@ -33,7 +33,7 @@ pub(crate) struct CallContext<'a> {
     pub(crate) operation: &'a str,
     /// The authorized targets of the call. The list is empty if the policy does not restrict reading.
     allowed_targets: RwLock<Vec<RelPath>>,
-    pub(crate) buffers: LazyBufferSnapshot,
+    pub(crate) buffers: LazyWorkspaceBufferSnapshot,
     /// The file versions that sessions last saw, if the engine tracks them.
     pub(crate) seen_files: Option<&'a SeenFileCache>,
     /// The file content that the caller submitted, if the call merged other changes into it.
@@ -56,7 +56,7 @@ impl<'a> CallContext<'a> {
             policy,
             operation: call.operation,
             allowed_targets: RwLock::default(),
-            buffers: LazyBufferSnapshot::default(),
+            buffers: LazyWorkspaceBufferSnapshot::default(),
             seen_files: None,
             submitted: RwLock::default(),
         }
@@ -102,7 +102,7 @@ impl<'a> CallContext<'a> {
             policy: self.policy,
             operation,
             allowed_targets: RwLock::default(),
-            buffers: LazyBufferSnapshot::default(),
+            buffers: LazyWorkspaceBufferSnapshot::default(),
             seen_files: self.seen_files,
             submitted: RwLock::default(),
         }
@@ -118,18 +118,18 @@ impl<'a> CallContext<'a> {
 
     /// The subject for policy rules. The declared tier of a tool applies only to agents, because a person who calls a
     /// tool thereby consents to the call.
-    pub(crate) fn policy_subject(&self) -> PolicySubject<'a> {
+    pub(crate) fn policy_subject(&self) -> PolicyCallAttributes<'a> {
         let (principal, tool) = (&self.caller.principal, self.options.tool.as_deref());
         let declared_tier = self.options.declared_tier.filter(|_| principal.is_agent());
-        PolicySubject { principal, operation: self.operation, tool, declared_tier }
+        PolicyCallAttributes { principal, operation: self.operation, tool, declared_tier }
     }
 
     /// Whether the policy lets the caller read a path. If the policy requires approval for a path, the path is readable
     /// only as a target of the call, and walks omit it.
     fn policy_allows_read(&self, path: &RelPath) -> bool {
         let subject = self.policy_subject();
-        let tier = |right| self.policy.policy.evaluate(&subject, &RequiredAccess::new(right, path)).tier;
-        tier(AccessRight::Read).max(tier(AccessRight::List)) < PolicyTier::ApprovalRequired
+        let tier = |right| self.policy.policy.evaluate(&subject, &RequiredPathAccess::new(right, path)).tier;
+        tier(AccessRight::Read).max(tier(AccessRight::List)) < SupervisionTier::ApprovalRequired
             || self.allowed_targets.read().unwrap_or_else(PoisonError::into_inner).contains(path)
     }
 
@@ -208,14 +208,14 @@ impl<'a> CallContext<'a> {
 
     /// Bytes of a file with the version of the whole file. If an editor has unsaved text for the file, that text is
     /// read in place of the content on disk.
-    pub(crate) fn read(&self, path: &RelPath, want: BytesToRead) -> Result<FileBytes, Error> {
+    pub(crate) fn read(&self, path: &RelPath, want: BytesToRead) -> Result<FileBytesWithVersion, Error> {
         self.require_readable(path)?;
         self.read_for_change(path, want)
     }
 
     /// Like [`CallContext::read`], but also allowed if the caller may change the file and may not read it. The outcome
     /// of the call must not contain the bytes.
-    pub(crate) fn read_for_change(&self, path: &RelPath, want: BytesToRead) -> Result<FileBytes, Error> {
+    pub(crate) fn read_for_change(&self, path: &RelPath, want: BytesToRead) -> Result<FileBytesWithVersion, Error> {
         match self.unsaved_file(path)? {
             Some(unsaved) => unsaved.read(want),
             None => self.read_saved(path, want),
@@ -223,12 +223,12 @@ impl<'a> CallContext<'a> {
     }
 
     /// The current version of a file, or of its unsaved text, with the identity of the file.
-    pub(crate) fn observe_version(&self, path: &RelPath) -> Result<ObservedVersion, Error> {
+    pub(crate) fn observe_version(&self, path: &RelPath) -> Result<PlanTimeFileVersion, Error> {
         if let Some(unsaved) = self.unsaved_file(path)? {
             return Ok(unsaved.observed_version());
         }
         let file = self.read_saved(path, BytesToRead::VersionOnly)?;
-        Ok(ObservedVersion { version: file.version, identity: file.stat.identity })
+        Ok(PlanTimeFileVersion { version: file.version, identity: file.stat.identity })
     }
 
     /// The names in a directory that the caller may see.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use stead_path::PathSyntax;
 pub use stead_text::patch::PatchParseOptions;
 
-use crate::{errors::Error, glob::Globs, plan::FileModeSource, policy::PolicyTier, watches::WatchLifetime};
+use crate::{errors::Error, glob::Globs, plan::FileModeSource, policy::SupervisionTier, watches::WatchLifetimeKind};
 
 /// The options of one call. The default options are those of stead's own dialect.
 #[derive(Debug, Clone, Default)]
@@ -16,26 +16,27 @@ pub struct CallOptions {
     /// The dialect's name for the tool, as recorded in the journal, for example `comma/edit_file`.
     pub tool: Option<String>,
     /// The tools of the dialect. The `policy` operation reports which of these tools the policy allows.
-    pub offered_tools: Vec<OfferedTool>,
+    pub offered_tools: Vec<OfferedToolAndOperation>,
     /// The options of the call that the `policy` operation evaluates without running it.
     pub options_of_inspected_call: Option<Arc<CallOptions>>,
-    /// The tier in the tool's definition. The policy may set a stricter tier. `None` means [`PolicyTier::Autonomous`].
-    pub declared_tier: Option<PolicyTier>,
+    /// The tier in the tool's definition. The policy may set a stricter tier. `None` means
+    /// [`SupervisionTier::Autonomous`].
+    pub declared_tier: Option<SupervisionTier>,
     /// The syntax of path arguments.
     pub path_spelling: PathSyntax,
     /// The error of the dialect if the dialect could not translate the arguments. In that case the call is recorded and
     /// fails with this error.
     pub argument_error: Option<Error>,
     /// Whether a call without a base version may replace an existing file.
-    pub missing_base: MissingBase,
+    pub missing_base: MissingBaseVersionPolicy,
     /// Whether missing parent directories are created.
     pub missing_parents: MissingParentPolicy,
     /// The line endings and byte order mark of new text.
     pub replacement_format: LineEndingAndBomPolicy,
     /// Whether directories can be removed.
-    pub directory_removal: DirectoryRemovalPolicy,
+    pub directory_removal: DirectoryRemovalPermission,
     /// The kinds of entries that can be copied and moved.
-    pub copy_move_scope: CopyMoveEntryKinds,
+    pub copy_move_scope: CopyMoveAllowedEntryKinds,
     /// How long removed entries stay in the trash.
     pub removal_retention: TrashRetentionChoice,
     /// Where a move puts the file that it overwrites.
@@ -43,9 +44,9 @@ pub struct CallOptions {
     /// Whether a restore may replace an existing file at its destination.
     pub restore_conflict: RestoreConflictPolicy,
     /// The lifetime of a watch that this call begins.
-    pub watch_lifetime: WatchLifetime,
+    pub watch_lifetime: WatchLifetimeKind,
     /// The page size of a directory listing, and the attributes that the listing includes.
-    pub listing_style: ListingStyle,
+    pub listing_style: ListingPageSizeAndDetail,
     /// Glob patterns that restrict the files of `find` and `search`, in addition to the arguments.
     pub walk_filter: WalkFilter,
     /// The rules by which `edit` finds quoted text and replaces it.
@@ -62,12 +63,12 @@ pub struct CallOptions {
     /// common base when it merges later changes. `None` means that the engine's own record of seen files is used.
     pub known_text: Option<Arc<str>>,
     /// Whether the workspace or an editor applies the change.
-    pub applied_by: AppliedBy,
+    pub applied_by: ChangeApplierChoice,
 }
 
 /// A tool that a dialect offers to its client.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OfferedTool {
+pub struct OfferedToolAndOperation {
     /// The operation that the tool calls.
     pub operation: String,
     /// The tool's name, as recorded in the journal.
@@ -85,7 +86,7 @@ pub struct WalkFilter {
 
 /// Whether a call without a base version may replace an existing file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum MissingBase {
+pub enum MissingBaseVersionPolicy {
     /// Refuse the call.
     #[default]
     Refuse,
@@ -95,7 +96,7 @@ pub enum MissingBase {
 
 /// Who applies a change once it is planned, authorized and approved.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum AppliedBy {
+pub enum ChangeApplierChoice {
     /// The workspace writes the files and the journal entry atomically.
     #[default]
     Workspace,
@@ -152,7 +153,7 @@ impl WrittenFileMode {
 
 /// Whether directories can be removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum DirectoryRemovalPolicy {
+pub enum DirectoryRemovalPermission {
     /// Directories can be removed as the arguments request.
     #[default]
     Allow,
@@ -162,7 +163,7 @@ pub enum DirectoryRemovalPolicy {
 
 /// The kinds of entries that can be copied and moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum CopyMoveEntryKinds {
+pub enum CopyMoveAllowedEntryKinds {
     /// Files, symlinks and trees.
     #[default]
     FilesAndTrees,
@@ -212,7 +213,7 @@ pub enum RestoreConflictPolicy {
 
 /// The page size of a directory listing, and the attributes that the listing includes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ListingStyle {
+pub enum ListingPageSizeAndDetail {
     /// A page of the size and form that stead's own dialect uses.
     #[default]
     NativePage,
@@ -238,7 +239,7 @@ pub struct PatchOptions {
     /// How the place of a chunk in its file is found.
     pub chunk_placement: PatchChunkMatching,
     /// How the paths of base versions are matched with the paths of the patch.
-    pub base_matching: PatchBasePathMatching,
+    pub base_matching: PatchBaseVersionPathMatching,
     /// Whether one patch may have several sections for the same file.
     pub repeated_files: PatchRepeatedFilePolicy,
     /// Whether the content of a binary file can be patched.
@@ -252,7 +253,7 @@ impl Default for PatchOptions {
         Self {
             grammar: PatchParseOptions::TOLERANT,
             chunk_placement: PatchChunkMatching::Tolerant,
-            base_matching: PatchBasePathMatching::ResolvedPath,
+            base_matching: PatchBaseVersionPathMatching::ResolvedPath,
             repeated_files: PatchRepeatedFilePolicy::ApplyInOrder,
             binary_files: PatchBinaryFilePolicy::Refuse,
             reapplied_patch: ReappliedPatchPolicy::ReportUnchanged,
@@ -265,7 +266,7 @@ impl PatchOptions {
     pub const STRICT: Self = Self {
         grammar: PatchParseOptions::STRICT,
         chunk_placement: PatchChunkMatching::Strict,
-        base_matching: PatchBasePathMatching::ExactSpelling,
+        base_matching: PatchBaseVersionPathMatching::ExactSpelling,
         repeated_files: PatchRepeatedFilePolicy::Refuse,
         binary_files: PatchBinaryFilePolicy::TreatAsText,
         reapplied_patch: ReappliedPatchPolicy::Refuse,
@@ -286,7 +287,7 @@ pub enum PatchChunkMatching {
 
 /// How the paths of base versions are matched with the paths of a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PatchBasePathMatching {
+pub enum PatchBaseVersionPathMatching {
     /// Resolved paths are compared. A base version for a path that the patch does not change is refused.
     ResolvedPath,
     /// Paths are compared as written. A base version for another path is ignored.

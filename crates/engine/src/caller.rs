@@ -146,7 +146,7 @@ pub struct Caller {
     /// The paths and rights of the caller.
     pub grants: Grants,
     /// The period after which resources of the caller are released.
-    pub lifetime: CallerLifetime,
+    pub lifetime: CallerResourceLifetime,
     /// Start of the session, in unix milliseconds; zero if unknown.
     pub session_started_ms: i64,
     /// The first journal entry that can belong to the session; zero if unknown.
@@ -171,7 +171,7 @@ impl Caller {
             session: session.into(),
             protocol,
             grants: Grants::default(),
-            lifetime: CallerLifetime::default(),
+            lifetime: CallerResourceLifetime::default(),
             session_started_ms: 0,
             session_first_entry: 0,
         }
@@ -180,20 +180,20 @@ impl Caller {
 
 /// The period after which resources of a caller are released.
 #[derive(Debug, Clone, Default)]
-pub enum CallerLifetime {
+pub enum CallerResourceLifetime {
     /// Resources are released when the process ends. This lifetime is used if the process has a single client, or if
     /// the process itself is the caller.
     #[default]
     Process,
     /// Resources are released when this connection ends. This lifetime is used if the process serves several
     /// connections.
-    Connection(Arc<ClientConnection>),
+    Connection(Arc<ConnectionScopedResources>),
     /// Resources are released when the call returns. This lifetime is used if the server cannot detect the end of the
     /// connection.
     SingleCall,
 }
 
-impl CallerLifetime {
+impl CallerResourceLifetime {
     /// A new connection.
     pub fn connected() -> Self {
         Self::Connection(Arc::default())
@@ -202,8 +202,8 @@ impl CallerLifetime {
     /// Ends the connection, even if other references to it exist.
     pub fn end(&self) {
         match self {
-            CallerLifetime::Connection(connection) => connection.end(),
-            CallerLifetime::Process | CallerLifetime::SingleCall => {}
+            CallerResourceLifetime::Connection(connection) => connection.end(),
+            CallerResourceLifetime::Process | CallerResourceLifetime::SingleCall => {}
         }
     }
 }
@@ -211,13 +211,13 @@ impl CallerLifetime {
 type ConnectionResource = Box<dyn Send>;
 
 /// One connection of a process that serves several connections.
-pub struct ClientConnection {
+pub struct ConnectionScopedResources {
     number: u64,
     /// `None` once the connection has ended.
     resources: Mutex<Option<HashMap<String, ConnectionResource>>>,
 }
 
-impl Default for ClientConnection {
+impl Default for ConnectionScopedResources {
     fn default() -> Self {
         static NEXT_CONNECTION_NUMBER: AtomicU64 = AtomicU64::new(1);
         Self {
@@ -227,7 +227,7 @@ impl Default for ClientConnection {
     }
 }
 
-impl ClientConnection {
+impl ConnectionScopedResources {
     /// The number of this connection, which is unique within the process.
     pub fn number(&self) -> u64 {
         self.number
@@ -262,9 +262,9 @@ impl ClientConnection {
     }
 }
 
-impl fmt::Debug for ClientConnection {
+impl fmt::Debug for ConnectionScopedResources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientConnection").field("number", &self.number).finish_non_exhaustive()
+        f.debug_struct("ConnectionScopedResources").field("number", &self.number).finish_non_exhaustive()
     }
 }
 
@@ -274,8 +274,8 @@ mod tests {
 
     #[test]
     fn resources_are_created_once_and_dropped_with_connection() {
-        let lifetime = CallerLifetime::connected();
-        let CallerLifetime::Connection(connection) = lifetime.clone() else { panic!("{lifetime:?}") };
+        let lifetime = CallerResourceLifetime::connected();
+        let CallerResourceLifetime::Connection(connection) = lifetime.clone() else { panic!("{lifetime:?}") };
         let resource = Arc::new(());
         for name in ["a", "a", "b"] {
             connection.attach_resource(name, || Ok(Box::new(Arc::clone(&resource)))).unwrap();

@@ -135,30 +135,40 @@ impl Engine {
 
     /// The expected duration of a call, from which a host can choose a thread for the call. The duration is only a hint
     /// and does not affect whether the call may run or what the call returns.
-    pub fn cost_class(&self, operation: &str, arguments: &Map<String, Value>, options: &CallOptions) -> CostClass {
+    pub fn cost_class(
+        &self,
+        operation: &str,
+        arguments: &Map<String, Value>,
+        options: &CallOptions,
+    ) -> CallDurationClass {
         let is_small = |size: u64| size <= limits::INLINE_FILE_BYTES_MAX;
         match cost_model(operation) {
-            CostModel::ByFileSize if self.file_size(arguments, &options.path_spelling).is_some_and(is_small) => {
-                CostClass::Inline
+            CallDurationEstimateRule::ByFileSize
+                if self.file_size(arguments, &options.path_spelling).is_some_and(is_small) =>
+            {
+                CallDurationClass::Inline
             }
-            CostModel::ByContentSize
+            CallDurationEstimateRule::ByContentSize
                 if string_argument(arguments, "content").is_some_and(|text| is_small(text.len() as u64)) =>
             {
-                CostClass::Short
+                CallDurationClass::Short
             }
-            CostModel::ByWaitTime if arguments.get("wait_ms").is_some_and(|wait| wait.as_u64() != Some(0)) => {
-                CostClass::Waiting
+            CallDurationEstimateRule::ByWaitTime
+                if arguments.get("wait_ms").is_some_and(|wait| wait.as_u64() != Some(0)) =>
+            {
+                CallDurationClass::Waiting
             }
-            CostModel::ByFileSize | CostModel::ByContentSize | CostModel::ByWaitTime | CostModel::AlwaysLong => {
-                CostClass::Long
-            }
+            CallDurationEstimateRule::ByFileSize
+            | CallDurationEstimateRule::ByContentSize
+            | CallDurationEstimateRule::ByWaitTime
+            | CallDurationEstimateRule::AlwaysLong => CallDurationClass::Long,
         }
     }
 
     /// The number of bytes that a call is likely to load into memory, or zero if the number is unknown. A host can use
     /// this number to bound its memory use.
     pub fn estimate_bytes(&self, operation: &str, arguments: &Map<String, Value>, options: &CallOptions) -> u64 {
-        if cost_model(operation) != CostModel::ByFileSize {
+        if cost_model(operation) != CallDurationEstimateRule::ByFileSize {
             return 0;
         }
         let size = self.file_size(arguments, &options.path_spelling).unwrap_or_default();
@@ -201,7 +211,7 @@ impl Engine {
 
 /// The expected duration of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CostClass {
+pub enum CallDurationClass {
     /// The call reads one small file, which takes less time than a thread switch.
     Inline,
     /// The call changes one small file. A switch to another thread is worthwhile only under load.
@@ -215,7 +225,7 @@ pub enum CostClass {
 /// How the cost of an operation is computed from its arguments. The operation table declares this rule for each
 /// operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CostModel {
+pub(crate) enum CallDurationEstimateRule {
     /// The cost depends on the size of the file that the argument `path` names.
     ByFileSize,
     /// The cost depends on the size of the argument `content`.
@@ -225,8 +235,8 @@ pub(crate) enum CostModel {
     ByWaitTime,
 }
 
-fn cost_model(operation: &str) -> CostModel {
-    ops::find_operation(operation).map_or(CostModel::AlwaysLong, |row| row.cost_model)
+fn cost_model(operation: &str) -> CallDurationEstimateRule {
+    ops::find_operation(operation).map_or(CallDurationEstimateRule::AlwaysLong, |row| row.cost_model)
 }
 
 fn string_argument<'a>(arguments: &'a Map<String, Value>, name: &str) -> Option<&'a str> {

@@ -15,7 +15,7 @@ use stead_text::encoding::{DetectedContentKind, decode, detect_content, starts_l
 use crate::{
     ops::walk::{IgnoreRules, is_included},
     plan::FileKind,
-    workspace::{DirectoryEntry, FileIdentity},
+    workspace::{DirectoryEntry, FileStatFingerprint},
 };
 
 /// Format version of the trigram index. Increase this number when text detection or trigram extraction changes. Indexes
@@ -49,7 +49,7 @@ pub fn is_indexable(text: &str) -> bool {
 
 /// The reason why a search need not open a file, according to the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SearchIndexVerdict {
+pub enum IndexBasedFileSkipReason {
     /// The file is a text file without a match.
     TextWithoutMatch {
         /// Size of the file in bytes.
@@ -62,22 +62,22 @@ pub enum SearchIndexVerdict {
 /// Excludes files from a search for one pattern.
 pub trait IndexBasedSearchFilter: Send + Sync {
     /// The indexed files of one directory, or `None` if the index contains no file of that directory.
-    fn directory_index(&self, directory: &RelPath) -> Option<Box<dyn IndexBasedDirectoryFilter + '_>>;
+    fn directory_index(&self, directory: &RelPath) -> Option<Box<dyn IndexBasedFileFilter + '_>>;
 }
 
 /// Excludes files of one directory from a search for one pattern.
-pub trait IndexBasedDirectoryFilter: Send {
-    /// Whether the index may contain a file with this name. If the result is `false`, [`IndexBasedDirectoryFilter::verdict`] need
-    /// not be called, and the stat of the file is not needed.
+pub trait IndexBasedFileFilter: Send {
+    /// Whether the index may contain a file with this name. If the result is `false`, [`IndexBasedFileFilter::verdict`]
+    /// need not be called, and the stat of the file is not needed.
     fn may_know(&self, name: &FileName) -> bool;
 
     /// The verdict on the file with this name and identity, or `None` if the search must read the file.
-    fn verdict(&self, name: &FileName, identity: &FileIdentity) -> Option<SearchIndexVerdict>;
+    fn verdict(&self, name: &FileName, identity: &FileStatFingerprint) -> Option<IndexBasedFileSkipReason>;
 }
 
 /// The files below a directory, according to an index that was informed of every change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct IndexedWalk {
+pub struct IndexedSearchCandidates {
     /// Files that the search must read, in any order.
     pub candidates: Vec<RelPath>,
     /// Number of text files that cannot match.

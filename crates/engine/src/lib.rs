@@ -36,51 +36,54 @@ pub use approval::{
     ApprovalState, ApproverAndReason, render_plan_lines, summarize_plan,
 };
 pub use buffers::{
-    Buffer, BufferLineEndings, BufferOpenState, BufferStore, BufferStoreRequest, BufferWithText, PlannedBufferChange,
-    PlannedBufferChangeKind,
+    BufferLineEndings, BufferOpenState, BufferStore, BufferStoreRequest, BufferWithText, EditorBufferMetadata,
+    PlannedBufferChange, PlannedBufferChangeKind,
 };
 pub use call_options::{
-    AppliedBy, BeforeAfterContentInclusion, CallOptions, CopyMoveEntryKinds, DirectoryRemovalPolicy,
-    LineEndingAndBomPolicy, ListingStyle, MissingBase, MissingParentPolicy, OfferedTool, OverwrittenFilePolicy,
-    PatchBasePathMatching, PatchBinaryFilePolicy, PatchChunkMatching, PatchOptions, PatchParseOptions,
-    PatchRepeatedFilePolicy, ReappliedPatchPolicy, RestoreConflictPolicy, SearchHitOrder, TrashRetentionChoice,
-    WalkFilter, WrittenFileMode,
+    BeforeAfterContentInclusion, CallOptions, ChangeApplierChoice, CopyMoveAllowedEntryKinds,
+    DirectoryRemovalPermission, LineEndingAndBomPolicy, ListingPageSizeAndDetail, MissingBaseVersionPolicy,
+    MissingParentPolicy, OfferedToolAndOperation, OverwrittenFilePolicy, PatchBaseVersionPathMatching,
+    PatchBinaryFilePolicy, PatchChunkMatching, PatchOptions, PatchParseOptions, PatchRepeatedFilePolicy,
+    ReappliedPatchPolicy, RestoreConflictPolicy, SearchHitOrder, TrashRetentionChoice, WalkFilter, WrittenFileMode,
 };
 /// Rules that a dialect sets for `edit`: how quoted text is found and replaced.
 pub mod edit_rules {
     pub use stead_text::{
-        edit::{EditMatchingRules, EmptyQuoteRule, LineTerminatorRule, QuoteNotFoundRecovery},
-        locate::{MatchOverlapRule, QuoteMatchPass},
+        edit::{EditMatchingRules, EmptyQuoteRule, NewTextLineTerminatorRule, QuoteNotFoundPolicy},
+        locate::{FuzzyTextMatchPass, MatchOverlapRule},
     };
 }
-pub use caller::{AccessMode, Caller, CallerApproverStatus, CallerLifetime, ClientConnection, Grants, Principal};
+pub use caller::{
+    AccessMode, Caller, CallerApproverStatus, CallerResourceLifetime, ConnectionScopedResources, Grants, Principal,
+};
 pub use control::{CallControl, CallProgress, CancelToken};
-pub use engine::{BeforeAfterBytes, Call, CallOutcome, CostClass, Engine, SessionSwitch};
+pub use engine::{BeforeAfterBytes, Call, CallDurationClass, CallOutcome, Engine, SessionSwitch};
 pub use errors::{Error, ErrorClass, ErrorKind};
 pub use glob::Globs;
-pub use operation::OperationFileEffect;
+pub use operation::OperationEffectClass;
 pub use ops::{
-    ChangesFollower, OPERATIONS, OperationDefinition, TextWithLineAuthors, WatchEventReader, WatchNotification,
+    CallerWatchEventReader, ChangesFollower, OPERATIONS, OperationDefinition, TextWithLineAuthors, WatchNotification,
     find_operation,
 };
 pub use plan::{
-    CommitExpectation, FileKind, FileModeSource, NEW_DIRECTORY_MODE, NEW_FILE_MODE, ObservedVersion, Plan,
+    CommitExpectation, FileKind, FileModeSource, NEW_DIRECTORY_MODE, NEW_FILE_MODE, Plan, PlanTimeFileVersion,
     PlannedChange, PlannedContent, TreeSummary,
 };
 pub use policy::{
-    AccessRight, ActivePolicy, Policy, PolicyFileInWorkspace, PolicyParseError, PolicyTier, PolicyVerdict,
-    PolicyVerdictReason, UnknownPolicyTier,
+    AccessRight, ActivePolicy, InWorkspacePolicyFileLocation, Policy, PolicyParseError, PolicyVerdict,
+    PolicyVerdictReason, SupervisionTier, UnknownPolicyTier,
 };
 pub use quota::{PrincipalUsage, Quota, QuotaCharge, RequiredUsageFreshness, WorkspaceUsage, usage_not_counted};
 pub use session_store::{
-    Alert, AlertResponse, AlertSeverity, ReviewBaseline, Session, SessionStore, SessionStoreReply, SessionStoreRequest,
-    SessionTotals, SessionTotalsQuery, StorageUsage, UnknownAlertSeverity,
+    AgentToPersonAlert, AlertResponse, AlertSeverity, ReviewBaseline, SessionRecord, SessionStore, SessionStoreReply,
+    SessionStoreWriteRequest, SessionTotals, SessionTotalsQuery, StorageUsage, UnknownAlertSeverity,
 };
 pub use version::{BaseVersion, Version};
-pub use watches::{Watch, WatchDepth, WatchEventKind, WatchLifetime, WatchRequest};
+pub use watches::{Watch, WatchDepth, WatchEventKind, WatchLifetimeKind, WatchRequest};
 pub use workspace::{
-    BytesToRead, CallLockGuard, CallRecord, CommitError, CommitReceipt, DirectoryEntry, DirectoryReader,
-    ExtraFileAttributes, FileBytes, FileIdentity, FileNamePolicy, FileReader, FileStat, FinalSymlink,
-    JournalEntriesToReturn, JournalEntryOrder, JournalEntryQuery, JournalHead, Lease, LeaseRequest, OpenedDirectory,
-    PathLockRequest, StatResult, StoredJournalEntry, TrashItem, Workspace, WorkspaceProperties,
+    BytesToRead, CallLockGuard, CommitError, CommitReceipt, DirectoryEntry, FileBytesWithVersion, FileNamePolicy,
+    FileOwnerAndCreationTime, FileReader, FileStat, FileStatFingerprint, FinalSymlink, ImmutableWorkspaceProperties,
+    JournalCallRecord, JournalEntryOrder, JournalEntryQuery, JournalHead, JournalNoChangeEntryFilter, Lease,
+    LeaseRequest, OpenDirectoryForWalk, OpenDirectoryWithEntries, PathLockRequest, StatResult, StoredJournalEntry,
+    TrashItem, Workspace,
 };

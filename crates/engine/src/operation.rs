@@ -7,12 +7,12 @@ use stead_path::RelPath;
 
 use crate::{
     approval::{Approval, ApprovalAnswer},
-    buffers::{Buffer, BufferStoreRequest},
+    buffers::{BufferStoreRequest, EditorBufferMetadata},
     call_context::CallContext,
     engine::CallOutcome,
     errors::{Error, ErrorKind},
-    plan::{ObservedVersion, Plan},
-    session_store::{SessionStoreReply, SessionStoreRequest},
+    plan::{Plan, PlanTimeFileVersion},
+    session_store::{SessionStoreReply, SessionStoreWriteRequest},
     version::BaseVersion,
     watches::{Watch, WatchRequest},
     workspace::{CommitReceipt, FileStat, FinalSymlink, Lease, LeaseRequest},
@@ -20,7 +20,7 @@ use crate::{
 
 /// The effect of an operation on files. Locks, durability and the hints that protocols send depend on this effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OperationFileEffect {
+pub enum OperationEffectClass {
     /// The operation changes no file. The operation may still write database rows about sessions, alerts, watches or
     /// reviews.
     None,
@@ -32,7 +32,7 @@ pub enum OperationFileEffect {
 
 /// The source of a path argument.
 #[derive(Debug, Clone)]
-pub(crate) enum PathArgument {
+pub(crate) enum CallerOrRecordedPath {
     /// The path as the caller wrote it.
     FromCaller(String),
     /// A path from the journal or the trash. Such a path is not trusted and is resolved in the same way as a path from
@@ -42,7 +42,7 @@ pub(crate) enum PathArgument {
 
 /// The access that a call needs to a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PathAccess {
+pub(crate) enum RequestedPathAccessKind {
     Read,
     /// Create the entry or change it.
     Write,
@@ -63,8 +63,8 @@ pub(crate) enum EntryOrWholeTree {
 /// A path argument of a call, before it is resolved.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestedPath {
-    pub(crate) argument: PathArgument,
-    pub(crate) access: PathAccess,
+    pub(crate) argument: CallerOrRecordedPath,
+    pub(crate) access: RequestedPathAccessKind,
     pub(crate) final_symlink: FinalSymlink,
     pub(crate) reach: EntryOrWholeTree,
     pub(crate) base: Option<BaseVersion>,
@@ -73,26 +73,26 @@ pub(crate) struct RequestedPath {
 impl RequestedPath {
     /// A path to read. If it is a symlink, the target is read.
     pub(crate) fn read(spelling: &str) -> Self {
-        Self::from_argument(spelling, PathAccess::Read, FinalSymlink::Follow)
+        Self::from_argument(spelling, RequestedPathAccessKind::Read, FinalSymlink::Follow)
     }
 
     /// A path to read under a lock. If it is a symlink, the target is read.
     pub(crate) fn read_locked(spelling: &str) -> Self {
-        Self::from_argument(spelling, PathAccess::ReadLocked, FinalSymlink::Follow)
+        Self::from_argument(spelling, RequestedPathAccessKind::ReadLocked, FinalSymlink::Follow)
     }
 
     /// A path to write. If it is a symlink within the workspace, the target is written.
     pub(crate) fn write(spelling: &str) -> Self {
-        Self::from_argument(spelling, PathAccess::Write, FinalSymlink::Follow)
+        Self::from_argument(spelling, RequestedPathAccessKind::Write, FinalSymlink::Follow)
     }
 
-    pub(crate) fn from_argument(spelling: &str, access: PathAccess, final_symlink: FinalSymlink) -> Self {
-        let argument = PathArgument::FromCaller(spelling.to_owned());
+    pub(crate) fn from_argument(spelling: &str, access: RequestedPathAccessKind, final_symlink: FinalSymlink) -> Self {
+        let argument = CallerOrRecordedPath::FromCaller(spelling.to_owned());
         Self { argument, access, final_symlink, reach: EntryOrWholeTree::EntryOnly, base: None }
     }
 
-    pub(crate) fn from_recorded_path(path: RelPath, access: PathAccess) -> Self {
-        Self { argument: PathArgument::Recorded(path), ..Self::from_argument("", access, FinalSymlink::Keep) }
+    pub(crate) fn from_recorded_path(path: RelPath, access: RequestedPathAccessKind) -> Self {
+        Self { argument: CallerOrRecordedPath::Recorded(path), ..Self::from_argument("", access, FinalSymlink::Keep) }
     }
 
     pub(crate) fn including_subtree(mut self) -> Self {
@@ -116,38 +116,38 @@ pub(crate) struct ResolvedTarget {
     pub(crate) stat: Option<FileStat>,
     /// The current version of the file, if the call gave a base version. The base version is compared with the current
     /// version.
-    pub(crate) observed: Option<ObservedVersion>,
+    pub(crate) observed: Option<PlanTimeFileVersion>,
     /// The base version: the version that the caller claims to have seen.
     pub(crate) base: Option<BaseVersion>,
 }
 
 /// Builds the outcome of a change after its commit.
-pub(crate) type BuildChangeOutcomeFn = Box<dyn FnOnce(&CommitReceipt) -> CallOutcome>;
+pub(crate) type BuildCommittedChangeOutcomeFn = Box<dyn FnOnce(&CommitReceipt) -> CallOutcome>;
 
-pub(crate) type BuildLeaseOutcomeFn = Box<dyn FnOnce(&Lease, &CommitReceipt) -> CallOutcome>;
+pub(crate) type LeaseToOutcomeFn = Box<dyn FnOnce(&Lease, &CommitReceipt) -> CallOutcome>;
 
-pub(crate) type BuildApprovalOutcomeFn = Box<dyn FnOnce(&Approval, &CommitReceipt) -> CallOutcome>;
+pub(crate) type BuildApprovalAnswerOutcomeFn = Box<dyn FnOnce(&Approval, &CommitReceipt) -> CallOutcome>;
 
-pub(crate) type BuildSessionOutcomeFn = Box<dyn FnOnce(&SessionStoreReply, &CommitReceipt) -> CallOutcome>;
+pub(crate) type BuildSessionCallOutcomeFn = Box<dyn FnOnce(&SessionStoreReply, &CommitReceipt) -> CallOutcome>;
 
 pub(crate) type BuildWatchOutcomeFn = Box<dyn FnOnce(&Watch, &CommitReceipt) -> CallOutcome>;
 
-pub(crate) type BuildBufferOutcomeFn = Box<dyn FnOnce(&Buffer, &CommitReceipt) -> CallOutcome>;
+pub(crate) type BuildBufferOutcomeFn = Box<dyn FnOnce(&EditorBufferMetadata, &CommitReceipt) -> CallOutcome>;
 
 /// The result of planning: an outcome, or the changes to commit before the outcome can be built.
-pub(crate) enum PlannedEffect {
+pub(crate) enum OperationPlanningResult {
     /// The call changes nothing. The journal records the number of bytes read.
     Read { outcome: CallOutcome, bytes: u64 },
     /// The call is a dry run and changes nothing.
     Preview(CallOutcome),
     /// The call changes files.
-    Files { plan: Plan, build_outcome: BuildChangeOutcomeFn },
+    Files { plan: Plan, build_outcome: BuildCommittedChangeOutcomeFn },
     /// Acquires or releases a lease.
-    Lease { request: LeaseRequest, build_outcome: BuildLeaseOutcomeFn },
+    Lease { request: LeaseRequest, build_outcome: LeaseToOutcomeFn },
     /// Answers an approval request.
-    Approval { answer: ApprovalAnswer, build_outcome: BuildApprovalOutcomeFn },
+    Approval { answer: ApprovalAnswer, build_outcome: BuildApprovalAnswerOutcomeFn },
     /// Writes to the session store.
-    Session { request: SessionStoreRequest, build_outcome: BuildSessionOutcomeFn },
+    Session { request: SessionStoreWriteRequest, build_outcome: BuildSessionCallOutcomeFn },
     /// Begins or ends a watch.
     Watch { request: WatchRequest, build_outcome: BuildWatchOutcomeFn },
     /// Opens, changes or closes a buffer.
@@ -161,7 +161,7 @@ pub(crate) trait Operation {
 
     /// Plans the effect of the call on the current files. If the files change before the commit, the pipeline calls
     /// this method again.
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error>;
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error>;
 }
 
 /// Decodes the arguments of an operation. The error names the invalid argument and suggests the name of a known
@@ -250,7 +250,7 @@ mod tests {
     fn decode_error_names_ill_typed_argument() {
         #[derive(Debug, serde::Deserialize)]
         #[serde(deny_unknown_fields)]
-        struct SampleArgs {
+        struct DecodeTestArgs {
             #[expect(dead_code, reason = "only decoded")]
             path: String,
             #[expect(dead_code, reason = "only decoded")]
@@ -263,7 +263,7 @@ mod tests {
             (json!({ "path": "a", "x": 1 }), "unknown argument `x`, expected `path` or `max`"),
         ] {
             let arguments = arguments.as_object().expect("an object");
-            assert_eq!(decode_arguments::<SampleArgs>(arguments).expect_err("a misfit").message, expected);
+            assert_eq!(decode_arguments::<DecodeTestArgs>(arguments).expect_err("a misfit").message, expected);
         }
     }
 

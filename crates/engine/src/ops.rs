@@ -4,9 +4,9 @@
 use serde_json::{Map, Value};
 
 use crate::{
-    engine::CostModel,
+    engine::CallDurationEstimateRule,
     errors::Error,
-    operation::{Operation, OperationFileEffect, decode_arguments},
+    operation::{Operation, OperationEffectClass, decode_arguments},
 };
 
 mod alerts;
@@ -51,10 +51,10 @@ pub(crate) use diff::decode_diff_text;
 pub(crate) use encode_content::encode_like;
 pub(crate) use outcome_builder::outcome_from_entry;
 pub use review::TextWithLineAuthors;
-pub(crate) use search::CaseSensitivity;
+pub(crate) use search::SearchCaseSensitivity;
 pub(crate) use stale_reads::StaleReadTracker;
 pub(crate) use stat::file_kind_name;
-pub use watched::{WatchEventReader, WatchNotification};
+pub use watched::{CallerWatchEventReader, WatchNotification};
 
 type DecodeArgsFn = fn(&Map<String, Value>) -> Result<Box<dyn Operation>, Error>;
 
@@ -63,10 +63,10 @@ pub struct OperationDefinition {
     /// Operation name, the same in every protocol.
     pub name: &'static str,
     /// What the operation does to files.
-    pub effect: OperationFileEffect,
+    pub effect: OperationEffectClass,
     /// Names of the arguments that carry file content. The journal records only the size of their values.
     pub content_arguments: &'static [&'static str],
-    pub(crate) cost_model: CostModel,
+    pub(crate) cost_model: CallDurationEstimateRule,
     pub(crate) decode: DecodeArgsFn,
 }
 
@@ -75,9 +75,9 @@ macro_rules! operations {
         /// Every operation, in documentation order.
         pub const OPERATIONS: &[OperationDefinition] = &[$(OperationDefinition {
             name: $name,
-            effect: OperationFileEffect::$effect,
+            effect: OperationEffectClass::$effect,
             content_arguments: &[$($($content),+)?],
-            cost_model: CostModel::$cost_model,
+            cost_model: CallDurationEstimateRule::$cost_model,
             decode: |arguments| Ok(Box::new(decode_arguments::<$args>(arguments)?)),
         },)+];
     };
@@ -96,7 +96,7 @@ operations! {
     "copy" Write AlwaysLong copy::CopyArgs;
     "move" Destroy AlwaysLong r#move::MoveArgs;
     "remove" Destroy AlwaysLong remove::RemoveArgs;
-    "restore" Write AlwaysLong remove::RestoreArgs;
+    "restore" Write AlwaysLong remove::RestoreFromTrashArgs;
     "undo" Destroy AlwaysLong undo::UndoArgs;
     "redo" Destroy AlwaysLong undo::RedoArgs;
     "history" None AlwaysLong history::HistoryArgs;
@@ -104,29 +104,29 @@ operations! {
     "changes" None ByWaitTime changes::ChangesArgs;
     "lock" Write AlwaysLong lock::LockArgs;
     "unlock" Write AlwaysLong lock::UnlockArgs;
-    "session" None AlwaysLong session::SessionArgs;
-    "events" None ByWaitTime events::EventsArgs;
+    "session" None AlwaysLong session::SessionOperationArgs;
+    "events" None ByWaitTime events::PollSessionEventsArgs;
     "usage" None AlwaysLong usage::UsageArgs;
     "alert" None AlwaysLong alerts::SendAlertArgs;
     "alerts" None AlwaysLong alerts::ListAlertsArgs;
     "respond" None AlwaysLong alerts::AnswerAlertArgs;
-    "policy" None AlwaysLong policy::PolicyArgs;
+    "policy" None AlwaysLong policy::InspectPolicyArgs;
     "approvals" None AlwaysLong approvals::ListApprovalsArgs;
     "approve" Write AlwaysLong approvals::ApproveArgs;
     "deny" Write AlwaysLong approvals::DenyArgs;
     "watch" None AlwaysLong watch::WatchArgs;
     "unwatch" None AlwaysLong watch::UnwatchArgs;
-    "watched" None ByWaitTime watched::WatchedArgs;
+    "watched" None ByWaitTime watched::PollWatchEventsArgs;
     "buffer.open" Write AlwaysLong buffer::BufferOpenArgs ["text"];
     "buffer.change" Write AlwaysLong buffer::BufferChangeArgs ["text", "edits"];
     "buffer.save" Write AlwaysLong buffer::BufferSaveArgs;
     "buffer.close" Write AlwaysLong buffer::BufferCloseArgs;
     "buffer.list" None AlwaysLong buffer::BufferListArgs;
     "buffer.drop" Write AlwaysLong buffer::BufferDraftDropArgs;
-    "turn" None AlwaysLong review::TurnArgs;
+    "turn" None AlwaysLong review::BeginTurnArgs;
     "review" None AlwaysLong review::ReviewArgs;
-    "keep" None AlwaysLong review::KeepArgs;
-    "reject" Destroy AlwaysLong review::RejectArgs;
+    "keep" None AlwaysLong review::KeepChangesArgs;
+    "reject" Destroy AlwaysLong review::RejectChangesArgs;
 }
 
 /// Finds an operation by name.

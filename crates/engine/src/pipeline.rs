@@ -14,20 +14,23 @@ use crate::{
     },
     authorization::{self, TargetPolicyVerdicts},
     call_context::CallContext,
-    call_options::{AppliedBy, BeforeAfterContentInclusion},
+    call_options::{BeforeAfterContentInclusion, ChangeApplierChoice},
     caller::Caller,
     engine::{BeforeAfterBytes, Call, CallOutcome},
     errors::{Error, ErrorKind},
     limits,
-    operation::{Operation, OperationFileEffect, PathAccess, PlannedEffect, RequestedPath, ResolvedTarget},
+    operation::{
+        Operation, OperationEffectClass, OperationPlanningResult, RequestedPath, RequestedPathAccessKind,
+        ResolvedTarget,
+    },
     ops::{self, OperationDefinition},
     plan::{CommitExpectation, FileModeSource, Plan, PlannedChange, PlannedContent},
-    policy::{self, AccessRight, PolicyTier, PolicyVerdict, RequiredAccess},
+    policy::{self, AccessRight, PolicyVerdict, RequiredPathAccess, SupervisionTier},
     quota, resolve,
     seen_files::SeenFileCache,
     unsaved,
     version::Version,
-    workspace::{BytesToRead, CallLockGuard, CallRecord, CommitError, PathLockRequest, Workspace},
+    workspace::{BytesToRead, CallLockGuard, CommitError, JournalCallRecord, PathLockRequest, Workspace},
 };
 
 pub(crate) fn run_call(
@@ -38,10 +41,10 @@ pub(crate) fn run_call(
 ) -> Result<CallOutcome, Error> {
     let row = ops::find_operation(call.operation);
     let operation = row.map_or("unknown", |row| row.name);
-    let mut record = CallRecord {
+    let mut record = JournalCallRecord {
         tool: call.options.tool.as_deref(),
         idempotency_key: call.idempotency_key,
-        ..CallRecord::new(call.caller, operation, recorded_arguments(call, row))
+        ..JournalCallRecord::new(call.caller, operation, recorded_arguments(call, row))
     };
     let outcome = workspace.active_policy().and_then(|active| {
         record.policy_version = active.policy.version();
@@ -57,11 +60,11 @@ pub(crate) fn run_call(
         }
     });
     match outcome {
-        Ok(CallCompletion::Recorded(outcome)) => Ok(outcome),
-        Ok(CallCompletion::RecordedThenFailed(error)) => Err(error),
-        Ok(CallCompletion::NotYetRecorded(outcome)) => {
+        Ok(CallOutcomeAndJournalStatus::Recorded(outcome)) => Ok(outcome),
+        Ok(CallOutcomeAndJournalStatus::RecordedThenFailed(error)) => Err(error),
+        Ok(CallOutcomeAndJournalStatus::NotYetRecorded(outcome)) => {
             workspace.record_call(&record)?;
-            if call.options.applied_by != AppliedBy::Workspace {
+            if call.options.applied_by != ChangeApplierChoice::Workspace {
                 // The editor applies the change as soon as the call returns, so the journal entry must already be on
                 // disk. `head` writes buffered entries to disk.
                 workspace.head()?;
@@ -71,7 +74,7 @@ pub(crate) fn run_call(
         Err(error) => {
             record.error_kind = Some(error.recorded_kind(&call.caller.principal));
             if error.kind == ErrorKind::PolicyDenied {
-                record.policy_tier = PolicyTier::Blocked;
+                record.policy_tier = SupervisionTier::Blocked;
             }
             // If the failure cannot be recorded, the caller still gets the error of the call.
             match workspace.record_call(&record) {
@@ -93,12 +96,12 @@ pub(crate) fn record_client_answer(
     };
     let arguments = json!({ "id": answer.id, "by": "client" }).to_string();
     let policy_version = workspace.active_policy()?.policy.version();
-    let record = CallRecord { policy_version, ..CallRecord::new(caller, operation, arguments) };
+    let record = JournalCallRecord { policy_version, ..JournalCallRecord::new(caller, operation, arguments) };
     workspace.answer_approval(answer, &record).map(|_| ())
 }
 
 /// How a call ended, and whether the journal has its entry.
-enum CallCompletion {
+enum CallOutcomeAndJournalStatus {
     /// The call succeeded, and its entry is in the journal.
     Recorded(CallOutcome),
     /// The change could not be applied. The journal has the entry of the call, and a second entry with the reason for
@@ -113,8 +116,8 @@ fn run_rounds(
     approval_mode: ApprovalMode,
     call: &Call<'_>,
     row: &OperationDefinition,
-    record: &mut CallRecord<'_>,
-) -> Result<CallCompletion, Error> {
+    record: &mut JournalCallRecord<'_>,
+) -> Result<CallOutcomeAndJournalStatus, Error> {
     let workspace = context.workspace();
     let operation = (row.decode)(&call.arguments)?;
     if let Some(completion) = find_completed_call(workspace, call)? {
@@ -140,7 +143,7 @@ fn run_rounds(
             PlanningRoundResult::Retry => {}
             PlanningRoundResult::NeedsApproval(mut missing) => {
                 let before_after = missing.before_after.take();
-                record.policy_tier = PolicyTier::ApprovalRequired;
+                record.policy_tier = SupervisionTier::ApprovalRequired;
                 match approval::request_and_wait(context, call, *missing)? {
                     ApprovalWaitResult::Retry => {}
                     ApprovalWaitResult::Refused(error, approval) => {
@@ -156,7 +159,7 @@ fn run_rounds(
 }
 
 enum PlanningRoundResult {
-    Finished(CallCompletion),
+    Finished(CallOutcomeAndJournalStatus),
     /// The files changed between planning and commit, so the call must be planned again.
     Retry,
     /// The call needs approval. Its locks are released.
@@ -174,7 +177,7 @@ struct CallPipeline<'t> {
 }
 
 impl CallPipeline<'_> {
-    fn run_round(&self, record: &mut CallRecord<'_>) -> Result<PlanningRoundResult, Error> {
+    fn run_round(&self, record: &mut JournalCallRecord<'_>) -> Result<PlanningRoundResult, Error> {
         let (context, row) = (self.context, self.row);
         let workspace = context.workspace();
         let requests = self.operation.requested_paths(context)?;
@@ -183,7 +186,7 @@ impl CallPipeline<'_> {
         let TargetPolicyVerdicts { reads, writes } =
             authorization::check_targets(context, row.effect, &requests, &targets)?;
         let reads = reads.stricter_of(self.rate_verdict);
-        if row.effect == OperationFileEffect::None
+        if row.effect == OperationEffectClass::None
             && let Some(missing) = self.require_approval(reads, record, &targets, None)?
         {
             return Ok(PlanningRoundResult::NeedsApproval(missing));
@@ -193,25 +196,29 @@ impl CallPipeline<'_> {
         resolve::check_bases(context, &mut targets)?;
         let mut planned = self.operation.plan(context, &targets)?;
         let written = contents_written(context, &planned);
-        let notices = if let PlannedEffect::Files { plan, .. } = &mut planned {
+        let notices = if let OperationPlanningResult::Files { plan, .. } = &mut planned {
             unsaved::rebase_plan_onto_disk(context, plan)?
         } else {
             Vec::new()
         };
         let verdict = match &planned {
-            PlannedEffect::Read { .. } | PlannedEffect::Preview(_) if row.effect == OperationFileEffect::None => {
+            OperationPlanningResult::Read { .. } | OperationPlanningResult::Preview(_)
+                if row.effect == OperationEffectClass::None =>
+            {
                 PolicyVerdict::UNRESTRICTED
             }
-            PlannedEffect::Lease { request, .. } => reads.stricter_of(authorization::evaluate_policy(
+            OperationPlanningResult::Lease { request, .. } => reads.stricter_of(authorization::evaluate_policy(
                 context,
-                &RequiredAccess::new(AccessRight::Modify, request.path()),
+                &RequiredPathAccess::new(AccessRight::Modify, request.path()),
             )?),
-            PlannedEffect::Read { .. }
-            | PlannedEffect::Preview(_)
-            | PlannedEffect::Session { .. }
-            | PlannedEffect::Buffer { .. } => reads,
-            PlannedEffect::Approval { .. } | PlannedEffect::Watch { .. } => PolicyVerdict::UNRESTRICTED,
-            PlannedEffect::Files { plan, .. } => {
+            OperationPlanningResult::Read { .. }
+            | OperationPlanningResult::Preview(_)
+            | OperationPlanningResult::Session { .. }
+            | OperationPlanningResult::Buffer { .. } => reads,
+            OperationPlanningResult::Approval { .. } | OperationPlanningResult::Watch { .. } => {
+                PolicyVerdict::UNRESTRICTED
+            }
+            OperationPlanningResult::Files { plan, .. } => {
                 reads.stricter_of(writes).stricter_of(authorization::check_plan(context, plan)?)
             }
         };
@@ -222,7 +229,9 @@ impl CallPipeline<'_> {
         let Some(mut completion) = self.execute_planned(planned, record)? else {
             return Ok(PlanningRoundResult::Retry);
         };
-        if let CallCompletion::Recorded(outcome) | CallCompletion::NotYetRecorded(outcome) = &mut completion {
+        if let CallOutcomeAndJournalStatus::Recorded(outcome) | CallOutcomeAndJournalStatus::NotYetRecorded(outcome) =
+            &mut completion
+        {
             unsaved::add_unsaved_notices(context, &targets, &notices, outcome);
             for (path, version, bytes) in &written {
                 context.remember(path, *version, Some(bytes));
@@ -235,17 +244,17 @@ impl CallPipeline<'_> {
     fn require_approval(
         &self,
         verdict: PolicyVerdict,
-        record: &mut CallRecord<'_>,
+        record: &mut JournalCallRecord<'_>,
         targets: &[ResolvedTarget],
-        planned: Option<&PlannedEffect>,
+        planned: Option<&OperationPlanningResult>,
     ) -> Result<Option<Box<MissingApproval>>, Error> {
         record.policy_tier = record.policy_tier.max(verdict.tier);
-        if verdict.tier < PolicyTier::ApprovalRequired {
+        if verdict.tier < SupervisionTier::ApprovalRequired {
             return Ok(None);
         }
         let context = self.context;
         let call_digest = approval::digest_call(self.call);
-        let plan = if let Some(PlannedEffect::Files { plan, .. }) = planned { Some(plan) } else { None };
+        let plan = if let Some(OperationPlanningResult::Files { plan, .. }) = planned { Some(plan) } else { None };
         let plan_digest = match plan {
             Some(plan) => approval::digest_plan(context, &call_digest, plan)?,
             None => approval::digest_targets(context, &call_digest, targets),
@@ -263,45 +272,49 @@ impl CallPipeline<'_> {
     /// Applies the planned effect and records it. `None` means that the files changed since planning.
     fn execute_planned(
         &self,
-        planned: PlannedEffect,
-        record: &mut CallRecord<'_>,
-    ) -> Result<Option<CallCompletion>, Error> {
+        planned: OperationPlanningResult,
+        record: &mut JournalCallRecord<'_>,
+    ) -> Result<Option<CallOutcomeAndJournalStatus>, Error> {
         let workspace = self.context.workspace();
         let outcome = match planned {
-            PlannedEffect::Read { outcome, bytes } => {
+            OperationPlanningResult::Read { outcome, bytes } => {
                 record.bytes = bytes;
-                if self.row.effect != OperationFileEffect::None {
+                if self.row.effect != OperationEffectClass::None {
                     add_recorded_field(&mut record.arguments, UNCHANGED_FIELD, outcome.json.get("version").cloned());
                 }
-                return Ok(Some(CallCompletion::NotYetRecorded(outcome)));
+                return Ok(Some(CallOutcomeAndJournalStatus::NotYetRecorded(outcome)));
             }
-            PlannedEffect::Preview(outcome) => return Ok(Some(CallCompletion::NotYetRecorded(outcome))),
-            PlannedEffect::Lease { request, build_outcome } => {
+            OperationPlanningResult::Preview(outcome) => {
+                return Ok(Some(CallOutcomeAndJournalStatus::NotYetRecorded(outcome)));
+            }
+            OperationPlanningResult::Lease { request, build_outcome } => {
                 let (lease, receipt) = workspace.execute_lease_request(&request, record)?;
                 build_outcome(&lease, &receipt)
             }
-            PlannedEffect::Session { request, build_outcome } => {
+            OperationPlanningResult::Session { request, build_outcome } => {
                 let (reply, receipt) = workspace.execute_session_request(&request, record)?;
                 build_outcome(&reply, &receipt)
             }
-            PlannedEffect::Approval { answer, build_outcome } => {
+            OperationPlanningResult::Approval { answer, build_outcome } => {
                 let (approval, receipt) = workspace.answer_approval(&answer, record)?;
                 build_outcome(&approval, &receipt)
             }
-            PlannedEffect::Watch { request, build_outcome } => {
+            OperationPlanningResult::Watch { request, build_outcome } => {
                 let deadline = self.call.control.deadline();
                 let (watch, receipt) = workspace.execute_watch_request(&request, record, deadline)?;
                 build_outcome(&watch, &receipt)
             }
-            PlannedEffect::Buffer { request, build_outcome } => {
+            OperationPlanningResult::Buffer { request, build_outcome } => {
                 let (buffer, receipt) = workspace.execute_buffer_request(&request, record)?;
                 build_outcome(&buffer, &receipt)
             }
-            PlannedEffect::Files { plan, .. } if self.call.options.applied_by != AppliedBy::Workspace => {
+            OperationPlanningResult::Files { plan, .. }
+                if self.call.options.applied_by != ChangeApplierChoice::Workspace =>
+            {
                 add_recorded_field(&mut record.arguments, APPLIED_ELSEWHERE_FIELD, Some(plan.changes.len().into()));
-                return Ok(Some(CallCompletion::NotYetRecorded(outcome_for_editor(self.context, plan))));
+                return Ok(Some(CallOutcomeAndJournalStatus::NotYetRecorded(outcome_for_editor(self.context, plan))));
             }
-            PlannedEffect::Files { plan, build_outcome } => {
+            OperationPlanningResult::Files { plan, build_outcome } => {
                 self.call.control.check()?;
                 add_recorded_field(&mut record.arguments, MOVED_FIELD, moved_paths_json(&plan));
                 add_recorded_field(&mut record.arguments, BUFFERS_FIELD, buffers_json(&plan));
@@ -310,22 +323,22 @@ impl CallPipeline<'_> {
                     Err(CommitError::ExpectationFailed(_)) => return Ok(None),
                     Err(CommitError::KeyAlreadyUsed(number)) => {
                         let outcome = outcome_of_completed_call(workspace, number)?;
-                        return Ok(Some(CallCompletion::NotYetRecorded(outcome)));
+                        return Ok(Some(CallOutcomeAndJournalStatus::NotYetRecorded(outcome)));
                     }
                     Err(CommitError::RecordedThenFailed(error)) => {
-                        return Ok(Some(CallCompletion::RecordedThenFailed(error)));
+                        return Ok(Some(CallOutcomeAndJournalStatus::RecordedThenFailed(error)));
                     }
                     Err(CommitError::Failed(error)) => return Err(error),
                 }
             }
         };
-        Ok(Some(CallCompletion::Recorded(outcome)))
+        Ok(Some(CallOutcomeAndJournalStatus::Recorded(outcome)))
     }
 }
 
 /// The contents of the written files, as the caller knows them after its plan is committed.
-fn contents_written(context: &CallContext<'_>, planned: &PlannedEffect) -> Vec<(RelPath, Version, Vec<u8>)> {
-    let PlannedEffect::Files { plan, .. } = planned else { return Vec::new() };
+fn contents_written(context: &CallContext<'_>, planned: &OperationPlanningResult) -> Vec<(RelPath, Version, Vec<u8>)> {
+    let OperationPlanningResult::Files { plan, .. } = planned else { return Vec::new() };
     let written = |change: &PlannedChange| {
         let PlannedChange::Put { path, content: PlannedContent::Bytes(bytes), version, .. } = change else {
             return None;
@@ -349,18 +362,18 @@ fn preview_reads(targets: &[ResolvedTarget]) -> Value {
 /// are replaced atomically.
 fn lock_targets(
     workspace: &dyn Workspace,
-    effect: OperationFileEffect,
+    effect: OperationEffectClass,
     requests: &[RequestedPath],
     targets: &[ResolvedTarget],
     call: &Call<'_>,
 ) -> Result<Option<Box<dyn CallLockGuard>>, Error> {
-    if effect == OperationFileEffect::None {
+    if effect == OperationEffectClass::None {
         return Ok(None);
     }
     let mut locks: Vec<PathLockRequest> = requests
         .iter()
         .zip(targets)
-        .filter(|(request, _)| request.access != PathAccess::Read)
+        .filter(|(request, _)| request.access != RequestedPathAccessKind::Read)
         .map(|(_, target)| PathLockRequest { path: target.path.clone() })
         .collect();
     locks.sort();
@@ -370,7 +383,10 @@ fn lock_targets(
 
 /// The outcome of an earlier call with the same idempotency key, if there is such a call. Its change must not be
 /// applied twice.
-fn find_completed_call(workspace: &dyn Workspace, call: &Call<'_>) -> Result<Option<CallCompletion>, Error> {
+fn find_completed_call(
+    workspace: &dyn Workspace,
+    call: &Call<'_>,
+) -> Result<Option<CallOutcomeAndJournalStatus>, Error> {
     let Some(key) = call.idempotency_key else { return Ok(None) };
     if key.is_empty() || key.len() > limits::IDEMPOTENCY_KEY_BYTES_MAX {
         return Err(Error::new(
@@ -381,7 +397,7 @@ fn find_completed_call(workspace: &dyn Workspace, call: &Call<'_>) -> Result<Opt
     match workspace.entry_for_idempotency_key(&call.caller.principal, key)? {
         Some(number) => {
             refuse_other_call(workspace, call, number)?;
-            Ok(Some(CallCompletion::NotYetRecorded(outcome_of_completed_call(workspace, number)?)))
+            Ok(Some(CallOutcomeAndJournalStatus::NotYetRecorded(outcome_of_completed_call(workspace, number)?)))
         }
         None => Ok(None),
     }
@@ -421,8 +437,8 @@ fn outcome_for_editor(context: &CallContext<'_>, plan: Plan) -> CallOutcome {
 
 /// The file content before and after a planned change. A protocol can show this content to the person who approves the
 /// call.
-fn proposed_before_after(context: &CallContext<'_>, planned: PlannedEffect) -> Option<BeforeAfterBytes> {
-    let PlannedEffect::Files { plan, .. } = planned else { return None };
+fn proposed_before_after(context: &CallContext<'_>, planned: OperationPlanningResult) -> Option<BeforeAfterBytes> {
+    let OperationPlanningResult::Files { plan, .. } = planned else { return None };
     match context.options.before_after {
         BeforeAfterContentInclusion::Include => {
             plan.changes.into_iter().find_map(|change| before_and_after(context, change))
@@ -437,10 +453,10 @@ fn before_and_after(context: &CallContext<'_>, change: PlannedChange) -> Option<
     };
     let whole = BytesToRead::Whole { limit_bytes: limits::WRITE_BYTES_MAX };
     let before = match &context.options.applied_by {
-        AppliedBy::Editor(text) => text.as_ref().map(|text| text.as_bytes().to_vec()),
-        AppliedBy::Workspace if expectation == CommitExpectation::Absent => None,
+        ChangeApplierChoice::Editor(text) => text.as_ref().map(|text| text.as_bytes().to_vec()),
+        ChangeApplierChoice::Workspace if expectation == CommitExpectation::Absent => None,
         // If the caller may not read the file, or if the file no longer exists, the old content is omitted.
-        AppliedBy::Workspace => context.read(&path, whole).ok().map(|file| file.bytes),
+        ChangeApplierChoice::Workspace => context.read(&path, whole).ok().map(|file| file.bytes),
     };
     Some(BeforeAfterBytes { path, before, after: Some(after) })
 }

@@ -4,7 +4,7 @@
 use stead_journal::JournalEntryRelation;
 use stead_path::RelPath;
 
-use crate::{buffers::PlannedBufferChange, version::Version, workspace::FileIdentity};
+use crate::{buffers::PlannedBufferChange, version::Version, workspace::FileStatFingerprint};
 
 /// Permission bits of a new file.
 pub const NEW_FILE_MODE: u32 = 0o644;
@@ -46,12 +46,12 @@ impl Plan {
 
 /// The version of a file as observed during planning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ObservedVersion {
+pub struct PlanTimeFileVersion {
     /// The version of the file's bytes.
     pub version: Version,
     /// The identity of the file when the version was observed. If the file still has this identity at the commit, the
     /// commit does not hash the file again.
-    pub identity: FileIdentity,
+    pub identity: FileStatFingerprint,
 }
 
 /// The state of a path that a commit requires. If the path has another state, the commit fails, so that changes made
@@ -61,9 +61,9 @@ pub enum CommitExpectation {
     /// The path does not exist.
     Absent,
     /// The path is a file with this version.
-    File(ObservedVersion),
+    File(PlanTimeFileVersion),
     /// The path is the same directory or symlink as during planning.
-    SameEntry(FileIdentity),
+    SameEntry(FileStatFingerprint),
 }
 
 /// The source of a file's new content.
@@ -74,7 +74,7 @@ pub enum PlannedContent {
     /// The new content is the content of this stored version.
     Retained(Version),
     /// The new content is the content of another file. That file must still have the observed version.
-    CopyOf(RelPath, ObservedVersion),
+    CopyOf(RelPath, PlanTimeFileVersion),
 }
 
 /// The source of the permission bits of a written file.
@@ -86,7 +86,7 @@ pub enum FileModeSource {
     Set(u32),
     /// The written file gets the mode, owner, access control list and extended attributes of another file, because the
     /// written file is that other file at a new path. The other file must still have the observed version.
-    CopyFrom(RelPath, ObservedVersion),
+    CopyFrom(RelPath, PlanTimeFileVersion),
 }
 
 /// One change of a plan.

@@ -17,11 +17,11 @@ use stead_path::RelPath;
 
 pub use parse::PolicyParseError;
 pub use rule::AccessRight;
-use rule::{PolicyNamePatterns, PolicyRule};
-pub(crate) use rule::{PolicySubject, RequiredAccess};
-pub use verdict::{PolicyTier, PolicyVerdict, PolicyVerdictReason, UnknownPolicyTier};
+use rule::{OperationOrPrincipalPatterns, PolicyRule};
+pub(crate) use rule::{PolicyCallAttributes, RequiredPathAccess};
+pub use verdict::{PolicyVerdict, PolicyVerdictReason, SupervisionTier, UnknownPolicyTier};
 
-use crate::{caller::Principal, plan::FileKind, quota::Quota, workspace::FileIdentity};
+use crate::{caller::Principal, plan::FileKind, quota::Quota, workspace::FileStatFingerprint};
 
 /// A parsed policy file, or the built-in policy.
 #[derive(Debug, Clone)]
@@ -38,8 +38,8 @@ pub(crate) struct PolicyLayer {
     pub(crate) name: String,
     kind: PolicyLayerKind,
     /// The principals to whom the layer applies; `None` means everybody.
-    principals: Option<PolicyNamePatterns>,
-    default: Option<PolicyTier>,
+    principals: Option<OperationOrPrincipalPatterns>,
+    default: Option<SupervisionTier>,
     rules: Vec<PolicyRule>,
     rate_limits: Vec<PolicyRateLimit>,
     quota: Quota,
@@ -58,8 +58,8 @@ enum PolicyLayerKind {
 pub(crate) struct PolicyRateLimit {
     pub(crate) calls: u64,
     pub(crate) per_ms: i64,
-    pub(crate) tier_beyond: PolicyTier,
-    pub(crate) operations: Option<PolicyNamePatterns>,
+    pub(crate) tier_beyond: SupervisionTier,
+    pub(crate) operations: Option<OperationOrPrincipalPatterns>,
     pub(crate) rights: Option<Vec<AccessRight>>,
 }
 
@@ -77,12 +77,12 @@ pub struct ActivePolicy {
     /// The parsed policy.
     pub policy: Arc<Policy>,
     /// The policy file, if it is inside the workspace.
-    pub file_location: Option<PolicyFileInWorkspace>,
+    pub file_location: Option<InWorkspacePolicyFileLocation>,
 }
 
 /// A policy file inside the workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PolicyFileInWorkspace {
+pub struct InWorkspacePolicyFileLocation {
     /// The path of the file.
     pub path: RelPath,
     /// Device and inode of the file, which identify the file even at another path.
@@ -96,7 +96,7 @@ impl ActivePolicy {
     }
 
     /// Whether this path is the path of the policy file, or the entry at this path is a hard link to the policy file.
-    pub(crate) fn is_policy_file(&self, path: &RelPath, identity: Option<FileIdentity>) -> bool {
+    pub(crate) fn is_policy_file(&self, path: &RelPath, identity: Option<FileStatFingerprint>) -> bool {
         self.file_location.as_ref().is_some_and(|location| {
             location.path == *path
                 || identity.is_some_and(|identity| identity.device_and_inode == location.device_and_inode)
@@ -148,7 +148,11 @@ impl Policy {
     }
 
     /// The verdict on one action of one call.
-    pub(crate) fn evaluate(&self, subject: &PolicySubject<'_>, action: &RequiredAccess<'_>) -> PolicyVerdict {
+    pub(crate) fn evaluate(
+        &self,
+        subject: &PolicyCallAttributes<'_>,
+        action: &RequiredPathAccess<'_>,
+    ) -> PolicyVerdict {
         let verdicts = self.layer_verdicts(subject, action);
         let verdict = verdicts.reduce(PolicyVerdict::stricter_of).unwrap_or_else(|| self.default_verdict(subject));
         verdict.for_operation(subject.operation)
@@ -157,8 +161,8 @@ impl Policy {
     /// The verdict of the built-in rule, if that rule applies, and the verdict of each layer that has a matching rule.
     pub(crate) fn layer_verdicts<'a>(
         &'a self,
-        subject: &'a PolicySubject<'_>,
-        action: &'a RequiredAccess<'_>,
+        subject: &'a PolicyCallAttributes<'_>,
+        action: &'a RequiredPathAccess<'_>,
     ) -> impl Iterator<Item = PolicyVerdict> + 'a {
         let protected = action.protected_path(subject);
         // The protection of a path is lifted only by a rule of the system layer that names the protected path.
@@ -168,7 +172,7 @@ impl Policy {
             })
         });
         let built_in = protected.filter(|_| !lifted).map(|path| PolicyVerdict {
-            tier: PolicyTier::ApprovalRequired,
+            tier: SupervisionTier::ApprovalRequired,
             reason: PolicyVerdictReason::ProtectedPath(path),
         });
         let ruled = self.layers_for(subject).filter_map(|(at, layer)| {
@@ -179,7 +183,7 @@ impl Policy {
     }
 
     /// The verdict if no rule matches: the strictest of the tool's declared tier and the defaults of the layers.
-    fn default_verdict(&self, subject: &PolicySubject<'_>) -> PolicyVerdict {
+    fn default_verdict(&self, subject: &PolicyCallAttributes<'_>) -> PolicyVerdict {
         let declared =
             PolicyVerdict { tier: subject.declared_tier.unwrap_or_default(), reason: PolicyVerdictReason::ToolDefault };
         let defaults = self.layers_for(subject).filter_map(|(at, layer)| {
@@ -188,7 +192,10 @@ impl Policy {
         defaults.fold(declared, PolicyVerdict::stricter_of)
     }
 
-    fn layers_for<'a>(&'a self, subject: &'a PolicySubject<'_>) -> impl Iterator<Item = (usize, &'a PolicyLayer)> {
+    fn layers_for<'a>(
+        &'a self,
+        subject: &'a PolicyCallAttributes<'_>,
+    ) -> impl Iterator<Item = (usize, &'a PolicyLayer)> {
         self.layers.iter().enumerate().filter(|(_, layer)| layer.applies_to(subject.principal))
     }
 
@@ -196,8 +203,8 @@ impl Policy {
     /// matching.
     pub(crate) fn evaluate_unchecked_subtree(
         &self,
-        subject: &PolicySubject<'_>,
-        action: &RequiredAccess<'_>,
+        subject: &PolicyCallAttributes<'_>,
+        action: &RequiredPathAccess<'_>,
     ) -> PolicyVerdict {
         let possible = self.layers_for(subject).flat_map(|(at, layer)| {
             let fitting = layer.rules.iter().enumerate().filter(|(_, rule)| rule.may_match_below(subject, action));
@@ -209,7 +216,7 @@ impl Policy {
     /// The rate limits for a call, each with the index of its layer.
     pub(crate) fn rate_limits<'a>(
         &'a self,
-        subject: &'a PolicySubject<'_>,
+        subject: &'a PolicyCallAttributes<'_>,
     ) -> impl Iterator<Item = (usize, &'a PolicyRateLimit)> {
         let with_index = |(at, layer): (usize, &'a PolicyLayer)| layer.rate_limits.iter().map(move |rate| (at, rate));
         self.layers_for(subject).flat_map(with_index)
@@ -237,7 +244,7 @@ impl Policy {
 
     /// Whether a tool is blocked for this principal on every path. Such a tool need not be offered.
     pub fn always_blocks(&self, principal: &Principal, operation: &str, tool: Option<&str>) -> bool {
-        let subject = PolicySubject { principal, operation, tool, declared_tier: None };
+        let subject = PolicyCallAttributes { principal, operation, tool, declared_tier: None };
         self.layers_for(&subject).any(|(_, layer)| layer.blocks_all(&subject))
     }
 
@@ -271,30 +278,30 @@ impl PolicyLayer {
 
     fn first_matching_rule(
         &self,
-        subject: &PolicySubject<'_>,
-        action: &RequiredAccess<'_>,
+        subject: &PolicyCallAttributes<'_>,
+        action: &RequiredPathAccess<'_>,
     ) -> Option<(usize, &PolicyRule)> {
         self.rules.iter().enumerate().find(|(_, rule)| rule.matches(subject, action))
     }
 
     /// Whether the first rule that matches a tool blocks the tool on every path.
-    fn blocks_all(&self, subject: &PolicySubject<'_>) -> bool {
+    fn blocks_all(&self, subject: &PolicyCallAttributes<'_>) -> bool {
         let applicable = |rule: &&PolicyRule| rule.applies_to(subject.principal) && rule.matches_operation(subject);
         let first = self.rules.iter().find(applicable);
-        first.is_some_and(|rule| rule.tier == PolicyTier::Blocked && rule.is_unconditional())
+        first.is_some_and(|rule| rule.tier == SupervisionTier::Blocked && rule.is_unconditional())
     }
 }
 
-impl RequiredAccess<'_> {
+impl RequiredPathAccess<'_> {
     /// The protected path that this action would change, if an agent performs it.
-    fn protected_path(&self, subject: &PolicySubject<'_>) -> Option<&'static [&'static str]> {
+    fn protected_path(&self, subject: &PolicyCallAttributes<'_>) -> Option<&'static [&'static str]> {
         let reads = matches!(self.right, AccessRight::List | AccessRight::Read);
         if reads || !subject.principal.is_agent() {
             return None;
         }
         let below = || match self.unchecked_subtree {
-            UnlistableEntriesBelow::None => None,
-            UnlistableEntriesBelow::Present => rule::protected_descendant(self.path),
+            UnlistableSubtreeAccessFlag::None => None,
+            UnlistableSubtreeAccessFlag::Present => rule::protected_descendant(self.path),
         };
         rule::protected_ancestor(self.path).or_else(below)
     }
@@ -302,7 +309,7 @@ impl RequiredAccess<'_> {
 
 /// Whether an action affects unknown entries below its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum UnlistableEntriesBelow {
+pub(crate) enum UnlistableSubtreeAccessFlag {
     /// There are no entries below the path, or each of these entries is checked on its own.
     None,
     /// The action affects a tree whose entries cannot be listed.

@@ -13,7 +13,7 @@ use crate::{
     call_context::CallContext,
     caller::Principal,
     errors::{Error, ErrorKind},
-    operation::OperationFileEffect,
+    operation::OperationEffectClass,
     plan::{CommitExpectation, Plan, PlannedChange, TreeSummary},
 };
 
@@ -226,8 +226,8 @@ impl QuotaKind {
 }
 
 /// Counts usage if a quota applies to this call. The pipeline calls this function before it locks any path.
-pub(crate) fn ensure_usage_counted(context: &CallContext<'_>, effect: OperationFileEffect) -> Result<(), Error> {
-    if effect != OperationFileEffect::None && context.policy.policy.has_quota() {
+pub(crate) fn ensure_usage_counted(context: &CallContext<'_>, effect: OperationEffectClass) -> Result<(), Error> {
+    if effect != OperationEffectClass::None && context.policy.policy.has_quota() {
         context.workspace().principal_usage(&context.caller.principal, RequiredUsageFreshness::RecountIfStale)?;
     }
     Ok(())
@@ -299,9 +299,9 @@ mod tests {
 
     use super::*;
     use crate::{
-        plan::{FileKind, FileModeSource, ObservedVersion, PlannedContent},
+        plan::{FileKind, FileModeSource, PlanTimeFileVersion, PlannedContent},
         version::Version,
-        workspace::FileIdentity,
+        workspace::FileStatFingerprint,
     };
 
     fn rel_path(name: &str) -> RelPath {
@@ -309,8 +309,8 @@ mod tests {
     }
 
     fn expect_file_of_size(size: u64) -> CommitExpectation {
-        let identity = FileIdentity { device_and_inode: (1, 1), size, modified_ns: 0, changed_ns: 0 };
-        CommitExpectation::File(ObservedVersion { version: Version::hash_bytes(b""), identity })
+        let identity = FileStatFingerprint { device_and_inode: (1, 1), size, modified_ns: 0, changed_ns: 0 };
+        CommitExpectation::File(PlanTimeFileVersion { version: Version::hash_bytes(b""), identity })
     }
 
     fn put_of_size(size: u64, expectation: CommitExpectation) -> PlannedChange {

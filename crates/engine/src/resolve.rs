@@ -2,15 +2,15 @@
 //! resolved targets, never to the text of an argument.
 
 use stead_journal::PathState;
-use stead_path::{ParsedPath, PathSyntax, RelPath, RequiredPathKind, TEMPORARY_PREFIX, fold_name, parse_path};
+use stead_path::{ParsedPath, PathKindImpliedBySpelling, PathSyntax, RelPath, TEMPORARY_PREFIX, fold_name, parse_path};
 
 use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
     limits,
-    operation::{PathAccess, PathArgument, RequestedPath, ResolvedTarget},
+    operation::{CallerOrRecordedPath, RequestedPath, RequestedPathAccessKind, ResolvedTarget},
     ops::file_kind_name,
-    plan::{FileKind, ObservedVersion},
+    plan::{FileKind, PlanTimeFileVersion},
     version::{BaseVersion, Version},
     workspace::{FileStat, FinalSymlink, Workspace},
 };
@@ -29,17 +29,19 @@ fn resolve_target(
     syntax: &PathSyntax,
 ) -> Result<ResolvedTarget, Error> {
     let parsed = match &request.argument {
-        PathArgument::FromCaller(text) => parse_path(text, &workspace.profile().root_spellings, syntax)?,
-        PathArgument::Recorded(path) => ParsedPath { path: path.clone(), required_kind: RequiredPathKind::Any },
+        CallerOrRecordedPath::FromCaller(text) => parse_path(text, &workspace.profile().root_spellings, syntax)?,
+        CallerOrRecordedPath::Recorded(path) => {
+            ParsedPath { path: path.clone(), required_kind: PathKindImpliedBySpelling::Any }
+        }
     };
     refuse_server_files(workspace, &parsed.path, &parsed)?;
     let (found, stat) = locate_until_stable(workspace, request, &parsed)?;
-    if found.is_root() && request.access != PathAccess::Read {
+    if found.is_root() && request.access != RequestedPathAccessKind::Read {
         return Err(Error::new(ErrorKind::InvalidPath, "the workspace root itself cannot be changed")
             .with_next_step("give the path of an entry inside it")
             .with_detail("path", found.to_string()));
     }
-    if parsed.required_kind == RequiredPathKind::Directory {
+    if parsed.required_kind == PathKindImpliedBySpelling::Directory {
         match stat.map(|stat| stat.kind) {
             Some(FileKind::Directory) | None => {}
             Some(FileKind::File | FileKind::Link | FileKind::Special) => {
@@ -81,16 +83,23 @@ fn locate(
         .locate_and_stat(&parsed.path, request.final_symlink)
         .map_err(|error| with_blocking_file(workspace, parsed, error))?;
     match (parsed.required_kind, request.access, request.final_symlink) {
-        (RequiredPathKind::Any, _, _) | (RequiredPathKind::Directory, PathAccess::Read, _) => Ok((found, stat)),
-        (RequiredPathKind::Directory, PathAccess::Write | PathAccess::ReadLocked, FinalSymlink::Follow) => {
-            Err(Error::new(
-                ErrorKind::InvalidPath,
-                format!("{}/ has a slash at the end, but the call needs the path of a file", parsed.path),
-            ))
-        }
+        (PathKindImpliedBySpelling::Any, _, _)
+        | (PathKindImpliedBySpelling::Directory, RequestedPathAccessKind::Read, _) => Ok((found, stat)),
+        (
+            PathKindImpliedBySpelling::Directory,
+            RequestedPathAccessKind::Write | RequestedPathAccessKind::ReadLocked,
+            FinalSymlink::Follow,
+        ) => Err(Error::new(
+            ErrorKind::InvalidPath,
+            format!("{}/ has a slash at the end, but the call needs the path of a file", parsed.path),
+        )),
         // A trailing slash after a symlink refers to the target of the symlink, but the call acts on the symlink
         // itself. The call is refused, because either entry could be meant.
-        (RequiredPathKind::Directory, PathAccess::Write | PathAccess::Remove | PathAccess::ReadLocked, _) => {
+        (
+            PathKindImpliedBySpelling::Directory,
+            RequestedPathAccessKind::Write | RequestedPathAccessKind::Remove | RequestedPathAccessKind::ReadLocked,
+            _,
+        ) => {
             let followed = workspace.locate(&parsed.path, FinalSymlink::Follow)?;
             if followed == found {
                 return Ok((found, stat));
@@ -155,7 +164,7 @@ fn compare_with_base(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
     base: &BaseVersion,
-    actual: Option<ObservedVersion>,
+    actual: Option<PlanTimeFileVersion>,
 ) -> Result<(), Error> {
     let expected = match base {
         BaseVersion::Absent if target.stat.is_some() => {
@@ -202,7 +211,11 @@ pub(crate) fn version_at(context: &CallContext<'_>, number: u64, path: &RelPath)
     produced.ok_or_else(|| unknown(format!("r{number} did not change {path}")))
 }
 
-fn already_exists_error(context: &CallContext<'_>, target: &ResolvedTarget, actual: Option<ObservedVersion>) -> Error {
+fn already_exists_error(
+    context: &CallContext<'_>,
+    target: &ResolvedTarget,
+    actual: Option<PlanTimeFileVersion>,
+) -> Error {
     let error = Error::new(ErrorKind::Exists, format!("{} already exists", target.path));
     match actual {
         Some(current) => with_current_version(context, error, &target.path, current.version)

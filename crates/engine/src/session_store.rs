@@ -11,12 +11,12 @@ use crate::{
     caller::Principal,
     errors::Error,
     quota::{PrincipalUsage, RequiredUsageFreshness, WorkspaceUsage},
-    workspace::{CallRecord, CommitReceipt},
+    workspace::{CommitReceipt, JournalCallRecord},
 };
 
 /// An explicitly created session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Session {
+pub struct SessionRecord {
     /// The session id.
     pub id: String,
     /// The principal who owns the session.
@@ -77,7 +77,7 @@ impl FromStr for AlertSeverity {
 
 /// A message from an agent to a person, and the person's response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Alert {
+pub struct AgentToPersonAlert {
     /// The alert id.
     pub id: String,
     /// The principal who sent the alert.
@@ -116,7 +116,7 @@ pub struct ReviewBaseline {
 
 /// A request that writes to the session store.
 #[derive(Debug, Clone)]
-pub enum SessionStoreRequest {
+pub enum SessionStoreWriteRequest {
     /// Creates a session for the caller.
     Begin,
     /// Ends a session of the caller.
@@ -155,9 +155,9 @@ pub enum SessionStoreRequest {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionStoreReply {
     /// The created or ended session.
-    Session(Session),
+    Session(SessionRecord),
     /// The alert that was sent, or the alert to which the caller responded.
-    Alert(Alert),
+    Alert(AgentToPersonAlert),
     /// The request has no result besides its journal entry.
     RecordedOnly,
 }
@@ -233,12 +233,12 @@ pub trait SessionStore {
     /// Executes a request and records the call.
     fn execute_session_request(
         &self,
-        request: &SessionStoreRequest,
-        record: &CallRecord<'_>,
+        request: &SessionStoreWriteRequest,
+        record: &JournalCallRecord<'_>,
     ) -> Result<(SessionStoreReply, CommitReceipt), Error>;
 
     /// The session with this id.
-    fn session(&self, id: &str) -> Result<Option<Session>, Error>;
+    fn session(&self, id: &str) -> Result<Option<SessionRecord>, Error>;
 
     /// The number of calls and bytes of a session.
     fn session_totals(&self, query: &SessionTotalsQuery<'_>) -> Result<SessionTotals, Error>;
@@ -247,11 +247,11 @@ pub trait SessionStore {
     fn review_baselines(&self, principal: &str, session: &str) -> Result<Vec<ReviewBaseline>, Error>;
 
     /// The alert with this id.
-    fn alert(&self, id: &str) -> Result<Option<Alert>, Error>;
+    fn alert(&self, id: &str) -> Result<Option<AgentToPersonAlert>, Error>;
 
     /// At most `limit` alerts, sorted from the newest to the oldest. If `from` is given, only alerts that this
     /// principal sent.
-    fn alerts(&self, from: Option<&Principal>, limit: usize) -> Result<Vec<Alert>, Error>;
+    fn alerts(&self, from: Option<&Principal>, limit: usize) -> Result<Vec<AgentToPersonAlert>, Error>;
 
     /// The storage that the workspace uses.
     fn storage_usage(&self) -> Result<StorageUsage, Error>;

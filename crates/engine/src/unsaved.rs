@@ -17,35 +17,35 @@ use stead_text::visible::escape_deceptive_line;
 
 pub(crate) use self::rebase::rebase_plan_onto_disk;
 use crate::{
-    buffers::{Buffer, BufferOpenState},
+    buffers::{BufferOpenState, EditorBufferMetadata},
     call_context::CallContext,
     engine::CallOutcome,
     errors::{Error, ErrorKind},
     operation::ResolvedTarget,
-    plan::ObservedVersion,
+    plan::PlanTimeFileVersion,
     version::Version,
-    workspace::{BytesToRead, FileBytes, FileStat, Workspace},
+    workspace::{BytesToRead, FileBytesWithVersion, FileStat, Workspace},
 };
 
 /// A file with unsaved text.
 #[derive(Debug)]
 pub(crate) struct UnsavedFile {
-    pub(crate) buffer: Buffer,
+    pub(crate) buffer: EditorBufferMetadata,
     /// The text, in the encoding of the file.
     pub(crate) text: Vec<u8>,
     /// The version of the file on disk.
-    pub(crate) saved_version: ObservedVersion,
+    pub(crate) saved_version: PlanTimeFileVersion,
     stat: FileStat,
 }
 
 impl UnsavedFile {
     /// The version of the unsaved text, with the identity of the file on disk.
-    pub(crate) fn observed_version(&self) -> ObservedVersion {
-        ObservedVersion { version: self.buffer.version, identity: self.saved_version.identity }
+    pub(crate) fn observed_version(&self) -> PlanTimeFileVersion {
+        PlanTimeFileVersion { version: self.buffer.version, identity: self.saved_version.identity }
     }
 
     /// Reads the unsaved text as [`Workspace::read`] reads a file.
-    pub(crate) fn read(&self, want: BytesToRead) -> Result<FileBytes, Error> {
+    pub(crate) fn read(&self, want: BytesToRead) -> Result<FileBytesWithVersion, Error> {
         let size = self.text.len() as u64;
         let bytes = match want {
             BytesToRead::VersionOnly => Vec::new(),
@@ -60,17 +60,17 @@ impl UnsavedFile {
                 self.text[from..to].to_vec()
             }
         };
-        Ok(FileBytes { bytes, version: self.buffer.version, stat: FileStat { size, ..self.stat } })
+        Ok(FileBytesWithVersion { bytes, version: self.buffer.version, stat: FileStat { size, ..self.stat } })
     }
 }
 
 /// A call's snapshot of the buffers, which is taken when the call first needs it.
 #[derive(Default)]
-pub(crate) struct LazyBufferSnapshot(Mutex<Option<Arc<WorkspaceBufferSnapshot>>>);
+pub(crate) struct LazyWorkspaceBufferSnapshot(Mutex<Option<Arc<WorkspaceBufferSnapshot>>>);
 
 /// All buffers and drafts of the workspace at one moment.
 struct WorkspaceBufferSnapshot {
-    buffers: Vec<Buffer>,
+    buffers: Vec<EditorBufferMetadata>,
     /// For each file with an open buffer, the index of that buffer.
     open_by_path: HashMap<RelPath, usize>,
     /// The unsaved text of each file that the call has read, or `None` if the file has no unsaved text.
@@ -78,7 +78,7 @@ struct WorkspaceBufferSnapshot {
 }
 
 impl WorkspaceBufferSnapshot {
-    fn open_buffer(&self, path: &RelPath) -> Option<&Buffer> {
+    fn open_buffer(&self, path: &RelPath) -> Option<&EditorBufferMetadata> {
         self.buffers.get(*self.open_by_path.get(path)?)
     }
 }
@@ -103,12 +103,12 @@ impl CallContext<'_> {
         Ok(snapshot)
     }
 
-    pub(crate) fn buffers(&self) -> Result<Vec<Buffer>, Error> {
+    pub(crate) fn buffers(&self) -> Result<Vec<EditorBufferMetadata>, Error> {
         Ok(self.buffer_snapshot()?.buffers.clone())
     }
 
     /// The open buffer of a file, whether or not its text is saved.
-    pub(crate) fn open_buffer(&self, path: &RelPath) -> Result<Option<Buffer>, Error> {
+    pub(crate) fn open_buffer(&self, path: &RelPath) -> Result<Option<EditorBufferMetadata>, Error> {
         Ok(self.buffer_snapshot()?.open_buffer(path).cloned())
     }
 
@@ -122,10 +122,11 @@ impl CallContext<'_> {
     }
 
     /// The drafts of a file that differ from the saved file.
-    pub(crate) fn drafts(&self, path: &RelPath) -> Result<Vec<Buffer>, Error> {
+    pub(crate) fn drafts(&self, path: &RelPath) -> Result<Vec<EditorBufferMetadata>, Error> {
         let snapshot = self.buffer_snapshot()?;
-        let is_draft = |buffer: &&Buffer| buffer.open_state == BufferOpenState::Draft && buffer.path == *path;
-        let mut drafts: Vec<Buffer> = snapshot.buffers.iter().filter(is_draft).cloned().collect();
+        let is_draft =
+            |buffer: &&EditorBufferMetadata| buffer.open_state == BufferOpenState::Draft && buffer.path == *path;
+        let mut drafts: Vec<EditorBufferMetadata> = snapshot.buffers.iter().filter(is_draft).cloned().collect();
         if !drafts.is_empty() {
             let saved = self.workspace().read(path, BytesToRead::VersionOnly).ok().map(|file| file.version);
             drafts.retain(|draft| draft.is_unsaved(saved));
@@ -167,7 +168,7 @@ impl CallContext<'_> {
     }
 }
 
-fn read_unsaved(workspace: &dyn Workspace, buffer: &Buffer) -> Result<Option<UnsavedFile>, Error> {
+fn read_unsaved(workspace: &dyn Workspace, buffer: &EditorBufferMetadata) -> Result<Option<UnsavedFile>, Error> {
     let file = match workspace.read(&buffer.path, BytesToRead::VersionOnly) {
         Ok(file) => file,
         // In this case the call itself reports that the file is missing or that the path is a directory.
@@ -178,7 +179,7 @@ fn read_unsaved(workspace: &dyn Workspace, buffer: &Buffer) -> Result<Option<Uns
         return Ok(None);
     }
     let Some(texts) = workspace.buffer_text(&buffer.id)? else { return Ok(None) };
-    let saved = ObservedVersion { version: file.version, identity: file.stat.identity };
+    let saved = PlanTimeFileVersion { version: file.version, identity: file.stat.identity };
     // The editor may have changed the text after the snapshot was taken, so both the text and its version are taken
     // from `texts`.
     let unsaved = texts.buffer.is_unsaved(Some(saved.version));
@@ -207,18 +208,18 @@ pub(crate) struct UnsavedTextNotice {
     pub(crate) saved: Version,
     /// The version of the text in the editor.
     pub(crate) unsaved: Version,
-    pub(crate) access: UnsavedTextAccess,
+    pub(crate) access: UnsavedTextAccessKind,
 }
 
 /// Whether a call read or wrote unsaved text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum UnsavedTextAccess {
+pub(crate) enum UnsavedTextAccessKind {
     Read,
     Written,
 }
 
 impl UnsavedTextNotice {
-    pub(crate) fn new(file: &UnsavedFile, access: UnsavedTextAccess) -> Self {
+    pub(crate) fn new(file: &UnsavedFile, access: UnsavedTextAccessKind) -> Self {
         let (buffer, saved) = (&file.buffer, file.saved_version.version);
         Self { path: buffer.path.clone(), owner: buffer.owner.clone(), saved, unsaved: buffer.version, access }
     }
@@ -239,7 +240,7 @@ pub(crate) fn add_unsaved_notices(
     let files_read = context.unsaved_files_read();
     let only_read = files_read
         .iter()
-        .map(|file| UnsavedTextNotice::new(file, UnsavedTextAccess::Read))
+        .map(|file| UnsavedTextNotice::new(file, UnsavedTextAccessKind::Read))
         .filter(|read| !written.iter().any(|notice| notice.path == read.path));
     for notice in written.iter().cloned().chain(only_read) {
         if context.may_read(&notice.path) && mark_versions(&mut outcome.json, &notice) {
@@ -258,7 +259,7 @@ pub(crate) fn add_unsaved_notices(
     }
 }
 
-fn draft_notice(draft: &Buffer) -> String {
+fn draft_notice(draft: &EditorBufferMetadata) -> String {
     format!(
         "the editor of {} disconnected with unsaved changes to {}; they are available as draft {}",
         draft.owner, draft.path, draft.id
@@ -290,7 +291,7 @@ fn mark_versions(fields: &mut Map<String, Value>, notice: &UnsavedTextNotice) ->
         fields.insert(UNSAVED_FIELD.to_owned(), notice.to_json());
         // The journal entry records the saved version, but the next call of the caller must give the unsaved version as
         // its base.
-        if notice.access == UnsavedTextAccess::Written && fields.contains_key("rev") {
+        if notice.access == UnsavedTextAccessKind::Written && fields.contains_key("rev") {
             fields.insert("rev".to_owned(), notice.unsaved.short_form().into());
         }
         marked = true;

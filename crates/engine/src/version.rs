@@ -11,7 +11,7 @@ use stead_path::RelPath;
 use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
-    workspace::{BytesToRead, FileBytes, FileReader, FileStat},
+    workspace::{BytesToRead, FileBytesWithVersion, FileReader, FileStat},
 };
 
 /// The sha256 of a file's bytes.
@@ -90,7 +90,7 @@ const PIECE_BYTES: usize = 1 << 20;
 
 impl CallContext<'_> {
     /// Bytes of a file on disk, with the version of the whole file.
-    pub(crate) fn read_saved(&self, path: &RelPath, want: BytesToRead) -> Result<FileBytes, Error> {
+    pub(crate) fn read_saved(&self, path: &RelPath, want: BytesToRead) -> Result<FileBytesWithVersion, Error> {
         let at_once = || self.workspace().read(path, want);
         let (BytesToRead::VersionOnly | BytesToRead::Range { .. }) = want else { return at_once() };
         // The stat is taken before the file is opened. If the file changes between the two steps, the identity of the
@@ -103,7 +103,12 @@ impl CallContext<'_> {
     }
 
     /// Hashes the whole file and returns the bytes of the wanted range.
-    fn hash_in_pieces(&self, file: &dyn FileReader, stat: FileStat, want: BytesToRead) -> Result<FileBytes, Error> {
+    fn hash_in_pieces(
+        &self,
+        file: &dyn FileReader,
+        stat: FileStat,
+        want: BytesToRead,
+    ) -> Result<FileBytesWithVersion, Error> {
         let wanted = match want {
             BytesToRead::Whole { .. } | BytesToRead::VersionOnly => 0..0,
             BytesToRead::Range { offset, length } => offset..offset.saturating_add(length),
@@ -122,7 +127,7 @@ impl CallContext<'_> {
             bytes.extend_from_slice(overlapping_part(&buffer[..read], at, &wanted)?);
             at += read as u64;
         }
-        Ok(FileBytes { bytes, version: Version(Digest(hasher.finalize().into())), stat })
+        Ok(FileBytesWithVersion { bytes, version: Version(Digest(hasher.finalize().into())), stat })
     }
 }
 

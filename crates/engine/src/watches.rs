@@ -87,7 +87,7 @@ impl Watch {
 
 /// How long a watch exists if its owner does not end it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum WatchLifetime {
+pub enum WatchLifetimeKind {
     /// The watch survives restarts, as long as its events are fetched from time to time.
     #[default]
     Persistent,
@@ -109,7 +109,7 @@ pub enum WatchRequest {
         /// Only paths that match this glob pattern are reported.
         glob: Option<String>,
         /// How long the watch exists if its owner does not end it.
-        lifetime: WatchLifetime,
+        lifetime: WatchLifetimeKind,
     },
     /// Ends a watch of the caller.
     End {

@@ -16,9 +16,9 @@ use crate::{
     buffers::BufferStore,
     caller::{Caller, Principal},
     errors::{Error, ErrorKind},
-    index::{IndexBasedSearchFilter, IndexedWalk, RequiredTrigrams},
+    index::{IndexBasedSearchFilter, IndexedSearchCandidates, RequiredTrigrams},
     plan::{FileKind, Plan, TreeSummary},
-    policy::{ActivePolicy, PolicyTier},
+    policy::{ActivePolicy, SupervisionTier},
     quota::Quota,
     session_store::SessionStore,
     version::Version,
@@ -29,7 +29,7 @@ use crate::{
 /// planning, the commit need not hash the file again. The identities that two different calls observed are never
 /// compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FileIdentity {
+pub struct FileStatFingerprint {
     /// Device and inode of the file, or an equivalent identifier.
     pub device_and_inode: (u64, u64),
     /// Length in bytes.
@@ -54,12 +54,12 @@ pub struct FileStat {
     /// Time of the last content change, in unix milliseconds.
     pub modified_ms: i64,
     /// The attributes that show whether the file was replaced or written.
-    pub identity: FileIdentity,
+    pub identity: FileStatFingerprint,
 }
 
 /// Attributes beyond [`FileStat`] that few operations need.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ExtraFileAttributes {
+pub struct FileOwnerAndCreationTime {
     /// Creation time in unix milliseconds, if known.
     pub created_ms: Option<i64>,
     /// The name of the owner, or the user id if the owner has no name.
@@ -81,9 +81,9 @@ pub type StatResult = Result<Option<FileStat>, Error>;
 
 /// A directory that is open for a walk. The entries are opened relative to the open directory, so a walk continues even
 /// if another program moves the directory.
-pub trait DirectoryReader<'w>: Send + Sync {
+pub trait OpenDirectoryForWalk<'w>: Send + Sync {
     /// Opens and lists a subdirectory, as [`Workspace::list`] does. Never follows a symlink.
-    fn open_subdirectory(&self, name: &FileName) -> Result<OpenedDirectory<'w>, Error>;
+    fn open_subdirectory(&self, name: &FileName) -> Result<OpenDirectoryWithEntries<'w>, Error>;
 
     /// The stat of a name in this directory; symlinks are not followed.
     fn stat(&self, name: &FileName) -> StatResult;
@@ -114,7 +114,7 @@ pub trait FileReader {
 }
 
 /// An open directory and the names in it, in byte order.
-pub type OpenedDirectory<'w> = (Box<dyn DirectoryReader<'w> + 'w>, Vec<DirectoryEntry>);
+pub type OpenDirectoryWithEntries<'w> = (Box<dyn OpenDirectoryForWalk<'w> + 'w>, Vec<DirectoryEntry>);
 
 /// The bytes to read from a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,7 +137,7 @@ pub enum BytesToRead {
 
 /// Bytes of a file with the version of the whole file.
 #[derive(Debug, Clone)]
-pub struct FileBytes {
+pub struct FileBytesWithVersion {
     /// The requested bytes.
     pub bytes: Vec<u8>,
     /// The version of the whole file.
@@ -159,7 +159,7 @@ pub trait CallLockGuard: Send {}
 
 /// The part of a call's journal entry that does not depend on the changes of the call.
 #[derive(Debug, Clone)]
-pub struct CallRecord<'a> {
+pub struct JournalCallRecord<'a> {
     /// The principal, session and protocol of the call.
     pub caller: &'a Caller,
     /// The operation's name.
@@ -175,7 +175,7 @@ pub struct CallRecord<'a> {
     /// The error kind, if the call was refused or failed.
     pub error_kind: Option<ErrorKind>,
     /// The policy tier of the call.
-    pub policy_tier: PolicyTier,
+    pub policy_tier: SupervisionTier,
     /// The id of the approval that the call uses up. If the call was refused, this is the id of the approval that it
     /// requested.
     pub approval: Option<String>,
@@ -190,7 +190,7 @@ pub struct CallRecord<'a> {
     pub started: Instant,
 }
 
-impl<'a> CallRecord<'a> {
+impl<'a> JournalCallRecord<'a> {
     /// A record of a successful call that starts now. The optional fields of the record are empty.
     pub fn new(caller: &'a Caller, operation: &'static str, arguments: String) -> Self {
         Self {
@@ -201,7 +201,7 @@ impl<'a> CallRecord<'a> {
             paths: Vec::new(),
             idempotency_key: None,
             error_kind: None,
-            policy_tier: PolicyTier::Autonomous,
+            policy_tier: SupervisionTier::Autonomous,
             approval: None,
             policy_version: 0,
             quota: None,
@@ -281,7 +281,7 @@ pub struct JournalEntryQuery {
     /// Selects only entries at or before this time, in unix milliseconds.
     pub until_ms: Option<i64>,
     /// Whether to include calls that changed nothing.
-    pub selection: JournalEntriesToReturn,
+    pub selection: JournalNoChangeEntryFilter,
     /// The order of the selected entries.
     pub order: JournalEntryOrder,
     /// The largest number of entries to return.
@@ -290,7 +290,7 @@ pub struct JournalEntryQuery {
 
 /// Whether a journal query includes calls that changed nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum JournalEntriesToReturn {
+pub enum JournalNoChangeEntryFilter {
     /// The query returns the entries of every call.
     #[default]
     All,
@@ -380,7 +380,7 @@ pub enum FileNamePolicy {
 
 /// Properties of a workspace that do not change while it is open.
 #[derive(Debug, Clone)]
-pub struct WorkspaceProperties {
+pub struct ImmutableWorkspaceProperties {
     /// The workspace id.
     pub id: String,
     /// Absolute paths of the workspace root. A path argument may start with one of them.
@@ -394,7 +394,7 @@ pub struct WorkspaceProperties {
 /// A file tree with its journal.
 pub trait Workspace: SessionStore + BufferStore + Send + Sync {
     /// The properties that do not change while the workspace is open.
-    fn profile(&self) -> &WorkspaceProperties;
+    fn profile(&self) -> &ImmutableWorkspaceProperties;
 
     /// The current time, in unix milliseconds.
     fn now_ms(&self) -> i64;
@@ -413,8 +413,8 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
     }
 
     /// Further attributes of the entry at a path. This method does not follow a symlink.
-    fn file_details(&self, _path: &RelPath) -> Result<ExtraFileAttributes, Error> {
-        Ok(ExtraFileAttributes::default())
+    fn file_details(&self, _path: &RelPath) -> Result<FileOwnerAndCreationTime, Error> {
+        Ok(FileOwnerAndCreationTime::default())
     }
 
     /// The stat of each of these names in one directory, without following symlinks. An error for one name, for example
@@ -424,7 +424,7 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
     }
 
     /// Bytes of a regular file, with the version of the whole file.
-    fn read(&self, path: &RelPath, want: BytesToRead) -> Result<FileBytes, Error>;
+    fn read(&self, path: &RelPath, want: BytesToRead) -> Result<FileBytesWithVersion, Error>;
 
     /// The bytes of a regular file without its version. Reading many files is faster if their versions are not
     /// computed. Fails if the file is larger than `limit_bytes`.
@@ -438,7 +438,7 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
     }
 
     /// Opens and lists a directory for a walk. Returns `None` if the workspace does not support open directories.
-    fn open_directory(&self, _path: &RelPath) -> Result<Option<OpenedDirectory<'_>>, Error> {
+    fn open_directory(&self, _path: &RelPath) -> Result<Option<OpenDirectoryWithEntries<'_>>, Error> {
         Ok(None)
     }
 
@@ -450,7 +450,7 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
 
     /// The files below a directory, according to the index, that a caller with full read access must search. `None` if
     /// the index may be incomplete, or if reading these files would take longer than a walk.
-    fn indexed_walk(&self, _start: &RelPath, _need: &RequiredTrigrams) -> Option<IndexedWalk> {
+    fn indexed_walk(&self, _start: &RelPath, _need: &RequiredTrigrams) -> Option<IndexedSearchCandidates> {
         None
     }
 
@@ -470,10 +470,10 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
 
     /// Applies a plan atomically and records the call. No other method changes files. The caller must have locked the
     /// paths of the plan.
-    fn commit(&self, plan: &Plan, record: &CallRecord<'_>) -> Result<CommitReceipt, CommitError>;
+    fn commit(&self, plan: &Plan, record: &JournalCallRecord<'_>) -> Result<CommitReceipt, CommitError>;
 
     /// Records a call that changed nothing.
-    fn record_call(&self, record: &CallRecord<'_>) -> Result<(), Error>;
+    fn record_call(&self, record: &JournalCallRecord<'_>) -> Result<(), Error>;
 
     /// The last entry of the journal. Entries that are still buffered in memory are written to the journal first.
     fn head(&self) -> Result<JournalHead, Error>;
@@ -513,7 +513,7 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
     fn execute_lease_request(
         &self,
         request: &LeaseRequest,
-        record: &CallRecord<'_>,
+        record: &JournalCallRecord<'_>,
     ) -> Result<(Lease, CommitReceipt), Error>;
 
     /// Current leases that overlap these paths.
@@ -538,7 +538,7 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
     fn answer_approval(
         &self,
         answer: &ApprovalAnswer,
-        record: &CallRecord<'_>,
+        record: &JournalCallRecord<'_>,
     ) -> Result<(Approval, CommitReceipt), Error>;
 
     /// Begins or ends a watch and records the call. While the watch exists, the journal gets an entry for every change
@@ -547,7 +547,7 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
     fn execute_watch_request(
         &self,
         request: &WatchRequest,
-        record: &CallRecord<'_>,
+        record: &JournalCallRecord<'_>,
         deadline: Instant,
     ) -> Result<(Watch, CommitReceipt), Error>;
 

@@ -8,9 +8,9 @@
 use std::time::{Duration, Instant};
 
 use stead_journal::{
-    ChangeKind, Checkpoint, Digest, EntryDecision, JournalEntry, JournalEntryCaller, JournalEntryRelation,
-    JournalKeyRecord, JournalVerifier, JournalWorkspaceId, KeyRing, MerkleFrontier, MerkleLeafHash, PathState,
-    RecordedChange, Signer, chain_hash, encode_entry, genesis_hash,
+    ChangeKind, Digest, JournalCheckpoint, JournalEntry, JournalEntryCaller, JournalEntryRelation, JournalKeyRecord,
+    JournalKeyTrustChain, JournalVerifier, JournalWorkspaceId, JournaledCallOutcomeStatus, MerkleFrontier,
+    MerkleLeafHash, PathState, RecordedChange, Signer, chain_hash, encode_entry, genesis_hash,
 };
 
 const DEFAULT_ENTRIES: u64 = 1_000_000;
@@ -33,7 +33,7 @@ fn entry(number: u64) -> JournalEntry {
         arguments: format!(
             r#"{{"path":"src/some/module_{number}/file.rs","base":"{version}","content":{{"size":4096,"sha256":"{version}"}}}}"#
         ),
-        decision: EntryDecision::Allowed,
+        decision: JournaledCallOutcomeStatus::Allowed,
         reason: None,
         policy_version: 3,
         tier: None,
@@ -55,7 +55,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let entries = std::env::args().nth(1).map_or(Ok(DEFAULT_ENTRIES), |text| text.parse())?;
     let origin = JournalWorkspaceId::new("measured")?;
     let signer = Signer::from_seed(&[1; 32]);
-    let ring = KeyRing::new(origin.clone(), vec![JournalKeyRecord::first_key(signer.verifying_key())])?;
+    let ring = JournalKeyTrustChain::new(origin.clone(), vec![JournalKeyRecord::first_key(signer.verifying_key())])?;
     let mut head = genesis_hash(&origin);
     let mut frontier = MerkleFrontier::new();
     let mut verifier = JournalVerifier::new(ring);
@@ -71,7 +71,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             block.push((frontier.size(), canonical, head));
         }
         let size = frontier.size();
-        let checkpoint = Checkpoint { origin: origin.clone(), size, root: frontier.root(), head, time_ms: 0 };
+        let checkpoint = JournalCheckpoint { origin: origin.clone(), size, root: frontier.root(), head, time_ms: 0 };
         let note = checkpoint.sign(&signer);
         let begun = Instant::now();
         for (number, canonical, hash) in &block {

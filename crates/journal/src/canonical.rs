@@ -13,7 +13,8 @@ pub use primitives::JournalEntryDecodeError;
 use primitives::{CanonicalReader, CanonicalWriter};
 
 use crate::entry::{
-    ChangeKind, EntryDecision, JournalEntry, JournalEntryCaller, JournalEntryRelation, PathState, RecordedChange,
+    ChangeKind, JournalEntry, JournalEntryCaller, JournalEntryRelation, JournaledCallOutcomeStatus, PathState,
+    RecordedChange,
 };
 
 /// The format of an entry without tool, tier and approval. The format is the first byte of every record.
@@ -134,19 +135,19 @@ pub fn decode_entry(bytes: &[u8]) -> Result<JournalEntry, JournalEntryDecodeErro
     }
 }
 
-fn decision_tag(decision: EntryDecision) -> u8 {
+fn decision_tag(decision: JournaledCallOutcomeStatus) -> u8 {
     match decision {
-        EntryDecision::Allowed => 1,
-        EntryDecision::Refused => 2,
-        EntryDecision::Failed => 3,
+        JournaledCallOutcomeStatus::Allowed => 1,
+        JournaledCallOutcomeStatus::Refused => 2,
+        JournaledCallOutcomeStatus::Failed => 3,
     }
 }
 
-fn read_decision(from: &mut CanonicalReader<'_>) -> Result<EntryDecision, JournalEntryDecodeError> {
+fn read_decision(from: &mut CanonicalReader<'_>) -> Result<JournaledCallOutcomeStatus, JournalEntryDecodeError> {
     match from.byte("decision")? {
-        1 => Ok(EntryDecision::Allowed),
-        2 => Ok(EntryDecision::Refused),
-        3 => Ok(EntryDecision::Failed),
+        1 => Ok(JournaledCallOutcomeStatus::Allowed),
+        2 => Ok(JournaledCallOutcomeStatus::Refused),
+        3 => Ok(JournaledCallOutcomeStatus::Failed),
         tag => Err(JournalEntryDecodeError::UnknownTag { field: "decision", tag }),
     }
 }
@@ -309,7 +310,7 @@ mod tests {
             operation: "stat".into(),
             tool: None,
             arguments: "{}".into(),
-            decision: EntryDecision::Refused,
+            decision: JournaledCallOutcomeStatus::Refused,
             reason: None,
             policy_version: 300,
             tier: None,

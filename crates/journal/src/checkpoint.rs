@@ -1,22 +1,22 @@
 //! Signed checkpoints of the journal (C2SP tlog-checkpoint).
 //!
 //! The text of a checkpoint has the origin, the tree size, the root, and two extension lines: `head` (the hash of the
-//! last entry) and `time`. [`Checkpoint::sign`] appends a signature line. [`Checkpoint::verify`] accepts only the key
-//! that is active at the tree size of the checkpoint. Each checkpoint has only one text. Signature lines of witnesses
-//! are allowed and ignored.
+//! last entry) and `time`. [`JournalCheckpoint::sign`] appends a signature line. [`JournalCheckpoint::verify`] accepts
+//! only the key that is active at the tree size of the checkpoint. Each checkpoint has only one text. Signature lines
+//! of witnesses are allowed and ignored.
 
 use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::key_ring::KeyValidity;
+use crate::key_ring::JournalSigningKeyStatus;
 use crate::signed_note::{self, SignedNote, SignedNoteParseError, SignedNoteSignature};
-use crate::{Digest, JournalWorkspaceId, KeyRing, Signer};
+use crate::{Digest, JournalKeyTrustChain, JournalWorkspaceId, Signer};
 
 /// The content of a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Checkpoint {
+pub struct JournalCheckpoint {
     /// The workspace that the journal belongs to.
     pub origin: JournalWorkspaceId,
     /// The number of entries that the checkpoint covers.
@@ -31,7 +31,7 @@ pub struct Checkpoint {
 
 /// Why a checkpoint is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum CheckpointError {
+pub enum JournalCheckpointError {
     /// The text is not a checkpoint. The field is a sentence with the rule that the text violates.
     #[error("{0}")]
     Malformed(&'static str),
@@ -53,7 +53,7 @@ pub enum CheckpointError {
     KeyNotYetActive(u64),
 }
 
-impl CheckpointError {
+impl JournalCheckpointError {
     /// The size that the checkpoint states; `None` if the checkpoint could not be parsed.
     pub fn size(&self) -> Option<u64> {
         match *self {
@@ -66,14 +66,14 @@ impl CheckpointError {
     }
 }
 
-impl From<SignedNoteParseError> for CheckpointError {
+impl From<SignedNoteParseError> for JournalCheckpointError {
     fn from(SignedNoteParseError(detail): SignedNoteParseError) -> Self {
         Self::Malformed(detail)
     }
 }
 
 /// Formats the text that is signed.
-impl fmt::Display for Checkpoint {
+impl fmt::Display for JournalCheckpoint {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { origin, size, root, head, time_ms } = self;
         let root = STANDARD.encode(root.as_bytes());
@@ -81,7 +81,7 @@ impl fmt::Display for Checkpoint {
     }
 }
 
-impl Checkpoint {
+impl JournalCheckpoint {
     /// Signs the checkpoint and returns the note to store and publish.
     pub fn sign(&self, signer: &Signer) -> String {
         let text = self.to_string();
@@ -90,37 +90,43 @@ impl Checkpoint {
     }
 
     /// Parses a note **without** verifying it; for display only.
-    pub fn parse(note: &str) -> Result<Self, CheckpointError> {
+    pub fn parse(note: &str) -> Result<Self, JournalCheckpointError> {
         Self::from_text(signed_note::parse_note(note)?.text)
     }
 
     /// Parses a note and verifies the signature of the key that is active at the size of the checkpoint.
-    pub fn verify(note: &str, ring: &KeyRing) -> Result<Self, CheckpointError> {
+    pub fn verify(note: &str, ring: &JournalKeyTrustChain) -> Result<Self, JournalCheckpointError> {
         let note = signed_note::parse_note(note)?;
         let checkpoint = Self::from_text(note.text)?;
         if checkpoint.origin != *ring.origin() {
-            return Err(CheckpointError::WrongOrigin);
+            return Err(JournalCheckpointError::WrongOrigin);
         }
         checkpoint.check_signatures(&note, ring)?;
         Ok(checkpoint)
     }
 
-    fn check_signatures(&self, note: &SignedNote<'_>, ring: &KeyRing) -> Result<(), CheckpointError> {
+    fn check_signatures(
+        &self,
+        note: &SignedNote<'_>,
+        ring: &JournalKeyTrustChain,
+    ) -> Result<(), JournalCheckpointError> {
         let size = self.size;
-        let mut best = Err(CheckpointError::UnknownKey(size));
+        let mut best = Err(JournalCheckpointError::UnknownKey(size));
         for line in note.signatures.iter().filter(|line| line.name == self.origin.line()) {
             let Some(validity) = signing_key_validity(line, note.text, size, ring)? else { continue };
             match validity {
-                KeyValidity::Active => best = Ok(()),
-                KeyValidity::Retired => best = best.or(Err(CheckpointError::RetiredKey(size))),
-                KeyValidity::NotYetActive => best = best.or(Err(CheckpointError::KeyNotYetActive(size))),
+                JournalSigningKeyStatus::Active => best = Ok(()),
+                JournalSigningKeyStatus::Retired => best = best.or(Err(JournalCheckpointError::RetiredKey(size))),
+                JournalSigningKeyStatus::NotYetActive => {
+                    best = best.or(Err(JournalCheckpointError::KeyNotYetActive(size)))
+                }
             }
         }
         best
     }
 
-    fn from_text(text: &str) -> Result<Self, CheckpointError> {
-        let bad = CheckpointError::Malformed;
+    fn from_text(text: &str) -> Result<Self, JournalCheckpointError> {
+        let bad = JournalCheckpointError::Malformed;
         let mut lines = text.split('\n');
         let mut line = || lines.next().ok_or(bad("the text has too few lines"));
         let origin = JournalWorkspaceId::from_line(line()?).map_err(|_invalid| bad("the origin line is invalid"))?;
@@ -143,18 +149,18 @@ fn signing_key_validity(
     line: &SignedNoteSignature<'_>,
     text: &str,
     size: u64,
-    ring: &KeyRing,
-) -> Result<Option<KeyValidity>, CheckpointError> {
+    ring: &JournalKeyTrustChain,
+) -> Result<Option<JournalSigningKeyStatus>, JournalCheckpointError> {
     let claimed: Vec<_> = ring.keys_with_id(line.key_id, size).collect();
     if claimed.is_empty() {
         return Ok(None);
     }
-    let bad = CheckpointError::BadSignature(size);
+    let bad = JournalCheckpointError::BadSignature(size);
     let signature = line.signature.ok_or(bad)?;
     let signed = claimed.into_iter().filter(|(key, _)| key.verify_bytes(text.as_bytes(), &signature).is_ok());
     let validities: Vec<_> = signed.map(|(_, validity)| validity).collect();
-    if validities.contains(&KeyValidity::Active) {
-        return Ok(Some(KeyValidity::Active));
+    if validities.contains(&JournalSigningKeyStatus::Active) {
+        return Ok(Some(JournalSigningKeyStatus::Active));
     }
     validities.first().copied().map(Some).ok_or(bad)
 }
@@ -168,15 +174,15 @@ mod tests {
         Signer::from_seed(&[seed; 32])
     }
 
-    fn checkpoint(size: u64) -> Checkpoint {
+    fn checkpoint(size: u64) -> JournalCheckpoint {
         let origin = JournalWorkspaceId::new("w1").unwrap();
-        Checkpoint { origin, size, root: Digest([5; 32]), head: Digest([6; 32]), time_ms: 1_700_000_000_000 }
+        JournalCheckpoint { origin, size, root: Digest([5; 32]), head: Digest([6; 32]), time_ms: 1_700_000_000_000 }
     }
 
-    fn ring() -> KeyRing {
+    fn ring() -> JournalKeyTrustChain {
         let origin = JournalWorkspaceId::new("w1").unwrap();
         let next = JournalKeyRecord::next(&signer(1), &origin, signer(2).verifying_key(), 10);
-        KeyRing::new(origin, vec![JournalKeyRecord::first_key(signer(1).verifying_key()), next]).unwrap()
+        JournalKeyTrustChain::new(origin, vec![JournalKeyRecord::first_key(signer(1).verifying_key()), next]).unwrap()
     }
 
     #[test]
@@ -189,28 +195,28 @@ mod tests {
         assert_eq!(lines[4..6], ["time 1700000000000", ""]);
         assert!(lines[6].starts_with("\u{2014} stead/w1 "));
         assert_eq!(lines[7..], [""]);
-        assert_eq!(Checkpoint::verify(&note, &ring()), Ok(checkpoint(9)));
+        assert_eq!(JournalCheckpoint::verify(&note, &ring()), Ok(checkpoint(9)));
     }
 
     #[test]
     fn only_the_active_key_is_accepted() {
-        let verify = |size, seed| Checkpoint::verify(&checkpoint(size).sign(&signer(seed)), &ring());
+        let verify = |size, seed| JournalCheckpoint::verify(&checkpoint(size).sign(&signer(seed)), &ring());
         assert!(verify(9, 1).is_ok());
         assert!(verify(10, 2).is_ok());
-        assert_eq!(verify(10, 1), Err(CheckpointError::RetiredKey(10)));
-        assert_eq!(verify(9, 2), Err(CheckpointError::KeyNotYetActive(9)));
-        assert_eq!(verify(9, 3), Err(CheckpointError::UnknownKey(9)));
+        assert_eq!(verify(10, 1), Err(JournalCheckpointError::RetiredKey(10)));
+        assert_eq!(verify(9, 2), Err(JournalCheckpointError::KeyNotYetActive(9)));
+        assert_eq!(verify(9, 3), Err(JournalCheckpointError::UnknownKey(9)));
     }
 
     #[test]
     fn unknown_witnesses_are_ignored_and_false_known_signatures_rejected() {
         let note = checkpoint(9).sign(&signer(1));
         let witnessed = format!("{note}\u{2014} witness.example/w AAAAAAA=\n");
-        assert_eq!(Checkpoint::verify(&witnessed, &ring()), Ok(checkpoint(9)));
+        assert_eq!(JournalCheckpoint::verify(&witnessed, &ring()), Ok(checkpoint(9)));
         let elsewhere = checkpoint(8).sign(&signer(1));
         let false_line = elsewhere.lines().last().unwrap();
         let doubled = format!("{note}{false_line}\n");
-        assert_eq!(Checkpoint::verify(&doubled, &ring()), Err(CheckpointError::BadSignature(9)));
+        assert_eq!(JournalCheckpoint::verify(&doubled, &ring()), Err(JournalCheckpointError::BadSignature(9)));
     }
 
     #[test]
@@ -218,7 +224,7 @@ mod tests {
         let old = checkpoint(10).sign(&signer(1));
         let new = checkpoint(10).sign(&signer(2));
         let both = format!("{old}{}\n", new.lines().last().unwrap());
-        assert_eq!(Checkpoint::verify(&both, &ring()), Ok(checkpoint(10)));
+        assert_eq!(JournalCheckpoint::verify(&both, &ring()), Ok(checkpoint(10)));
     }
 
     #[test]
@@ -227,11 +233,11 @@ mod tests {
         for (old, new) in [("\n9\n", "\n8\n"), ("time 17", "time 16"), ("head 06", "head 07"), ("\nBQ", "\nBA")] {
             let edited = note.replacen(old, new, 1);
             assert_ne!(edited, note);
-            let error = Checkpoint::verify(&edited, &ring()).unwrap_err();
-            assert!(matches!(error, CheckpointError::BadSignature(_)), "{error}");
+            let error = JournalCheckpoint::verify(&edited, &ring()).unwrap_err();
+            assert!(matches!(error, JournalCheckpointError::BadSignature(_)), "{error}");
         }
         let moved = note.replace("stead/w1", "stead/w2");
-        assert_eq!(Checkpoint::verify(&moved, &ring()), Err(CheckpointError::WrongOrigin));
+        assert_eq!(JournalCheckpoint::verify(&moved, &ring()), Err(JournalCheckpointError::WrongOrigin));
     }
 
     #[test]
@@ -241,8 +247,8 @@ mod tests {
             let text = plain.to_string().replacen(old, new, 1);
             let signature = signer(1).sign_bytes(text.as_bytes());
             let note = signed_note::compose_note(&text, &plain.origin, &signer(1).verifying_key(), &signature);
-            let error = Checkpoint::verify(&note, &ring()).unwrap_err();
-            assert!(matches!(error, CheckpointError::Malformed(_)), "{text}");
+            let error = JournalCheckpoint::verify(&note, &ring()).unwrap_err();
+            assert!(matches!(error, JournalCheckpointError::Malformed(_)), "{text}");
         }
     }
 }

@@ -30,7 +30,7 @@ pub struct JournalEntry {
     /// The arguments as compact JSON; content and long texts are replaced by their size.
     pub arguments: String,
     /// The decision about the call.
-    pub decision: EntryDecision,
+    pub decision: JournaledCallOutcomeStatus,
     /// The error kind, if the call was refused or failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -74,7 +74,7 @@ pub struct JournalEntryCaller {
 /// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum EntryDecision {
+pub enum JournaledCallOutcomeStatus {
     /// The call was permitted and succeeded.
     Allowed,
     /// The call was not permitted; nothing changed.

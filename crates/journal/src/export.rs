@@ -11,8 +11,9 @@ use std::io::{BufRead, Read as _};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Digest, JournalEntry, JournalIntegrityError, JournalIntegrityErrorKind, JournalKeyRecord,
-    JournalVerificationReport, JournalVerifier, JournalWorkspaceId, KeyRing, KeyRingError, VerifyingKey, encode_entry,
+    Digest, JournalEntry, JournalIntegrityError, JournalIntegrityErrorKind, JournalKeyRecord, JournalKeyTrustChain,
+    JournalKeyTrustChainError, JournalVerificationReport, JournalVerifier, JournalWorkspaceId, VerifyingKey,
+    encode_entry,
 };
 
 /// The export format that this version writes and reads.
@@ -104,7 +105,7 @@ pub enum JournalExportError {
     UnsupportedFormat(u32),
     /// The keys of the export are not a chain of trust.
     #[error("the keys are not a chain of trust: {0}")]
-    InvalidKeys(#[from] KeyRingError),
+    InvalidKeys(#[from] JournalKeyTrustChainError),
     /// The journal does not belong to the expected workspace.
     #[error("the journal does not belong to the expected workspace")]
     OtherWorkspace,
@@ -118,7 +119,7 @@ pub enum JournalExportError {
 
 impl JournalExportLine {
     /// The header line for an export.
-    pub fn header(ring: &KeyRing) -> Self {
+    pub fn header(ring: &JournalKeyTrustChain) -> Self {
         Self::Header { format: EXPORT_FORMAT, workspace: ring.origin().clone(), keys: ring.records().to_vec() }
     }
 
@@ -184,14 +185,14 @@ fn read_header(
     workspace: JournalWorkspaceId,
     keys: Vec<JournalKeyRecord>,
     expected: &JournalTrustAnchors,
-) -> Result<KeyRing, JournalExportError> {
+) -> Result<JournalKeyTrustChain, JournalExportError> {
     if format != EXPORT_FORMAT {
         return Err(JournalExportError::UnsupportedFormat(format));
     }
     if expected.origin.as_ref().is_some_and(|origin| *origin != workspace) {
         return Err(JournalExportError::OtherWorkspace);
     }
-    let ring = KeyRing::new(workspace, keys)?;
+    let ring = JournalKeyTrustChain::new(workspace, keys)?;
     if expected.first_key.is_some_and(|key| key != ring.first_key()) {
         return Err(JournalExportError::OtherFirstKey);
     }

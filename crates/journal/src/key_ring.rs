@@ -2,7 +2,8 @@
 //!
 //! The first key is trusted as given. Each later key is endorsed by its predecessor, which signs the workspace, the new
 //! public key and the smallest tree size that the new key signs. From that size on, the old key is retired, so a stolen
-//! old key cannot sign new checkpoints. Every [`KeyRing`] has been verified from its first key to its last.
+//! old key cannot sign new checkpoints. Every [`JournalKeyTrustChain`] has been verified from its first key to its
+//! last.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::to_hex;
 use crate::signed_note::{self, ED25519_KEY_TYPE, SignedNoteKeyId};
-use crate::{JournalWorkspaceId, Signature, Signer, VerifyingKey};
+use crate::{Ed25519Signature, JournalWorkspaceId, Signer, VerifyingKey};
 
 /// The domain prefix of an endorsement. The prefix contains a NUL, and the text of a note contains no NUL. So the
 /// signature of a note can never be used as an endorsement.
@@ -26,7 +27,7 @@ pub struct JournalKeyRecord {
     pub from_entry: u64,
     /// The signature by the previous key; `None` for the first key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub endorsement: Option<Signature>,
+    pub endorsement: Option<Ed25519Signature>,
 }
 
 impl JournalKeyRecord {
@@ -49,7 +50,7 @@ fn endorsement_message(origin: &JournalWorkspaceId, public: &VerifyingKey, from_
 
 /// Why a list of keys is not a chain of trust.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum KeyRingError {
+pub enum JournalKeyTrustChainError {
     /// The list is empty.
     #[error("there is no key")]
     NoKeys,
@@ -66,7 +67,7 @@ pub enum KeyRingError {
 
 /// The validity of a key at a tree size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum KeyValidity {
+pub(crate) enum JournalSigningKeyStatus {
     Active,
     /// A later key replaced this key at the tree size or before.
     Retired,
@@ -76,28 +77,30 @@ pub(crate) enum KeyValidity {
 
 /// The verified keys of one workspace, oldest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeyRing {
+pub struct JournalKeyTrustChain {
     origin: JournalWorkspaceId,
     records: Vec<JournalKeyRecord>,
 }
 
-impl KeyRing {
+impl JournalKeyTrustChain {
     /// Verifies all endorsements, starting at the first key. The first key is trusted as given, so compare
-    /// [`KeyRing::first_key`] with a known value.
-    pub fn new(origin: JournalWorkspaceId, records: Vec<JournalKeyRecord>) -> Result<Self, KeyRingError> {
-        let first = records.first().ok_or(KeyRingError::NoKeys)?;
+    /// [`JournalKeyTrustChain::first_key`] with a known value.
+    pub fn new(origin: JournalWorkspaceId, records: Vec<JournalKeyRecord>) -> Result<Self, JournalKeyTrustChainError> {
+        let first = records.first().ok_or(JournalKeyTrustChainError::NoKeys)?;
         if first.from_entry != 0 || first.endorsement.is_some() {
-            return Err(KeyRingError::InvalidFirstKey);
+            return Err(JournalKeyTrustChainError::InvalidFirstKey);
         }
         for (before, pair) in records.windows(2).enumerate() {
             let place = before + 1;
             let (old, new) = (&pair[0], &pair[1]);
             if new.from_entry <= old.from_entry {
-                return Err(KeyRingError::NotAscending(place));
+                return Err(JournalKeyTrustChainError::NotAscending(place));
             }
             let message = endorsement_message(&origin, &new.public, new.from_entry);
-            let endorsement = new.endorsement.ok_or(KeyRingError::NotEndorsed(place))?;
-            old.public.verify_bytes(&message, &endorsement).map_err(|_invalid| KeyRingError::NotEndorsed(place))?;
+            let endorsement = new.endorsement.ok_or(JournalKeyTrustChainError::NotEndorsed(place))?;
+            old.public
+                .verify_bytes(&message, &endorsement)
+                .map_err(|_invalid| JournalKeyTrustChainError::NotEndorsed(place))?;
         }
         Ok(Self { origin, records })
     }
@@ -139,16 +142,16 @@ impl KeyRing {
         &self,
         id: SignedNoteKeyId,
         size: u64,
-    ) -> impl Iterator<Item = (VerifyingKey, KeyValidity)> + '_ {
+    ) -> impl Iterator<Item = (VerifyingKey, JournalSigningKeyStatus)> + '_ {
         let has_id = move |key: &VerifyingKey| signed_note::key_id(self.origin.line(), key) == id;
         self.records.iter().enumerate().filter(move |(_, record)| has_id(&record.public)).map(move |(place, record)| {
             let retired = self.records.get(place + 1).is_some_and(|next| next.from_entry <= size);
             let validity = if retired {
-                KeyValidity::Retired
+                JournalSigningKeyStatus::Retired
             } else if size < record.from_entry {
-                KeyValidity::NotYetActive
+                JournalSigningKeyStatus::NotYetActive
             } else {
-                KeyValidity::Active
+                JournalSigningKeyStatus::Active
             };
             (record.public, validity)
         })
@@ -177,7 +180,7 @@ mod tests {
 
     #[test]
     fn each_size_has_one_active_key() {
-        let ring = KeyRing::new(origin(), three_key_records()).unwrap();
+        let ring = JournalKeyTrustChain::new(origin(), three_key_records()).unwrap();
         assert_eq!(ring.first_key(), signer(1).verifying_key());
         for (size, seed) in [(0, 1), (9, 1), (10, 2), (19, 2), (20, 3), (u64::MAX, 3)] {
             assert_eq!(ring.active_key_at(size), signer(seed).verifying_key(), "{size}");
@@ -186,14 +189,14 @@ mod tests {
 
     #[test]
     fn keys_become_active_and_then_retired() {
-        let ring = KeyRing::new(origin(), three_key_records()).unwrap();
+        let ring = JournalKeyTrustChain::new(origin(), three_key_records()).unwrap();
         let key = signer(2).verifying_key();
         let id = signed_note::key_id(origin().line(), &key);
         for (size, validity) in [
-            (9, KeyValidity::NotYetActive),
-            (10, KeyValidity::Active),
-            (19, KeyValidity::Active),
-            (20, KeyValidity::Retired),
+            (9, JournalSigningKeyStatus::NotYetActive),
+            (10, JournalSigningKeyStatus::Active),
+            (19, JournalSigningKeyStatus::Active),
+            (20, JournalSigningKeyStatus::Retired),
         ] {
             assert_eq!(ring.keys_with_id(id, size).collect::<Vec<_>>(), [(key, validity)], "{size}");
         }
@@ -205,27 +208,36 @@ mod tests {
         let ring_with = |change: fn(&mut Vec<JournalKeyRecord>)| {
             let mut records = three_key_records();
             change(&mut records);
-            KeyRing::new(origin(), records)
+            JournalKeyTrustChain::new(origin(), records)
         };
-        assert_eq!(ring_with(Vec::clear), Err(KeyRingError::NoKeys));
-        assert_eq!(ring_with(|keys| keys[0].from_entry = 1), Err(KeyRingError::InvalidFirstKey));
-        assert_eq!(ring_with(|keys| keys[0].endorsement = keys[1].endorsement), Err(KeyRingError::InvalidFirstKey));
-        assert_eq!(ring_with(|keys| keys[1].from_entry = 11), Err(KeyRingError::NotEndorsed(1)));
-        assert_eq!(ring_with(|keys| keys[2].from_entry = 10), Err(KeyRingError::NotAscending(2)));
-        assert_eq!(ring_with(|keys| keys[2].endorsement = None), Err(KeyRingError::NotEndorsed(2)));
-        assert_eq!(ring_with(|keys| keys[1] = keys[2].clone()), Err(KeyRingError::NotEndorsed(1)));
-        assert_eq!(ring_with(|keys| keys[2].public = signer(9).verifying_key()), Err(KeyRingError::NotEndorsed(2)));
+        assert_eq!(ring_with(Vec::clear), Err(JournalKeyTrustChainError::NoKeys));
+        assert_eq!(ring_with(|keys| keys[0].from_entry = 1), Err(JournalKeyTrustChainError::InvalidFirstKey));
+        assert_eq!(
+            ring_with(|keys| keys[0].endorsement = keys[1].endorsement),
+            Err(JournalKeyTrustChainError::InvalidFirstKey)
+        );
+        assert_eq!(ring_with(|keys| keys[1].from_entry = 11), Err(JournalKeyTrustChainError::NotEndorsed(1)));
+        assert_eq!(ring_with(|keys| keys[2].from_entry = 10), Err(JournalKeyTrustChainError::NotAscending(2)));
+        assert_eq!(ring_with(|keys| keys[2].endorsement = None), Err(JournalKeyTrustChainError::NotEndorsed(2)));
+        assert_eq!(ring_with(|keys| keys[1] = keys[2].clone()), Err(JournalKeyTrustChainError::NotEndorsed(1)));
+        assert_eq!(
+            ring_with(|keys| keys[2].public = signer(9).verifying_key()),
+            Err(JournalKeyTrustChainError::NotEndorsed(2))
+        );
     }
 
     #[test]
     fn endorsements_are_bound_to_the_workspace() {
         let other = JournalWorkspaceId::new("w2").unwrap();
-        assert_eq!(KeyRing::new(other, three_key_records()), Err(KeyRingError::NotEndorsed(1)));
+        assert_eq!(
+            JournalKeyTrustChain::new(other, three_key_records()),
+            Err(JournalKeyTrustChainError::NotEndorsed(1))
+        );
     }
 
     #[test]
     fn note_key_has_name_id_and_type() {
-        let ring = KeyRing::new(origin(), three_key_records()).unwrap();
+        let ring = JournalKeyTrustChain::new(origin(), three_key_records()).unwrap();
         let key = ring.note_verifier_key(0);
         let parts: Vec<&str> = key.split('+').collect();
         assert_eq!(parts[0], "stead/w1");

@@ -27,7 +27,7 @@ pub struct VerifyingKey(ed25519_dalek::VerifyingKey);
 /// An Ed25519 signature, not yet verified.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Signature([u8; SIGNATURE_BYTES]);
+pub struct Ed25519Signature([u8; SIGNATURE_BYTES]);
 
 /// The input is not a usable public key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -52,8 +52,8 @@ impl Signer {
 
     /// Signs bytes. For each purpose, callers must start the bytes with a different prefix, so that signatures for
     /// different purposes cannot be confused.
-    pub(crate) fn sign_bytes(&self, message: &[u8]) -> Signature {
-        Signature(self.0.sign(message).to_bytes())
+    pub(crate) fn sign_bytes(&self, message: &[u8]) -> Ed25519Signature {
+        Ed25519Signature(self.0.sign(message).to_bytes())
     }
 }
 
@@ -76,7 +76,7 @@ impl VerifyingKey {
     }
 
     /// Verifies a signature over some bytes.
-    pub(crate) fn verify_bytes(&self, message: &[u8], signature: &Signature) -> Result<(), SignatureError> {
+    pub(crate) fn verify_bytes(&self, message: &[u8], signature: &Ed25519Signature) -> Result<(), SignatureError> {
         let signature = ed25519_dalek::Signature::from_bytes(&signature.0);
         self.0.verify_strict(message, &signature).map_err(|_invalid| SignatureError)
     }
@@ -98,7 +98,7 @@ impl FromStr for VerifyingKey {
 
 text_conversions!(VerifyingKey, PublicKeyParseError);
 
-impl Signature {
+impl Ed25519Signature {
     /// Wraps the 64 bytes of a signature.
     pub fn from_bytes(bytes: [u8; SIGNATURE_BYTES]) -> Self {
         Self(bytes)
@@ -110,13 +110,13 @@ impl Signature {
     }
 }
 
-impl fmt::Display for Signature {
+impl fmt::Display for Ed25519Signature {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&STANDARD.encode(self.0))
     }
 }
 
-impl FromStr for Signature {
+impl FromStr for Ed25519Signature {
     type Err = SignatureError;
 
     fn from_str(text: &str) -> Result<Self, SignatureError> {
@@ -125,7 +125,7 @@ impl FromStr for Signature {
     }
 }
 
-text_conversions!(Signature, SignatureError);
+text_conversions!(Ed25519Signature, SignatureError);
 
 #[cfg(test)]
 mod tests {

@@ -24,21 +24,22 @@ mod verify;
 
 pub use canonical::{FORMAT, JournalEntryDecodeError, decode_entry, encode_entry};
 pub use chain::{JournalWorkspaceId, MAX_WORKSPACE_ID_BYTES, WorkspaceIdError, chain_hash, genesis_hash};
-pub use checkpoint::{Checkpoint, CheckpointError};
+pub use checkpoint::{JournalCheckpoint, JournalCheckpointError};
 pub use digest::{Digest, DigestParseError};
 pub use entry::{
-    ChangeKind, EntryDecision, JournalEntry, JournalEntryCaller, JournalEntryRelation, PathState, RecordedChange,
+    ChangeKind, JournalEntry, JournalEntryCaller, JournalEntryRelation, JournaledCallOutcomeStatus, PathState,
+    RecordedChange,
 };
 pub use export::{
     EXPORT_FORMAT, ExportVerificationReport, JournalExportError, JournalExportLine, JournalTrustAnchors,
     MAX_LINE_BYTES, verify_export,
 };
-pub use key_ring::{JournalKeyRecord, KeyRing, KeyRingError};
-pub use keys::{PublicKeyParseError, Signature, SignatureError, Signer, VerifyingKey};
+pub use key_ring::{JournalKeyRecord, JournalKeyTrustChain, JournalKeyTrustChainError};
+pub use keys::{Ed25519Signature, PublicKeyParseError, SignatureError, Signer, VerifyingKey};
 pub use merkle::proof::{
     ConsistencyProof, InclusionProof, InvalidProof, MerkleProofCreationError, consistency_proof, inclusion_proof,
 };
-pub use merkle::{FrontierDecodeError, MerkleFrontier, MerkleLeafHash};
+pub use merkle::{MerkleFrontier, MerkleFrontierDecodeError, MerkleLeafHash};
 pub use signed_note::{MAX_NOTE_BYTES, MAX_SIGNATURES};
 pub use verify::{
     AWAITED_MAX, JournalIntegrityError, JournalIntegrityErrorKind, JournalVerificationReport, JournalVerifier,

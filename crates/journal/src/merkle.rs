@@ -54,7 +54,7 @@ pub struct MerkleFrontier {
 /// The bytes are not a stored frontier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not the bytes of a Merkle frontier")]
-pub struct FrontierDecodeError;
+pub struct MerkleFrontierDecodeError;
 
 impl MerkleFrontier {
     /// The frontier of the empty tree.
@@ -95,12 +95,12 @@ impl MerkleFrontier {
     }
 
     /// Parses the output of [`MerkleFrontier::to_bytes`].
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, FrontierDecodeError> {
-        let (size, rest) = bytes.split_first_chunk::<SIZE_BYTES>().ok_or(FrontierDecodeError)?;
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, MerkleFrontierDecodeError> {
+        let (size, rest) = bytes.split_first_chunk::<SIZE_BYTES>().ok_or(MerkleFrontierDecodeError)?;
         let size = u64::from_be_bytes(*size);
         let (peaks, odd) = rest.as_chunks::<DIGEST_BYTES>();
         if size > MAX_TREE_SIZE || !odd.is_empty() || peaks.len() != size.count_ones() as usize {
-            return Err(FrontierDecodeError);
+            return Err(MerkleFrontierDecodeError);
         }
         Ok(Self { size, peaks: peaks.iter().copied().map(Digest).collect() })
     }
@@ -149,7 +149,7 @@ mod tests {
         let good = frontier_with_leaves(7).to_bytes();
         let too_large = [&u64::MAX.to_be_bytes()[..], &[0; 64 * 32]].concat();
         for bytes in [&[][..], &good[..7], &good[..good.len() - 1], &good[..good.len() - 32], &too_large] {
-            assert_eq!(MerkleFrontier::from_bytes(bytes), Err(FrontierDecodeError));
+            assert_eq!(MerkleFrontier::from_bytes(bytes), Err(MerkleFrontierDecodeError));
         }
     }
 }

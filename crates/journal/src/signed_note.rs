@@ -6,7 +6,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::keys::{SIGNATURE_BYTES, Signature, VerifyingKey};
+use crate::keys::{Ed25519Signature, SIGNATURE_BYTES, VerifyingKey};
 use crate::{Digest, JournalWorkspaceId};
 
 /// The longest note that is parsed, in bytes.
@@ -41,7 +41,7 @@ pub(crate) struct SignedNoteSignature<'a> {
     pub(crate) key_id: SignedNoteKeyId,
     /// The signature; `None` if it does not have the length of an Ed25519 signature, because a witness uses another
     /// algorithm.
-    pub(crate) signature: Option<Signature>,
+    pub(crate) signature: Option<Ed25519Signature>,
 }
 
 /// The key id of a named Ed25519 key.
@@ -55,7 +55,7 @@ pub(crate) fn compose_note(
     text: &str,
     origin: &JournalWorkspaceId,
     key: &VerifyingKey,
-    signature: &Signature,
+    signature: &Ed25519Signature,
 ) -> String {
     let name = origin.line();
     let bytes = [&key_id(name, key)[..], signature.as_bytes()].concat();
@@ -89,7 +89,7 @@ fn parse_signature(line: &str) -> Result<SignedNoteSignature<'_>, SignedNotePars
     }
     let bytes = STANDARD.decode(encoded).map_err(|_invalid| bad)?;
     let (key_id, signature) = bytes.split_first_chunk::<KEY_ID_BYTES>().ok_or(bad)?;
-    let signature = <[u8; SIGNATURE_BYTES]>::try_from(signature).ok().map(Signature::from_bytes);
+    let signature = <[u8; SIGNATURE_BYTES]>::try_from(signature).ok().map(Ed25519Signature::from_bytes);
     Ok(SignedNoteSignature { name, key_id: *key_id, signature })
 }
 

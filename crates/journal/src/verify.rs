@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::{
-    Checkpoint, CheckpointError, Digest, KeyRing, MerkleFrontier, MerkleLeafHash, chain_hash, decode_entry,
-    genesis_hash, merkle::FrontierDecodeError,
+    Digest, JournalCheckpoint, JournalCheckpointError, JournalKeyTrustChain, MerkleFrontier, MerkleLeafHash,
+    chain_hash, decode_entry, genesis_hash, merkle::MerkleFrontierDecodeError,
 };
 
 /// The most checkpoints and heads that may wait for later entries.
@@ -97,14 +97,14 @@ impl JournalIntegrityError {
         Self { kind, number, checkpoint: Some(size) }
     }
 
-    fn from_checkpoint_error(error: CheckpointError, number: u64) -> Self {
+    fn from_checkpoint_error(error: JournalCheckpointError, number: u64) -> Self {
         let kind = match error {
-            CheckpointError::Malformed(_) => JournalIntegrityErrorKind::BadCheckpoint,
-            CheckpointError::WrongOrigin => JournalIntegrityErrorKind::WrongOrigin,
-            CheckpointError::BadSignature(_) => JournalIntegrityErrorKind::BadSignature,
-            CheckpointError::UnknownKey(_) => JournalIntegrityErrorKind::UnknownKey,
-            CheckpointError::RetiredKey(_) => JournalIntegrityErrorKind::RetiredKey,
-            CheckpointError::KeyNotYetActive(_) => JournalIntegrityErrorKind::PrematureKey,
+            JournalCheckpointError::Malformed(_) => JournalIntegrityErrorKind::BadCheckpoint,
+            JournalCheckpointError::WrongOrigin => JournalIntegrityErrorKind::WrongOrigin,
+            JournalCheckpointError::BadSignature(_) => JournalIntegrityErrorKind::BadSignature,
+            JournalCheckpointError::UnknownKey(_) => JournalIntegrityErrorKind::UnknownKey,
+            JournalCheckpointError::RetiredKey(_) => JournalIntegrityErrorKind::RetiredKey,
+            JournalCheckpointError::KeyNotYetActive(_) => JournalIntegrityErrorKind::PrematureKey,
         };
         Self { kind, number, checkpoint: error.size() }
     }
@@ -127,8 +127,8 @@ impl VerifiedJournalPrefix {
     }
 
     /// Parses the output of [`VerifiedJournalPrefix::to_bytes`].
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, FrontierDecodeError> {
-        let (head, frontier) = bytes.split_first_chunk().ok_or(FrontierDecodeError)?;
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, MerkleFrontierDecodeError> {
+        let (head, frontier) = bytes.split_first_chunk().ok_or(MerkleFrontierDecodeError)?;
         Ok(Self { head: Digest(*head), frontier: MerkleFrontier::from_bytes(frontier)? })
     }
 }
@@ -166,7 +166,7 @@ struct CheckpointClaim {
 /// Verifies a journal entry by entry.
 #[derive(Debug)]
 pub struct JournalVerifier {
-    ring: KeyRing,
+    ring: JournalKeyTrustChain,
     frontier: MerkleFrontier,
     head: Digest,
     covered_by_checkpoint: u64,
@@ -180,14 +180,14 @@ pub struct JournalVerifier {
 
 impl JournalVerifier {
     /// Creates a verifier for the workspace of `ring`, which starts at the first entry.
-    pub fn new(ring: KeyRing) -> Self {
+    pub fn new(ring: JournalKeyTrustChain) -> Self {
         let head = genesis_hash(ring.origin());
         Self::resume(ring, VerifiedJournalPrefix { head, frontier: MerkleFrontier::new() })
     }
 
     /// Resumes after a verified prefix. First pass the trusted checkpoint of the same size to
     /// [`JournalVerifier::push_checkpoint`]. The checkpoint proves that the stored prefix was not changed.
-    pub fn resume(ring: KeyRing, trusted: VerifiedJournalPrefix) -> Self {
+    pub fn resume(ring: JournalKeyTrustChain, trusted: VerifiedJournalPrefix) -> Self {
         let VerifiedJournalPrefix { head, frontier } = trusted;
         Self {
             ring,
@@ -292,7 +292,7 @@ impl JournalVerifier {
 
     fn try_push_checkpoint(&mut self, note: &str) -> Result<(), JournalIntegrityError> {
         let suspect = self.covered_by_checkpoint + 1;
-        let Checkpoint { size, root, head, .. } = Checkpoint::verify(note, &self.ring)
+        let JournalCheckpoint { size, root, head, .. } = JournalCheckpoint::verify(note, &self.ring)
             .map_err(|error| JournalIntegrityError::from_checkpoint_error(error, suspect))?;
         if size < self.size() {
             return Err(JournalIntegrityError::at_checkpoint(JournalIntegrityErrorKind::Late, suspect, size));

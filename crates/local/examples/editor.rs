@@ -9,7 +9,7 @@
 use std::error::Error;
 
 use stead_engine::Principal;
-use stead_local::{BufferChangeResult, EditorWorkspace, LocalWorkspaceOptions};
+use stead_local::{BufferChangeResult, EditorWorkspaceHandle, LocalWorkspaceOptions};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let directory = std::env::temp_dir().join(format!("stead-editor-{}", std::process::id()));
@@ -24,8 +24,10 @@ pub(crate) fn run_example(directory: &std::path::Path) -> Result<(), Box<dyn Err
     let file = directory.join("project/shopping.txt");
     std::fs::write(&file, "milk\nbread\neggs\nsalt\ntea\n")?;
     let person = Principal::parse("user:ann")?;
-    let editor =
-        EditorWorkspace::open(LocalWorkspaceOptions::new(directory.join("project"), directory.join("state")), person)?;
+    let editor = EditorWorkspaceHandle::open(
+        LocalWorkspaceOptions::new(directory.join("project"), directory.join("state")),
+        person,
+    )?;
 
     // The person opens the file and types at its end. Nothing is saved.
     let opened = editor.open_buffer("shopping.txt", &std::fs::read_to_string(&file)?)?;

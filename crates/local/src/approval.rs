@@ -4,7 +4,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use stead_engine::{
     ALLOWED_BY_OPERATOR, Approval, ApprovalAnswer, ApprovalDecision, ApprovalFilter, ApprovalRequest, ApprovalState,
-    ApproverAndReason, CallRecord, CommitReceipt, Error, ErrorKind, limits,
+    ApproverAndReason, CommitReceipt, Error, ErrorKind, JournalCallRecord, limits,
 };
 
 use crate::{
@@ -39,7 +39,7 @@ impl LocalWorkspace {
     pub(crate) fn record_approval_answer(
         &self,
         answer: &ApprovalAnswer,
-        record: &CallRecord<'_>,
+        record: &JournalCallRecord<'_>,
     ) -> Result<(Approval, CommitReceipt), Error> {
         let mut draft = self.pending_entry_without_changes(record);
         draft.entry.approval = Some(answer.id.clone());
@@ -64,20 +64,20 @@ impl LocalWorkspace {
         })
     }
 
-    pub(crate) fn approval_use(&self, record: &CallRecord<'_>) -> PendingApprovalUse {
+    pub(crate) fn approval_use(&self, record: &JournalCallRecord<'_>) -> ApprovalToConsume {
         let id = record.approval.clone().filter(|id| record.error_kind.is_none() && id != ALLOWED_BY_OPERATOR);
-        PendingApprovalUse { id, principal: record.caller.principal.to_string(), now: self.clock.now() }
+        ApprovalToConsume { id, principal: record.caller.principal.to_string(), now: self.clock.now() }
     }
 }
 
 /// The approval that a call uses up, if the call needs an approval.
-pub(crate) struct PendingApprovalUse {
+pub(crate) struct ApprovalToConsume {
     id: Option<String>,
     principal: String,
     now: ClockReading,
 }
 
-impl PendingApprovalUse {
+impl ApprovalToConsume {
     pub(crate) fn is_needed(&self) -> bool {
         self.id.is_some()
     }

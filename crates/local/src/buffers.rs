@@ -8,8 +8,9 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use stead_engine::{
-    Buffer, BufferLineEndings, BufferOpenState, BufferStore, BufferStoreRequest, BufferWithText, CallRecord,
-    CommitReceipt, Error, ErrorKind, PlannedBufferChange, PlannedBufferChangeKind, Version, limits,
+    BufferLineEndings, BufferOpenState, BufferStore, BufferStoreRequest, BufferWithText, CommitReceipt,
+    EditorBufferMetadata, Error, ErrorKind, JournalCallRecord, PlannedBufferChange, PlannedBufferChangeKind, Version,
+    limits,
 };
 use stead_path::RelPath;
 
@@ -22,8 +23,8 @@ const BUFFER_COLUMNS: &str = "id, path, owner, session, process, revision, versi
                     changed_ms";
 
 impl BufferStore for LocalWorkspace {
-    fn buffers(&self) -> Result<Vec<Buffer>, Error> {
-        let rows: Vec<(Buffer, String)> = self.store.run_query(|connection| {
+    fn buffers(&self) -> Result<Vec<EditorBufferMetadata>, Error> {
+        let rows: Vec<(EditorBufferMetadata, String)> = self.store.run_query(|connection| {
             connection
                 .prepare_cached(&format!("SELECT {BUFFER_COLUMNS} FROM buffers ORDER BY path, id"))?
                 .query_map([], buffer_from_row)?
@@ -57,8 +58,8 @@ impl BufferStore for LocalWorkspace {
     fn execute_buffer_request(
         &self,
         request: &BufferStoreRequest,
-        record: &CallRecord<'_>,
-    ) -> Result<(Buffer, CommitReceipt), Error> {
+        record: &JournalCallRecord<'_>,
+    ) -> Result<(EditorBufferMetadata, CommitReceipt), Error> {
         // The transaction must not wait for locks, so the liveness of the owners is read before the transaction. An
         // owner that dies after this read still counts as alive.
         let known = self.buffers()?;
@@ -87,12 +88,12 @@ struct BufferCaller {
     now_ms: i64,
 }
 
-fn buffer_from_row(row: &Row<'_>) -> rusqlite::Result<(Buffer, String)> {
+fn buffer_from_row(row: &Row<'_>) -> rusqlite::Result<(EditorBufferMetadata, String)> {
     let malformed = || rusqlite::Error::InvalidQuery;
     let path: String = row.get(1)?;
     let version: Vec<u8> = row.get(6)?;
     let base: Option<Vec<u8>> = row.get(8)?;
-    let buffer = Buffer {
+    let buffer = EditorBufferMetadata {
         id: row.get(0)?,
         path: RelPath::from_wire(&path).map_err(|_| malformed())?,
         owner: row.get(2)?,
@@ -109,7 +110,7 @@ fn buffer_from_row(row: &Row<'_>) -> rusqlite::Result<(Buffer, String)> {
     Ok((buffer, row.get(4)?))
 }
 
-fn load_buffer(connection: &Connection, id: &str) -> rusqlite::Result<Option<Buffer>> {
+fn load_buffer(connection: &Connection, id: &str) -> rusqlite::Result<Option<EditorBufferMetadata>> {
     let found = connection
         .prepare_cached(&format!("SELECT {BUFFER_COLUMNS} FROM buffers WHERE id = ?1"))?
         .query_row(params![id], buffer_from_row)
@@ -123,7 +124,7 @@ fn check_buffer_request(
     connection: &Connection,
     request: &BufferStoreRequest,
     caller: &BufferCaller,
-    known: &[Buffer],
+    known: &[EditorBufferMetadata],
 ) -> rusqlite::Result<Result<(), Error>> {
     let is_dead = |id: &str| known.iter().any(|buffer| buffer.id == id && !buffer.is_open());
     let check_not_open = |path: &RelPath| -> rusqlite::Result<Result<(), Error>> {
@@ -183,7 +184,7 @@ fn write_buffer(
     request: &BufferStoreRequest,
     caller: &BufferCaller,
     number: u64,
-) -> rusqlite::Result<Option<Buffer>> {
+) -> rusqlite::Result<Option<EditorBufferMetadata>> {
     match request {
         BufferStoreRequest::Open { path, text, base, line_endings, replaced_drafts } => {
             for draft in replaced_drafts {

@@ -3,7 +3,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 use stead_engine::{Error, ErrorKind};
-use stead_journal::{Checkpoint, JournalKeyRecord, JournalWorkspaceId, KeyRing, Signer};
+use stead_journal::{JournalCheckpoint, JournalKeyRecord, JournalKeyTrustChain, JournalWorkspaceId, Signer};
 
 use crate::{
     errors,
@@ -41,7 +41,7 @@ fn load_signer(connection: &Connection) -> rusqlite::Result<Signer> {
 }
 
 impl LocalWorkspace {
-    pub(crate) fn load_key_ring(&self) -> Result<KeyRing, Error> {
+    pub(crate) fn load_key_ring(&self) -> Result<JournalKeyTrustChain, Error> {
         let texts: Vec<String> = self.store.run_query(|connection| {
             connection
                 .prepare_cached("SELECT record FROM signers ORDER BY from_entry")?
@@ -53,7 +53,7 @@ impl LocalWorkspace {
             .map(|text| serde_json::from_str(text))
             .collect::<Result<_, _>>()
             .map_err(|_| unreadable_key_error())?;
-        KeyRing::new(self.store.origin.clone(), records).map_err(|problem| {
+        JournalKeyTrustChain::new(self.store.origin.clone(), records).map_err(|problem| {
             Error::new(ErrorKind::CorruptHistory, format!("the signing keys do not fit together: {problem}"))
         })
     }
@@ -103,8 +103,13 @@ pub(crate) fn insert_signed_checkpoint(
     if tip.number == 0 || signed.unsigned_abs() >= tip.number {
         return Ok(());
     }
-    let checkpoint =
-        Checkpoint { origin: origin.clone(), size: tip.number, root: tip.frontier.root(), head: tip.hash, time_ms };
+    let checkpoint = JournalCheckpoint {
+        origin: origin.clone(),
+        size: tip.number,
+        root: tip.frontier.root(),
+        head: tip.hash,
+        time_ms,
+    };
     let note = checkpoint.sign(&load_signer(transaction)?);
     transaction.execute("INSERT INTO checkpoints VALUES (?1, ?2)", params![to_sql_integer(tip.number), note])?;
     Ok(())

@@ -3,24 +3,32 @@
 //! call. The paths of the plan are locked, and the engine has already authorized the plan.
 
 use rusqlite::{Connection, params};
-use stead_engine::{CallRecord, CommitError, CommitReceipt, Error, ErrorClass, ErrorKind, Plan, PolicyTier, Principal};
-use stead_journal::{Digest, EntryDecision, JournalEntry, JournalEntryCaller, JournalEntryRelation, RecordedChange};
+use stead_engine::{
+    CommitError, CommitReceipt, Error, ErrorClass, ErrorKind, JournalCallRecord, Plan, Principal, SupervisionTier,
+};
+use stead_journal::{
+    Digest, JournalEntry, JournalEntryCaller, JournalEntryRelation, JournaledCallOutcomeStatus, RecordedChange,
+};
 use stead_path::RelPath;
 
 use crate::{
     approval, buffers, entry_query, errors,
-    file_steps::FileCommitStep,
-    group_commit::{TransactionClosure, TransactionOutcome},
+    file_steps::FileApplyStep,
+    group_commit::{TransactionBodyFn, TransactionOutcome},
     open::LocalWorkspace,
     prepare::{self, PreparedPlan},
-    step_executor::{StepApplyError, StepExecutor},
+    step_executor::{FileApplyStepExecutor, StepApplyError},
     store::{self, PendingJournalEntry, TransactionSyncTiming, to_sql_integer},
-    trash::TrashRow,
-    usage::{self, QuotaReservation},
+    trash::TrashDatabaseRow,
+    usage::{self, CommitQuotaCharge},
 };
 
 impl LocalWorkspace {
-    pub(crate) fn commit_plan(&self, plan: &Plan, record: &CallRecord<'_>) -> Result<CommitReceipt, CommitError> {
+    pub(crate) fn commit_plan(
+        &self,
+        plan: &Plan,
+        record: &JournalCallRecord<'_>,
+    ) -> Result<CommitReceipt, CommitError> {
         self.store.ensure_writable()?;
         let mut prepared = prepare::prepare_plan(self, plan)?;
         let changes = std::mem::take(&mut prepared.changes);
@@ -95,8 +103,13 @@ impl LocalWorkspace {
     pub(crate) fn step_executor<'a>(
         &'a self,
         read_retained: &'a dyn Fn(&Digest) -> Option<Vec<u8>>,
-    ) -> StepExecutor<'a> {
-        StepExecutor { root: &self.root, state: &self.state, trash: self.trash_directory.as_directory(), read_retained }
+    ) -> FileApplyStepExecutor<'a> {
+        FileApplyStepExecutor {
+            root: &self.root,
+            state: &self.state,
+            trash: self.trash_directory.as_directory(),
+            read_retained,
+        }
     }
 
     /// Builds the transaction that records one plan.
@@ -104,19 +117,19 @@ impl LocalWorkspace {
         &self,
         mut draft: PendingJournalEntry,
         plan: &Plan,
-        record: &CallRecord<'_>,
+        record: &JournalCallRecord<'_>,
         prepared: &mut PreparedPlan,
-    ) -> Result<TransactionClosure, Error> {
-        let intents = prepared.steps.iter().map(FileCommitStep::to_json).collect::<Result<Vec<_>, _>>()?;
+    ) -> Result<TransactionBodyFn, Error> {
+        let intents = prepared.steps.iter().map(FileApplyStep::to_json).collect::<Result<Vec<_>, _>>()?;
         let retained = prepared.retained.clone();
-        let trashed: Vec<_> = prepared.trashed.iter().map(TrashRow::from_pending).collect();
+        let trashed: Vec<_> = prepared.trashed.iter().map(TrashDatabaseRow::from_pending).collect();
         let restored = prepared.restored.clone();
         let key = record.idempotency_key.map(str::to_owned);
         let agent = i64::from(matches!(record.caller.principal, Principal::Agent(_)));
         let (process, boot) = (self.process_id.clone(), self.clock.now().boot_id);
         let link = plan.link.clone();
         let approval = self.approval_use(record);
-        let reservation = record.quota.map(|quota| QuotaReservation::new(plan, quota, &record.caller.principal));
+        let reservation = record.quota.map(|quota| CommitQuotaCharge::new(plan, quota, &record.caller.principal));
         let (buffers, now_ms) = (plan.buffers.clone(), self.clock.now().wall_ms);
         Ok(Box::new(move |transaction, tip| {
             if let Some(key) = &key
@@ -176,13 +189,13 @@ impl LocalWorkspace {
     }
 
     /// Builds the entry of a call that changed no file.
-    pub(crate) fn pending_entry_without_changes(&self, record: &CallRecord<'_>) -> PendingJournalEntry {
+    pub(crate) fn pending_entry_without_changes(&self, record: &JournalCallRecord<'_>) -> PendingJournalEntry {
         self.pending_entry(record, Vec::new(), JournalEntryRelation::None, 0)
     }
 
     fn pending_entry(
         &self,
-        record: &CallRecord<'_>,
+        record: &JournalCallRecord<'_>,
         changes: Vec<RecordedChange>,
         relation: JournalEntryRelation,
         bytes: u64,
@@ -193,9 +206,9 @@ impl LocalWorkspace {
             touched.extend(record.paths.iter().map(|path| (path.to_string(), None)));
         }
         let decision = match record.error_kind.map(ErrorKind::class) {
-            None => EntryDecision::Allowed,
-            Some(ErrorClass::Refused) => EntryDecision::Refused,
-            Some(ErrorClass::StateMismatch | ErrorClass::SystemFailure) => EntryDecision::Failed,
+            None => JournaledCallOutcomeStatus::Allowed,
+            Some(ErrorClass::Refused) => JournaledCallOutcomeStatus::Refused,
+            Some(ErrorClass::StateMismatch | ErrorClass::SystemFailure) => JournaledCallOutcomeStatus::Failed,
         };
         let caller = JournalEntryCaller {
             principal: record.caller.principal.to_string(),
@@ -210,7 +223,7 @@ impl LocalWorkspace {
             decision,
             reason: record.error_kind.map(|kind| kind.code().to_owned()),
             policy_version: record.policy_version,
-            tier: (record.policy_tier != PolicyTier::Autonomous).then(|| record.policy_tier.as_str().to_owned()),
+            tier: (record.policy_tier != SupervisionTier::Autonomous).then(|| record.policy_tier.as_str().to_owned()),
             approval: record.approval.clone(),
             changes,
             relation,
@@ -250,7 +263,7 @@ pub(crate) fn blank_entry(
         operation: operation.to_owned(),
         tool: None,
         arguments,
-        decision: EntryDecision::Allowed,
+        decision: JournaledCallOutcomeStatus::Allowed,
         reason: None,
         policy_version: 0,
         tier: None,
@@ -300,7 +313,7 @@ fn mark_undone(transaction: &Connection, link: &JournalEntryRelation, number: i6
 pub(crate) fn delete_entry_effects(
     transaction: &Connection,
     number: u64,
-    steps: &[FileCommitStep],
+    steps: &[FileApplyStep],
 ) -> rusqlite::Result<()> {
     let number = to_sql_integer(number);
     for statement in [
@@ -317,9 +330,9 @@ pub(crate) fn delete_entry_effects(
     usage::subtract_rolled_back_usage(transaction, number)?;
     buffers::restore_buffers(transaction, number)?;
     for step in steps {
-        if let FileCommitStep::Remove { trash, .. } = step {
+        if let FileApplyStep::Remove { trash, .. } = step {
             transaction.execute("DELETE FROM trash WHERE id = ?1", params![trash])?;
-        } else if let FileCommitStep::Restore { trash, .. } = step {
+        } else if let FileApplyStep::Restore { trash, .. } = step {
             transaction.execute("UPDATE trash SET state = 0 WHERE id = ?1", params![trash])?;
         }
     }

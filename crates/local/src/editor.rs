@@ -2,15 +2,15 @@
 //! the agents' changes. Such an editor needs no proxy and no second process.
 //!
 //! Every method is a call of the engine, so it is confined to the workspace, checked against the policy, recorded and
-//! undoable. [`EditorWorkspace::engine`] gives access to all other operations.
+//! undoable. [`EditorWorkspaceHandle::engine`] gives access to all other operations.
 //!
 //! ```no_run
 //! use stead_engine::Principal;
-//! use stead_local::{EditorWorkspace, LocalWorkspaceOptions};
+//! use stead_local::{EditorWorkspaceHandle, LocalWorkspaceOptions};
 //!
 //! # fn main() -> Result<(), stead_engine::Error> {
 //! let options = LocalWorkspaceOptions::new("project".into(), "state".into());
-//! let editor = EditorWorkspace::open(options, Principal::parse("user:ann")?)?;
+//! let editor = EditorWorkspaceHandle::open(options, Principal::parse("user:ann")?)?;
 //! editor.open_buffer("notes.txt", "unsaved text\n")?;
 //! let agent = editor.agent("agent:scribe", "session 1")?;
 //! assert_eq!(agent.read_text_file("notes.txt", None, None)?, "unsaved text\n");
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use stead_engine::{
     BeforeAfterContentInclusion, Call, CallOptions, CallOutcome, Caller, Engine, Error, ErrorKind,
-    LineEndingAndBomPolicy, MissingBase, Principal, index::decode_indexable_text,
+    LineEndingAndBomPolicy, MissingBaseVersionPolicy, Principal, index::decode_indexable_text,
 };
 
 use crate::{LocalWorkspace, LocalWorkspaceOptions};
@@ -32,7 +32,7 @@ use crate::{LocalWorkspace, LocalWorkspaceOptions};
 const EDITOR_PROTOCOL: &str = "editor";
 
 /// A workspace opened by a person's editor.
-pub struct EditorWorkspace {
+pub struct EditorWorkspaceHandle {
     workspace: Arc<LocalWorkspace>,
     engine: Engine,
     person_caller: Caller,
@@ -40,7 +40,7 @@ pub struct EditorWorkspace {
 
 /// The state of a buffer after a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EditorBufferStatus {
+pub struct EditorBufferStateReply {
     /// The revision to send with the next change.
     pub revision: u64,
     /// The version that the file would have if the text were saved.
@@ -55,7 +55,7 @@ pub struct EditorBufferStatus {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BufferChangeResult {
     /// The change was applied.
-    Accepted(EditorBufferStatus),
+    Accepted(EditorBufferStateReply),
     /// The same lines of the buffer changed meanwhile, so nothing was applied. The editor must merge both texts and
     /// send the result with `revision`.
     Conflict {
@@ -68,7 +68,7 @@ pub enum BufferChangeResult {
 
 /// The unsaved text of an editor that was closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EditorDraft {
+pub struct ClosedEditorDraftInfo {
     /// The draft id.
     pub id: String,
     /// The path of the file.
@@ -77,7 +77,7 @@ pub struct EditorDraft {
     pub changed_at: String,
 }
 
-impl EditorWorkspace {
+impl EditorWorkspaceHandle {
     /// Opens a workspace for a person.
     pub fn open(options: LocalWorkspaceOptions, person: Principal) -> Result<Self, Error> {
         let workspace = LocalWorkspace::open(options)?;
@@ -93,19 +93,19 @@ impl EditorWorkspace {
     }
 
     /// The files as a session of an agent sees them.
-    pub fn agent(&self, principal: &str, session: &str) -> Result<AgentFileAccess, Error> {
+    pub fn agent(&self, principal: &str, session: &str) -> Result<AgentSessionFileApi, Error> {
         let mut caller = Caller::new(Principal::parse(principal)?, session, EDITOR_PROTOCOL);
         caller.on_behalf_of = Some(self.person_caller.principal.clone());
-        Ok(AgentFileAccess { engine: self.engine.clone(), caller: Arc::new(caller) })
+        Ok(AgentSessionFileApi { engine: self.engine.clone(), caller: Arc::new(caller) })
     }
 
     /// Opens a buffer with this text.
-    pub fn open_buffer(&self, path: &str, text: &str) -> Result<EditorBufferStatus, Error> {
+    pub fn open_buffer(&self, path: &str, text: &str) -> Result<EditorBufferStateReply, Error> {
         self.call_for_buffer_status("buffer.open", json!({ "path": path, "text": text }))
     }
 
     /// Opens the newest draft of a file as a buffer. The result contains the text of the draft.
-    pub fn resume_draft(&self, path: &str) -> Result<EditorBufferStatus, Error> {
+    pub fn resume_draft(&self, path: &str) -> Result<EditorBufferStateReply, Error> {
         self.call_for_buffer_status("buffer.open", json!({ "path": path }))
     }
 
@@ -126,7 +126,7 @@ impl EditorWorkspace {
     }
 
     /// Writes a buffer to disk. If the file on disk has changed since the buffer was loaded, the two texts are merged.
-    pub fn save_buffer(&self, path: &str) -> Result<EditorBufferStatus, Error> {
+    pub fn save_buffer(&self, path: &str) -> Result<EditorBufferStateReply, Error> {
         self.call_for_buffer_status("buffer.save", json!({ "path": path }))
     }
 
@@ -136,7 +136,7 @@ impl EditorWorkspace {
     }
 
     /// The current state of a buffer, including changes by agents; `None` if no editor has the file open.
-    pub fn buffer(&self, path: &str) -> Result<Option<EditorBufferStatus>, Error> {
+    pub fn buffer(&self, path: &str) -> Result<Option<EditorBufferStateReply>, Error> {
         let outcome = self.call("buffer.list", json!({ "path": path }))?;
         let open = array_field(&outcome, "buffers")
             .iter()
@@ -146,14 +146,14 @@ impl EditorWorkspace {
     }
 
     /// The drafts of this person.
-    pub fn drafts(&self) -> Result<Vec<EditorDraft>, Error> {
+    pub fn drafts(&self) -> Result<Vec<ClosedEditorDraftInfo>, Error> {
         let outcome = self.call("buffer.list", json!({}))?;
         let own = self.person_caller.principal.to_string();
         let drafts = array_field(&outcome, "buffers")
             .iter()
             .filter(|buffer| buffer["state"] == "draft" && buffer["owner"] == own.as_str());
         Ok(drafts
-            .map(|buffer| EditorDraft {
+            .map(|buffer| ClosedEditorDraftInfo {
                 id: string_field(buffer, "buffer"),
                 path: string_field(buffer, "path"),
                 changed_at: string_field(buffer, "changed"),
@@ -176,7 +176,7 @@ impl EditorWorkspace {
         self.workspace.close();
     }
 
-    fn call_for_buffer_status(&self, operation: &str, arguments: Value) -> Result<EditorBufferStatus, Error> {
+    fn call_for_buffer_status(&self, operation: &str, arguments: Value) -> Result<EditorBufferStateReply, Error> {
         self.call(operation, arguments).map(|outcome| buffer_status_from_json(&Value::Object(outcome.json)))
     }
 
@@ -185,8 +185,8 @@ impl EditorWorkspace {
     }
 }
 
-fn buffer_status_from_json(buffer: &Value) -> EditorBufferStatus {
-    EditorBufferStatus {
+fn buffer_status_from_json(buffer: &Value) -> EditorBufferStateReply {
+    EditorBufferStateReply {
         revision: buffer["revision"].as_u64().unwrap_or_default(),
         version: string_field(buffer, "version"),
         unsaved: buffer["state"] == "unsaved",
@@ -213,12 +213,12 @@ fn string_field(value: &Value, name: &str) -> String {
 /// unsaved text. Writes are merged with changes that the person made since the session last read the file. Clones share
 /// the session.
 #[derive(Clone)]
-pub struct AgentFileAccess {
+pub struct AgentSessionFileApi {
     engine: Engine,
     caller: Arc<Caller>,
 }
 
-impl AgentFileAccess {
+impl AgentSessionFileApi {
     /// Marks the start of a turn. The changes of a turn can be rejected together.
     pub fn begin_turn(&self) -> Result<(), Error> {
         self.call("turn", json!({}), CallOptions::default()).map(|_| ())
@@ -243,7 +243,7 @@ impl AgentFileAccess {
     /// needed. If both sides changed the same lines, returns a conflict and writes nothing.
     pub fn write_text_file(&self, path: &str, content: &str) -> Result<bool, Error> {
         let options = CallOptions {
-            missing_base: MissingBase::Overwrite,
+            missing_base: MissingBaseVersionPolicy::Overwrite,
             replacement_format: LineEndingAndBomPolicy::MatchReplaced,
             ..CallOptions::default()
         };
@@ -272,7 +272,7 @@ fn slice_lines(text: &str, line: Option<u32>, limit: Option<u32>) -> Option<&str
 
 /// A review of the changes that one session made. Files and hunks can be accepted or rejected.
 pub struct EditorReview<'e> {
-    editor: &'e EditorWorkspace,
+    editor: &'e EditorWorkspaceHandle,
     principal: String,
     session: String,
 }

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, ToSql, params};
 use stead_engine::{
-    Error, ErrorKind, JournalEntriesToReturn, JournalEntryOrder, JournalEntryQuery, Principal, StoredJournalEntry,
+    Error, ErrorKind, JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, Principal, StoredJournalEntry,
 };
 use stead_journal::{ChangeKind, RecordedChange};
 use stead_path::RelPath;
@@ -14,11 +14,11 @@ use crate::{
 
 const ENTRIES_PER_QUERY_MAX: usize = 10_000;
 
-type JournalEntryRow = (Vec<u8>, Vec<u8>);
+type JournalEntryDatabaseRow = (Vec<u8>, Vec<u8>);
 
 impl LocalWorkspace {
     pub(crate) fn entry_by_number(&self, number: u64) -> Result<Option<StoredJournalEntry>, Error> {
-        let row: Option<JournalEntryRow> = self.store.run_query(|connection| {
+        let row: Option<JournalEntryDatabaseRow> = self.store.run_query(|connection| {
             connection
                 .prepare_cached("SELECT bytes, hash FROM entries WHERE number = ?1")?
                 .query_row(params![to_sql_integer(number)], |row| Ok((row.get(0)?, row.get(1)?)))
@@ -30,8 +30,8 @@ impl LocalWorkspace {
     pub(crate) fn find_entries(&self, filter: &JournalEntryQuery) -> Result<Vec<StoredJournalEntry>, Error> {
         let mut query = JournalEntryQueryBuilder::default();
         match filter.selection {
-            JournalEntriesToReturn::All => {}
-            JournalEntriesToReturn::WithChanges => query.text.push_str(" AND changed = 1"),
+            JournalNoChangeEntryFilter::All => {}
+            JournalNoChangeEntryFilter::WithChanges => query.text.push_str(" AND changed = 1"),
         }
         query.push("number >", filter.after.map(to_sql_integer));
         query.push("number <", filter.before.map(to_sql_integer));
@@ -49,7 +49,7 @@ impl LocalWorkspace {
         let limit = filter.limit.min(ENTRIES_PER_QUERY_MAX);
         let text =
             format!("SELECT bytes, hash FROM entries WHERE 1 = 1{} ORDER BY number {order} LIMIT {limit}", query.text);
-        let rows: Vec<JournalEntryRow> = self.store.run_query(|connection| {
+        let rows: Vec<JournalEntryDatabaseRow> = self.store.run_query(|connection| {
             connection
                 .prepare_cached(&text)?
                 .query_map(&*query.values.iter().map(|value| &**value as &dyn ToSql).collect::<Vec<_>>(), |row| {
@@ -191,7 +191,7 @@ impl JournalEntryQueryBuilder {
     }
 }
 
-fn stored_entry_from_row(row: JournalEntryRow) -> Result<StoredJournalEntry, Error> {
+fn stored_entry_from_row(row: JournalEntryDatabaseRow) -> Result<StoredJournalEntry, Error> {
     let malformed = || {
         Error::new(ErrorKind::CorruptHistory, "an entry in the journal cannot be read")
             .with_next_step("run stead log verify")

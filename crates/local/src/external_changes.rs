@@ -25,15 +25,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use stead_disk::{DiskErrorKind, fs_events::FsQueueWaker};
+use stead_disk::{DiskErrorKind, fs_events::FsEventQueueWaker};
 use stead_engine::{
-    CallRecord, CallerLifetime, CommitReceipt, Error, ErrorKind, Principal, Watch, WatchLifetime, WatchRequest,
+    CallerResourceLifetime, CommitReceipt, Error, ErrorKind, JournalCallRecord, Principal, Watch, WatchLifetimeKind,
+    WatchRequest,
 };
 use watch_rows::{WatchRequester, WatchStage};
 
 use crate::{
     open::LocalWorkspace,
-    options::WatchStartPolicy,
+    options::ExternalChangeRecordingStart,
     store::{TransactionSyncTiming, lock_ignoring_poison},
     token::random_name,
 };
@@ -47,22 +48,22 @@ const POLL_RECORD_INTERVAL_MS: i64 = 60 * 60 * 1000;
 
 /// The recorder thread of one open workspace, if it runs.
 #[derive(Default)]
-pub(crate) struct ExternalChangeListener {
+pub(crate) struct ExternalChangeRecorderHandle {
     /// The reference is weak so that the thread does not keep the workspace open.
     workspace: OnceLock<Weak<LocalWorkspace>>,
-    thread: Mutex<Option<ChangeListenerThread>>,
+    thread: Mutex<Option<ExternalChangeListenerThread>>,
     /// Whether the thread runs. While it runs, the thread is signalled when another process writes to the store.
     is_listening: AtomicBool,
     rounds: AtomicU64,
 }
 
-struct ChangeListenerThread {
-    waker: FsQueueWaker,
+struct ExternalChangeListenerThread {
+    waker: FsEventQueueWaker,
     stop: Arc<AtomicBool>,
     thread: JoinHandle<()>,
 }
 
-impl ExternalChangeListener {
+impl ExternalChangeRecorderHandle {
     pub(crate) fn set_workspace(&self, workspace: &Arc<LocalWorkspace>) {
         self.workspace.get_or_init(|| Arc::downgrade(workspace));
     }
@@ -91,7 +92,7 @@ impl LocalWorkspace {
 
     /// Starts the thread if there is a watch and the options allow it.
     pub(crate) fn listen_if_watched(&self) -> Result<(), Error> {
-        if self.watch_start == WatchStartPolicy::AtOpen && self.store.run_query(watch_rows::has_watches)? {
+        if self.watch_start == ExternalChangeRecordingStart::AtOpen && self.store.run_query(watch_rows::has_watches)? {
             self.start_listening()?;
         }
         Ok(())
@@ -104,7 +105,7 @@ impl LocalWorkspace {
             running.waker.wake();
             return Ok(());
         }
-        let waker = FsQueueWaker::new().map_err(|error| watching_unsupported(error.kind))?;
+        let waker = FsEventQueueWaker::new().map_err(|error| watching_unsupported(error.kind))?;
         let recorder = recorder::ExternalChangeRecorder::new(self, waker.clone())
             .map_err(|error| watching_unsupported(error.kind))?;
         let stop = Arc::new(AtomicBool::new(false));
@@ -116,7 +117,7 @@ impl LocalWorkspace {
                 let message = format!("cannot start the thread that watches the workspace: {error}");
                 Error::new(ErrorKind::Busy, message).with_next_step("call again")
             })?;
-        *running = Some(ChangeListenerThread { waker, stop, thread });
+        *running = Some(ExternalChangeListenerThread { waker, stop, thread });
         Ok(())
     }
 
@@ -129,7 +130,7 @@ impl LocalWorkspace {
     pub(crate) fn change_watch(
         &self,
         request: &WatchRequest,
-        record: &CallRecord<'_>,
+        record: &JournalCallRecord<'_>,
         deadline: Instant,
     ) -> Result<(Watch, CommitReceipt), Error> {
         match request {
@@ -156,13 +157,13 @@ impl LocalWorkspace {
     fn create_watch(
         &self,
         request: &WatchRequest,
-        record: &CallRecord<'_>,
+        record: &JournalCallRecord<'_>,
         deadline: Instant,
     ) -> Result<(Watch, CommitReceipt), Error> {
         let id = random_name("w-")?;
         let caller = record.caller;
-        if let WatchRequest::Begin { lifetime: WatchLifetime::Process, .. } = request {
-            self.liveness.register(&CallerLifetime::Process)?;
+        if let WatchRequest::Begin { lifetime: WatchLifetimeKind::Process, .. } = request {
+            self.liveness.register(&CallerResourceLifetime::Process)?;
         }
         let (owner, now_ms) = (caller.principal.to_string(), self.clock.now().wall_ms);
         let by = WatchRequester { owner: &owner, session: &caller.session, process: &self.process_id };
@@ -211,7 +212,7 @@ impl LocalWorkspace {
         }
     }
 
-    fn record_watch_created(&self, id: &str, record: &CallRecord<'_>) -> Result<CommitReceipt, Error> {
+    fn record_watch_created(&self, id: &str, record: &JournalCallRecord<'_>) -> Result<CommitReceipt, Error> {
         let (draft, id) = (self.pending_entry_without_changes(record), id.to_owned());
         let recorded = self.append_with_result(draft, TransactionSyncTiming::Now, move |transaction, append| {
             let number = append()?;
@@ -220,7 +221,7 @@ impl LocalWorkspace {
         recorded.map(|((), receipt)| receipt)
     }
 
-    fn end_watch(&self, id: &str, record: &CallRecord<'_>) -> Result<(Watch, CommitReceipt), Error> {
+    fn end_watch(&self, id: &str, record: &JournalCallRecord<'_>) -> Result<(Watch, CommitReceipt), Error> {
         let draft = self.pending_entry_without_changes(record);
         let (owner, id) = (record.caller.principal.to_string(), id.to_owned());
         let ended = self.append_with_result(draft, TransactionSyncTiming::Now, move |transaction, append| {

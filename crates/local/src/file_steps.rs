@@ -61,7 +61,7 @@ impl<'de> Deserialize<'de> for StoredPath {
 
 /// The temporary path and the inode of a staged file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct StagedFileRef {
+pub(crate) struct StagedFileRecord {
     pub(crate) directory: StoredPath,
     pub(crate) name: StoredPath,
     pub(crate) id: StoredInodeId,
@@ -70,7 +70,7 @@ pub(crate) struct StagedFileRef {
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct ReplacedFile {
+pub(crate) struct ReplacedFileRecord {
     pub(crate) version: Digest,
     pub(crate) id: StoredInodeId,
     pub(crate) size: u64,
@@ -90,11 +90,11 @@ pub(crate) enum RetainedVersionLocation {
 
 /// One step of applying a plan.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) enum FileCommitStep {
+pub(crate) enum FileApplyStep {
     Put {
         path: StoredPath,
-        staged: StagedFileRef,
-        over: Option<ReplacedFile>,
+        staged: StagedFileRecord,
+        over: Option<ReplacedFileRecord>,
         version: Digest,
         mode: u32,
         after: RetainedVersionLocation,
@@ -111,7 +111,7 @@ pub(crate) enum FileCommitStep {
         from: StoredPath,
         to: StoredPath,
         id: StoredInodeId,
-        over: Option<ReplacedFile>,
+        over: Option<ReplacedFileRecord>,
     },
     Remove {
         path: StoredPath,
@@ -130,16 +130,16 @@ pub(crate) enum FileCommitStep {
     },
 }
 
-impl FileCommitStep {
+impl FileApplyStep {
     pub(crate) fn paths(&self) -> Vec<&RelPath> {
         match self {
-            FileCommitStep::Put { path, .. }
-            | FileCommitStep::MakeDirectory { path, .. }
-            | FileCommitStep::MakeLink { path, .. }
-            | FileCommitStep::Remove { path, .. }
-            | FileCommitStep::RemoveDirectory { path, .. }
-            | FileCommitStep::Restore { path, .. } => vec![&path.0],
-            FileCommitStep::Move { from, to, .. } => vec![&from.0, &to.0],
+            FileApplyStep::Put { path, .. }
+            | FileApplyStep::MakeDirectory { path, .. }
+            | FileApplyStep::MakeLink { path, .. }
+            | FileApplyStep::Remove { path, .. }
+            | FileApplyStep::RemoveDirectory { path, .. }
+            | FileApplyStep::Restore { path, .. } => vec![&path.0],
+            FileApplyStep::Move { from, to, .. } => vec![&from.0, &to.0],
         }
     }
 
@@ -147,13 +147,13 @@ impl FileCommitStep {
     /// succeeds, the check after the rename fails, and the rename cannot be undone.
     pub(crate) fn may_be_half_done(&self) -> bool {
         match self {
-            FileCommitStep::Put { .. }
-            | FileCommitStep::Move { .. }
-            | FileCommitStep::Remove { .. }
-            | FileCommitStep::Restore { .. } => true,
-            FileCommitStep::MakeDirectory { .. }
-            | FileCommitStep::MakeLink { .. }
-            | FileCommitStep::RemoveDirectory { .. } => false,
+            FileApplyStep::Put { .. }
+            | FileApplyStep::Move { .. }
+            | FileApplyStep::Remove { .. }
+            | FileApplyStep::Restore { .. } => true,
+            FileApplyStep::MakeDirectory { .. }
+            | FileApplyStep::MakeLink { .. }
+            | FileApplyStep::RemoveDirectory { .. } => false,
         }
     }
 
@@ -181,14 +181,21 @@ mod tests {
         StoredPath(RelPath::from_wire(wire).unwrap())
     }
 
-    fn steps() -> Vec<FileCommitStep> {
+    fn steps() -> Vec<FileApplyStep> {
         let id = StoredInodeId { dev: 1, ino: 2, created_ns: Some(3) };
         let without_time = StoredInodeId { created_ns: None, ..id };
-        let staged = StagedFileRef { directory: stored_path("d"), name: stored_path(".stead~x"), id, modified_ns: 4 };
+        let staged =
+            StagedFileRecord { directory: stored_path("d"), name: stored_path(".stead~x"), id, modified_ns: 4 };
         let version = Digest([5; 32]);
-        let over =
-            |retained_in| ReplacedFile { version, id: without_time, size: 6, modified_ns: 7, mode: 0o644, retained_in };
-        let put = |over, after| FileCommitStep::Put {
+        let over = |retained_in| ReplacedFileRecord {
+            version,
+            id: without_time,
+            size: 6,
+            modified_ns: 7,
+            mode: 0o644,
+            retained_in,
+        };
+        let put = |over, after| FileApplyStep::Put {
             path: stored_path("d/f"),
             staged: staged.clone(),
             over,
@@ -199,17 +206,17 @@ mod tests {
         vec![
             put(None, RetainedVersionLocation::Database),
             put(Some(over(RetainedVersionLocation::File)), RetainedVersionLocation::File),
-            FileCommitStep::MakeDirectory { path: stored_path("d"), mode: 0o755 },
-            FileCommitStep::MakeLink { path: stored_path("l"), target: b"to".to_vec() },
-            FileCommitStep::Move {
+            FileApplyStep::MakeDirectory { path: stored_path("d"), mode: 0o755 },
+            FileApplyStep::MakeLink { path: stored_path("l"), target: b"to".to_vec() },
+            FileApplyStep::Move {
                 from: stored_path("a"),
                 to: stored_path("b"),
                 id,
                 over: Some(over(RetainedVersionLocation::Database)),
             },
-            FileCommitStep::Remove { path: stored_path("a"), id, trash: "t-1".to_owned() },
-            FileCommitStep::RemoveDirectory { path: stored_path("a"), id, mode: 0o755 },
-            FileCommitStep::Restore { path: stored_path("a"), id, trash: "t-1".to_owned() },
+            FileApplyStep::Remove { path: stored_path("a"), id, trash: "t-1".to_owned() },
+            FileApplyStep::RemoveDirectory { path: stored_path("a"), id, mode: 0o755 },
+            FileApplyStep::Restore { path: stored_path("a"), id, trash: "t-1".to_owned() },
         ]
     }
 
@@ -222,7 +229,7 @@ mod tests {
     #[test]
     fn steps_stored_by_0_1_0_can_be_read() {
         for line in STEPS.lines() {
-            assert_eq!(FileCommitStep::from_json(line).unwrap().to_json().unwrap(), line);
+            assert_eq!(FileApplyStep::from_json(line).unwrap().to_json().unwrap(), line);
         }
     }
 }

@@ -69,7 +69,7 @@ impl DeferredJournalEntries {
 
 /// The part of a request that runs inside the transaction. It makes all its checks before its first write, so that a
 /// refused request has nothing to roll back.
-pub(crate) type TransactionClosure =
+pub(crate) type TransactionBodyFn =
     Box<dyn FnOnce(&Transaction<'_>, &mut ChainTip) -> rusqlite::Result<TransactionOutcome> + Send>;
 
 #[derive(Debug, Clone)]
@@ -98,7 +98,7 @@ fn not_recorded_error() -> Error {
 
 struct QueuedTransaction {
     sync: TransactionSyncTiming,
-    body: TransactionClosure,
+    body: TransactionBodyFn,
     result: Arc<Mutex<Option<Result<TransactionOutcome, Error>>>>,
 }
 
@@ -119,7 +119,7 @@ impl GroupCommitQueue {
         store: &SqliteStore,
         durability: Durability,
         sync: TransactionSyncTiming,
-        body: TransactionClosure,
+        body: TransactionBodyFn,
     ) -> Result<TransactionOutcome, Error> {
         let result = Arc::new(Mutex::new(None));
         lock_ignoring_poison(&self.queue).push(QueuedTransaction { sync, body, result: Arc::clone(&result) });
@@ -167,7 +167,7 @@ impl GroupCommitQueue {
         };
         let sync = batch.iter().map(|request| request.sync).max().unwrap_or(TransactionSyncTiming::Later);
         let mut deferred = std::mem::take(&mut *lock_ignoring_poison(&self.deferred));
-        let (bodies, results): (Vec<TransactionClosure>, Vec<_>) =
+        let (bodies, results): (Vec<TransactionBodyFn>, Vec<_>) =
             batch.into_iter().map(|request| (request.body, request.result)).unzip();
         let outcomes = store
             .run_transaction(sync, durability, |transaction| append_batch(transaction, store, &mut deferred, bodies));
@@ -192,7 +192,7 @@ impl LocalWorkspace {
     pub(crate) fn submit(
         &self,
         sync: TransactionSyncTiming,
-        body: TransactionClosure,
+        body: TransactionBodyFn,
     ) -> Result<TransactionOutcome, Error> {
         self.group_commit.submit(&self.store, self.durability, sync, body)
     }
@@ -209,7 +209,7 @@ impl LocalWorkspace {
         sync: TransactionSyncTiming,
         write: impl FnOnce(&Transaction<'_>, u64) -> rusqlite::Result<()> + Send + 'static,
     ) -> Result<(), Error> {
-        let body: TransactionClosure = Box::new(move |transaction, tip| {
+        let body: TransactionBodyFn = Box::new(move |transaction, tip| {
             store::append_entry(transaction, tip, &mut draft)?;
             write(transaction, tip.number)?;
             Ok(TransactionOutcome::Recorded(tip.number, tip.hash))
@@ -233,7 +233,7 @@ impl LocalWorkspace {
     ) -> Result<(T, CommitReceipt), Error> {
         let result = Arc::new(Mutex::new(None));
         let slot = Arc::clone(&result);
-        let body: TransactionClosure = Box::new(move |transaction, tip| {
+        let body: TransactionBodyFn = Box::new(move |transaction, tip| {
             let mut append = || store::append_entry(transaction, tip, &mut draft).map(|()| draft.entry.number);
             match body(transaction, &mut append)? {
                 Ok(value) => *lock_ignoring_poison(&slot) = value,
@@ -253,7 +253,7 @@ fn append_batch(
     transaction: &Transaction<'_>,
     store: &SqliteStore,
     deferred: &mut DeferredJournalEntries,
-    bodies: Vec<TransactionClosure>,
+    bodies: Vec<TransactionBodyFn>,
 ) -> rusqlite::Result<Vec<TransactionOutcome>> {
     let mut tip = store::load_tip(transaction, &store.origin)?;
     let start = tip.number;

@@ -25,16 +25,16 @@ use std::{
 use blocks::IndexIntegrityKey;
 use snapshot::{IndexSnapshot, SnapshotIndexFilter, manifest_fingerprint};
 use stead_disk::{
-    DirectoryHandle, DiskError, DiskStat, FileType, InodeFingerprint, LockFile, LockMode, RootDirectory,
+    DirectoryHandle, DiskError, DiskStat, FileType, InodeFingerprint, LockMode, MultiSlotLockFile, RootDirectory,
     StateDirectory, StateDirectoryError, fs_events::watch_limit,
 };
 use stead_engine::{
     DirectoryEntry, Error, ErrorKind,
-    index::{IndexBasedSearchFilter, IndexedWalk, RequiredTrigrams},
+    index::{IndexBasedSearchFilter, IndexedSearchCandidates, RequiredTrigrams},
     limits,
 };
 use stead_path::{FileName, RelPath, TEMPORARY_PREFIX};
-use tree_model::{IndexTreeModel, TreeModelFreshness};
+use tree_model::{IndexedTreeCache, TreeModelFreshness};
 
 use crate::{
     errors,
@@ -59,7 +59,7 @@ pub(crate) struct SearchIndex {
     min_file_age: Duration,
     /// The most directories to watch. This limit is read before the Landlock sandbox is activated.
     watches_max: usize,
-    state: OnceLock<Arc<IndexState>>,
+    state: OnceLock<Arc<IndexSharedState>>,
     thread: Mutex<IndexThread>,
 }
 
@@ -75,12 +75,12 @@ enum IndexThread {
 }
 
 /// The state that searches and the thread share.
-struct IndexState {
+struct IndexSharedState {
     context: IndexContext,
     loaded: Mutex<LoadedIndex>,
     /// The tree model, while the tree is watched.
-    model: Mutex<Option<IndexTreeModel>>,
-    thread_status: Mutex<IndexThreadStatus>,
+    model: Mutex<Option<IndexedTreeCache>>,
+    thread_status: Mutex<IndexThreadSharedState>,
     wake_signal: Condvar,
     stopped: AtomicBool,
     /// Whether a block had a wrong hash, so that the loaded index must not be used.
@@ -97,7 +97,7 @@ struct LoadedIndex {
 }
 
 /// The state of the thread between two rounds.
-struct IndexThreadStatus {
+struct IndexThreadSharedState {
     last_search: Instant,
     /// Watching is not retried before this time.
     unwatched_until: Option<Instant>,
@@ -184,7 +184,7 @@ impl SearchIndex {
 
 impl LocalWorkspace {
     /// The shared state; `None` if the index is off or its key cannot be loaded.
-    fn index_state(&self) -> Option<&Arc<IndexState>> {
+    fn index_state(&self) -> Option<&Arc<IndexSharedState>> {
         if self.index.mode == IndexMode::Off {
             return None;
         }
@@ -200,7 +200,7 @@ impl LocalWorkspace {
             watches_max: self.index.watches_max,
             mount_count: self.allowed_mounts.len(),
         };
-        Some(self.index.state.get_or_init(|| Arc::new(IndexState::new(context))))
+        Some(self.index.state.get_or_init(|| Arc::new(IndexSharedState::new(context))))
     }
 
     pub(crate) fn index_filter_for(&self, required: &RequiredTrigrams) -> Option<Box<dyn IndexBasedSearchFilter + '_>> {
@@ -229,7 +229,11 @@ impl LocalWorkspace {
             || self.state.existing_subdirectory(INDEX_DIRECTORY).is_ok_and(|directory| directory.is_some())
     }
 
-    pub(crate) fn indexed_walk_for(&self, start: &RelPath, required: &RequiredTrigrams) -> Option<IndexedWalk> {
+    pub(crate) fn indexed_walk_for(
+        &self,
+        start: &RelPath,
+        required: &RequiredTrigrams,
+    ) -> Option<IndexedSearchCandidates> {
         if *required == RequiredTrigrams::Anything {
             return None;
         }
@@ -286,9 +290,9 @@ impl LocalWorkspace {
     }
 }
 
-impl IndexState {
+impl IndexSharedState {
     fn new(context: IndexContext) -> Self {
-        let status = IndexThreadStatus {
+        let status = IndexThreadSharedState {
             last_search: Instant::now(),
             unwatched_until: None,
             message: None,
@@ -329,7 +333,7 @@ impl IndexState {
         self.is_distrusted.store(true, Ordering::Relaxed);
     }
 
-    fn indexed_walk(&self, start: &RelPath, required: &RequiredTrigrams) -> Option<IndexedWalk> {
+    fn indexed_walk(&self, start: &RelPath, required: &RequiredTrigrams) -> Option<IndexedSearchCandidates> {
         let mut model_guard = lock_ignoring_poison(&self.model);
         let model = model_guard.as_mut()?;
         let walked = match model.refresh(&self.context, RELISTED_BY_SEARCH_MAX, &|| false) {
@@ -346,7 +350,7 @@ impl IndexState {
             Ok(None) => None,
             Err(error) => {
                 *model_guard = None;
-                if error == tree_model::IndexTreeModelError::IndexCorrupt {
+                if error == tree_model::IndexedTreeCacheDiscardReason::IndexCorrupt {
                     self.discard_loaded();
                 }
                 self.wake_thread();
@@ -396,12 +400,12 @@ impl IndexState {
     }
 
     /// Lets the thread sleep for `pause`, or until it is woken. Returns whether the thread continues.
-    fn sleep(&self, pause: Duration, wake: background_thread::IndexThreadWakeCondition) -> bool {
+    fn sleep(&self, pause: Duration, wake: background_thread::IndexThreadWakeBySearchPolicy) -> bool {
         let status = lock_ignoring_poison(&self.thread_status);
-        let is_woken = |status: &IndexThreadStatus| {
-            status.wake_requested && wake == background_thread::IndexThreadWakeCondition::BySearch
+        let is_woken = |status: &IndexThreadSharedState| {
+            status.wake_requested && wake == background_thread::IndexThreadWakeBySearchPolicy::BySearch
         };
-        let sleeps = |status: &mut IndexThreadStatus| !self.is_stopped() && !is_woken(status);
+        let sleeps = |status: &mut IndexThreadSharedState| !self.is_stopped() && !is_woken(status);
         let (mut status, _) =
             self.wake_signal.wait_timeout_while(status, pause, sleeps).unwrap_or_else(PoisonError::into_inner);
         status.wake_requested = false;
@@ -429,7 +433,7 @@ struct IndexContext {
 
 /// The lock that a process holds while it builds the index. Dropping it releases the lock.
 struct IndexBuildLock {
-    _lock: LockFile,
+    _lock: MultiSlotLockFile,
 }
 
 impl IndexContext {

@@ -6,7 +6,7 @@ use std::io::Write;
 use rusqlite::params;
 use stead_engine::{Error, ErrorKind};
 use stead_journal::{
-    Checkpoint, Digest, InclusionProof, JournalExportLine, JournalIntegrityError, JournalVerificationReport,
+    Digest, InclusionProof, JournalCheckpoint, JournalExportLine, JournalIntegrityError, JournalVerificationReport,
     JournalVerifier, MerkleFrontier, MerkleLeafHash, VerifiedJournalPrefix,
 };
 
@@ -101,7 +101,7 @@ impl LocalWorkspace {
         let mut checkpoints = self.checkpoints_from(start)?;
         for note in against {
             let malformed = |error| Error::new(ErrorKind::BadRequest, format!("malformed checkpoint: {error}"));
-            checkpoints.push((Checkpoint::parse(note).map_err(malformed)?.size, note.clone()));
+            checkpoints.push((JournalCheckpoint::parse(note).map_err(malformed)?.size, note.clone()));
         }
         checkpoints.sort_by_key(|(size, _)| *size);
         let mut checkpoints = checkpoints.into_iter().peekable();

@@ -3,7 +3,7 @@
 //! lease.
 
 use rusqlite::{Connection, Row, params};
-use stead_engine::{CallRecord, CommitReceipt, Error, ErrorKind, Lease, LeaseRequest, limits};
+use stead_engine::{CommitReceipt, Error, ErrorKind, JournalCallRecord, Lease, LeaseRequest, limits};
 use stead_path::RelPath;
 
 use crate::{
@@ -17,7 +17,7 @@ impl LocalWorkspace {
     pub(crate) fn change_lease(
         &self,
         request: &LeaseRequest,
-        record: &CallRecord<'_>,
+        record: &JournalCallRecord<'_>,
     ) -> Result<(Lease, CommitReceipt), Error> {
         let holder = record.caller.principal.to_string();
         let now = self.clock.now();

@@ -38,16 +38,19 @@ mod workspace;
 mod workspace_registry;
 
 pub use editor::{
-    AgentFileAccess, BufferChangeResult, EditorBufferStatus, EditorDraft, EditorReview, EditorReviewHunk,
-    EditorReviewedFile, EditorWorkspace,
+    AgentSessionFileApi, BufferChangeResult, ClosedEditorDraftInfo, EditorBufferStateReply, EditorReview,
+    EditorReviewHunk, EditorReviewedFile, EditorWorkspaceHandle,
 };
 pub use index::IndexStatus;
 pub use journal_audit::{EntryProof, JournalVerifyReport};
 pub use open::LocalWorkspace;
-pub use options::{Clock, ClockReading, Durability, IndexMode, LandlockMode, LocalWorkspaceOptions, WatchStartPolicy};
+pub use options::{
+    Clock, ClockReading, Durability, ExternalChangeRecordingStart, IndexMode, LandlockMode, LocalWorkspaceOptions,
+};
 pub use recovery::RecoveryReport;
 pub use token::{AccessTokenRecord, CreateTokenRequest, SessionTicketRecord, TOKEN_PREFIX};
 pub use workspace_registry::{
-    CreateWorkspaceRequest, ScopedToken, TokenScope, WorkspaceCopyCounts, WorkspaceDescription, WorkspaceLasting,
-    WorkspaceListFilter, WorkspaceName, WorkspacePageRequest, WorkspaceRegistry, WorkspaceRegistryOptions,
+    CreateWorkspaceRequest, ListWorkspacesRequest, TokenRecordWithScope, TokenScope, WorkspaceCopyCounts,
+    WorkspaceDescription, WorkspaceLasting, WorkspaceListFilter, WorkspaceName, WorkspaceRegistry,
+    WorkspaceRegistryOptions,
 };

@@ -11,26 +11,26 @@ use std::{
 };
 
 use stead_disk::{
-    DiskErrorKind, PrivateDirectory, RootDirectory, RootDirectoryOptions, StateDirectory,
+    DiskErrorKind, RootDirectory, RootDirectoryOptions, ServerOnlyDirectoryHandle, StateDirectory,
     landlock::{LandlockOutcome, LandlockReport},
 };
-use stead_engine::{ActivePolicy, Error, ErrorKind, WorkspaceProperties};
+use stead_engine::{ActivePolicy, Error, ErrorKind, ImmutableWorkspaceProperties};
 use stead_path::{FileName, RelPath};
 
 use crate::{
     checkpoint, entry_query, errors,
-    external_changes::ExternalChangeListener,
+    external_changes::ExternalChangeRecorderHandle,
     group_commit::GroupCommitQueue,
     index::SearchIndex,
     maintenance::{MaintenanceSignal, MaintenanceThread},
-    options::{Clock, Durability, LandlockMode, LocalWorkspaceOptions, WatchStartPolicy},
-    path_locks::{LivenessRegistry, PathLocks},
-    policy_file::PolicyFile,
+    options::{Clock, Durability, ExternalChangeRecordingStart, LandlockMode, LocalWorkspaceOptions},
+    path_locks::{LivenessLockRegistry, PathLocks},
+    policy_file::PolicyFileLoader,
     recovery::RecoveryReport,
     session_store::SessionCountsCache,
     store::{self, SqliteStore, lock_ignoring_poison},
     token::random_name,
-    usage::RecountState,
+    usage::UsageRecountNeed,
 };
 
 const DATABASE_FILE: &str = "stead.db";
@@ -50,24 +50,24 @@ const CHANGE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 pub struct LocalWorkspace {
     pub(crate) root: RootDirectory,
     pub(crate) state: StateDirectory,
-    pub(crate) trash_directory: PrivateDirectory,
+    pub(crate) trash_directory: ServerOnlyDirectoryHandle,
     pub(crate) store: SqliteStore,
     pub(crate) group_commit: GroupCommitQueue,
     pub(crate) locks: Arc<PathLocks>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) durability: Durability,
-    pub(crate) syntax_profile: WorkspaceProperties,
-    pub(crate) policy: PolicyFile,
+    pub(crate) syntax_profile: ImmutableWorkspaceProperties,
+    pub(crate) policy: PolicyFileLoader,
     pub(crate) retained_bytes_max: u64,
     /// The bytes that were retained since the history quota was last checked.
     pub(crate) retained_since_prune: AtomicU64,
-    pub(crate) recount: Mutex<RecountState>,
+    pub(crate) recount: Mutex<UsageRecountNeed>,
     default_directory: RelPath,
     /// Mount points below the root that belong to the workspace.
     pub(crate) allowed_mounts: Vec<RelPath>,
     /// A random id of this open workspace, different for each process and each open.
     pub(crate) process_id: String,
-    pub(crate) liveness: Arc<LivenessRegistry>,
+    pub(crate) liveness: Arc<LivenessLockRegistry>,
     /// Entries whose steps are applied but not synced to disk yet.
     pub(crate) applied_entries: Mutex<Vec<u64>>,
     /// Pending entries of other processes whose steps are known to be done.
@@ -81,8 +81,8 @@ pub struct LocalWorkspace {
     pub(crate) session_counts: Mutex<SessionCountsCache>,
     /// The time of the last lookup of the newest change in the journal, and the number of that change's entry.
     last_change_seen: Mutex<(Option<Instant>, u64)>,
-    pub(crate) external_changes: ExternalChangeListener,
-    pub(crate) watch_start: WatchStartPolicy,
+    pub(crate) external_changes: ExternalChangeRecorderHandle,
+    pub(crate) watch_start: ExternalChangeRecordingStart,
     maintenance_signal: Arc<MaintenanceSignal>,
     maintenance: Mutex<Option<MaintenanceThread>>,
     background_failures: AtomicU64,
@@ -108,7 +108,7 @@ impl LocalWorkspace {
             workspace.landlock_report =
                 Some(stead_disk::landlock::restrict_process_to(&[&options.root_path, &options.state_path], &readable));
         }
-        if options.watch_start == WatchStartPolicy::AtOpen {
+        if options.watch_start == ExternalChangeRecordingStart::AtOpen {
             workspace.mark_count_in_doubt();
         }
         let workspace = Arc::new(workspace);
@@ -135,10 +135,10 @@ impl LocalWorkspace {
         drop(opening);
         let now_ns = i128::from(options.clock.now().wall_ms) * 1_000_000;
         let policy =
-            PolicyFile::open(options.policy_path.as_deref(), &options.state_path, root.absolute_path(), now_ns)?;
+            PolicyFileLoader::open(options.policy_path.as_deref(), &options.state_path, root.absolute_path(), now_ns)?;
         let process_id = random_name("p-")?;
-        let liveness = LivenessRegistry::new(&process_id, &locks);
-        let syntax_profile = WorkspaceProperties {
+        let liveness = LivenessLockRegistry::new(&process_id, &locks);
+        let syntax_profile = ImmutableWorkspaceProperties {
             id: store.origin.workspace_id().to_owned(),
             root_spellings: root.equivalent_paths().to_vec(),
             name_policy: options.name_profile,
@@ -170,7 +170,7 @@ impl LocalWorkspace {
             index: SearchIndex::new(options),
             session_counts: Mutex::default(),
             last_change_seen: Mutex::default(),
-            external_changes: ExternalChangeListener::default(),
+            external_changes: ExternalChangeRecorderHandle::default(),
             watch_start: options.watch_start,
             maintenance_signal: Arc::default(),
             maintenance: Mutex::default(),
@@ -325,7 +325,7 @@ fn format_landlock_report(report: &LandlockReport) -> String {
 fn open_root(
     options: &LocalWorkspaceOptions,
     state: &StateDirectory,
-) -> Result<(RootDirectory, PrivateDirectory), Error> {
+) -> Result<(RootDirectory, ServerOnlyDirectoryHandle), Error> {
     let open = |hidden| {
         let root_options = RootDirectoryOptions {
             resolver: options.resolver,
@@ -356,7 +356,7 @@ fn open_root(
         }
     };
     let root = open(vec![state.id(), trash.id()])?;
-    Ok((root, PrivateDirectory::hidden_in_workspace(trash)))
+    Ok((root, ServerOnlyDirectoryHandle::hidden_in_workspace(trash)))
 }
 
 /// The paths below the root that callers cannot access: the state directory, if it is below the root, and the option

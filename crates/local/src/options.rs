@@ -47,7 +47,7 @@ pub enum IndexMode {
 
 /// When a workspace starts to record changes by other programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WatchStartPolicy {
+pub enum ExternalChangeRecordingStart {
     /// Recording starts when the workspace is opened, if any watch exists. This policy is for a long-running process.
     AtOpen,
     /// Recording starts when this process begins its first watch. This policy is for a short-lived process.
@@ -98,7 +98,7 @@ pub struct LocalWorkspaceOptions {
     /// resolution of the file system's timestamps.
     pub index_min_file_age: Duration,
     /// When to start recording changes by other programs.
-    pub watch_start: WatchStartPolicy,
+    pub watch_start: ExternalChangeRecordingStart,
     /// The source of time.
     pub clock: Arc<dyn Clock>,
     /// User names by uid. They are given if an active sandbox already prevents reading them.
@@ -124,7 +124,7 @@ impl LocalWorkspaceOptions {
             index_mode: IndexMode::Maintain,
             index_files_min: INDEX_FILES_MIN,
             index_min_file_age: INDEX_MIN_FILE_AGE,
-            watch_start: WatchStartPolicy::OnFirstWatch,
+            watch_start: ExternalChangeRecordingStart::OnFirstWatch,
             clock: Arc::new(MachineClock::default()),
             user_names: None,
         }

@@ -15,8 +15,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use stead_disk::{LockFile, LockMode};
-use stead_engine::{BufferOpenState, CallLockGuard, CallerLifetime, Error, ErrorKind};
+use stead_disk::{LockMode, MultiSlotLockFile};
+use stead_engine::{BufferOpenState, CallLockGuard, CallerResourceLifetime, Error, ErrorKind};
 use stead_path::RelPath;
 
 use crate::{
@@ -39,7 +39,7 @@ struct PathLockState {
 pub(crate) struct PathLocks {
     table: Mutex<HashMap<u64, PathLockState>>,
     released: Condvar,
-    file: LockFile,
+    file: MultiSlotLockFile,
 }
 
 pub(crate) struct PathLockGuard {
@@ -86,7 +86,7 @@ pub(crate) fn path_slots(paths: &[RelPath]) -> Vec<(u64, LockMode)> {
 }
 
 impl PathLocks {
-    pub(crate) fn new(file: LockFile) -> Self {
+    pub(crate) fn new(file: MultiSlotLockFile) -> Self {
         Self { table: Mutex::new(HashMap::new()), released: Condvar::new(), file }
     }
 
@@ -208,7 +208,7 @@ fn lock_timeout_error() -> Error {
 const CONNECTION_SEPARATOR: char = '.';
 
 /// The liveness locks that this process holds: its own, and those of its connections. Never writes to the store.
-pub(crate) struct LivenessRegistry {
+pub(crate) struct LivenessLockRegistry {
     process_id: String,
     locks: Arc<PathLocks>,
     registered: Mutex<HashSet<String>>,
@@ -216,23 +216,23 @@ pub(crate) struct LivenessRegistry {
 
 /// The liveness lock of a connection. Dropping it releases the lock.
 struct ConnectionLivenessLock {
-    registry: Weak<LivenessRegistry>,
+    registry: Weak<LivenessLockRegistry>,
     name: String,
 }
 
-impl LivenessRegistry {
+impl LivenessLockRegistry {
     pub(crate) fn new(process: &str, locks: &Arc<PathLocks>) -> Arc<Self> {
         Arc::new(Self { process_id: process.to_owned(), locks: Arc::clone(locks), registered: Mutex::default() })
     }
 
     /// Holds a liveness lock for the lifetime of a caller. Returns the name of the lock.
-    pub(crate) fn register(self: &Arc<Self>, lifetime: &CallerLifetime) -> Result<String, Error> {
+    pub(crate) fn register(self: &Arc<Self>, lifetime: &CallerResourceLifetime) -> Result<String, Error> {
         match lifetime {
-            CallerLifetime::Process | CallerLifetime::SingleCall => {
+            CallerResourceLifetime::Process | CallerResourceLifetime::SingleCall => {
                 self.hold_lock(&self.process_id)?;
                 Ok(self.process_id.clone())
             }
-            CallerLifetime::Connection(connection) => {
+            CallerResourceLifetime::Connection(connection) => {
                 let name = format!("{}{CONNECTION_SEPARATOR}{}", self.process_id, connection.number());
                 connection.attach_resource(&name, || {
                     self.hold_lock(&name)?;

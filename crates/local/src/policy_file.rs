@@ -10,7 +10,7 @@ use stead_disk::{
     DirectoryHandle, DiskError, DiskErrorKind, FileAttributeSource, InodeFingerprint, RootDirectory,
     RootDirectoryOptions, StagedContentSource,
 };
-use stead_engine::{ActivePolicy, Error, ErrorKind, Policy, PolicyFileInWorkspace};
+use stead_engine::{ActivePolicy, Error, ErrorKind, InWorkspacePolicyFileLocation, Policy};
 use stead_path::{FileName, RelPath};
 
 use crate::store::lock_ignoring_poison;
@@ -24,7 +24,7 @@ const POLICY_MODE: u32 = 0o600;
 const FINGERPRINT_SAFE_AGE_NS: i128 = 2_000_000_000;
 
 /// The location of the policy file and the policy that was last loaded from it.
-pub(crate) struct PolicyFile {
+pub(crate) struct PolicyFileLoader {
     directory: DirectoryHandle,
     name: FileName,
     /// The path as written by the operator.
@@ -56,7 +56,7 @@ enum PolicyCacheReuse {
     Reread,
 }
 
-impl PolicyFile {
+impl PolicyFileLoader {
     /// Finds and loads the policy file. A malformed file is reported here, before the server answers any call.
     pub(crate) fn open(named: Option<&Path>, state: &Path, workspace: &str, now_ns: i128) -> Result<Self, Error> {
         let (file, presence) = match named {
@@ -113,7 +113,8 @@ impl PolicyFile {
             self.unusable_policy_error(&error).with_detail("line", error.line).with_detail("reason", error.reason)
         })?;
         let device_and_inode = (fingerprint.id.dev, fingerprint.id.ino);
-        let file_location = self.path_in_workspace.clone().map(|path| PolicyFileInWorkspace { path, device_and_inode });
+        let file_location =
+            self.path_in_workspace.clone().map(|path| InWorkspacePolicyFileLocation { path, device_and_inode });
         Ok(ActivePolicy { policy: Arc::new(policy), file_location })
     }
 

@@ -9,8 +9,8 @@ use stead_disk::{
     StagedFile,
 };
 use stead_engine::{
-    CommitError, CommitExpectation, Error, ErrorKind, FileKind, FileModeSource, NEW_FILE_MODE, ObservedVersion, Plan,
-    PlannedChange, PlannedContent, TreeSummary, Version,
+    CommitError, CommitExpectation, Error, ErrorKind, FileKind, FileModeSource, NEW_FILE_MODE, Plan,
+    PlanTimeFileVersion, PlannedChange, PlannedContent, TreeSummary, Version,
 };
 use stead_journal::{ChangeKind, PathState, RecordedChange};
 use stead_path::{FileName, RelPath};
@@ -18,7 +18,8 @@ use stead_path::{FileName, RelPath};
 use crate::{
     errors,
     file_steps::{
-        FileCommitStep, ReplacedFile, RetainedVersionLocation, StagedFileRef, StoredInodeId, StoredPath, to_stored_ns,
+        FileApplyStep, ReplacedFileRecord, RetainedVersionLocation, StagedFileRecord, StoredInodeId, StoredPath,
+        to_stored_ns,
     },
     open::LocalWorkspace,
     trash,
@@ -31,7 +32,7 @@ pub(crate) const INLINE_BYTES_MAX: u64 = 64 << 10;
 
 #[derive(Default)]
 pub(crate) struct PreparedPlan {
-    pub(crate) steps: Vec<FileCommitStep>,
+    pub(crate) steps: Vec<FileApplyStep>,
     pub(crate) changes: Vec<RecordedChange>,
     /// The versions to retain: for each version its size, and its content unless the content is stored in a file.
     pub(crate) retained: Vec<(Version, u64, Option<Vec<u8>>)>,
@@ -103,7 +104,7 @@ impl LocalWorkspace {
             PlannedChange::MakeDirectory { path, mode } => {
                 self.check_expectation(path, &CommitExpectation::Absent, prepared)?;
                 prepared.overlay.created_paths.insert(path.clone());
-                prepared.steps.push(FileCommitStep::MakeDirectory { path: StoredPath(path.clone()), mode: *mode });
+                prepared.steps.push(FileApplyStep::MakeDirectory { path: StoredPath(path.clone()), mode: *mode });
                 let after = PathState::Directory { mode: *mode };
                 push_change(prepared, path, ChangeKind::MakeDir, PathState::Absent, after);
                 Ok(())
@@ -112,9 +113,7 @@ impl LocalWorkspace {
                 self.check_expectation(path, &CommitExpectation::Absent, prepared)?;
                 prepared.overlay.created_paths.insert(path.clone());
                 let state = PathState::Link { target: String::from_utf8_lossy(target).into_owned() };
-                prepared
-                    .steps
-                    .push(FileCommitStep::MakeLink { path: StoredPath(path.clone()), target: target.clone() });
+                prepared.steps.push(FileApplyStep::MakeLink { path: StoredPath(path.clone()), target: target.clone() });
                 push_change(prepared, path, ChangeKind::MakeLink, PathState::Absent, state);
                 Ok(())
             }
@@ -126,7 +125,7 @@ impl LocalWorkspace {
                 self.refuse_other_mount_than_trash(path)?;
                 self.sync_before_move(path)?;
                 let id = trash::new_trash_id()?;
-                prepared.steps.push(FileCommitStep::Remove {
+                prepared.steps.push(FileApplyStep::Remove {
                     path: StoredPath(path.clone()),
                     id: StoredInodeId::from_stat(&stat),
                     trash: id.clone(),
@@ -150,7 +149,7 @@ impl LocalWorkspace {
             PlannedChange::RemoveDirectory { path } => {
                 let stat = self.stat_for_plan(path)?.ok_or_else(|| changed(path))?;
                 let (mode, id) = (stat.mode, StoredInodeId::from_stat(&stat));
-                prepared.steps.push(FileCommitStep::RemoveDirectory { path: StoredPath(path.clone()), id, mode });
+                prepared.steps.push(FileApplyStep::RemoveDirectory { path: StoredPath(path.clone()), id, mode });
                 push_change(prepared, path, ChangeKind::Remove, PathState::Directory { mode }, PathState::Absent);
                 prepared.overlay.freed_paths.insert(path.clone());
                 Ok(())
@@ -201,9 +200,9 @@ impl LocalWorkspace {
         let before = over.as_ref().map_or(PathState::Absent, |(_, state)| state.clone());
         let kind = if over.is_some() { ChangeKind::Modify } else { ChangeKind::Create };
         push_change(prepared, put.path, kind, before, PathState::File { version: put.version.0, size: put.size, mode });
-        prepared.steps.push(FileCommitStep::Put {
+        prepared.steps.push(FileApplyStep::Put {
             path: StoredPath(put.path.clone()),
-            staged: StagedFileRef {
+            staged: StagedFileRecord {
                 directory: StoredPath(directory_path),
                 name: StoredPath(RelPath::root().join(staged.name()).map_err(Error::from)?),
                 id: StoredInodeId::from_staged(&staged),
@@ -226,7 +225,7 @@ impl LocalWorkspace {
     }
 
     /// Opens a file that the plan reads. Fails if it has changed since the plan was made.
-    fn open_expected(&self, path: &RelPath, seen: &ObservedVersion) -> Result<OpenFile, CommitError> {
+    fn open_expected(&self, path: &RelPath, seen: &PlanTimeFileVersion) -> Result<OpenFile, CommitError> {
         let file = self.open_current(path)?;
         if to_engine_fingerprint(&file.stat().fingerprint) == seen.identity { Ok(file) } else { Err(changed(path)) }
     }
@@ -290,9 +289,9 @@ impl LocalWorkspace {
         &self,
         path: &RelPath,
         file: &OpenFile,
-        seen: &ObservedVersion,
+        seen: &PlanTimeFileVersion,
         prepared: &mut PreparedPlan,
-    ) -> Result<(ReplacedFile, PathState), CommitError> {
+    ) -> Result<(ReplacedFileRecord, PathState), CommitError> {
         let stat = file.stat();
         let retained_in = if stat.size <= INLINE_BYTES_MAX {
             let bytes = file.read_all(INLINE_BYTES_MAX).map_err(errors::at_path(path))?;
@@ -310,7 +309,7 @@ impl LocalWorkspace {
             prepared.notices.push(notice);
         }
         let state = PathState::File { version: seen.version.0, size: stat.size, mode: stat.mode };
-        let replaced = ReplacedFile {
+        let replaced = ReplacedFileRecord {
             version: seen.version.0,
             id: StoredInodeId::from_stat(&stat),
             size: stat.size,
@@ -342,7 +341,7 @@ impl LocalWorkspace {
             push_change(prepared, to, ChangeKind::Remove, state, PathState::Absent);
             step_over = Some(replaced);
         }
-        prepared.steps.push(FileCommitStep::Move {
+        prepared.steps.push(FileApplyStep::Move {
             from: StoredPath(from.clone()),
             to: StoredPath(to.clone()),
             id: StoredInodeId::from_stat(&stat),
@@ -385,7 +384,7 @@ impl LocalWorkspace {
         let name = FileName::new(id.as_bytes()).map_err(|_| gone())?;
         let found = self.trash_directory.with(|trash| trash::find_item(trash, &name, id, tree));
         let (stat, after) = found.map_err(|error| trash::moved_or_failed(path, error))?.ok_or_else(gone)?;
-        prepared.steps.push(FileCommitStep::Restore {
+        prepared.steps.push(FileApplyStep::Restore {
             path: StoredPath(path.clone()),
             id: StoredInodeId::from_stat(&stat),
             trash: id.to_owned(),

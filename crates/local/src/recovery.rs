@@ -11,17 +11,17 @@ use std::time::Instant;
 use rusqlite::params;
 use stead_disk::DiskError;
 use stead_engine::{Error, Version};
-use stead_journal::{Digest, EntryDecision, JournalEntryRelation};
+use stead_journal::{Digest, JournalEntryRelation, JournaledCallOutcomeStatus};
 use stead_path::RelPath;
 
 use crate::{
     commit::{delete_entry_effects, error_after_rollback},
     errors,
-    file_steps::{FileCommitStep, ReplacedFile, StoredInodeId},
+    file_steps::{FileApplyStep, ReplacedFileRecord, StoredInodeId},
     open::LocalWorkspace,
     path_locks,
     redo_steps::BootComparison,
-    step_executor::{StepApplyError, StepExecutor},
+    step_executor::{FileApplyStepExecutor, StepApplyError},
     store::{TransactionSyncTiming, lock_ignoring_poison, to_sql_integer},
 };
 
@@ -40,18 +40,18 @@ pub struct RecoveryReport {
 pub(crate) struct UnfinishedJournalEntry {
     number: u64,
     boot_id: String,
-    steps: Vec<FileCommitStep>,
+    steps: Vec<FileApplyStep>,
 }
 
 impl UnfinishedJournalEntry {
     fn paths(&self) -> Vec<RelPath> {
-        self.steps.iter().flat_map(FileCommitStep::paths).cloned().collect()
+        self.steps.iter().flat_map(FileApplyStep::paths).cloned().collect()
     }
 
     /// Converts the error of a step. The converted error names the first path of the entry, which is always a path of
     /// the workspace.
     fn step_error(&self, error: DiskError) -> Error {
-        let path = self.steps.iter().flat_map(FileCommitStep::paths).next().cloned();
+        let path = self.steps.iter().flat_map(FileApplyStep::paths).next().cloned();
         errors::error_at_path(&path.unwrap_or_default(), error)
     }
 
@@ -59,10 +59,10 @@ impl UnfinishedJournalEntry {
     /// shared: concurrent calls may need the same directory, and the first call creates it. If an entry only creates
     /// directories, all its paths count as paths that only this entry could change.
     fn exclusive_and_shared_paths(&self) -> (Vec<RelPath>, Vec<RelPath>) {
-        let (created, own): (Vec<&FileCommitStep>, Vec<&FileCommitStep>) =
-            self.steps.iter().partition(|step| matches!(step, FileCommitStep::MakeDirectory { .. }));
-        let paths_of = |steps: Vec<&FileCommitStep>| -> Vec<RelPath> {
-            steps.into_iter().flat_map(FileCommitStep::paths).cloned().collect()
+        let (created, own): (Vec<&FileApplyStep>, Vec<&FileApplyStep>) =
+            self.steps.iter().partition(|step| matches!(step, FileApplyStep::MakeDirectory { .. }));
+        let paths_of = |steps: Vec<&FileApplyStep>| -> Vec<RelPath> {
+            steps.into_iter().flat_map(FileApplyStep::paths).cloned().collect()
         };
         if own.is_empty() { (paths_of(created), Vec::new()) } else { (paths_of(own), paths_of(created)) }
     }
@@ -70,7 +70,7 @@ impl UnfinishedJournalEntry {
     /// Whether the entry concerns one of these paths, a directory above it, or a path below it.
     fn overlaps_any(&self, paths: &[RelPath]) -> bool {
         let near = |own_path: &RelPath| paths.iter().any(|path| overlaps(own_path, path));
-        self.steps.iter().flat_map(FileCommitStep::paths).any(near)
+        self.steps.iter().flat_map(FileApplyStep::paths).any(near)
     }
 }
 
@@ -147,7 +147,7 @@ impl LocalWorkspace {
         &self,
         pending: &UnfinishedJournalEntry,
         later: &'a [UnfinishedJournalEntry],
-        executor: &StepExecutor<'_>,
+        executor: &FileApplyStepExecutor<'_>,
         boot: BootComparison,
     ) -> Result<Option<Vec<LaterStepEvidence<'a>>>, Error> {
         if boot == BootComparison::Same {
@@ -156,8 +156,8 @@ impl LocalWorkspace {
                 self.changed_after(pending.number, &own)? || self.directory_removed_after(pending.number, &shared)?;
             return Ok((!is_done).then(|| vec![LaterStepEvidence::Unknown; pending.steps.len()]));
         }
-        let later: Vec<&FileCommitStep> = later.iter().flat_map(|other| &other.steps).collect();
-        let survived = |step: &FileCommitStep| executor.has_survived(step).map_err(|error| pending.step_error(error));
+        let later: Vec<&FileApplyStep> = later.iter().flat_map(|other| &other.steps).collect();
+        let survived = |step: &FileApplyStep| executor.has_survived(step).map_err(|error| pending.step_error(error));
         pending
             .steps
             .iter()
@@ -173,7 +173,7 @@ impl LocalWorkspace {
         &self,
         pending: &UnfinishedJournalEntry,
         at: usize,
-        executor: &StepExecutor<'_>,
+        executor: &FileApplyStepExecutor<'_>,
     ) -> Result<(), Error> {
         let (done, rest) = pending.steps.split_at(at);
         executor.roll_back(done, rest.first()).map_err(|error| pending.step_error(error))?;
@@ -188,14 +188,14 @@ impl LocalWorkspace {
     pub(crate) fn record_amendment(
         &self,
         number: u64,
-        steps: &[FileCommitStep],
+        steps: &[FileApplyStep],
         operation: &str,
         error: &StepApplyError,
     ) -> Result<(), Error> {
         let steps = steps.to_vec();
         let mut draft = self.pending_system_entry(operation, format!("{{\"entry\":{number}}}"));
         draft.entry.relation = JournalEntryRelation::Amends(number);
-        draft.entry.decision = EntryDecision::Failed;
+        draft.entry.decision = JournaledCallOutcomeStatus::Failed;
         draft.entry.reason = Some(error_after_rollback(error).kind.code().to_owned());
         self.append_with_rows(draft, TransactionSyncTiming::Now, move |transaction, _| {
             delete_entry_effects(transaction, number, &steps)
@@ -233,7 +233,7 @@ impl LocalWorkspace {
                 .collect()
         })?;
         let Some(boot) = rows.first().map(|(boot, _)| boot.clone()) else { return Ok(None) };
-        let steps = rows.iter().map(|(_, intent)| FileCommitStep::from_json(intent)).collect::<Result<_, _>>()?;
+        let steps = rows.iter().map(|(_, intent)| FileApplyStep::from_json(intent)).collect::<Result<_, _>>()?;
         Ok(Some(UnfinishedJournalEntry { number, boot_id: boot, steps }))
     }
 
@@ -256,15 +256,15 @@ pub(crate) enum LaterStepEvidence<'a> {
     /// A later step put a file at the old path of this move, so the file at the old path must stay.
     OldPathReused,
     /// A later step replaced the moved file at its new path.
-    Replaced(&'a ReplacedFile),
+    Replaced(&'a ReplacedFileRecord),
 }
 
 impl<'a> LaterStepEvidence<'a> {
     /// Determines what the later steps prove about `step`.
     pub(crate) fn from_later_steps<E>(
-        step: &FileCommitStep,
-        later: &[&'a FileCommitStep],
-        has_survived: impl Fn(&FileCommitStep) -> Result<bool, E>,
+        step: &FileApplyStep,
+        later: &[&'a FileApplyStep],
+        has_survived: impl Fn(&FileApplyStep) -> Result<bool, E>,
     ) -> Result<Self, E> {
         let mut is_superseded = false;
         for other in later.iter().filter(|other| proves_outcome_of(other, step)) {
@@ -286,30 +286,30 @@ impl<'a> LaterStepEvidence<'a> {
 }
 
 /// Whether the step `later`, if it survived, proves the outcome of `step`.
-fn proves_outcome_of(later: &FileCommitStep, step: &FileCommitStep) -> bool {
+fn proves_outcome_of(later: &FileApplyStep, step: &FileApplyStep) -> bool {
     match later {
-        FileCommitStep::Put { .. }
-        | FileCommitStep::Move { .. }
-        | FileCommitStep::Remove { .. }
-        | FileCommitStep::Restore { .. } => {}
+        FileApplyStep::Put { .. }
+        | FileApplyStep::Move { .. }
+        | FileApplyStep::Remove { .. }
+        | FileApplyStep::Restore { .. } => {}
         // A missing directory proves only that the directories below it were created and removed.
-        FileCommitStep::RemoveDirectory { path: gone, .. } => {
-            return matches!(step, FileCommitStep::MakeDirectory { path, .. } if path.0.is_within(&gone.0));
+        FileApplyStep::RemoveDirectory { path: gone, .. } => {
+            return matches!(step, FileApplyStep::MakeDirectory { path, .. } if path.0.is_within(&gone.0));
         }
-        FileCommitStep::MakeDirectory { .. } | FileCommitStep::MakeLink { .. } => return false,
+        FileApplyStep::MakeDirectory { .. } | FileApplyStep::MakeLink { .. } => return false,
     }
     match step {
         // A file that was moved out of or into a directory does not prove that the directory's own name survived.
-        FileCommitStep::MakeDirectory { path, .. } => {
+        FileApplyStep::MakeDirectory { path, .. } => {
             removed_file(later).is_some_and(|(gone, _)| path.0.is_within(gone))
         }
-        FileCommitStep::Put { path, .. } | FileCommitStep::MakeLink { path, .. } => {
+        FileApplyStep::Put { path, .. } | FileApplyStep::MakeLink { path, .. } => {
             later.paths().iter().any(|later_path| path.0.is_within(later_path))
         }
-        FileCommitStep::Move { .. }
-        | FileCommitStep::Remove { .. }
-        | FileCommitStep::RemoveDirectory { .. }
-        | FileCommitStep::Restore { .. } => {
+        FileApplyStep::Move { .. }
+        | FileApplyStep::Remove { .. }
+        | FileApplyStep::RemoveDirectory { .. }
+        | FileApplyStep::Restore { .. } => {
             let places = later.paths();
             step.paths().iter().any(|later_path| places.iter().any(|other| overlaps(later_path, other)))
         }
@@ -318,37 +318,37 @@ fn proves_outcome_of(later: &FileCommitStep, step: &FileCommitStep) -> bool {
 
 /// Whether the step `later`, which survived, proves that the file at the old path of `step` must stay. A file in a
 /// directory that never moved proves nothing, because the file may have been there before.
-fn reuses_old_path(later: &FileCommitStep, step: &FileCommitStep) -> bool {
+fn reuses_old_path(later: &FileApplyStep, step: &FileApplyStep) -> bool {
     let Some((old, id)) = removed_file(step) else { return false };
     match later {
-        FileCommitStep::Put { path, .. } => path.0.is_within(old),
-        FileCommitStep::Move { .. } | FileCommitStep::Restore { .. } => placed_file(later) == Some((old, id)),
-        FileCommitStep::MakeDirectory { .. }
-        | FileCommitStep::MakeLink { .. }
-        | FileCommitStep::Remove { .. }
-        | FileCommitStep::RemoveDirectory { .. } => false,
+        FileApplyStep::Put { path, .. } => path.0.is_within(old),
+        FileApplyStep::Move { .. } | FileApplyStep::Restore { .. } => placed_file(later) == Some((old, id)),
+        FileApplyStep::MakeDirectory { .. }
+        | FileApplyStep::MakeLink { .. }
+        | FileApplyStep::Remove { .. }
+        | FileApplyStep::RemoveDirectory { .. } => false,
     }
 }
 
 /// The path from which a step takes an existing file, and the inode of that file.
-fn removed_file(step: &FileCommitStep) -> Option<(&RelPath, StoredInodeId)> {
-    let (FileCommitStep::Move { from: path, id, .. } | FileCommitStep::Remove { path, id, .. }) = step else {
+fn removed_file(step: &FileApplyStep) -> Option<(&RelPath, StoredInodeId)> {
+    let (FileApplyStep::Move { from: path, id, .. } | FileApplyStep::Remove { path, id, .. }) = step else {
         return None;
     };
     Some((&path.0, *id))
 }
 
 /// The path to which a step moves an existing file, and the inode of that file.
-fn placed_file(step: &FileCommitStep) -> Option<(&RelPath, StoredInodeId)> {
-    let (FileCommitStep::Move { to: path, id, .. } | FileCommitStep::Restore { path, id, .. }) = step else {
+fn placed_file(step: &FileApplyStep) -> Option<(&RelPath, StoredInodeId)> {
+    let (FileApplyStep::Move { to: path, id, .. } | FileApplyStep::Restore { path, id, .. }) = step else {
         return None;
     };
     Some((&path.0, *id))
 }
 
 /// The file that the step `later` replaced, if `step` had moved that file to its path.
-fn file_replaced_by<'a>(later: &'a FileCommitStep, step: &FileCommitStep) -> Option<&'a ReplacedFile> {
-    let (FileCommitStep::Put { path, over, .. } | FileCommitStep::Move { to: path, over, .. }) = later else {
+fn file_replaced_by<'a>(later: &'a FileApplyStep, step: &FileApplyStep) -> Option<&'a ReplacedFileRecord> {
+    let (FileApplyStep::Put { path, over, .. } | FileApplyStep::Move { to: path, over, .. }) = later else {
         return None;
     };
     over.as_ref().filter(|over| placed_file(step) == Some((&path.0, over.id)))

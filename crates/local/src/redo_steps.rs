@@ -12,10 +12,12 @@ use stead_journal::Digest;
 use stead_path::{FileName, RelPath};
 
 use crate::{
-    file_steps::{FileCommitStep, ReplacedFile, RetainedVersionLocation, StagedFileRef, StoredInodeId, to_stored_ns},
+    file_steps::{
+        FileApplyStep, ReplacedFileRecord, RetainedVersionLocation, StagedFileRecord, StoredInodeId, to_stored_ns,
+    },
     recovery::LaterStepEvidence,
     step_executor::{
-        StepApplyError, StepExecutor, ensure_is_replaced_file, ignore_foreign_change, is_same_file, trash_name,
+        FileApplyStepExecutor, StepApplyError, ensure_is_replaced_file, ignore_foreign_change, is_same_file, trash_name,
     },
 };
 
@@ -29,7 +31,7 @@ pub(crate) enum BootComparison {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StepCompletion {
+pub(crate) enum FileApplyStepStatus {
     /// The step was done.
     Done,
     /// The step was done, and its path has changed since.
@@ -38,19 +40,19 @@ pub(crate) enum StepCompletion {
 }
 
 /// A step that another program's change blocks. The steps before it are done.
-pub(crate) struct BlockedStep {
+pub(crate) struct BlockedRecoveryStep {
     pub(crate) step_index: usize,
 }
 
-impl StepExecutor<'_> {
+impl FileApplyStepExecutor<'_> {
     /// Applies the steps that are not done. For each step, `evidence` says what later entries prove about the step.
     /// Returns the number of applied steps, or the blocked step.
     pub(crate) fn redo_steps(
         &self,
-        steps: &[FileCommitStep],
+        steps: &[FileApplyStep],
         boot: BootComparison,
         evidence: &[LaterStepEvidence<'_>],
-    ) -> Result<Result<u64, BlockedStep>, DiskError> {
+    ) -> Result<Result<u64, BlockedRecoveryStep>, DiskError> {
         let progress = steps.iter().map(|step| self.step_progress(step, boot)).collect::<Result<Vec<_>, _>>()?;
         let mut redone = 0;
         for (at, (step, evidence)) in steps.iter().zip(evidence).enumerate() {
@@ -64,13 +66,13 @@ impl StepExecutor<'_> {
             if boot == BootComparison::Other {
                 redone += ignore_foreign_change(self.remove_old_name(step, evidence))?;
             }
-            if now != StepCompletion::NotDone || is_passed || !may_be_lost_in_power_cut(step, evidence) {
+            if now != FileApplyStepStatus::NotDone || is_passed || !may_be_lost_in_power_cut(step, evidence) {
                 continue;
             }
             match (self.redo_step(step, boot), evidence) {
                 (Ok(()), _) => redone += 1,
                 (Err(StepApplyError::ForeignChange), LaterStepEvidence::Superseded) => {}
-                (Err(StepApplyError::ForeignChange), _) => return Ok(Err(BlockedStep { step_index: at })),
+                (Err(StepApplyError::ForeignChange), _) => return Ok(Err(BlockedRecoveryStep { step_index: at })),
                 (Err(StepApplyError::Disk(error)), _) => return Err(error),
             }
         }
@@ -85,17 +87,15 @@ impl StepExecutor<'_> {
     /// both names, or its new name already belongs to a different file. In the second case the file at the old name may
     /// be the only copy of content that must be retained. A file that was written to after the move is left alone.
     /// Returns the number of removed names.
-    fn remove_old_name(&self, step: &FileCommitStep, evidence: &LaterStepEvidence<'_>) -> Result<u64, StepApplyError> {
+    fn remove_old_name(&self, step: &FileApplyStep, evidence: &LaterStepEvidence<'_>) -> Result<u64, StepApplyError> {
         let (old, new, id) = match step {
-            FileCommitStep::Move { from, to, id, .. } => (self.open_parent(&from.0)?, self.open_parent(&to.0)?, *id),
-            FileCommitStep::Remove { path, id, trash } => (self.open_parent(&path.0)?, self.open_in_trash(trash)?, *id),
-            FileCommitStep::Restore { path, id, trash } => {
-                (self.open_in_trash(trash)?, self.open_parent(&path.0)?, *id)
-            }
-            FileCommitStep::Put { .. }
-            | FileCommitStep::MakeDirectory { .. }
-            | FileCommitStep::MakeLink { .. }
-            | FileCommitStep::RemoveDirectory { .. } => return Ok(0),
+            FileApplyStep::Move { from, to, id, .. } => (self.open_parent(&from.0)?, self.open_parent(&to.0)?, *id),
+            FileApplyStep::Remove { path, id, trash } => (self.open_parent(&path.0)?, self.open_in_trash(trash)?, *id),
+            FileApplyStep::Restore { path, id, trash } => (self.open_in_trash(trash)?, self.open_parent(&path.0)?, *id),
+            FileApplyStep::Put { .. }
+            | FileApplyStep::MakeDirectory { .. }
+            | FileApplyStep::MakeLink { .. }
+            | FileApplyStep::RemoveDirectory { .. } => return Ok(0),
         };
         let ((old, old_name), (new, new_name)) = (old, new);
         if matches!(evidence, LaterStepEvidence::OldPathReused) || !is_same_file(&old, &old_name, id)? {
@@ -116,37 +116,37 @@ impl StepExecutor<'_> {
         Ok((self.trash.try_clone()?, trash_name(trash)?))
     }
 
-    fn step_progress(&self, step: &FileCommitStep, boot: BootComparison) -> Result<StepCompletion, DiskError> {
+    fn step_progress(&self, step: &FileApplyStep, boot: BootComparison) -> Result<FileApplyStepStatus, DiskError> {
         Ok(match step {
-            FileCommitStep::Put { path, staged, over, version, .. } => {
+            FileApplyStep::Put { path, staged, over, version, .. } => {
                 self.put_progress(&path.0, staged, over.as_ref(), version, boot)?
             }
-            FileCommitStep::MakeDirectory { path, .. } | FileCommitStep::MakeLink { path, .. } => {
+            FileApplyStep::MakeDirectory { path, .. } | FileApplyStep::MakeLink { path, .. } => {
                 match self.id_at(&path.0)? {
-                    Some(_) => StepCompletion::Done,
-                    None => StepCompletion::NotDone,
+                    Some(_) => FileApplyStepStatus::Done,
+                    None => FileApplyStepStatus::NotDone,
                 }
             }
-            FileCommitStep::Move { from, to, id, .. } => rename_progress(self.id_at(&from.0)?, self.id_at(&to.0)?, *id),
-            FileCommitStep::Remove { path, id, trash } => {
+            FileApplyStep::Move { from, to, id, .. } => rename_progress(self.id_at(&from.0)?, self.id_at(&to.0)?, *id),
+            FileApplyStep::Remove { path, id, trash } => {
                 rename_progress(self.id_at(&path.0)?, self.id_in_trash(trash)?, *id)
             }
-            FileCommitStep::Restore { path, id, trash } => {
+            FileApplyStep::Restore { path, id, trash } => {
                 rename_progress(self.id_in_trash(trash)?, self.id_at(&path.0)?, *id)
             }
-            FileCommitStep::RemoveDirectory { path, id, .. } => match self.id_at(&path.0)? {
-                None => StepCompletion::Done,
-                Some(found) if found == *id => StepCompletion::NotDone,
-                Some(_) => StepCompletion::Superseded,
+            FileApplyStep::RemoveDirectory { path, id, .. } => match self.id_at(&path.0)? {
+                None => FileApplyStepStatus::Done,
+                Some(found) if found == *id => FileApplyStepStatus::NotDone,
+                Some(_) => FileApplyStepStatus::Superseded,
             },
         })
     }
 
     /// Whether a step was done and survived a power cut. Equal content does not prove that the step was done, because
     /// the file may have had that content before.
-    pub(crate) fn has_survived(&self, step: &FileCommitStep) -> Result<bool, DiskError> {
-        let FileCommitStep::Put { path, staged, over, .. } = step else {
-            return Ok(self.step_progress(step, BootComparison::Other)? == StepCompletion::Done);
+    pub(crate) fn has_survived(&self, step: &FileApplyStep) -> Result<bool, DiskError> {
+        let FileApplyStep::Put { path, staged, over, .. } = step else {
+            return Ok(self.step_progress(step, BootComparison::Other)? == FileApplyStepStatus::Done);
         };
         let temporary = self.id_at(&staged_path(staged)?)?;
         let is_exchanged = temporary.is_some() && temporary == over.as_ref().map(|replaced| replaced.id);
@@ -156,36 +156,36 @@ impl StepExecutor<'_> {
     fn put_progress(
         &self,
         path: &RelPath,
-        staged: &StagedFileRef,
-        over: Option<&ReplacedFile>,
+        staged: &StagedFileRecord,
+        over: Option<&ReplacedFileRecord>,
         version: &Digest,
         boot: BootComparison,
-    ) -> Result<StepCompletion, DiskError> {
+    ) -> Result<FileApplyStepStatus, DiskError> {
         let temporary = self.id_at(&staged_path(staged)?)?;
         if temporary == Some(staged.id) {
-            return Ok(StepCompletion::NotDone);
+            return Ok(FileApplyStepStatus::NotDone);
         }
         let is_exchanged = temporary.is_some() && temporary == over.map(|replaced| replaced.id);
         if is_exchanged || self.id_at(path)? == Some(staged.id) {
-            return Ok(StepCompletion::Done);
+            return Ok(FileApplyStepStatus::Done);
         }
         if boot == BootComparison::Same {
-            return Ok(StepCompletion::Superseded);
+            return Ok(FileApplyStepStatus::Superseded);
         }
         let current = self.content_at(path)?;
         let before = over.map(|replaced| replaced.version);
         Ok(match current {
-            ContentVersionAtPath::Version(found) if found == *version => StepCompletion::Done,
-            ContentVersionAtPath::Version(found) if Some(found) == before => StepCompletion::NotDone,
+            RecoveryFoundFileVersion::Version(found) if found == *version => FileApplyStepStatus::Done,
+            RecoveryFoundFileVersion::Version(found) if Some(found) == before => FileApplyStepStatus::NotDone,
             // The power cut may have lost the name of the old file. The new file was acknowledged, so the new file is
             // put at the path.
-            ContentVersionAtPath::Absent => StepCompletion::NotDone,
-            ContentVersionAtPath::Version(_) | ContentVersionAtPath::Other => StepCompletion::Superseded,
+            RecoveryFoundFileVersion::Absent => FileApplyStepStatus::NotDone,
+            RecoveryFoundFileVersion::Version(_) | RecoveryFoundFileVersion::Other => FileApplyStepStatus::Superseded,
         })
     }
 
-    fn redo_step(&self, step: &FileCommitStep, boot: BootComparison) -> Result<(), StepApplyError> {
-        let FileCommitStep::Put { path, staged, over, version, mode, .. } = step else { return self.apply(step) };
+    fn redo_step(&self, step: &FileApplyStep, boot: BootComparison) -> Result<(), StepApplyError> {
+        let FileApplyStep::Put { path, staged, over, version, mode, .. } = step else { return self.apply(step) };
         let put = UnfinishedFileWrite { path: &path.0, staged, replaced: over.as_ref(), version, mode: *mode };
         self.redo_put(&put, boot)
     }
@@ -195,27 +195,32 @@ impl StepExecutor<'_> {
     fn redo_put(&self, put: &UnfinishedFileWrite<'_>, boot: BootComparison) -> Result<(), StepApplyError> {
         let (parent, name) = self.open_parent(put.path)?;
         let over = match (self.content_at(put.path)?, put.replaced) {
-            (ContentVersionAtPath::Absent, None) => None,
-            (ContentVersionAtPath::Absent, Some(_)) if boot == BootComparison::Other => None,
+            (RecoveryFoundFileVersion::Absent, None) => None,
+            (RecoveryFoundFileVersion::Absent, Some(_)) if boot == BootComparison::Other => None,
             // A rollback may have restored the replaced content in a new inode, so the content is compared.
-            (ContentVersionAtPath::Version(found), Some(replaced)) if found == replaced.version => {
+            (RecoveryFoundFileVersion::Version(found), Some(replaced)) if found == replaced.version => {
                 let stat = parent.stat(&name)?.ok_or(StepApplyError::ForeignChange)?;
                 let modified_ns = to_stored_ns(stat.modified_ns);
-                Some(ReplacedFile {
+                Some(ReplacedFileRecord {
                     id: StoredInodeId::from_stat(&stat),
                     size: stat.size,
                     modified_ns,
                     ..replaced.clone()
                 })
             }
-            (ContentVersionAtPath::Version(found), _) if found == *put.version => {
+            (RecoveryFoundFileVersion::Version(found), _) if found == *put.version => {
                 let (source, temporary) = self.open_staged_parent(put.staged)?;
                 return match source.remove_file(&temporary) {
                     Err(error) if error.kind != DiskErrorKind::NotFound => Err(error.into()),
                     Ok(()) | Err(_) => Ok(()),
                 };
             }
-            (ContentVersionAtPath::Absent | ContentVersionAtPath::Version(_) | ContentVersionAtPath::Other, _) => {
+            (
+                RecoveryFoundFileVersion::Absent
+                | RecoveryFoundFileVersion::Version(_)
+                | RecoveryFoundFileVersion::Other,
+                _,
+            ) => {
                 return Err(StepApplyError::ForeignChange);
             }
         };
@@ -249,7 +254,7 @@ impl StepExecutor<'_> {
     fn restage(
         &self,
         put: &UnfinishedFileWrite<'_>,
-        over: Option<&ReplacedFile>,
+        over: Option<&ReplacedFileRecord>,
         parent: &DirectoryHandle,
         name: &FileName,
     ) -> Result<(DirectoryHandle, FileName), StepApplyError> {
@@ -263,8 +268,8 @@ impl StepExecutor<'_> {
 
     /// Rewrites a file whose content was lost by a power cut or a disk error after it was renamed into place, unless
     /// another program has written to it since. Returns the number of rewritten files.
-    fn rewrite_torn_file(&self, step: &FileCommitStep) -> Result<u64, StepApplyError> {
-        let FileCommitStep::Put { path, staged, version, .. } = step else { return Ok(0) };
+    fn rewrite_torn_file(&self, step: &FileApplyStep) -> Result<u64, StepApplyError> {
+        let FileApplyStep::Put { path, staged, version, .. } = step else { return Ok(0) };
         let (parent, name) = self.open_parent(&path.0)?;
         if !is_same_file(&parent, &name, staged.id)? {
             return Ok(0);
@@ -282,9 +287,9 @@ impl StepExecutor<'_> {
 
     /// Retains the content of staged files that cannot be put at their paths. A staged file that cannot be retained
     /// stays hidden under its temporary name.
-    pub(crate) fn retain_staged(&self, steps: &[FileCommitStep]) {
+    pub(crate) fn retain_staged(&self, steps: &[FileApplyStep]) {
         for step in steps {
-            let FileCommitStep::Put { staged, version, after: RetainedVersionLocation::File, .. } = step else {
+            let FileApplyStep::Put { staged, version, after: RetainedVersionLocation::File, .. } = step else {
                 continue;
             };
             let Ok((source, temporary)) = self.open_staged_parent(staged) else { continue };
@@ -294,15 +299,15 @@ impl StepExecutor<'_> {
         }
     }
 
-    fn content_at(&self, path: &RelPath) -> Result<ContentVersionAtPath, DiskError> {
+    fn content_at(&self, path: &RelPath) -> Result<RecoveryFoundFileVersion, DiskError> {
         let read = self.root.open_file(path).and_then(|file| file.hash());
         match read {
-            Ok((hash, _)) => Ok(ContentVersionAtPath::Version(Digest(hash))),
+            Ok((hash, _)) => Ok(RecoveryFoundFileVersion::Version(Digest(hash))),
             Err(error) if matches!(error.kind, DiskErrorKind::NotFound | DiskErrorKind::NotDirectory) => {
-                Ok(ContentVersionAtPath::Absent)
+                Ok(RecoveryFoundFileVersion::Absent)
             }
             Err(error) => match StepApplyError::from(error) {
-                StepApplyError::ForeignChange => Ok(ContentVersionAtPath::Other),
+                StepApplyError::ForeignChange => Ok(RecoveryFoundFileVersion::Other),
                 StepApplyError::Disk(error) => Err(error),
             },
         }
@@ -314,39 +319,39 @@ impl StepExecutor<'_> {
     }
 }
 
-fn proves_earlier_steps_done((found, step): (&StepCompletion, &FileCommitStep)) -> bool {
-    step.may_be_half_done() && *found != StepCompletion::NotDone
+fn proves_earlier_steps_done((found, step): (&FileApplyStepStatus, &FileApplyStep)) -> bool {
+    step.may_be_half_done() && *found != FileApplyStepStatus::NotDone
 }
 
 /// Whether a power cut may have lost a step that is not done. A later change of the step's path normally proves that
 /// the step was done before. A later change does not prove that a directory was renamed, because a file may have left
 /// the directory before the rename.
-fn may_be_lost_in_power_cut(step: &FileCommitStep, evidence: &LaterStepEvidence<'_>) -> bool {
+fn may_be_lost_in_power_cut(step: &FileApplyStep, evidence: &LaterStepEvidence<'_>) -> bool {
     match evidence {
         LaterStepEvidence::Unknown => true,
         LaterStepEvidence::Superseded => {
-            matches!(step, FileCommitStep::Move { .. } | FileCommitStep::Remove { .. } | FileCommitStep::Restore { .. })
+            matches!(step, FileApplyStep::Move { .. } | FileApplyStep::Remove { .. } | FileApplyStep::Restore { .. })
         }
         LaterStepEvidence::OldPathReused | LaterStepEvidence::Replaced(_) => false,
     }
 }
 
-fn rename_progress(old: Option<StoredInodeId>, new: Option<StoredInodeId>, id: StoredInodeId) -> StepCompletion {
+fn rename_progress(old: Option<StoredInodeId>, new: Option<StoredInodeId>, id: StoredInodeId) -> FileApplyStepStatus {
     if new == Some(id) {
-        StepCompletion::Done
+        FileApplyStepStatus::Done
     } else if old == Some(id) {
-        StepCompletion::NotDone
+        FileApplyStepStatus::NotDone
     } else {
-        StepCompletion::Superseded
+        FileApplyStepStatus::Superseded
     }
 }
 
-fn staged_path(staged: &StagedFileRef) -> Result<RelPath, DiskError> {
+fn staged_path(staged: &StagedFileRecord) -> Result<RelPath, DiskError> {
     let too_long = DiskError { kind: DiskErrorKind::NameTooLong, step: "temporary name", errno: None };
     staged.directory.0.append(&staged.name.0).map_err(|_| too_long)
 }
 
-enum ContentVersionAtPath {
+enum RecoveryFoundFileVersion {
     Absent,
     Version(Digest),
     Other,
@@ -354,8 +359,8 @@ enum ContentVersionAtPath {
 
 struct UnfinishedFileWrite<'a> {
     path: &'a RelPath,
-    staged: &'a StagedFileRef,
-    replaced: Option<&'a ReplacedFile>,
+    staged: &'a StagedFileRecord,
+    replaced: Option<&'a ReplacedFileRecord>,
     version: &'a Digest,
     mode: u32,
 }

@@ -5,7 +5,7 @@
 use std::sync::atomic::Ordering;
 
 use rusqlite::{OptionalExtension, Row, params};
-use stead_engine::{CallRecord, Error, ErrorKind, Principal, Version};
+use stead_engine::{Error, ErrorKind, JournalCallRecord, Principal, Version};
 
 use crate::{
     errors,
@@ -25,9 +25,9 @@ const HISTORY_BYTES_SQL: &str =
     "FROM kept WHERE agent >= ?2 AND number IN (SELECT number FROM entries WHERE principal = ?1)";
 
 /// A version, its size, and whether it is stored as a blob file.
-type RetainedVersionRow = (Vec<u8>, i64, bool);
+type RetainedVersionDbRow = (Vec<u8>, i64, bool);
 
-fn retained_version_from_row(row: &Row<'_>) -> rusqlite::Result<RetainedVersionRow> {
+fn retained_version_from_row(row: &Row<'_>) -> rusqlite::Result<RetainedVersionDbRow> {
     Ok((row.get(0)?, row.get(1)?, row.get(2)?))
 }
 
@@ -69,7 +69,7 @@ impl LocalWorkspace {
     pub(crate) fn prune(&self) -> Result<(), Error> {
         let excess = self.retained_bytes_total()?.saturating_sub(self.retained_bytes_max);
         if excess > 0 {
-            let oldest: Vec<RetainedVersionRow> = self.store.run_query(|connection| {
+            let oldest: Vec<RetainedVersionDbRow> = self.store.run_query(|connection| {
                 connection
                     .prepare_cached(
                         "SELECT version, size, bytes IS NULL FROM kept
@@ -110,7 +110,7 @@ impl LocalWorkspace {
             if excess == 0 {
                 return Ok(());
             }
-            let oldest: Vec<RetainedVersionRow> = self.store.run_query(|connection| {
+            let oldest: Vec<RetainedVersionDbRow> = self.store.run_query(|connection| {
                 connection
                     .prepare_cached(&format!(
                         "SELECT version, size, bytes IS NULL {HISTORY_BYTES_SQL} AND number NOT IN (SELECT number FROM pending)
@@ -134,7 +134,7 @@ impl LocalWorkspace {
 
     /// Checks the history quota after a change that retained `bytes`, if enough bytes were retained since the last
     /// check.
-    pub(crate) fn prune_if_over_quota(&self, record: &CallRecord<'_>, bytes: u64) {
+    pub(crate) fn prune_if_over_quota(&self, record: &JournalCallRecord<'_>, bytes: u64) {
         let Some(limit) = record.quota.and_then(|quota| quota.history_bytes) else { return };
         let since_prune = self.retained_since_prune.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         if since_prune < limit / HISTORY_QUOTA_SHARE {
@@ -159,7 +159,7 @@ impl LocalWorkspace {
     }
 
     /// Drops versions until `excess` bytes are freed. Records and returns the number of dropped versions.
-    fn delete_oldest(&self, oldest: Vec<RetainedVersionRow>, excess: u64) -> Result<usize, Error> {
+    fn delete_oldest(&self, oldest: Vec<RetainedVersionDbRow>, excess: u64) -> Result<usize, Error> {
         let mut dropped = Vec::new();
         let mut bytes = 0;
         for (version, size, in_file) in oldest {

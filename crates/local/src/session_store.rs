@@ -5,9 +5,9 @@ use std::collections::{HashMap, VecDeque};
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use stead_engine::{
-    Alert, AlertResponse, AlertSeverity, CallRecord, CommitReceipt, Error, ErrorKind, Principal, PrincipalUsage,
-    RequiredUsageFreshness, ReviewBaseline, Session, SessionStore, SessionStoreReply, SessionStoreRequest,
-    SessionTotals, SessionTotalsQuery, StorageUsage, WorkspaceUsage, limits,
+    AgentToPersonAlert, AlertResponse, AlertSeverity, CommitReceipt, Error, ErrorKind, JournalCallRecord, Principal,
+    PrincipalUsage, RequiredUsageFreshness, ReviewBaseline, SessionRecord, SessionStore, SessionStoreReply,
+    SessionStoreWriteRequest, SessionTotals, SessionTotalsQuery, StorageUsage, WorkspaceUsage, limits,
 };
 use stead_path::RelPath;
 
@@ -24,8 +24,8 @@ const ALERT_COLUMNS: &str =
 impl SessionStore for LocalWorkspace {
     fn execute_session_request(
         &self,
-        request: &SessionStoreRequest,
-        record: &CallRecord<'_>,
+        request: &SessionStoreWriteRequest,
+        record: &JournalCallRecord<'_>,
     ) -> Result<(SessionStoreReply, CommitReceipt), Error> {
         let now_ms = self.clock.now().wall_ms;
         let caller = SessionCaller {
@@ -45,7 +45,7 @@ impl SessionStore for LocalWorkspace {
         })
     }
 
-    fn session(&self, id: &str) -> Result<Option<Session>, Error> {
+    fn session(&self, id: &str) -> Result<Option<SessionRecord>, Error> {
         self.store.run_query(|connection| load_session(connection, id))
     }
 
@@ -71,11 +71,11 @@ impl SessionStore for LocalWorkspace {
         })
     }
 
-    fn alert(&self, id: &str) -> Result<Option<Alert>, Error> {
+    fn alert(&self, id: &str) -> Result<Option<AgentToPersonAlert>, Error> {
         self.store.run_query(|connection| load_alert(connection, id))
     }
 
-    fn alerts(&self, from: Option<&Principal>, limit: usize) -> Result<Vec<Alert>, Error> {
+    fn alerts(&self, from: Option<&Principal>, limit: usize) -> Result<Vec<AgentToPersonAlert>, Error> {
         let from = from.map(ToString::to_string);
         self.store.run_query(|connection| {
             connection
@@ -205,7 +205,7 @@ fn delete_expired(connection: &Connection, now_ms: i64) -> rusqlite::Result<()> 
 
 fn check_session_request(
     connection: &Connection,
-    request: &SessionStoreRequest,
+    request: &SessionStoreWriteRequest,
     caller: &SessionCaller,
 ) -> rusqlite::Result<Result<(), Error>> {
     let count_open = |query: &str| -> rusqlite::Result<usize> {
@@ -213,22 +213,22 @@ fn check_session_request(
         Ok(usize::try_from(count).unwrap_or(usize::MAX))
     };
     Ok(match request {
-        SessionStoreRequest::Begin => check_limit(
+        SessionStoreWriteRequest::Begin => check_limit(
             count_open("SELECT COUNT(*) FROM sessions WHERE principal = ?1 AND ended_ms IS NULL")?,
             limits::SESSIONS_OPEN_MAX,
             "you have too many open sessions",
         ),
-        SessionStoreRequest::SendAlert { .. } => check_limit(
+        SessionStoreWriteRequest::SendAlert { .. } => check_limit(
             count_open("SELECT COUNT(*) FROM alerts WHERE sender = ?1 AND answered_ms IS NULL")?,
             limits::ALERTS_OPEN_MAX,
             "you have too many unanswered alerts",
         ),
-        SessionStoreRequest::AcceptChanges { .. } | SessionStoreRequest::BeginTurn => Ok(()),
-        SessionStoreRequest::End { session_id } => match load_session(connection, session_id)? {
+        SessionStoreWriteRequest::AcceptChanges { .. } | SessionStoreWriteRequest::BeginTurn => Ok(()),
+        SessionStoreWriteRequest::End { session_id } => match load_session(connection, session_id)? {
             Some(session) if session.ended_ms.is_none() => Ok(()),
             Some(_) | None => Err(Error::new(ErrorKind::NothingToDo, "the session has already ended")),
         },
-        SessionStoreRequest::AnswerAlert { alert_id, .. } => match load_alert(connection, alert_id)? {
+        SessionStoreWriteRequest::AnswerAlert { alert_id, .. } => match load_alert(connection, alert_id)? {
             Some(alert) if alert.response.is_none() => Ok(()),
             Some(_) | None => Err(Error::new(ErrorKind::Exists, "the alert was already answered")),
         },
@@ -241,12 +241,12 @@ fn check_limit(count: usize, limit: usize, message: &str) -> Result<(), Error> {
 
 fn write_session_request(
     connection: &Connection,
-    request: &SessionStoreRequest,
+    request: &SessionStoreWriteRequest,
     caller: &SessionCaller,
     number: u64,
 ) -> rusqlite::Result<Option<SessionStoreReply>> {
     match request {
-        SessionStoreRequest::Begin => {
+        SessionStoreWriteRequest::Begin => {
             let id = format!("s{number}");
             connection.prepare_cached("INSERT INTO sessions VALUES (?1, ?2, ?3, ?4, NULL, ?5)")?.execute(params![
                 id,
@@ -257,13 +257,13 @@ fn write_session_request(
             ])?;
             Ok(load_session(connection, &id)?.map(SessionStoreReply::Session))
         }
-        SessionStoreRequest::End { session_id: session } => {
+        SessionStoreWriteRequest::End { session_id: session } => {
             connection
                 .prepare_cached("UPDATE sessions SET ended_ms = ?2 WHERE id = ?1")?
                 .execute(params![session, caller.now_ms])?;
             Ok(load_session(connection, session)?.map(SessionStoreReply::Session))
         }
-        SessionStoreRequest::SendAlert { severity, message } => {
+        SessionStoreWriteRequest::SendAlert { severity, message } => {
             let id = format!("a{number}");
             connection
                 .prepare_cached("INSERT INTO alerts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, NULL, NULL, NULL)")?
@@ -278,7 +278,7 @@ fn write_session_request(
                 ])?;
             Ok(load_alert(connection, &id)?.map(SessionStoreReply::Alert))
         }
-        SessionStoreRequest::AcceptChanges { principal, session, baselines } => {
+        SessionStoreWriteRequest::AcceptChanges { principal, session, baselines } => {
             let mut statement =
                 connection.prepare_cached("INSERT OR REPLACE INTO reviewed VALUES (?1, ?2, ?3, ?4, ?5)")?;
             for ReviewBaseline { path, text } in baselines {
@@ -286,8 +286,8 @@ fn write_session_request(
             }
             Ok(Some(SessionStoreReply::RecordedOnly))
         }
-        SessionStoreRequest::BeginTurn => Ok(Some(SessionStoreReply::RecordedOnly)),
-        SessionStoreRequest::AnswerAlert { alert_id: alert, text } => {
+        SessionStoreWriteRequest::BeginTurn => Ok(Some(SessionStoreReply::RecordedOnly)),
+        SessionStoreWriteRequest::AnswerAlert { alert_id: alert, text } => {
             connection
                 .prepare_cached("UPDATE alerts SET answered_by = ?2, answer = ?3, answered_ms = ?4 WHERE id = ?1")?
                 .execute(params![alert, caller.principal, text, caller.now_ms])?;
@@ -296,15 +296,15 @@ fn write_session_request(
     }
 }
 
-fn load_session(connection: &Connection, id: &str) -> rusqlite::Result<Option<Session>> {
+fn load_session(connection: &Connection, id: &str) -> rusqlite::Result<Option<SessionRecord>> {
     connection
         .prepare_cached(&format!("{SESSION_COLUMNS} WHERE id = ?1"))?
         .query_row(params![id], session_from_row)
         .optional()
 }
 
-fn session_from_row(row: &Row<'_>) -> rusqlite::Result<Session> {
-    Ok(Session {
+fn session_from_row(row: &Row<'_>) -> rusqlite::Result<SessionRecord> {
+    Ok(SessionRecord {
         id: row.get(0)?,
         principal: row.get(1)?,
         protocol: row.get(2)?,
@@ -314,20 +314,20 @@ fn session_from_row(row: &Row<'_>) -> rusqlite::Result<Session> {
     })
 }
 
-fn load_alert(connection: &Connection, id: &str) -> rusqlite::Result<Option<Alert>> {
+fn load_alert(connection: &Connection, id: &str) -> rusqlite::Result<Option<AgentToPersonAlert>> {
     connection
         .prepare_cached(&format!("{ALERT_COLUMNS} WHERE id = ?1"))?
         .query_row(params![id], alert_from_row)
         .optional()
 }
 
-fn alert_from_row(row: &Row<'_>) -> rusqlite::Result<Alert> {
+fn alert_from_row(row: &Row<'_>) -> rusqlite::Result<AgentToPersonAlert> {
     let severity: String = row.get(3)?;
     let response = match (row.get(6)?, row.get(7)?, row.get(8)?) {
         (Some(by), Some(text), Some(time_ms)) => Some(AlertResponse { responder: by, text, time_ms }),
         (_, _, _) => None,
     };
-    Ok(Alert {
+    Ok(AgentToPersonAlert {
         id: row.get(0)?,
         sender: row.get(1)?,
         session: row.get(2)?,

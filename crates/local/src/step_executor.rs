@@ -12,10 +12,10 @@ use stead_disk::{
 use stead_path::{FileName, RelPath, TEMPORARY_PREFIX};
 
 use crate::file_steps::{
-    FileCommitStep, ReplacedFile, RetainedVersionLocation, StagedFileRef, StoredInodeId, to_stored_ns,
+    FileApplyStep, ReplacedFileRecord, RetainedVersionLocation, StagedFileRecord, StoredInodeId, to_stored_ns,
 };
 
-pub(crate) struct StepExecutor<'a> {
+pub(crate) struct FileApplyStepExecutor<'a> {
     pub(crate) root: &'a RootDirectory,
     pub(crate) state: &'a StateDirectory,
     pub(crate) trash: &'a DirectoryHandle,
@@ -66,21 +66,21 @@ impl From<StateDirectoryError> for StepApplyError {
     }
 }
 
-impl StepExecutor<'_> {
+impl FileApplyStepExecutor<'_> {
     /// Applies one step. If the step fails, it changes nothing.
-    pub(crate) fn apply(&self, step: &FileCommitStep) -> Result<(), StepApplyError> {
+    pub(crate) fn apply(&self, step: &FileApplyStep) -> Result<(), StepApplyError> {
         match step {
-            FileCommitStep::Put { path, staged, over, .. } => {
+            FileApplyStep::Put { path, staged, over, .. } => {
                 let (source, temporary) = self.open_staged_parent(staged)?;
                 self.place_staged_file(&path.0, &source, &temporary, over.as_ref())
             }
-            FileCommitStep::MakeDirectory { path, mode } => self.make_directory(&path.0, *mode),
-            FileCommitStep::MakeLink { path, target } => {
+            FileApplyStep::MakeDirectory { path, mode } => self.make_directory(&path.0, *mode),
+            FileApplyStep::MakeLink { path, target } => {
                 let (parent, name) = self.open_parent(&path.0)?;
                 Ok(parent.create_symlink(&name, target)?)
             }
-            FileCommitStep::Move { from, to, id, over } => self.move_path(&from.0, &to.0, *id, over.as_ref()),
-            FileCommitStep::Remove { path, id, trash } => {
+            FileApplyStep::Move { from, to, id, over } => self.move_path(&from.0, &to.0, *id, over.as_ref()),
+            FileApplyStep::Remove { path, id, trash } => {
                 let (parent, name) = self.open_parent(&path.0)?;
                 let item = trash_name(trash)?;
                 ensure_same_file(&parent, &name, *id)?;
@@ -89,7 +89,7 @@ impl StepExecutor<'_> {
                 let back = || self.trash.rename(&item, &parent, &name, ExistingTargetPolicy::Refuse);
                 self.verify_or_undo_rename(&path.0, &parent, checked, back)
             }
-            FileCommitStep::RemoveDirectory { path, id, .. } => {
+            FileApplyStep::RemoveDirectory { path, id, .. } => {
                 let (parent, name) = self.open_parent(&path.0)?;
                 ensure_same_file(&parent, &name, *id)?;
                 match parent.remove_directory(&name) {
@@ -100,7 +100,7 @@ impl StepExecutor<'_> {
                     removed => Ok(removed?),
                 }
             }
-            FileCommitStep::Restore { path, id, trash } => {
+            FileApplyStep::Restore { path, id, trash } => {
                 let (parent, name) = self.open_parent(&path.0)?;
                 let item = trash_name(trash)?;
                 self.trash.rename(&item, &parent, &name, ExistingTargetPolicy::Refuse)?;
@@ -113,14 +113,14 @@ impl StepExecutor<'_> {
 
     /// Retains the replaced file as a blob, or deletes it if the database has its content. Afterwards a rollback can
     /// restore the content but not the inode.
-    pub(crate) fn release_replaced(&self, step: &FileCommitStep) -> Result<(), StepApplyError> {
-        if let FileCommitStep::Put { staged, over: Some(replaced), .. } = step {
+    pub(crate) fn release_replaced(&self, step: &FileApplyStep) -> Result<(), StepApplyError> {
+        if let FileApplyStep::Put { staged, over: Some(replaced), .. } = step {
             let (source, temporary) = self.open_staged_parent(staged)?;
             let released = self.release_replaced_file(&source, &temporary, replaced);
             // If the database has the content, the file under its temporary name is hidden and is deleted later.
             return if replaced.retained_in == RetainedVersionLocation::Database { Ok(()) } else { released };
         }
-        if let FileCommitStep::Move { from, over: Some(replaced), .. } = step {
+        if let FileApplyStep::Move { from, over: Some(replaced), .. } = step {
             let (source, old_name) = self.open_parent(&from.0)?;
             return self.release_replaced_file(&source, &old_name, replaced);
         }
@@ -132,7 +132,7 @@ impl StepExecutor<'_> {
         &self,
         source: &DirectoryHandle,
         name: &FileName,
-        replaced: &ReplacedFile,
+        replaced: &ReplacedFileRecord,
     ) -> Result<(), StepApplyError> {
         if !is_same_file(source, name, replaced.id)? {
             return Ok(());
@@ -162,7 +162,7 @@ impl StepExecutor<'_> {
         path: &RelPath,
         source: &DirectoryHandle,
         temporary: &FileName,
-        over: Option<&ReplacedFile>,
+        over: Option<&ReplacedFileRecord>,
     ) -> Result<(), StepApplyError> {
         let (parent, name) = self.open_parent(path)?;
         let Some(replaced) = over else {
@@ -188,7 +188,7 @@ impl StepExecutor<'_> {
         from: &RelPath,
         to: &RelPath,
         id: StoredInodeId,
-        over: Option<&ReplacedFile>,
+        over: Option<&ReplacedFileRecord>,
     ) -> Result<(), StepApplyError> {
         let (source, old_name) = self.open_parent(from)?;
         let (target, new_name) = self.open_parent(to)?;
@@ -217,7 +217,7 @@ impl StepExecutor<'_> {
         &self,
         (source, old_name): (&DirectoryHandle, &FileName),
         (parent, name): (&DirectoryHandle, &FileName),
-        replaced: &ReplacedFile,
+        replaced: &ReplacedFileRecord,
     ) -> Result<(), StepApplyError> {
         ensure_is_replaced_file(parent, name, replaced)?;
         if replaced.retained_in == RetainedVersionLocation::File {
@@ -236,7 +236,7 @@ impl StepExecutor<'_> {
     /// Opens the directory of a staged file. Returns it with the temporary name.
     pub(crate) fn open_staged_parent(
         &self,
-        staged: &StagedFileRef,
+        staged: &StagedFileRecord,
     ) -> Result<(DirectoryHandle, FileName), StepApplyError> {
         let (_, name) = staged.name.0.split().ok_or(StepApplyError::ForeignChange)?;
         Ok((self.root.open_directory(&staged.directory.0)?, name))
@@ -290,7 +290,7 @@ fn ensure_same_file(parent: &DirectoryHandle, name: &FileName, id: StoredInodeId
 pub(crate) fn ensure_is_replaced_file(
     source: &DirectoryHandle,
     name: &FileName,
-    replaced: &ReplacedFile,
+    replaced: &ReplacedFileRecord,
 ) -> Result<(), StepApplyError> {
     let is_unchanged = source.stat(name)?.is_some_and(|stat| {
         StoredInodeId::from_stat(&stat) == replaced.id
@@ -304,19 +304,19 @@ pub(crate) fn trash_name(id: &str) -> Result<FileName, StepApplyError> {
     FileName::new(id.as_bytes()).map_err(|_| StepApplyError::ForeignChange)
 }
 
-impl StepExecutor<'_> {
+impl FileApplyStepExecutor<'_> {
     /// Undoes the failed step, which may be half done, then the applied steps in reverse order. A path that another
     /// program has changed meanwhile is skipped.
-    pub(crate) fn roll_back(&self, done: &[FileCommitStep], failed: Option<&FileCommitStep>) -> Result<(), DiskError> {
+    pub(crate) fn roll_back(&self, done: &[FileApplyStep], failed: Option<&FileApplyStep>) -> Result<(), DiskError> {
         let half_done = failed.filter(|step| step.may_be_half_done());
         half_done.into_iter().chain(done.iter().rev()).try_for_each(|step| ignore_foreign_change(self.undo_step(step)))
     }
 
     /// Deletes staged files that still have their temporary names. A file that cannot be deleted is hidden and is
     /// deleted later.
-    pub(crate) fn remove_staged(&self, steps: &[FileCommitStep]) {
+    pub(crate) fn remove_staged(&self, steps: &[FileApplyStep]) {
         for step in steps {
-            let FileCommitStep::Put { staged, .. } = step else { continue };
+            let FileApplyStep::Put { staged, .. } = step else { continue };
             let Ok((directory, name)) = self.open_staged_parent(staged) else { continue };
             // After an exchange the temporary name belongs to the replaced file.
             if matches!(is_same_file(&directory, &name, staged.id), Ok(true)) {
@@ -325,16 +325,16 @@ impl StepExecutor<'_> {
         }
     }
 
-    fn undo_step(&self, step: &FileCommitStep) -> Result<(), StepApplyError> {
+    fn undo_step(&self, step: &FileApplyStep) -> Result<(), StepApplyError> {
         match step {
-            FileCommitStep::Put { path, staged, over, .. } => {
+            FileApplyStep::Put { path, staged, over, .. } => {
                 let (parent, name) = self.open_parent(&path.0)?;
                 if is_same_file(&parent, &name, staged.id)? {
                     self.undo_put(&parent, &name, staged, over.as_ref())?;
                 }
                 Ok(())
             }
-            FileCommitStep::MakeDirectory { path, .. } => {
+            FileApplyStep::MakeDirectory { path, .. } => {
                 let (parent, name) = self.open_parent(&path.0)?;
                 match parent.remove_directory(&name) {
                     // Another program uses the directory or has removed it.
@@ -342,13 +342,13 @@ impl StepExecutor<'_> {
                     removed => Ok(removed?),
                 }
             }
-            FileCommitStep::MakeLink { path, target } => {
+            FileApplyStep::MakeLink { path, target } => {
                 let (parent, name) = self.open_parent(&path.0)?;
                 let is_ours = parent.stat(&name)?.is_some_and(|stat| stat.file_type == FileType::Symlink)
                     && parent.read_link(&name)? == *target;
                 if is_ours { Ok(parent.remove_file(&name)?) } else { Ok(()) }
             }
-            FileCommitStep::Move { from, to, id, over } => {
+            FileApplyStep::Move { from, to, id, over } => {
                 let (parent, name) = self.open_parent(&to.0)?;
                 let (back, old_name) = self.open_parent(&from.0)?;
                 if is_same_file(&parent, &name, *id)? {
@@ -356,7 +356,7 @@ impl StepExecutor<'_> {
                 }
                 Ok(())
             }
-            FileCommitStep::Remove { path, id, trash } => {
+            FileApplyStep::Remove { path, id, trash } => {
                 let (parent, name) = self.open_parent(&path.0)?;
                 let item = trash_name(trash)?;
                 if is_same_file(self.trash, &item, *id)? {
@@ -364,12 +364,12 @@ impl StepExecutor<'_> {
                 }
                 Ok(())
             }
-            FileCommitStep::RemoveDirectory { path, mode, .. } => {
+            FileApplyStep::RemoveDirectory { path, mode, .. } => {
                 let (parent, name) = self.open_parent(&path.0)?;
                 parent.create_directory(&name, *mode)?;
                 Ok(parent.set_mode(&name, *mode)?)
             }
-            FileCommitStep::Restore { path, id, trash } => {
+            FileApplyStep::Restore { path, id, trash } => {
                 let (parent, name) = self.open_parent(&path.0)?;
                 if is_same_file(&parent, &name, *id)? {
                     parent.rename(&name, self.trash, &trash_name(trash)?, ExistingTargetPolicy::Refuse)?;
@@ -383,8 +383,8 @@ impl StepExecutor<'_> {
         &self,
         parent: &DirectoryHandle,
         name: &FileName,
-        staged: &StagedFileRef,
-        over: Option<&ReplacedFile>,
+        staged: &StagedFileRecord,
+        over: Option<&ReplacedFileRecord>,
     ) -> Result<(), StepApplyError> {
         let (source, temporary) = self.open_staged_parent(staged)?;
         let Some(replaced) = over else {
@@ -413,7 +413,7 @@ impl StepExecutor<'_> {
         &self,
         (parent, name): (&DirectoryHandle, &FileName),
         (back, old_name): (&DirectoryHandle, &FileName),
-        over: Option<&ReplacedFile>,
+        over: Option<&ReplacedFileRecord>,
     ) -> Result<(), StepApplyError> {
         let Some(replaced) = over else {
             return Ok(parent.rename(name, back, old_name, ExistingTargetPolicy::Refuse)?);
@@ -430,7 +430,7 @@ impl StepExecutor<'_> {
     fn restage_replaced(
         &self,
         parent: &DirectoryHandle,
-        replaced: &ReplacedFile,
+        replaced: &ReplacedFileRecord,
         attributes: FileAttributeSource<'_>,
     ) -> Result<StagedFile, StepApplyError> {
         let lost = DiskError { kind: DiskErrorKind::Io, step: "retained version", errno: None };

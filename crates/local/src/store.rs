@@ -14,7 +14,7 @@ use std::{
 };
 
 use rusqlite::{Connection, OptionalExtension, Params, Transaction, config::DbConfig, params};
-use stead_disk::LockFile;
+use stead_disk::MultiSlotLockFile;
 use stead_engine::{Error, ErrorKind};
 use stead_journal::{
     Digest, JournalEntry, JournalWorkspaceId, MerkleFrontier, MerkleLeafHash, PathState, RecordedChange,
@@ -41,7 +41,7 @@ pub(crate) struct SqliteStore {
     is_broken: AtomicBool,
     /// The file that is written after every commit, to wake waiting callers in other processes. The database files
     /// cannot serve as this signal, because they change before the commit.
-    lock_file: LockFile,
+    lock_file: MultiSlotLockFile,
     pub(crate) origin: JournalWorkspaceId,
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl SqliteStore {
     /// Opens or creates the database. A new database gets `fresh_id` as its workspace id. The caller holds the lock of
     /// [`PathLocks::lock_database_open`](crate::path_locks::PathLocks::lock_database_open).
-    pub(crate) fn open(file: PathBuf, lock_file: LockFile, fresh_id: &str) -> Result<Self, Error> {
+    pub(crate) fn open(file: PathBuf, lock_file: MultiSlotLockFile, fresh_id: &str) -> Result<Self, Error> {
         let writer = open_connection(&file)
             .and_then(|writer| writer.execute_batch(FILE_PRAGMAS).map(|()| writer))
             .map_err(errors::store_error)?;

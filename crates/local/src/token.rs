@@ -16,7 +16,7 @@ use stead_path::RelPath;
 
 use crate::{
     approver::constant_time_eq,
-    group_commit::{TransactionClosure, TransactionOutcome},
+    group_commit::{TransactionBodyFn, TransactionOutcome},
     open::LocalWorkspace,
     store::{self, TransactionSyncTiming},
 };
@@ -59,11 +59,11 @@ pub struct AccessTokenRecord {
     pub created_ms: i64,
     /// The expiry in unix milliseconds. Revocation sets it to the current time.
     pub expires_ms: Option<i64>,
-    stored_grants: StoredGrants,
+    stored_grants: StoredTokenGrants,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct StoredGrants {
+struct StoredTokenGrants {
     read_only: bool,
     readable: Vec<String>,
     writable: Vec<String>,
@@ -192,7 +192,7 @@ impl LocalWorkspace {
         let reach = token.grants_json()?;
         let mut draft = self.pending_system_entry(operation, arguments);
         let (token, now_ms) = (token.clone(), self.clock.now().wall_ms);
-        let body: TransactionClosure = Box::new(move |transaction, tip| {
+        let body: TransactionBodyFn = Box::new(move |transaction, tip| {
             let open: i64 = transaction.query_row(
                 "SELECT count(*) FROM tokens WHERE ends_ms IS NULL OR ends_ms > ?1",
                 params![now_ms],
@@ -233,7 +233,7 @@ pub(crate) fn generate_token(request: &CreateTokenRequest, now_ms: i64) -> Resul
         label: request.label.clone(),
         created_ms: now_ms,
         expires_ms: request.expires_ms,
-        stored_grants: StoredGrants {
+        stored_grants: StoredTokenGrants {
             read_only: request.grants.access == AccessMode::ReadOnly,
             readable: request.grants.readable.iter().map(ToString::to_string).collect(),
             writable: request.grants.writable.iter().map(ToString::to_string).collect(),

@@ -33,14 +33,14 @@ pub(crate) fn new_trash_id() -> Result<String, Error> {
     }))
 }
 
-pub(crate) struct TrashRow {
+pub(crate) struct TrashDatabaseRow {
     id: String,
     path: String,
     tree: TreeSummary,
     keep_until_ms: i64,
 }
 
-impl TrashRow {
+impl TrashDatabaseRow {
     pub(crate) fn from_pending(item: &PendingTrashItem) -> Self {
         Self { id: item.id.clone(), path: item.path.to_string(), tree: item.tree, keep_until_ms: item.keep_until_ms }
     }

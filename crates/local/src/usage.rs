@@ -81,7 +81,7 @@ impl LocalWorkspace {
 
     /// Notes that the count may have missed changes. The next call under a quota counts the workspace again.
     pub(crate) fn mark_count_in_doubt(&self) {
-        *lock_ignoring_poison(&self.recount) = RecountState::Needed;
+        *lock_ignoring_poison(&self.recount) = UsageRecountNeed::Needed;
     }
 
     fn is_recount_due(&self, count: &CountedWorkspaceUsage) -> bool {
@@ -89,7 +89,7 @@ impl LocalWorkspace {
             UsageCountAccuracy::Exact => COUNT_AGE_MAX_MS,
             UsageCountAccuracy::InDoubt => DOUBTED_COUNT_AGE_MAX_MS,
         };
-        *lock_ignoring_poison(&self.recount) == RecountState::Needed || self.is_count_older(count, most)
+        *lock_ignoring_poison(&self.recount) == UsageRecountNeed::Needed || self.is_count_older(count, most)
     }
 
     fn is_count_older(&self, count: &CountedWorkspaceUsage, most_ms: i64) -> bool {
@@ -131,7 +131,7 @@ impl LocalWorkspace {
             };
             store_count(connection, &count)
         })?;
-        *lock_ignoring_poison(&self.recount) = RecountState::Done;
+        *lock_ignoring_poison(&self.recount) = UsageRecountNeed::Done;
         drop(guard);
         Ok(())
     }
@@ -166,21 +166,21 @@ impl LocalWorkspace {
 
 /// Whether the next call under a quota must count the workspace again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum RecountState {
+pub(crate) enum UsageRecountNeed {
     Needed,
     #[default]
     Done,
 }
 
 /// The usage that a commit adds under a quota.
-pub(crate) struct QuotaReservation {
+pub(crate) struct CommitQuotaCharge {
     charge: QuotaCharge,
     owner: String,
     /// Directories that the commit creates.
     created_directories: Vec<String>,
 }
 
-impl QuotaReservation {
+impl CommitQuotaCharge {
     pub(crate) fn new(plan: &Plan, quota: Quota, owner: &Principal) -> Self {
         let created = plan.changes.iter().filter_map(|change| {
             let PlannedChange::MakeDirectory { path, .. } = change else { return None };
@@ -323,8 +323,8 @@ mod tests {
         PlannedChange::MakeDirectory { path: RelPath::from_wire(name).expect("a path"), mode: 0o755 }
     }
 
-    fn reservation(changes: Vec<PlannedChange>) -> QuotaReservation {
-        QuotaReservation::new(&Plan::new(changes), Quota::default(), &Principal::System)
+    fn reservation(changes: Vec<PlannedChange>) -> CommitQuotaCharge {
+        CommitQuotaCharge::new(&Plan::new(changes), Quota::default(), &Principal::System)
     }
 
     fn files(connection: &Connection) -> (u64, UsageCountAccuracy) {

@@ -6,19 +6,20 @@ use std::time::Instant;
 use serde_json::Value;
 use stead_disk::{DirectoryHandle, DiskDirectoryEntry, DiskErrorKind, DiskStat, FileType, InodeFingerprint, OpenFile};
 use stead_engine::{
-    ActivePolicy, Approval, ApprovalAnswer, ApprovalFilter, ApprovalRequest, BytesToRead, CallLockGuard, CallRecord,
-    CommitError, CommitReceipt, DirectoryEntry, DirectoryReader, Error, ErrorKind, ExtraFileAttributes, FileBytes,
-    FileIdentity, FileKind, FileReader, FileStat, FinalSymlink, JournalEntryQuery, JournalHead, Lease, LeaseRequest,
-    OpenedDirectory, PathLockRequest, Plan, Principal, StatResult, StoredJournalEntry, TrashItem, Version, Watch,
-    WatchRequest, Workspace, WorkspaceProperties,
-    index::{IndexBasedSearchFilter, IndexedWalk, RequiredTrigrams},
+    ActivePolicy, Approval, ApprovalAnswer, ApprovalFilter, ApprovalRequest, BytesToRead, CallLockGuard, CommitError,
+    CommitReceipt, DirectoryEntry, Error, ErrorKind, FileBytesWithVersion, FileKind, FileOwnerAndCreationTime,
+    FileReader, FileStat, FileStatFingerprint, FinalSymlink, ImmutableWorkspaceProperties, JournalCallRecord,
+    JournalEntryQuery, JournalHead, Lease, LeaseRequest, OpenDirectoryForWalk, OpenDirectoryWithEntries,
+    PathLockRequest, Plan, Principal, StatResult, StoredJournalEntry, TrashItem, Version, Watch, WatchRequest,
+    Workspace,
+    index::{IndexBasedSearchFilter, IndexedSearchCandidates, RequiredTrigrams},
 };
 use stead_journal::Digest;
 use stead_path::{FileName, RelPath, TEMPORARY_PREFIX};
 
 use crate::{
     errors,
-    group_commit::{TransactionClosure, TransactionOutcome},
+    group_commit::{TransactionBodyFn, TransactionOutcome},
     maintenance,
     open::LocalWorkspace,
     path_locks,
@@ -30,7 +31,7 @@ use crate::{
 const LOOKUP_RETRIES_MAX: usize = 16;
 
 impl Workspace for LocalWorkspace {
-    fn profile(&self) -> &WorkspaceProperties {
+    fn profile(&self) -> &ImmutableWorkspaceProperties {
         &self.syntax_profile
     }
 
@@ -60,9 +61,9 @@ impl Workspace for LocalWorkspace {
         Ok(stat.map(|stat| to_engine_stat(&stat)))
     }
 
-    fn file_details(&self, path: &RelPath) -> Result<ExtraFileAttributes, Error> {
+    fn file_details(&self, path: &RelPath) -> Result<FileOwnerAndCreationTime, Error> {
         let stat = self.root.stat(path).map_err(errors::at_path(path))?;
-        Ok(stat.map_or_else(ExtraFileAttributes::default, |stat| ExtraFileAttributes {
+        Ok(stat.map_or_else(FileOwnerAndCreationTime::default, |stat| FileOwnerAndCreationTime {
             created_ms: stat.created_ns.and_then(|created_ns| i64::try_from(created_ns / 1_000_000).ok()),
             owner: Some(self.user_names.get(&stat.uid).cloned().unwrap_or_else(|| stat.uid.to_string())),
         }))
@@ -73,7 +74,7 @@ impl Workspace for LocalWorkspace {
         Ok(names.iter().map(|name| stat_in(&open, directory, name)).collect())
     }
 
-    fn read(&self, path: &RelPath, bytes: BytesToRead) -> Result<FileBytes, Error> {
+    fn read(&self, path: &RelPath, bytes: BytesToRead) -> Result<FileBytesWithVersion, Error> {
         let at = errors::at_path(path);
         let file = self.root.open_file(path).map_err(at)?;
         let stat = to_engine_stat(&file.stat());
@@ -90,7 +91,7 @@ impl Workspace for LocalWorkspace {
                 (file.read_range(offset, length).map_err(at)?, file.hash().map_err(at)?.0)
             }
         };
-        Ok(FileBytes { bytes, version: Version(Digest(hash)), stat })
+        Ok(FileBytesWithVersion { bytes, version: Version(Digest(hash)), stat })
     }
 
     fn read_without_version(&self, path: &RelPath, limit_bytes: u64) -> Result<Vec<u8>, Error> {
@@ -105,7 +106,7 @@ impl Workspace for LocalWorkspace {
         Ok(Box::new(LocalFileReader { file, path: path.clone() }))
     }
 
-    fn open_directory(&self, path: &RelPath) -> Result<Option<OpenedDirectory<'_>>, Error> {
+    fn open_directory(&self, path: &RelPath) -> Result<Option<OpenDirectoryWithEntries<'_>>, Error> {
         let directory = self.root.open_directory(path).map_err(errors::at_path(path))?;
         let entries = self.to_engine_listing(path, directory.list().map_err(errors::at_path(path))?);
         Ok(Some((Box::new(LocalWalkDirectory { workspace: self, directory, path: path.clone() }), entries)))
@@ -115,7 +116,7 @@ impl Workspace for LocalWorkspace {
         self.index_filter_for(required)
     }
 
-    fn indexed_walk(&self, start: &RelPath, required: &RequiredTrigrams) -> Option<IndexedWalk> {
+    fn indexed_walk(&self, start: &RelPath, required: &RequiredTrigrams) -> Option<IndexedSearchCandidates> {
         self.indexed_walk_for(start, required)
     }
 
@@ -148,11 +149,11 @@ impl Workspace for LocalWorkspace {
         }
     }
 
-    fn commit(&self, plan: &Plan, record: &CallRecord<'_>) -> Result<CommitReceipt, CommitError> {
+    fn commit(&self, plan: &Plan, record: &JournalCallRecord<'_>) -> Result<CommitReceipt, CommitError> {
         self.commit_plan(plan, record)
     }
 
-    fn record_call(&self, record: &CallRecord<'_>) -> Result<(), Error> {
+    fn record_call(&self, record: &JournalCallRecord<'_>) -> Result<(), Error> {
         let mut draft = self.pending_entry_without_changes(record);
         let approval = self.approval_use(record);
         if record.error_kind.is_none() && !approval.is_needed() {
@@ -167,7 +168,7 @@ impl Workspace for LocalWorkspace {
             return Ok(());
         }
         let sync = if approval.is_needed() { TransactionSyncTiming::Now } else { TransactionSyncTiming::Later };
-        let body: TransactionClosure = Box::new(move |transaction, tip| {
+        let body: TransactionBodyFn = Box::new(move |transaction, tip| {
             if let Some(error) = approval.check_usable(transaction)? {
                 return Ok(TransactionOutcome::Refused(error));
             }
@@ -223,7 +224,7 @@ impl Workspace for LocalWorkspace {
     fn execute_lease_request(
         &self,
         request: &LeaseRequest,
-        record: &CallRecord<'_>,
+        record: &JournalCallRecord<'_>,
     ) -> Result<(Lease, CommitReceipt), Error> {
         self.change_lease(request, record)
     }
@@ -251,7 +252,7 @@ impl Workspace for LocalWorkspace {
     fn answer_approval(
         &self,
         answer: &ApprovalAnswer,
-        record: &CallRecord<'_>,
+        record: &JournalCallRecord<'_>,
     ) -> Result<(Approval, CommitReceipt), Error> {
         self.record_approval_answer(answer, record)
     }
@@ -259,7 +260,7 @@ impl Workspace for LocalWorkspace {
     fn execute_watch_request(
         &self,
         request: &WatchRequest,
-        record: &CallRecord<'_>,
+        record: &JournalCallRecord<'_>,
         deadline: Instant,
     ) -> Result<(Watch, CommitReceipt), Error> {
         self.change_watch(request, record, deadline)
@@ -278,8 +279,8 @@ impl Workspace for LocalWorkspace {
     }
 }
 
-pub(crate) fn to_engine_fingerprint(fingerprint: &InodeFingerprint) -> FileIdentity {
-    FileIdentity {
+pub(crate) fn to_engine_fingerprint(fingerprint: &InodeFingerprint) -> FileStatFingerprint {
+    FileStatFingerprint {
         device_and_inode: (fingerprint.id.dev, fingerprint.id.ino),
         size: fingerprint.size,
         modified_ns: fingerprint.modified_ns,
@@ -339,8 +340,8 @@ struct LocalWalkDirectory<'w> {
     path: RelPath,
 }
 
-impl<'w> DirectoryReader<'w> for LocalWalkDirectory<'w> {
-    fn open_subdirectory(&self, name: &FileName) -> Result<OpenedDirectory<'w>, Error> {
+impl<'w> OpenDirectoryForWalk<'w> for LocalWalkDirectory<'w> {
+    fn open_subdirectory(&self, name: &FileName) -> Result<OpenDirectoryWithEntries<'w>, Error> {
         let path = self.path.join(name)?;
         let (directory, entries) = self.directory.open_and_list(name).map_err(errors::at_path(&path))?;
         let entries = self.workspace.to_engine_listing(&path, entries);

@@ -16,15 +16,17 @@ use std::{
 
 use rusqlite::{Connection, Transaction};
 use serde_json::Value;
-use stead_disk::{LockFile, LockMode, PrivateDirectory, StateDirectory, landlock::LandlockReport};
+use stead_disk::{LockMode, MultiSlotLockFile, ServerOnlyDirectoryHandle, StateDirectory, landlock::LandlockReport};
 use stead_engine::{ApprovalMode, Caller, Error, ErrorKind, FileNamePolicy};
 use stead_journal::JournalEntryCaller;
 
 use crate::{
     errors,
-    group_commit::{TransactionClosure, TransactionOutcome},
+    group_commit::{TransactionBodyFn, TransactionOutcome},
     open::LocalWorkspace,
-    options::{Clock, Durability, IndexMode, LandlockMode, LocalWorkspaceOptions, MachineClock, WatchStartPolicy},
+    options::{
+        Clock, Durability, ExternalChangeRecordingStart, IndexMode, LandlockMode, LocalWorkspaceOptions, MachineClock,
+    },
     store::{self, TransactionSyncTiming},
 };
 
@@ -39,13 +41,13 @@ mod tar;
 mod tokens;
 
 pub use create::CreateWorkspaceRequest;
-pub use describe::{WorkspaceDescription, WorkspaceListFilter, WorkspacePageRequest};
+pub use describe::{ListWorkspacesRequest, WorkspaceDescription, WorkspaceListFilter};
 pub use fork::WorkspaceCopyCounts;
-pub use rows::{WorkspaceDestroyPolicy as WorkspaceLasting, WorkspaceName};
-pub use tokens::{ScopedToken, TokenScope};
+pub use rows::{DestroyedWorkspaceTrashPolicy as WorkspaceLasting, WorkspaceName};
+pub use tokens::{TokenRecordWithScope, TokenScope};
 
 use open_workspaces::OpenWorkspaces;
-use rows::{DiskReconciliationState, WorkspaceLifecycle, WorkspaceRow};
+use rows::{WorkspaceDatabaseRow, WorkspaceLifecycle, WorkspaceRowReconciliationStatus};
 
 /// The most workspaces of a registry, including those in the trash.
 const WORKSPACES_MAX: usize = 100_000;
@@ -119,8 +121,8 @@ impl WorkspaceRegistryOptions {
 pub struct WorkspaceRegistry {
     directory: StateDirectory,
     path: PathBuf,
-    workspaces: PrivateDirectory,
-    trash: PrivateDirectory,
+    workspaces: ServerOnlyDirectoryHandle,
+    trash: ServerOnlyDirectoryHandle,
     /// A workspace without files. Its database contains the rows, the tokens and the journal.
     registry_workspace: Arc<LocalWorkspace>,
     options: WorkspaceRegistryOptions,
@@ -131,7 +133,7 @@ pub struct WorkspaceRegistry {
 
 /// The lock of a workspace. While the lock is held, nobody else can create or delete the workspace. If the lock is
 /// exclusive, nobody else can open the workspace.
-pub(crate) struct WorkspaceLock(#[expect(dead_code, reason = "dropping it frees the lock")] LockFile);
+pub(crate) struct WorkspaceLifecycleLock(#[expect(dead_code, reason = "dropping it frees the lock")] MultiSlotLockFile);
 
 impl WorkspaceRegistry {
     /// The subdirectory that every workspace registry contains.
@@ -222,7 +224,7 @@ impl WorkspaceRegistry {
     }
 
     /// Locks a workspace. An exclusive lock prevents opening and deletion; a shared one prevents only deletion.
-    fn lock_workspace(&self, id: &str, mode: LockMode) -> Result<WorkspaceLock, Error> {
+    fn lock_workspace(&self, id: &str, mode: LockMode) -> Result<WorkspaceLifecycleLock, Error> {
         let deadline = Instant::now() + LOCK_WAIT;
         loop {
             match self.try_lock_workspace(id, mode)? {
@@ -239,22 +241,22 @@ impl WorkspaceRegistry {
         }
     }
 
-    fn try_lock_workspace(&self, id: &str, mode: LockMode) -> Result<Option<WorkspaceLock>, Error> {
+    fn try_lock_workspace(&self, id: &str, mode: LockMode) -> Result<Option<WorkspaceLifecycleLock>, Error> {
         let file = self.directory.open_lock_file().map_err(errors::state_directory_error)?;
         let taken = file.try_lock(rows::lock_slot(id), mode).map_err(errors::state_directory_error)?;
-        Ok(taken.then_some(WorkspaceLock(file)))
+        Ok(taken.then_some(WorkspaceLifecycleLock(file)))
     }
 
     fn run_query<T>(&self, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
         self.registry_workspace.store.run_query(query)
     }
 
-    fn load_row(&self, id: &str) -> Result<Option<WorkspaceRow>, Error> {
+    fn load_row(&self, id: &str) -> Result<Option<WorkspaceDatabaseRow>, Error> {
         self.run_query(|connection| rows::find_by_id(connection, id))
     }
 
     /// The ready workspace with this name.
-    fn find_ready_workspace(&self, name: &str) -> Result<WorkspaceRow, Error> {
+    fn find_ready_workspace(&self, name: &str) -> Result<WorkspaceDatabaseRow, Error> {
         let found = self.run_query(|connection| rows::find_active_by_name(connection, name))?;
         found.filter(|row| row.lifecycle == WorkspaceLifecycle::Ready).ok_or_else(|| rows::workspace_not_found(name))
     }
@@ -284,7 +286,13 @@ impl WorkspaceRegistry {
     }
 
     /// Stores a row and appends a journal entry.
-    fn record_row(&self, by: &Caller, operation: &str, arguments: &Value, row: &WorkspaceRow) -> Result<(), Error> {
+    fn record_row(
+        &self,
+        by: &Caller,
+        operation: &str,
+        arguments: &Value,
+        row: &WorkspaceDatabaseRow,
+    ) -> Result<(), Error> {
         let row = row.clone();
         self.record_change(by, operation, arguments, move |transaction| rows::upsert_row(transaction, &row).map(Ok))
     }
@@ -300,7 +308,7 @@ impl WorkspaceRegistry {
         }))
     }
 
-    fn submit_change(&self, body: TransactionClosure) -> Result<(), Error> {
+    fn submit_change(&self, body: TransactionBodyFn) -> Result<(), Error> {
         self.registry_workspace.submit(TransactionSyncTiming::Now, body)?.into_recorded().map(drop)
     }
 
@@ -312,7 +320,7 @@ impl WorkspaceRegistry {
         options.name_profile = self.options.name_profile;
         options.resolver = self.options.resolver;
         options.index_mode = self.options.index_mode;
-        options.watch_start = WatchStartPolicy::AtOpen;
+        options.watch_start = ExternalChangeRecordingStart::AtOpen;
         options.clock = Arc::clone(&self.options.clock);
         options.user_names = Some(self.users.clone());
         options

@@ -83,7 +83,7 @@ impl Default for PathSyntax {
 
 /// Whether the caller's spelling of a path requires a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RequiredPathKind {
+pub enum PathKindImpliedBySpelling {
     /// The path may be of any type.
     Any,
     /// The path ended in `/` or `/.`, so it must be a directory.
@@ -96,7 +96,7 @@ pub struct ParsedPath {
     /// The path relative to the root.
     pub path: RelPath,
     /// Whether the path must be a directory.
-    pub required_kind: RequiredPathKind,
+    pub required_kind: PathKindImpliedBySpelling,
 }
 
 /// Parses a path. `roots` are the absolute paths of the workspace root that callers may use as a prefix; the first of
@@ -127,9 +127,9 @@ pub fn parse_path(input: &str, roots: &[String], syntax: &PathSyntax) -> Result<
     };
     let required_kind = match (syntax.trailing_slash, bytes.rsplit(|byte| *byte == b'/').next()) {
         (TrailingSlashRule::RequiresDirectory, Some(b"" | b".")) if bytes.contains(&b'/') => {
-            RequiredPathKind::Directory
+            PathKindImpliedBySpelling::Directory
         }
-        (TrailingSlashRule::RequiresDirectory | TrailingSlashRule::Ignored, _) => RequiredPathKind::Any,
+        (TrailingSlashRule::RequiresDirectory | TrailingSlashRule::Ignored, _) => PathKindImpliedBySpelling::Any,
     };
     let components = match syntax.dot_dot {
         DotDotRule::Refuse | DotDotRule::Fold => fold_components(start, &bytes, syntax.dot_dot)?,
@@ -251,7 +251,7 @@ mod tests {
         parse_path(input, &roots(), &PathSyntax::default()).unwrap_err()
     }
 
-    fn parse_ok(input: &str) -> (String, RequiredPathKind) {
+    fn parse_ok(input: &str) -> (String, PathKindImpliedBySpelling) {
         let parsed = parse_path(input, &roots(), &PathSyntax::default()).unwrap();
         (parsed.path.to_string(), parsed.required_kind)
     }
@@ -274,17 +274,17 @@ mod tests {
 
     #[test]
     fn accepts_relative_and_absolute_paths() {
-        assert_eq!(parse_ok("a//b///"), ("a/b".into(), RequiredPathKind::Directory));
-        assert_eq!(parse_ok("./a/./b"), ("a/b".into(), RequiredPathKind::Any));
-        assert_eq!(parse_ok("f/."), ("f".into(), RequiredPathKind::Directory));
-        assert_eq!(parse_ok("."), (".".into(), RequiredPathKind::Any));
-        assert_eq!(parse_ok("./"), (".".into(), RequiredPathKind::Directory));
-        assert_eq!(parse_ok("/srv/ws/f"), ("f".into(), RequiredPathKind::Any));
-        assert_eq!(parse_ok("/srv//ws/./f"), ("f".into(), RequiredPathKind::Any));
-        assert_eq!(parse_ok("/srv/ws"), (".".into(), RequiredPathKind::Any));
-        assert_eq!(parse_ok("..;/x"), ("..;/x".into(), RequiredPathKind::Any));
-        assert_eq!(parse_ok("%2e%2e/x"), ("%2e%2e/x".into(), RequiredPathKind::Any));
-        assert_eq!(parse_ok("~/x"), ("~/x".into(), RequiredPathKind::Any));
+        assert_eq!(parse_ok("a//b///"), ("a/b".into(), PathKindImpliedBySpelling::Directory));
+        assert_eq!(parse_ok("./a/./b"), ("a/b".into(), PathKindImpliedBySpelling::Any));
+        assert_eq!(parse_ok("f/."), ("f".into(), PathKindImpliedBySpelling::Directory));
+        assert_eq!(parse_ok("."), (".".into(), PathKindImpliedBySpelling::Any));
+        assert_eq!(parse_ok("./"), (".".into(), PathKindImpliedBySpelling::Directory));
+        assert_eq!(parse_ok("/srv/ws/f"), ("f".into(), PathKindImpliedBySpelling::Any));
+        assert_eq!(parse_ok("/srv//ws/./f"), ("f".into(), PathKindImpliedBySpelling::Any));
+        assert_eq!(parse_ok("/srv/ws"), (".".into(), PathKindImpliedBySpelling::Any));
+        assert_eq!(parse_ok("..;/x"), ("..;/x".into(), PathKindImpliedBySpelling::Any));
+        assert_eq!(parse_ok("%2e%2e/x"), ("%2e%2e/x".into(), PathKindImpliedBySpelling::Any));
+        assert_eq!(parse_ok("~/x"), ("~/x".into(), PathKindImpliedBySpelling::Any));
     }
 
     #[test]

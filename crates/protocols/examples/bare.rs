@@ -1,5 +1,5 @@
-//! The least that a server on the same libraries does: it reads a request and answers one kilobyte. Measures of the HTTP
-//! face are held against it (`cargo xtask bench http`).
+//! The least that a server on the same libraries does: it reads a request and answers one kilobyte. Measures of the
+//! HTTP face are held against it (`cargo xtask bench http`).
 #![expect(clippy::print_stdout, reason = "an example says where it listens")]
 
 use axum::{Router, body::Bytes, routing::get};

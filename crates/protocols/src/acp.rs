@@ -33,17 +33,17 @@ pub use crate::dialect::acp::AcpDialect;
 pub(crate) use errors::AcpError;
 pub(crate) use files::select_lines;
 pub use proxy::{BoxedReader, BoxedWriter};
-pub use session::{OpenedRoot, SingleFileRoot};
+pub use session::{OpenedAcpSessionRoot, SingleFileRoot};
 pub use setup::{AcpCapabilityOffered, AcpFileCapabilities, McpServerCommand, SessionTicketEnvVar};
 pub use text_format::{WriteEncodingPolicy, WriteFormatPolicy, WriteLineEndingPolicy};
 
-use conductor::{AcpPeerWriter, SuccessorEnvelopeCodec};
+use conductor::{AcpConductorEnvelopeCodec, AcpPeerWriter};
 use router::AcpRouter;
 
 /// Opens the roots of sessions. Implemented by the crate that accesses files.
 pub trait SessionRootOpener: Send + Sync {
     /// Opens a directory or a single file by its absolute path. Files outside of this root stay inaccessible.
-    fn open_root(&self, root: &str) -> Result<OpenedRoot, Error>;
+    fn open_root(&self, root: &str) -> Result<OpenedAcpSessionRoot, Error>;
 
     /// The command that starts the MCP server for this working directory. `None` means that agents get no MCP server.
     fn mcp_server_command(&self, directory: &str) -> Option<McpServerCommand>;
@@ -58,7 +58,7 @@ pub trait SessionRootOpener: Send + Sync {
 
 /// Options of the proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AcpProxyOptions {
+pub struct AcpProxyConfig {
     /// The file methods advertised to agents.
     pub file_capabilities: AcpFileCapabilities,
     /// The format of written files. A call can override this format.
@@ -67,7 +67,7 @@ pub struct AcpProxyOptions {
 
 /// The peer that closed the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ConversationClosedBy {
+pub enum AcpConnectionClosedBy {
     /// The editor closed its side.
     Editor,
     /// The agent closed its side.
@@ -76,7 +76,7 @@ pub enum ConversationClosedBy {
 
 /// The callers of the engine in the sessions of one connection.
 #[derive(Debug, Clone)]
-pub struct AgentAndPersonCallers {
+pub struct AcpConnectionCallers {
     /// The agent, as the caller of its file methods. Its session is replaced by the ACP session id.
     pub agent: Caller,
     /// The person at the editor, as the caller of review requests.
@@ -85,7 +85,7 @@ pub struct AgentAndPersonCallers {
 
 struct AcpProxy {
     router: AcpRouter,
-    options: AcpProxyOptions,
+    options: AcpProxyConfig,
     root_opener: Arc<dyn SessionRootOpener>,
     editor: AcpPeerWriter,
     agent: AcpPeerWriter,
@@ -95,8 +95,8 @@ struct AcpProxy {
 
 impl AcpProxy {
     fn new(
-        callers: AgentAndPersonCallers,
-        options: AcpProxyOptions,
+        callers: AcpConnectionCallers,
+        options: AcpProxyConfig,
         root_opener: Arc<dyn SessionRootOpener>,
         editor: AcpPeerWriter,
         agent: AcpPeerWriter,
@@ -122,10 +122,10 @@ pub struct AcpPeerStreams {
 pub async fn proxy_editor_and_agent(
     editor: AcpPeerStreams,
     agent: AcpPeerStreams,
-    callers: AgentAndPersonCallers,
-    options: AcpProxyOptions,
+    callers: AcpConnectionCallers,
+    options: AcpProxyConfig,
     root_opener: Arc<dyn SessionRootOpener>,
-) -> io::Result<ConversationClosedBy> {
+) -> io::Result<AcpConnectionClosedBy> {
     let (to_editor, to_agent) = (AcpPeerWriter::new(editor.output), AcpPeerWriter::new(agent.output));
     let proxy = AcpProxy::new(callers, options, root_opener, to_editor, to_agent);
     proxy.run_between(editor.input, agent.input).await
@@ -136,11 +136,11 @@ pub async fn proxy_editor_and_agent(
 /// Must run inside a tokio runtime; calls occupy its blocking threads.
 pub async fn proxy_in_chain(
     conductor: AcpPeerStreams,
-    callers: AgentAndPersonCallers,
-    options: AcpProxyOptions,
+    callers: AcpConnectionCallers,
+    options: AcpProxyConfig,
     root_opener: Arc<dyn SessionRootOpener>,
-) -> io::Result<ConversationClosedBy> {
-    let envelope = Arc::new(SuccessorEnvelopeCodec::default());
+) -> io::Result<AcpConnectionClosedBy> {
+    let envelope = Arc::new(AcpConductorEnvelopeCodec::default());
     let editor = AcpPeerWriter::new(conductor.output);
     let agent = editor.for_successor(envelope.clone());
     let proxy = AcpProxy::new(callers, options, root_opener, editor, agent);

@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::{Map, Value};
 use stead_engine::{
-    Call, CallControl, CallOptions, CallProgress, Caller, CancelToken, CostClass, Engine, SessionSwitch,
+    Call, CallControl, CallDurationClass, CallOptions, CallProgress, Caller, CancelToken, Engine, SessionSwitch,
     limits::{CHANGES_WAIT_MS_MAX, DEFAULT_CALL_DEADLINE},
 };
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, watch};
@@ -25,15 +25,15 @@ use crate::{
 const MEMORY_UNIT_BYTES: usize = 1 << 10;
 
 /// The maximum duration of a call. For a call that waits for an event, the longest allowed wait is added.
-fn call_deadline(cost_class: CostClass) -> Duration {
+fn call_deadline(cost_class: CallDurationClass) -> Duration {
     match cost_class {
-        CostClass::Inline | CostClass::Short | CostClass::Long => DEFAULT_CALL_DEADLINE,
-        CostClass::Waiting => DEFAULT_CALL_DEADLINE + Duration::from_millis(CHANGES_WAIT_MS_MAX),
+        CallDurationClass::Inline | CallDurationClass::Short | CallDurationClass::Long => DEFAULT_CALL_DEADLINE,
+        CallDurationClass::Waiting => DEFAULT_CALL_DEADLINE + Duration::from_millis(CHANGES_WAIT_MS_MAX),
     }
 }
 
 /// The outcome or the error that the engine returned for a call, or the reason why the engine returned nothing.
-pub(crate) type CallExecutionResult = Result<CallResult, CallAbortError>;
+pub(crate) type CallResultOrAbortError = Result<CallResult, CallAbortError>;
 
 /// A call to run.
 pub(crate) struct CallRequest {
@@ -56,9 +56,9 @@ impl CallRequest {
 
 /// The session of a connection. A call can start, resume or end a session.
 #[derive(Debug, Default)]
-pub(crate) struct ConversationSession(Mutex<Option<String>>);
+pub(crate) struct ConnectionCurrentSession(Mutex<Option<String>>);
 
-impl ConversationSession {
+impl ConnectionCurrentSession {
     pub(crate) fn with_session(session: Option<String>) -> Self {
         Self(Mutex::new(session))
     }
@@ -109,10 +109,10 @@ impl CallSemaphores {
         Self { working: Arc::new(Semaphore::new(working_max)), waiting: Arc::new(Semaphore::new(waiting_max)) }
     }
 
-    async fn acquire(&self, cost_class: CostClass) -> Result<OwnedSemaphorePermit, AcquireError> {
+    async fn acquire(&self, cost_class: CallDurationClass) -> Result<OwnedSemaphorePermit, AcquireError> {
         let semaphore = match cost_class {
-            CostClass::Inline | CostClass::Short | CostClass::Long => &self.working,
-            CostClass::Waiting => &self.waiting,
+            CallDurationClass::Inline | CallDurationClass::Short | CallDurationClass::Long => &self.working,
+            CallDurationClass::Waiting => &self.waiting,
         };
         semaphore.clone().acquire_owned().await
     }
@@ -120,9 +120,9 @@ impl CallSemaphores {
 
 /// Limits the concurrent calls of all clients of one workspace.
 #[derive(Clone)]
-pub(crate) struct WorkspaceCallLimit(CallSemaphores);
+pub(crate) struct WorkspaceCallLimiter(CallSemaphores);
 
-impl WorkspaceCallLimit {
+impl WorkspaceCallLimiter {
     /// Allows `calls_max` calls that work on files, and the same number of calls that wait for an event.
     pub(crate) fn new(calls_max: usize) -> Self {
         Self(CallSemaphores::new(calls_max, calls_max))
@@ -139,11 +139,11 @@ impl WorkspaceCallLimit {
 pub(crate) struct ClientCallSlots {
     client: CallSemaphores,
     /// Limits shared with the other clients of the server, if the server has several.
-    shared: Option<SharedCallLimits>,
+    shared: Option<CallLimitsSharedByClients>,
 }
 
 #[derive(Debug, Clone)]
-struct SharedCallLimits {
+struct CallLimitsSharedByClients {
     /// One permit for each call, of any client, that waits for an event. Each of these calls occupies a thread.
     waiting_calls: Arc<Semaphore>,
     /// Permits for the memory of running calls: first the limit of this client, then the limit of all clients together.
@@ -171,7 +171,7 @@ impl ClientCallSlots {
     /// global limits.
     pub(crate) fn for_client(global: &GlobalCallLimits, memory_bytes: usize) -> Self {
         let units = memory_bytes / MEMORY_UNIT_BYTES;
-        let shared = SharedCallLimits {
+        let shared = CallLimitsSharedByClients {
             waiting_calls: global.waiting_calls.clone(),
             memory: [Arc::new(Semaphore::new(units)), global.memory.clone()],
             client_memory_units: u32::try_from(units).unwrap_or(u32::MAX),
@@ -184,19 +184,19 @@ impl ClientCallSlots {
     /// a long call.
     async fn acquire(
         &self,
-        cost_class: CostClass,
-        workspace_limit: Option<&WorkspaceCallLimit>,
+        cost_class: CallDurationClass,
+        workspace_limit: Option<&WorkspaceCallLimiter>,
         memory_bytes: impl FnOnce() -> u64,
     ) -> Result<Vec<OwnedSemaphorePermit>, AcquireError> {
         let mut permits = vec![self.client.acquire(cost_class).await?];
-        if let Some(WorkspaceCallLimit(workspace)) = workspace_limit {
+        if let Some(WorkspaceCallLimiter(workspace)) = workspace_limit {
             permits.push(workspace.acquire(cost_class).await?);
         }
         let Some(shared) = &self.shared else { return Ok(permits) };
         match cost_class {
-            CostClass::Inline | CostClass::Short => {}
-            CostClass::Waiting => permits.push(shared.waiting_calls.clone().acquire_owned().await?),
-            CostClass::Long => {
+            CallDurationClass::Inline | CallDurationClass::Short => {}
+            CallDurationClass::Waiting => permits.push(shared.waiting_calls.clone().acquire_owned().await?),
+            CallDurationClass::Long => {
                 let units = usize::try_from(memory_bytes()).unwrap_or(usize::MAX).div_ceil(MEMORY_UNIT_BYTES);
                 // If a call needs more memory than the limit, it acquires all permits of the limit, so that the call
                 // can still run.
@@ -220,7 +220,7 @@ impl Default for ClientCallSlots {
 pub(crate) struct CallExecutor {
     engine: Engine,
     slots: ClientCallSlots,
-    workspace_limit: Option<WorkspaceCallLimit>,
+    workspace_limit: Option<WorkspaceCallLimiter>,
 }
 
 impl CallExecutor {
@@ -232,7 +232,7 @@ impl CallExecutor {
         Self { engine, slots, workspace_limit: None }
     }
 
-    pub(crate) fn with_workspace_limit(mut self, workspace_limit: WorkspaceCallLimit) -> Self {
+    pub(crate) fn with_workspace_limit(mut self, workspace_limit: WorkspaceCallLimiter) -> Self {
         self.workspace_limit = Some(workspace_limit);
         self
     }
@@ -241,9 +241,9 @@ impl CallExecutor {
         &self.engine
     }
 
-    fn cost_class(&self, request: &CallRequest) -> CostClass {
+    fn cost_class(&self, request: &CallRequest) -> CallDurationClass {
         if request.approval_wait_ms > 0 {
-            return CostClass::Waiting;
+            return CallDurationClass::Waiting;
         }
         self.engine.cost_class(&request.operation, &request.arguments, &request.options)
     }
@@ -255,8 +255,8 @@ impl CallExecutor {
         request: CallRequest,
         other_requests: OtherRequestsPending,
         progress: Option<CallProgressSender>,
-        until_cancelled: impl FnOnce(CostClass) -> F,
-    ) -> CallExecutionResult {
+        until_cancelled: impl FnOnce(CallDurationClass) -> F,
+    ) -> CallResultOrAbortError {
         let operation = call_recorder::operation_name(&request.operation);
         let cost_class = self.cost_class(&request);
         let cancel = CancelToken::default();
@@ -265,8 +265,8 @@ impl CallExecutor {
         let job = BlockingCall { engine: self.engine.clone(), request, cancel: cancel.clone(), cost_class, progress };
         // Short calls run inline, because a thread switch costs more than the call. If other requests are pending,
         // calls run on threads, so that the workspace can commit several of them in one transaction.
-        let runs_inline = cost_class == CostClass::Inline
-            || (cost_class == CostClass::Short && other_requests == OtherRequestsPending::None);
+        let runs_inline = cost_class == CallDurationClass::Inline
+            || (cost_class == CallDurationClass::Short && other_requests == OtherRequestsPending::None);
         let outcome = if runs_inline {
             std::panic::catch_unwind(AssertUnwindSafe(|| job.run())).map_err(|_| CallAbortError::Panicked)
         } else {
@@ -281,7 +281,7 @@ impl CallExecutor {
         job: BlockingCall,
         cancel: &CancelToken,
         cancelled: impl Future<Output = ()>,
-    ) -> CallExecutionResult {
+    ) -> CallResultOrAbortError {
         let request = &job.request;
         let memory_bytes = || job.engine.estimate_bytes(&request.operation, &request.arguments, &request.options);
         let permits = self
@@ -305,10 +305,10 @@ impl CallExecutor {
 
 /// For a call that waits for an event, resolves when the client has disconnected. For any other call, never resolves:
 /// the call runs to completion, so that the client's changes are made.
-pub(crate) async fn until_disconnected(cost_class: CostClass, mut closed: watch::Receiver<bool>) {
+pub(crate) async fn until_disconnected(cost_class: CallDurationClass, mut closed: watch::Receiver<bool>) {
     match cost_class {
-        CostClass::Inline | CostClass::Short | CostClass::Long => std::future::pending().await,
-        CostClass::Waiting => drop(closed.wait_for(|closed| *closed).await),
+        CallDurationClass::Inline | CallDurationClass::Short | CallDurationClass::Long => std::future::pending().await,
+        CallDurationClass::Waiting => drop(closed.wait_for(|closed| *closed).await),
     }
 }
 
@@ -326,7 +326,7 @@ struct BlockingCall {
     engine: Engine,
     request: CallRequest,
     cancel: CancelToken,
-    cost_class: CostClass,
+    cost_class: CallDurationClass,
     progress: Option<CallProgressSender>,
 }
 

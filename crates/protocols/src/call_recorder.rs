@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
-use crate::call_executor::{CallAbortError, CallExecutionResult};
+use crate::call_executor::{CallAbortError, CallResultOrAbortError};
 
 /// Number of calls of one request that are logged individually; further calls are only counted.
 const RECORDED_CALLS_MAX: usize = 16;
@@ -19,7 +19,7 @@ tokio::task_local! {
 
 /// One call in the request log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LoggedCall {
+pub struct RequestLogCall {
     /// Name of the operation.
     pub operation: &'static str,
     /// The error kind, if the call failed.
@@ -32,17 +32,17 @@ pub struct LoggedCall {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallsOfOneRequest {
     /// The first calls, up to a limit.
-    pub first_calls: Vec<LoggedCall>,
+    pub first_calls: Vec<RequestLogCall>,
     /// The number of all calls.
     pub count: usize,
 }
 
-type RecorderCallback = Box<dyn FnOnce(CallsOfOneRequest) + Send>;
+type RequestEndRecordedCallsCallback = Box<dyn FnOnce(CallsOfOneRequest) + Send>;
 
 #[derive(Default)]
 pub(crate) struct RequestCallRecorder {
     calls: Mutex<CallsOfOneRequest>,
-    on_end: Mutex<Option<RecorderCallback>>,
+    on_end: Mutex<Option<RequestEndRecordedCallsCallback>>,
 }
 
 impl RequestCallRecorder {
@@ -83,7 +83,7 @@ pub(crate) fn operation_name(operation: &str) -> &'static str {
 }
 
 /// Records a call, if the current task has a recorder.
-pub(crate) fn record_call(operation: &'static str, result: &CallExecutionResult) {
+pub(crate) fn record_call(operation: &'static str, result: &CallResultOrAbortError) {
     let Some(recorder) = current_recorder() else { return };
     let (error_kind, entry) = match result {
         Ok(Ok(outcome)) => (None, outcome.json.get("entry").and_then(Value::as_u64)),
@@ -94,6 +94,6 @@ pub(crate) fn record_call(operation: &'static str, result: &CallExecutionResult)
     let mut calls = recorder.calls.lock().unwrap_or_else(PoisonError::into_inner);
     calls.count += 1;
     if calls.first_calls.len() < RECORDED_CALLS_MAX {
-        calls.first_calls.push(LoggedCall { operation, error_kind, entry });
+        calls.first_calls.push(RequestLogCall { operation, error_kind, entry });
     }
 }

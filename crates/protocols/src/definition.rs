@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use stead_engine::{OperationFileEffect, PolicyTier};
+use stead_engine::{OperationEffectClass, SupervisionTier};
 
 const NATIVE_DEFINITION_JSON: &str = include_str!("generated/stead.json");
 
@@ -68,7 +68,7 @@ pub struct ToolDefinition {
     pub operation: Option<String>,
     /// The policy tier of the tool. `None` means autonomous. A policy can require a stricter tier.
     #[serde(default)]
-    pub tier: Option<PolicyTier>,
+    pub tier: Option<SupervisionTier>,
     /// Whether tool lists contain the tool.
     #[serde(default)]
     pub listed: ToolVisibility,
@@ -85,10 +85,10 @@ pub struct ToolDefinition {
     pub version: Option<String>,
     /// Effects of a call besides its result.
     #[serde(default)]
-    pub side_effects: Vec<ToolSideEffect>,
+    pub side_effects: Vec<ToolSideEffectDefinition>,
     /// Sequences of calls that use the tool together with other tools.
     #[serde(default)]
-    pub patterns: Vec<ToolUsagePattern>,
+    pub patterns: Vec<RecommendedToolSequence>,
     /// Keywords for searching the list of tools.
     #[serde(default)]
     pub tags: Vec<String>,
@@ -96,7 +96,7 @@ pub struct ToolDefinition {
 
 /// An effect of a tool call besides its result.
 #[derive(Debug, Deserialize, Serialize)]
-pub struct ToolSideEffect {
+pub struct ToolSideEffectDefinition {
     /// Description of the effect.
     pub description: String,
     /// Whether the effect can be undone.
@@ -105,7 +105,7 @@ pub struct ToolSideEffect {
 
 /// A sequence of calls that uses several tools together.
 #[derive(Debug, Deserialize, Serialize)]
-pub struct ToolUsagePattern {
+pub struct RecommendedToolSequence {
     /// Purpose of the sequence.
     pub description: String,
     /// The steps, in order.
@@ -141,12 +141,12 @@ pub enum ToolFileEffect {
     Destroy,
 }
 
-impl From<ToolFileEffect> for OperationFileEffect {
+impl From<ToolFileEffect> for OperationEffectClass {
     fn from(declared: ToolFileEffect) -> Self {
         match declared {
-            ToolFileEffect::Read => OperationFileEffect::None,
-            ToolFileEffect::Write => OperationFileEffect::Write,
-            ToolFileEffect::Destroy => OperationFileEffect::Destroy,
+            ToolFileEffect::Read => OperationEffectClass::None,
+            ToolFileEffect::Write => OperationEffectClass::Write,
+            ToolFileEffect::Destroy => OperationEffectClass::Destroy,
         }
     }
 }

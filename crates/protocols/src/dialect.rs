@@ -85,7 +85,7 @@ pub enum ReplyStatus {
 
 /// The part of the file system that a dialect may access.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FilesystemReach {
+pub enum DialectFilesystemReach {
     /// Only the workspace.
     Workspace,
     /// Every file that the process may access. Relative paths start at the workspace.
@@ -132,8 +132,8 @@ pub trait Dialect: Send + Sync {
     }
 
     /// The part of the file system that the settings of the dialect allow it to access.
-    fn filesystem_reach(&self) -> FilesystemReach {
-        FilesystemReach::Workspace
+    fn filesystem_reach(&self) -> DialectFilesystemReach {
+        DialectFilesystemReach::Workspace
     }
 
     /// Restricts the caller's grants as the settings of the dialect require, and never extends them.
@@ -172,8 +172,8 @@ pub struct WorkspaceLocation {
     pub root: String,
 }
 
-type DialectBuildResult = Result<Box<dyn Dialect>, DialectSetupError>;
-type DialectConstructor = fn(&DialectSettings, &WorkspaceLocation) -> DialectBuildResult;
+type DialectConstructionResult = Result<Box<dyn Dialect>, DialectSetupError>;
+type DialectConstructor = fn(&DialectSettings, &WorkspaceLocation) -> DialectConstructionResult;
 
 /// The constructor of every dialect, in documentation order.
 const DIALECT_CONSTRUCTORS: &[(&str, DialectConstructor)] = &[
@@ -309,7 +309,7 @@ impl DialectSet {
         settings.check_against_definitions(chosen.iter().map(|dialect| dialect.definition()))?;
         check_duplicate_tools(&chosen)?;
         // All dialects share one root, so a dialect with a wider root must be served alone.
-        match chosen.iter().find(|dialect| dialect.filesystem_reach() == FilesystemReach::WholeMachine) {
+        match chosen.iter().find(|dialect| dialect.filesystem_reach() == DialectFilesystemReach::WholeMachine) {
             Some(wide) if chosen.len() > 1 => {
                 Err(DialectSetupError::MustBeServedAlone(wide.definition().dialect.clone()))
             }
@@ -347,9 +347,11 @@ impl DialectSet {
     }
 
     /// The part of the file system that at least one of the dialects may access.
-    pub fn filesystem_reach(&self) -> FilesystemReach {
+    pub fn filesystem_reach(&self) -> DialectFilesystemReach {
         let mut reaches = self.iter().map(|dialect| dialect.filesystem_reach());
-        reaches.find(|reach| *reach == FilesystemReach::WholeMachine).unwrap_or(FilesystemReach::Workspace)
+        reaches
+            .find(|reach| *reach == DialectFilesystemReach::WholeMachine)
+            .unwrap_or(DialectFilesystemReach::Workspace)
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
 };
 
 use serde_json::{Map, Value};
-use stead_engine::{CallOutcome, Caller, CancelToken, Engine, WatchEventReader, WatchNotification};
+use stead_engine::{CallOutcome, Caller, CallerWatchEventReader, CancelToken, Engine, WatchNotification};
 use tokio::sync::mpsc::Sender;
 
 use crate::dialect::DialectSet;
@@ -24,18 +24,18 @@ const FOLLOW_TIMEOUT: Duration = Duration::from_secs(60);
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Whether a call starts or ends a watch.
-pub(crate) enum WatchStartOrEnd {
+pub(crate) enum OperationWatchEffect {
     Starts,
     Ends,
     None,
 }
 
-impl WatchStartOrEnd {
+impl OperationWatchEffect {
     pub(crate) fn for_operation(operation: &str) -> Self {
         match operation {
-            "watch" => WatchStartOrEnd::Starts,
-            "unwatch" => WatchStartOrEnd::Ends,
-            _ => WatchStartOrEnd::None,
+            "watch" => OperationWatchEffect::Starts,
+            "unwatch" => OperationWatchEffect::Ends,
+            _ => OperationWatchEffect::None,
         }
     }
 }
@@ -73,16 +73,16 @@ impl EventPusher {
     /// Starts or stops pushing the events of a watch that a successful call started or ended.
     pub(crate) fn apply_call(
         &self,
-        effect: &WatchStartOrEnd,
+        effect: &OperationWatchEffect,
         outcome: &CallOutcome,
         engine: &Engine,
         caller: &Caller,
         dialect: &str,
     ) {
         match (effect, outcome.json.get("watch").and_then(Value::as_str)) {
-            (WatchStartOrEnd::Starts, Some(id)) => self.add_watch(engine, caller, id, dialect),
-            (WatchStartOrEnd::Ends, Some(id)) => self.remove_watch(id),
-            (WatchStartOrEnd::Starts | WatchStartOrEnd::Ends | WatchStartOrEnd::None, _) => {}
+            (OperationWatchEffect::Starts, Some(id)) => self.add_watch(engine, caller, id, dialect),
+            (OperationWatchEffect::Ends, Some(id)) => self.remove_watch(id),
+            (OperationWatchEffect::Starts | OperationWatchEffect::Ends | OperationWatchEffect::None, _) => {}
         }
     }
 
@@ -92,7 +92,7 @@ impl EventPusher {
         if self.is_running.swap(true, Ordering::AcqRel) {
             return;
         }
-        let (follower, pusher) = (WatchEventReader::new(engine.clone(), caller.clone()), self.clone());
+        let (follower, pusher) = (CallerWatchEventReader::new(engine.clone(), caller.clone()), self.clone());
         let thread = std::thread::Builder::new().name("push".to_owned()).spawn(move || pusher.follow_events(follower));
         if thread.is_err() {
             // The thread could not be started, so no events are pushed. The client can still poll for events.
@@ -114,7 +114,7 @@ impl EventPusher {
         self.watches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn follow_events(&self, mut follower: WatchEventReader) {
+    fn follow_events(&self, mut follower: CallerWatchEventReader) {
         loop {
             let watches = self.lock_watches();
             if watches.is_empty() || self.sender.is_closed() {

@@ -40,11 +40,11 @@ pub use client_limits::RateLimit;
 pub use host_check::AllowedHosts;
 pub use listener::{HttpListener, serve};
 pub use oauth_metadata::{AuthorizationServers, UrlScheme};
-pub use request_log::{CallsOfOneRequest, LoggedCall, RequestLogEntry, RequestLogger};
-pub use state::{HttpServerConfig, HttpServerOptions, ServerState};
+pub use request_log::{CallsOfOneRequest, RequestLogCall, RequestLogEntry, RequestLogSink};
+pub use state::{HttpServerConfig, HttpServerOptions, HttpServerState};
 pub use tls::{ReloadableTlsConfig, TlsCertificateError};
 pub use unauthenticated::UnauthenticatedPerAddressLimit;
-pub use workspace_admin::{AdminRequest, WorkspaceAdmin, WorkspaceExportSummary};
+pub use workspace_admin::{AdminRequest, WorkspaceAdmin, WorkspaceExportStartInfo};
 
 /// The credential of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub enum Credential<'a> {
 
 /// An authenticated client.
 #[derive(Clone)]
-pub struct ClientIdentity {
+pub struct AuthenticatedClientIdentity {
     /// A key that is unique for each token.
     pub client_key: String,
     /// The caller of every call of this client.
@@ -104,7 +104,7 @@ pub enum AuthError {
 /// Verifies tokens.
 pub trait Authenticator: Send + Sync + 'static {
     /// Identifies the client. This method is called for every request, so it must be fast.
-    fn authenticate(&self, credential: Credential<'_>) -> Result<ClientIdentity, AuthError>;
+    fn authenticate(&self, credential: Credential<'_>) -> Result<AuthenticatedClientIdentity, AuthError>;
 
     /// Whether the token of an authenticated client is still valid. This method is called while a stream is open.
     fn is_still_valid(&self, key: &str) -> bool;

@@ -54,7 +54,7 @@ pub enum McpServeError {
 
 /// Returns the session name of a client that was started for one session. Other clients choose the name of their
 /// session themselves.
-pub trait SessionResolver: Send + Sync {
+pub trait AssignedSessionNameProvider: Send + Sync {
     /// The name of the session, or `None` if the name is not known yet.
     fn current_session(&self) -> Option<String>;
 }
@@ -67,7 +67,7 @@ pub trait SessionResolver: Send + Sync {
 pub async fn serve<R, W>(
     engine: Engine,
     caller: Caller,
-    session_resolver: Option<Arc<dyn SessionResolver>>,
+    session_resolver: Option<Arc<dyn AssignedSessionNameProvider>>,
     dialects: DialectSet,
     input: R,
     output: W,

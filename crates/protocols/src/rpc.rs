@@ -24,7 +24,7 @@ mod message;
 mod methods;
 mod transport;
 
-pub use connection::{RpcConnection, RpcUnansweredMessage};
+pub use connection::{RpcConnection, RpcPendingMessageGuard};
 pub use message::errors;
 pub(crate) use message::parse_strict;
 pub(crate) use transport::FramedRpcConnection;
@@ -86,7 +86,7 @@ impl RpcServer {
 
     /// Answers one message, which is a request, a notification or a batch. Returns `None` if the message contains only
     /// notifications.
-    pub async fn answer_message(&self, message: &[u8], pending: &RpcUnansweredMessage) -> Option<Value> {
+    pub async fn answer_message(&self, message: &[u8], pending: &RpcPendingMessageGuard) -> Option<Value> {
         match message::parse_strict(message) {
             Ok(Value::Array(requests)) => self.answer_batch(requests, pending).await,
             Ok(request) => self.answer_request(request, pending).await,
@@ -95,7 +95,7 @@ impl RpcServer {
     }
 
     /// Answers the requests of a batch in order, so that a later request sees the effects of an earlier request.
-    async fn answer_batch(&self, requests: Vec<Value>, pending: &RpcUnansweredMessage) -> Option<Value> {
+    async fn answer_batch(&self, requests: Vec<Value>, pending: &RpcPendingMessageGuard) -> Option<Value> {
         let reject = |reason| Some(RpcMessageError::invalid_request(None, reason).into_response());
         if requests.is_empty() {
             return reject("a batch must contain at least one request");
@@ -114,7 +114,7 @@ impl RpcServer {
     }
 
     /// Runs a request and returns its response. A notification runs in the same way, but gets no response.
-    async fn answer_request(&self, value: Value, pending: &RpcUnansweredMessage) -> Option<Value> {
+    async fn answer_request(&self, value: Value, pending: &RpcPendingMessageGuard) -> Option<Value> {
         let request = match message::parse_request(value) {
             Ok(request) => request,
             Err(error) => return Some(error.into_response()),

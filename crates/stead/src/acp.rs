@@ -1,5 +1,5 @@
-//! `stead acp`: an ACP proxy. The editor is connected to standard input and output; the agent is a process that the proxy
-//! starts, or another member of a chain that a conductor runs. Only protocol messages go to standard output.
+//! `stead acp`: an ACP proxy. The editor is connected to standard input and output; the agent is a process that the
+//! proxy starts, or another member of a chain that a conductor runs. Only protocol messages go to standard output.
 //!
 //! The proxy exits when the editor or the agent ends, with the exit code of the agent. It never stops a process that it
 //! did not start.
@@ -16,7 +16,7 @@ use std::{
 use stead_engine::{ApprovalMode, Caller};
 use stead_protocols::{
     acp::{
-        self, AcpCapabilityOffered, AcpFileCapabilities, AcpPeerStreams, AcpProxyOptions, AgentAndPersonCallers,
+        self, AcpCapabilityOffered, AcpConnectionCallers, AcpFileCapabilities, AcpPeerStreams, AcpProxyConfig,
         WriteEncodingPolicy, WriteFormatPolicy, WriteLineEndingPolicy,
     },
     limits::{CALL_THREADS_MAX, SHUTDOWN_TIMEOUT},
@@ -29,9 +29,12 @@ mod root_opener;
 use root_opener::LocalSessionRootOpener;
 
 use crate::{
-    cli::{AcpFlags, ApprovalModeArg, CallerFlags, FlagSource, WorkspaceFlags, WriteEncodingArg, WriteLineEndingsArg},
-    open_workspace::{self, CallerKind},
-    output::{self, CommandError, CommandExit, CommandResult},
+    cli::{
+        AcpFlags, AcpLineEndingsCliArg, ApprovalModeArg, CallerAccessCliFlags, FlagSource, WorkspaceFlags,
+        WriteEncodingArg,
+    },
+    open_workspace::{self, CallerProtocol},
+    output::{self, CliCommandResult, CommandError, CommandExit},
     stdio_server,
 };
 
@@ -44,14 +47,14 @@ const FINAL_OUTPUT_WAIT: Duration = Duration::from_secs(2);
 /// If a signal kills the agent, the exit code is this number plus the number of the signal, as in a shell.
 const SIGNAL_EXIT_BASE: i32 = 128;
 
-pub(crate) fn run(flags: &WorkspaceFlags, workspace: FlagSource, acp: &AcpFlags) -> CommandResult {
+pub(crate) fn run(flags: &WorkspaceFlags, workspace: FlagSource, acp: &AcpFlags) -> CliCommandResult {
     open_workspace::print_warnings(flags);
-    let agent = open_workspace::caller_from_flags(&acp.caller, CallerKind::Acp)?;
+    let agent = open_workspace::caller_from_flags(&acp.caller, CallerProtocol::Acp)?;
     let person = Caller {
         protocol: agent.protocol,
-        ..open_workspace::caller_from_flags(&CallerFlags::default(), CallerKind::Person)?
+        ..open_workspace::caller_from_flags(&CallerAccessCliFlags::default(), CallerProtocol::Person)?
     };
-    let callers = AgentAndPersonCallers { agent, person };
+    let callers = AcpConnectionCallers { agent, person };
     let root_opener = LocalSessionRootOpener::new(
         flags,
         workspace,
@@ -60,7 +63,7 @@ pub(crate) fn run(flags: &WorkspaceFlags, workspace: FlagSource, acp: &AcpFlags)
         approval_mode(acp.approve),
     )?;
     let root_opener = Arc::new(root_opener);
-    let options = AcpProxyOptions { file_capabilities: file_capabilities(acp), text_format: text_format_policy(acp) };
+    let options = AcpProxyConfig { file_capabilities: file_capabilities(acp), text_format: text_format_policy(acp) };
     let runtime = stdio_server::build_runtime(CALL_THREADS_MAX + STREAM_AND_AGENT_THREADS)?;
     let served = runtime.block_on(async {
         let editor = AcpPeerStreams { input: stdio_server::open_stdin(), output: stdio_server::open_stdout() };
@@ -100,8 +103,8 @@ fn file_capabilities(acp: &AcpFlags) -> AcpFileCapabilities {
 
 fn text_format_policy(acp: &AcpFlags) -> WriteFormatPolicy {
     let line_endings = match acp.line_endings {
-        WriteLineEndingsArg::Kept => WriteLineEndingPolicy::Keep,
-        WriteLineEndingsArg::Given => WriteLineEndingPolicy::AsGiven,
+        AcpLineEndingsCliArg::Kept => WriteLineEndingPolicy::Keep,
+        AcpLineEndingsCliArg::Given => WriteLineEndingPolicy::AsGiven,
     };
     let encoding = match acp.encoding {
         WriteEncodingArg::Kept => WriteEncodingPolicy::Keep,

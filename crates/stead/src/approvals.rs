@@ -16,14 +16,14 @@ use stead_local::LandlockMode;
 
 mod allow_rule;
 
-use allow_rule::PolicyRuleConfirmation;
+use allow_rule::PolicyRuleConfirmationMode;
 
 use crate::{
-    cli::{CallerFlags, WorkspaceFlags},
+    cli::{CallerAccessCliFlags, WorkspaceFlags},
     host_files,
-    open_workspace::{self, CallerKind, CommandLineWorkspace},
+    open_workspace::{self, CallerProtocol, CommandLineWorkspace},
     operation::{call_operation, print_answer},
-    output::{self, CommandError, CommandExit, CommandResult, OutputFormat, usage_error},
+    output::{self, CliCommandResult, CommandError, CommandExit, OutputFormat, usage_error},
 };
 
 /// Number of random bytes in a generated secret.
@@ -90,7 +90,7 @@ enum ApprovalsSubcommand {
 #[derive(Debug, Args)]
 struct ApprovalAnswerFlags {
     #[command(flatten)]
-    caller: CallerFlags,
+    caller: CallerAccessCliFlags,
     /// Approval id
     id: String,
     /// Reason to record with the answer
@@ -135,13 +135,13 @@ enum AlertsSubcommand {
 #[derive(Debug, Args)]
 struct AlertsFlags {
     #[command(flatten)]
-    caller: CallerFlags,
+    caller: CallerAccessCliFlags,
     /// Print the answer as one JSON object
     #[arg(long)]
     json: bool,
 }
 
-pub(crate) fn run_alerts(flags: &WorkspaceFlags, arguments: &AlertsCliArgs) -> CommandResult {
+pub(crate) fn run_alerts(flags: &WorkspaceFlags, arguments: &AlertsCliArgs) -> CliCommandResult {
     let (call_flags, operation, call_arguments) = match &arguments.action {
         AlertsSubcommand::List(flags) => (flags, "alerts", json!({})),
         AlertsSubcommand::Show { flags, id } => (flags, "alerts", json!({ "id": id })),
@@ -153,7 +153,7 @@ pub(crate) fn run_alerts(flags: &WorkspaceFlags, arguments: &AlertsCliArgs) -> C
     print_answer(answer, OutputFormat::from(call_flags.json))
 }
 
-pub(crate) fn run_approvals(flags: &WorkspaceFlags, arguments: &ApprovalsCliArgs) -> CommandResult {
+pub(crate) fn run_approvals(flags: &WorkspaceFlags, arguments: &ApprovalsCliArgs) -> CliCommandResult {
     let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
     match &arguments.action {
         ApprovalsSubcommand::Setup { secret_file, generate, old_secret_file } => {
@@ -171,11 +171,11 @@ pub(crate) fn run_approvals(flags: &WorkspaceFlags, arguments: &ApprovalsCliArgs
         }
         ApprovalsSubcommand::List { all, json } => {
             let state = json!({ "state": if *all { "all" } else { "pending" } });
-            let answer = call_operation(&opened, &local_person(&CallerFlags::default())?, "approvals", state)?;
+            let answer = call_operation(&opened, &local_person(&CallerAccessCliFlags::default())?, "approvals", state)?;
             print_answer(answer, OutputFormat::from(*json))
         }
         ApprovalsSubcommand::Show { id, json } => {
-            let mut answer = load_approval(&opened, &local_person(&CallerFlags::default())?, id)?;
+            let mut answer = load_approval(&opened, &local_person(&CallerAccessCliFlags::default())?, id)?;
             answer.text = approval_text(&answer.json);
             print_answer(answer, OutputFormat::from(*json))
         }
@@ -187,7 +187,7 @@ pub(crate) fn run_approvals(flags: &WorkspaceFlags, arguments: &ApprovalsCliArgs
                 approval.json.get("state").and_then(Value::as_str) == Some(ApprovalState::Pending.as_str());
             if *always && is_pending {
                 let confirmation =
-                    if *yes { PolicyRuleConfirmation::Given } else { PolicyRuleConfirmation::AskAtTerminal };
+                    if *yes { PolicyRuleConfirmationMode::Given } else { PolicyRuleConfirmationMode::AskAtTerminal };
                 allow_rule::write_rule(&opened, &caller, &approval.json, paths, confirmation)?;
             }
             let exit = answer_approval(&opened, &caller, "approve", answer)?;
@@ -204,13 +204,13 @@ pub(crate) fn run_approvals(flags: &WorkspaceFlags, arguments: &ApprovalsCliArgs
 /// Writes a policy rule that allows calls like the approved call from now on. The person has confirmed the rule in an
 /// editor.
 pub(crate) fn write_allow_rule(opened: &CommandLineWorkspace, id: &str) -> Result<(), CommandError> {
-    let caller = local_person(&CallerFlags::default())?;
+    let caller = local_person(&CallerAccessCliFlags::default())?;
     let approval = load_approval(opened, &caller, id)?;
-    allow_rule::write_rule(opened, &caller, &approval.json, &[], PolicyRuleConfirmation::Given)
+    allow_rule::write_rule(opened, &caller, &approval.json, &[], PolicyRuleConfirmationMode::Given)
 }
 
-fn local_person(flags: &CallerFlags) -> Result<Caller, CommandError> {
-    open_workspace::caller_from_flags(flags, CallerKind::Person)
+fn local_person(flags: &CallerAccessCliFlags) -> Result<Caller, CommandError> {
+    open_workspace::caller_from_flags(flags, CallerProtocol::Person)
 }
 
 /// Checks the approver's secret and returns the person at the command line.
@@ -234,7 +234,7 @@ fn answer_approval(
     caller: &Caller,
     operation: &str,
     answer: &ApprovalAnswerFlags,
-) -> CommandResult {
+) -> CliCommandResult {
     let arguments = json!({ "id": answer.id, "reason": answer.reason });
     print_answer(call_operation(opened, caller, operation, arguments)?, OutputFormat::from(answer.json))
 }

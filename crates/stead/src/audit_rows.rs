@@ -1,9 +1,9 @@
-//! The journal as an audit log: one row per changed path, and one per call that was refused, failed or changed nothing. Field
-//! names are stable, because other programs read them.
+//! The journal as an audit log: one row per changed path, and one per call that was refused, failed or changed nothing.
+//! Field names are stable, because other programs read them.
 
 use serde_json::{Map, Value, json};
-use stead_engine::{OperationFileEffect, StoredJournalEntry};
-use stead_journal::{ChangeKind, EntryDecision, JournalEntry, PathState, RecordedChange};
+use stead_engine::{OperationEffectClass, StoredJournalEntry};
+use stead_journal::{ChangeKind, JournalEntry, JournaledCallOutcomeStatus, PathState, RecordedChange};
 
 use crate::time;
 
@@ -29,13 +29,13 @@ pub(crate) fn audit_rows(stored: &StoredJournalEntry) -> Vec<AuditRow> {
         requested_path: requested_path.clone(),
     };
     let is_read_only =
-        stead_engine::find_operation(&entry.operation).is_some_and(|row| row.effect == OperationFileEffect::None);
-    if !entry.changes.is_empty() || (is_read_only && entry.decision == EntryDecision::Allowed) {
+        stead_engine::find_operation(&entry.operation).is_some_and(|row| row.effect == OperationEffectClass::None);
+    if !entry.changes.is_empty() || (is_read_only && entry.decision == JournaledCallOutcomeStatus::Allowed) {
         return merge_moves(entry, arguments.get("moved")).iter().map(row).collect();
     }
     // If the file already had the written content, its version is the same before and after the call. The entry of a
     // refused call does not contain the version of the file.
-    let unchanged = arguments.get("unchanged").filter(|_| entry.decision == EntryDecision::Allowed);
+    let unchanged = arguments.get("unchanged").filter(|_| entry.decision == JournaledCallOutcomeStatus::Allowed);
     let unchanged = unchanged.and_then(Value::as_str).map(str::to_owned);
     let operation = if unchanged.is_some() { change_kind_name(ChangeKind::Modify) } else { &entry.operation };
     let mut fields = first_fields(entry, operation);
@@ -106,7 +106,7 @@ fn first_fields(entry: &JournalEntry, operation: &str) -> Map<String, Value> {
 
 /// The last fields of every row.
 fn add_result_fields(entry: &JournalEntry, fields: &mut Map<String, Value>) {
-    fields.insert("success".to_owned(), (entry.decision == EntryDecision::Allowed).into());
+    fields.insert("success".to_owned(), (entry.decision == JournaledCallOutcomeStatus::Allowed).into());
     for (name, value) in [("tier", &entry.tier), ("approval", &entry.approval)] {
         if let Some(value) = value {
             fields.insert(name.to_owned(), value.clone().into());

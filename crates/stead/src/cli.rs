@@ -1,5 +1,5 @@
-//! The command line. Builtin commands are declared here; operation commands come from the definitions. Shell completions and
-//! manual pages are generated from the result.
+//! The command line. Builtin commands are declared here; operation commands come from the definitions. Shell
+//! completions and manual pages are generated from the result.
 
 use std::path::{Path, PathBuf};
 
@@ -9,11 +9,11 @@ use stead_protocols::definition::DialectDefinition;
 
 use crate::{
     approvals::{AlertsCliArgs, ApprovalsCliArgs},
-    config::ConfigCliArgs,
+    config::ConfigCommandArgs,
     host_files,
     log::LogCliArgs,
     operation,
-    output::{self, CommandExit, CommandResult},
+    output::{self, CliCommandResult, CommandExit},
     policy::PolicyCliArgs,
     replay::ReplayCliArgs,
     serve::ServeFlags,
@@ -52,7 +52,8 @@ pub(crate) struct WorkspaceFlags {
     /// Mount point inside the workspace that callers may access (repeatable)
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) mount: Vec<String>,
-    /// Journal to open: workspace = the usual one, machine = the one of callers that may access the whole machine (dialect weaver with restrict=false)
+    /// Journal to open: workspace = the usual one, machine = the one of callers that may access the whole machine
+    /// (dialect weaver with restrict=false)
     #[arg(long, global = true, value_enum, default_value = "workspace")]
     pub(crate) reach: FilesystemReachArg,
     /// Search index: on = servers maintain it, use = read an existing one, off = none
@@ -65,7 +66,7 @@ pub(crate) struct WorkspaceFlags {
 
 /// The heading is set on each flag, because a heading of the struct would also apply to flags declared after it.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct CallerFlags {
+pub(crate) struct CallerAccessCliFlags {
     /// Identity of the caller: user:NAME or agent:NAME
     #[arg(long, value_name = "PRINCIPAL", help_heading = CALLER_HEADING)]
     pub(crate) principal: Option<String>,
@@ -145,13 +146,13 @@ pub(crate) struct ApprovalFlags {
 #[derive(Debug, Args)]
 pub(crate) struct AcpFlags {
     #[command(flatten)]
-    pub(crate) caller: CallerFlags,
+    pub(crate) caller: CallerAccessCliFlags,
     /// How to handle writes that need a person's approval; client asks the user of the editor
     #[arg(long, value_enum, default_value = "client")]
     pub(crate) approve: ApprovalModeArg,
     /// Line endings of an existing file after an agent writes text with LF only
     #[arg(long, value_enum, default_value = "kept")]
-    pub(crate) line_endings: WriteLineEndingsArg,
+    pub(crate) line_endings: AcpLineEndingsCliArg,
     /// Encoding of an existing file after an agent writes it
     #[arg(long, value_enum, default_value = "kept")]
     pub(crate) encoding: WriteEncodingArg,
@@ -164,7 +165,7 @@ pub(crate) struct AcpFlags {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum WriteLineEndingsArg {
+pub(crate) enum AcpLineEndingsCliArg {
     /// Keep the line endings of the file
     Kept,
     /// Use the line endings that the agent sent
@@ -199,7 +200,7 @@ pub(crate) struct McpFlags {
     #[command(flatten)]
     pub(crate) dialects: DialectFlags,
     #[command(flatten)]
-    pub(crate) caller: CallerFlags,
+    pub(crate) caller: CallerAccessCliFlags,
     #[command(flatten)]
     pub(crate) approval: ApprovalFlags,
 }
@@ -213,7 +214,7 @@ pub(crate) struct RpcFlags {
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) dialect_option: Vec<String>,
     #[command(flatten)]
-    pub(crate) caller: CallerFlags,
+    pub(crate) caller: CallerAccessCliFlags,
     #[command(flatten)]
     pub(crate) approval: ApprovalFlags,
 }
@@ -249,7 +250,7 @@ pub(crate) enum BuiltinCliCommand {
     /// Serve MCP, JSON-RPC, REST and events over HTTP
     Serve(ServeFlags),
     /// Show or check the settings of the server
-    Config(ConfigCliArgs),
+    Config(ConfigCommandArgs),
     /// Create, list, rotate and revoke HTTP tokens
     Token(TokenCliArgs),
     /// Create, list, copy, delete and restore hosted workspaces
@@ -331,14 +332,14 @@ pub(crate) fn innermost_matches(matches: &ArgMatches) -> &ArgMatches {
     matches.subcommand().map_or(matches, |(_, below)| innermost_matches(below))
 }
 
-pub(crate) fn print_completions(definition: &DialectDefinition, shell: Shell) -> CommandResult {
+pub(crate) fn print_completions(definition: &DialectDefinition, shell: Shell) -> CliCommandResult {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut build_command_line(definition), "stead", &mut script);
     output::print_bytes(&script)?;
     Ok(CommandExit::Success)
 }
 
-pub(crate) fn print_or_write_man_pages(definition: &DialectDefinition, directory: Option<&Path>) -> CommandResult {
+pub(crate) fn print_or_write_man_pages(definition: &DialectDefinition, directory: Option<&Path>) -> CliCommandResult {
     let command = build_command_line(definition);
     match directory {
         Some(directory) => {

@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::{self, WorkspaceFlags},
-    output::{self, CommandExit, CommandResult},
+    output::{self, CliCommandResult, CommandExit},
     serve::{self, ServeFlags},
     settings::{self, ConfigSettingDefinition, LayeredCommandLine, SettingOrigin},
 };
 
 #[derive(Debug, Args)]
-pub(crate) struct ConfigCliArgs {
+pub(crate) struct ConfigCommandArgs {
     #[command(subcommand)]
     action: ConfigSubcommand,
 }
@@ -38,11 +38,11 @@ enum ConfigSubcommand {
 
 pub(crate) fn run(
     flags: &WorkspaceFlags,
-    arguments: &ConfigCliArgs,
+    arguments: &ConfigCommandArgs,
     settings: &[ConfigSettingDefinition],
     layered: &LayeredCommandLine,
     matches: &ArgMatches,
-) -> CommandResult {
+) -> CliCommandResult {
     match &arguments.action {
         ConfigSubcommand::Show { json: true, .. } => {
             for setting in settings {
@@ -110,10 +110,10 @@ fn setting_value(
 /// The value in the form that the configuration file uses.
 fn toml_value(setting: &ConfigSettingDefinition, values: &[String]) -> Value {
     match (setting.form, values) {
-        (settings::SettingValueForm::List, values) => json!(values),
-        (settings::SettingValueForm::Switch, [word, ..]) => json!(word == "true"),
-        (settings::SettingValueForm::Single, [value, ..]) => json!(value),
-        (settings::SettingValueForm::Single | settings::SettingValueForm::Switch, []) => Value::Null,
+        (settings::SettingValueArity::List, values) => json!(values),
+        (settings::SettingValueArity::Switch, [word, ..]) => json!(word == "true"),
+        (settings::SettingValueArity::Single, [value, ..]) => json!(value),
+        (settings::SettingValueArity::Single | settings::SettingValueArity::Switch, []) => Value::Null,
     }
 }
 

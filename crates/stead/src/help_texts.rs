@@ -1,5 +1,5 @@
-//! Command-line help of the operations, written for people at a terminal. The definitions describe the same operations to
-//! models; neither text is derived from the other.
+//! Command-line help of the operations, written for people at a terminal. The definitions describe the same operations
+//! to models; neither text is derived from the other.
 
 use stead_protocols::definition::{ToolArgumentDefinition, ToolDefinition};
 

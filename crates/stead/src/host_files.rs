@@ -1,5 +1,5 @@
-//! Files outside any workspace that the user names on the command line: checkpoints, exports, sockets. Only this module of the
-//! binary opens files by path.
+//! Files outside any workspace that the user names on the command line: checkpoints, exports, sockets. Only this module
+//! of the binary opens files by path.
 //!
 //! A Unix socket is bound at startup and removed when the server ends. A socket that another process listens on is
 //! never replaced, even if two servers start at once. A socket left by a dead server is replaced; a file that is not a

@@ -8,9 +8,9 @@ use std::{
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use stead_engine::{
-    Error, ErrorKind, JournalEntriesToReturn, JournalEntryOrder, JournalEntryQuery, StoredJournalEntry, Workspace,
+    Error, ErrorKind, JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry, Workspace,
 };
-use stead_journal::EntryDecision;
+use stead_journal::JournaledCallOutcomeStatus;
 use stead_local::LandlockMode;
 use stead_path::RelPath;
 
@@ -19,7 +19,7 @@ use crate::{
     cli::WorkspaceFlags,
     host_files,
     open_workspace::{self, CommandLineWorkspace},
-    output::{self, CommandError, CommandExit, CommandResult, OutputFormat},
+    output::{self, CliCommandResult, CommandError, CommandExit, OutputFormat},
     time,
 };
 
@@ -82,7 +82,7 @@ enum LogSubcommand {
     RotateKey,
 }
 
-pub(crate) fn run(flags: &WorkspaceFlags, arguments: &LogCliArgs) -> CommandResult {
+pub(crate) fn run(flags: &WorkspaceFlags, arguments: &LogCliArgs) -> CliCommandResult {
     let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
     match &arguments.action {
         None => show_entries(&opened, &arguments.filter, OutputFormat::from(arguments.json)),
@@ -103,7 +103,7 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &LogCliArgs) -> CommandResu
     }
 }
 
-fn show_entries(opened: &CommandLineWorkspace, filter: &JournalFilterFlags, format: OutputFormat) -> CommandResult {
+fn show_entries(opened: &CommandLineWorkspace, filter: &JournalFilterFlags, format: OutputFormat) -> CliCommandResult {
     let now_ms = opened.local.now_ms();
     let mut query = entry_filter(filter, now_ms)?;
     let mut remaining = if filter.limit == 0 { usize::MAX } else { filter.limit };
@@ -139,7 +139,11 @@ fn entry_filter(filter: &JournalFilterFlags, now_ms: i64) -> Result<JournalEntry
         operation: filter.operation.clone(),
         since_ms: filter.since.as_ref().map(parse_time).transpose()?,
         until_ms: filter.until.as_ref().map(parse_time).transpose()?,
-        selection: if filter.changes { JournalEntriesToReturn::WithChanges } else { JournalEntriesToReturn::All },
+        selection: if filter.changes {
+            JournalNoChangeEntryFilter::WithChanges
+        } else {
+            JournalNoChangeEntryFilter::All
+        },
         order: JournalEntryOrder::NewestFirst,
         ..JournalEntryQuery::default()
     })
@@ -149,9 +153,9 @@ fn entry_line(stored: &StoredJournalEntry) -> String {
     let entry = &stored.entry;
     let reason = entry.reason.as_deref().unwrap_or("no reason recorded");
     let outcome = match entry.decision {
-        EntryDecision::Allowed => String::new(),
-        EntryDecision::Refused => format!("  refused: {reason}"),
-        EntryDecision::Failed => format!("  failed: {reason}"),
+        JournaledCallOutcomeStatus::Allowed => String::new(),
+        JournaledCallOutcomeStatus::Refused => format!("  refused: {reason}"),
+        JournaledCallOutcomeStatus::Failed => format!("  failed: {reason}"),
     };
     let changes: Vec<&str> = entry.changes.iter().take(CHANGES_SHOWN).map(|change| change.path.as_str()).collect();
     let more = entry.changes.len().saturating_sub(CHANGES_SHOWN);
@@ -167,7 +171,7 @@ fn entry_line(stored: &StoredJournalEntry) -> String {
     format!("r{number}  {time}  {who}  {}{subject}{outcome}{tool}{approval}", entry.operation)
 }
 
-fn export_journal(opened: &CommandLineWorkspace, file: Option<&Path>) -> CommandResult {
+fn export_journal(opened: &CommandLineWorkspace, file: Option<&Path>) -> CliCommandResult {
     let lines = match file {
         Some(path) => {
             let mut out = host_files::create_new(path)?;
@@ -176,12 +180,14 @@ fn export_journal(opened: &CommandLineWorkspace, file: Option<&Path>) -> Command
             lines
         }
         None => {
-            let mut out =
-                ExportPipeWriter { output: BufWriter::new(io::stdout().lock()), reader: PipeReaderState::Connected };
+            let mut out = BrokenPipeDetectingWriter {
+                output: BufWriter::new(io::stdout().lock()),
+                reader: OutputPipeStatus::Connected,
+            };
             let exported = opened.local.export_journal(&mut out);
             // The journal reports a closed pipe like any other write error, so the closed pipe is detected here.
             let lines = match (exported, out.reader) {
-                (Err(_), PipeReaderState::Disconnected) => return Err(CommandError::OutputClosed),
+                (Err(_), OutputPipeStatus::Disconnected) => return Err(CommandError::OutputClosed),
                 (exported, _) => exported?,
             };
             out.flush()?;
@@ -193,27 +199,27 @@ fn export_journal(opened: &CommandLineWorkspace, file: Option<&Path>) -> Command
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PipeReaderState {
+enum OutputPipeStatus {
     Connected,
     Disconnected,
 }
 
 /// A writer that remembers whether the reader closed the pipe.
-struct ExportPipeWriter<W> {
+struct BrokenPipeDetectingWriter<W> {
     output: W,
-    reader: PipeReaderState,
+    reader: OutputPipeStatus,
 }
 
-impl<W> ExportPipeWriter<W> {
+impl<W> BrokenPipeDetectingWriter<W> {
     fn note_closed_pipe<T>(&mut self, outcome: io::Result<T>) -> io::Result<T> {
         if outcome.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
-            self.reader = PipeReaderState::Disconnected;
+            self.reader = OutputPipeStatus::Disconnected;
         }
         outcome
     }
 }
 
-impl<W: Write> Write for ExportPipeWriter<W> {
+impl<W: Write> Write for BrokenPipeDetectingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let outcome = self.output.write(bytes);
         self.note_closed_pipe(outcome)

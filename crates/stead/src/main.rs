@@ -40,7 +40,7 @@ mod spans {
 }
 
 use cli::{BuiltinCliCommand, WorkspaceFlags};
-use output::{CommandExit, CommandResult};
+use output::{CliCommandResult, CommandExit};
 use settings::LayeredCommandLine;
 
 fn main() -> ExitCode {
@@ -75,7 +75,11 @@ fn run(definition: &DialectDefinition) -> CommandExit {
     output::report(dispatch(definition, &matches, &layered))
 }
 
-fn dispatch(definition: &DialectDefinition, matches: &clap::ArgMatches, layered: &LayeredCommandLine) -> CommandResult {
+fn dispatch(
+    definition: &DialectDefinition,
+    matches: &clap::ArgMatches,
+    layered: &LayeredCommandLine,
+) -> CliCommandResult {
     let Some((name, below)) = matches.subcommand() else { return Ok(CommandExit::Usage) };
     let flags = WorkspaceFlags::from_arg_matches(cli::innermost_matches(matches)).map_err(output::usage_error)?;
     if let Some(operation) = definition.find_tool(name).filter(|operation| cli::is_operation_command(&operation.name)) {

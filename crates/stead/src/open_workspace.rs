@@ -10,13 +10,13 @@ use stead_disk::{RootDirectory, RootDirectoryOptions};
 use stead_engine::{
     AccessMode, ApprovalMode, Caller, Engine, Error, ErrorKind, FileNamePolicy, Grants, Principal, Version,
 };
-use stead_local::{LandlockMode, LocalWorkspace, LocalWorkspaceOptions, WatchStartPolicy};
+use stead_local::{ExternalChangeRecordingStart, LandlockMode, LocalWorkspace, LocalWorkspaceOptions};
 use stead_path::RelPath;
-use stead_protocols::dialect::{DialectSet, FilesystemReach, WorkspaceLocation};
+use stead_protocols::dialect::{DialectFilesystemReach, DialectSet, WorkspaceLocation};
 
 use crate::{
     cli::{
-        self, ApprovalFlags, ApprovalModeArg, CallerFlags, DialectFlags, DurabilityArg, FileNameProfileArg,
+        self, ApprovalFlags, ApprovalModeArg, CallerAccessCliFlags, DialectFlags, DurabilityArg, FileNameProfileArg,
         IndexModeArg, PathResolverArg, WorkspaceFlags,
     },
     host_files,
@@ -57,8 +57,8 @@ pub(crate) fn open_workspace(
     landlock: LandlockMode,
 ) -> Result<CommandLineWorkspace, CommandError> {
     let reach = match flags.reach {
-        cli::FilesystemReachArg::Workspace => FilesystemReach::Workspace,
-        cli::FilesystemReachArg::Machine => FilesystemReach::WholeMachine,
+        cli::FilesystemReachArg::Workspace => DialectFilesystemReach::Workspace,
+        cli::FilesystemReachArg::Machine => DialectFilesystemReach::WholeMachine,
     };
     open_with_reach(flags, landlock, &reach)
 }
@@ -67,7 +67,7 @@ pub(crate) fn open_workspace(
 pub(crate) fn open_with_reach(
     flags: &WorkspaceFlags,
     landlock: LandlockMode,
-    reach: &FilesystemReach,
+    reach: &DialectFilesystemReach,
 ) -> Result<CommandLineWorkspace, CommandError> {
     open_with_options(open_options(flags, landlock, reach)?)
 }
@@ -75,15 +75,15 @@ pub(crate) fn open_with_reach(
 pub(crate) fn open_options(
     flags: &WorkspaceFlags,
     landlock: LandlockMode,
-    reach: &FilesystemReach,
+    reach: &DialectFilesystemReach,
 ) -> Result<LocalWorkspaceOptions, CommandError> {
     let root = open_root(&flags.workspace)?;
     let workspace = PathBuf::from(root.absolute_path());
     // The canonical path is used, so that a directory has the same state directory however its path is spelled.
     let state = state_directory(flags, &root.canonical_path(), reach)?;
     let mut options = match reach {
-        FilesystemReach::Workspace => LocalWorkspaceOptions::new(workspace, state),
-        FilesystemReach::WholeMachine => whole_machine_options(&workspace, state)?,
+        DialectFilesystemReach::Workspace => LocalWorkspaceOptions::new(workspace, state),
+        DialectFilesystemReach::WholeMachine => whole_machine_options(&workspace, state)?,
     };
     options.policy_path = flags
         .policy
@@ -97,19 +97,23 @@ pub(crate) fn open_options(
     options.allowed_mounts.extend(parse_relative_paths(&options.default_directory, &flags.mount)?);
     options.index_mode = match (flags.index, reach, landlock) {
         // With the reach `WholeMachine`, the index would walk and watch the whole machine.
-        (IndexModeArg::Off, _, _) | (_, FilesystemReach::WholeMachine, _) => stead_local::IndexMode::Off,
+        (IndexModeArg::Off, _, _) | (_, DialectFilesystemReach::WholeMachine, _) => stead_local::IndexMode::Off,
         // Only a server runs long enough to build an index.
-        (IndexModeArg::On, FilesystemReach::Workspace, LandlockMode::Restrict) => stead_local::IndexMode::Maintain,
-        (IndexModeArg::On | IndexModeArg::Use, FilesystemReach::Workspace, _) => stead_local::IndexMode::UseExisting,
+        (IndexModeArg::On, DialectFilesystemReach::Workspace, LandlockMode::Restrict) => {
+            stead_local::IndexMode::Maintain
+        }
+        (IndexModeArg::On | IndexModeArg::Use, DialectFilesystemReach::Workspace, _) => {
+            stead_local::IndexMode::UseExisting
+        }
     };
     options.watch_start = match landlock {
         // Only servers use the sandbox, so `Restrict` means that a server opens the workspace.
-        LandlockMode::Restrict => WatchStartPolicy::AtOpen,
-        LandlockMode::Off => WatchStartPolicy::OnFirstWatch,
+        LandlockMode::Restrict => ExternalChangeRecordingStart::AtOpen,
+        LandlockMode::Off => ExternalChangeRecordingStart::OnFirstWatch,
     };
     options.landlock = match reach {
-        FilesystemReach::Workspace => landlock,
-        FilesystemReach::WholeMachine => LandlockMode::Off,
+        DialectFilesystemReach::Workspace => landlock,
+        DialectFilesystemReach::WholeMachine => LandlockMode::Off,
     };
     Ok(options)
 }
@@ -145,7 +149,7 @@ impl From<PathResolverArg> for stead_disk::PathResolutionMethod {
 pub(crate) fn state_directory(
     flags: &WorkspaceFlags,
     workspace: &Path,
-    reach: &FilesystemReach,
+    reach: &DialectFilesystemReach,
 ) -> Result<PathBuf, CommandError> {
     match &flags.state {
         Some(state) => std::path::absolute(state).map_err(|error| CommandError::System(error.to_string())),
@@ -173,7 +177,7 @@ pub(crate) fn open_sandboxed(
     readable_paths: Vec<PathBuf>,
 ) -> Result<CommandLineWorkspace, CommandError> {
     print_warnings(flags);
-    let mut options = open_options(flags, LandlockMode::Restrict, &FilesystemReach::Workspace)?;
+    let mut options = open_options(flags, LandlockMode::Restrict, &DialectFilesystemReach::Workspace)?;
     options.readable_paths = readable_paths;
     let mut opened = open_with_options(options)?;
     opened.engine = opened.engine.clone().with_approval_mode(approval_mode(approval.approve));
@@ -213,8 +217,8 @@ pub(crate) fn print_warnings(flags: &WorkspaceFlags) {
     }
 }
 
-/// Options that open the whole machine with the workspace as the default directory and its mount points allowed. All state
-/// directories in the default location are hidden, not only the workspace's own.
+/// Options that open the whole machine with the workspace as the default directory and its mount points allowed. All
+/// state directories in the default location are hidden, not only the workspace's own.
 pub(crate) fn whole_machine_options(workspace: &Path, state: PathBuf) -> Result<LocalWorkspaceOptions, CommandError> {
     let resolve = |path: &Path| {
         stead_disk::resolve_with_mount_points(path)
@@ -255,21 +259,21 @@ fn state_home() -> Result<PathBuf, CommandError> {
 }
 
 /// A unique name that starts with the name of the workspace.
-pub(crate) fn state_directory_name(workspace: &Path, reach: &FilesystemReach) -> String {
+pub(crate) fn state_directory_name(workspace: &Path, reach: &DialectFilesystemReach) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '-' };
     let name = workspace.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let slug: String = name.chars().take(SLUG_CHARS_MAX).map(plain).collect();
     let hash = Version::hash_bytes(workspace.as_os_str().as_encoded_bytes()).to_string();
     let suffix = match reach {
-        FilesystemReach::Workspace => "",
-        FilesystemReach::WholeMachine => "-machine",
+        DialectFilesystemReach::Workspace => "",
+        DialectFilesystemReach::WholeMachine => "-machine",
     };
     format!("{slug}-{}{suffix}", &hash[..PATH_HASH_DIGITS])
 }
 
 /// The kind of caller, which decides its default principal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CallerKind {
+pub(crate) enum CallerProtocol {
     /// A person at the command line.
     Person,
     Mcp,
@@ -278,24 +282,28 @@ pub(crate) enum CallerKind {
     Http,
 }
 
-impl CallerKind {
+impl CallerProtocol {
     fn protocol_name(self) -> &'static str {
         match self {
-            CallerKind::Person => "cli",
-            CallerKind::Mcp => "mcp",
-            CallerKind::Rpc => "rpc",
-            CallerKind::Acp => "acp",
-            CallerKind::Http => "http",
+            CallerProtocol::Person => "cli",
+            CallerProtocol::Mcp => "mcp",
+            CallerProtocol::Rpc => "rpc",
+            CallerProtocol::Acp => "acp",
+            CallerProtocol::Http => "http",
         }
     }
 }
 
-pub(crate) fn caller_from_flags(flags: &CallerFlags, kind: CallerKind) -> Result<Caller, CommandError> {
+pub(crate) fn caller_from_flags(flags: &CallerAccessCliFlags, kind: CallerProtocol) -> Result<Caller, CommandError> {
     caller_with_home(flags, kind, &RelPath::root())
 }
 
 /// The caller, with its paths relative to `home`.
-pub(crate) fn caller_with_home(flags: &CallerFlags, kind: CallerKind, home: &RelPath) -> Result<Caller, CommandError> {
+pub(crate) fn caller_with_home(
+    flags: &CallerAccessCliFlags,
+    kind: CallerProtocol,
+    home: &RelPath,
+) -> Result<Caller, CommandError> {
     let principal = match &flags.principal {
         Some(text) => Principal::parse(text)?,
         None => default_principal(kind),
@@ -306,8 +314,8 @@ pub(crate) fn caller_with_home(flags: &CallerFlags, kind: CallerKind, home: &Rel
     Ok(caller)
 }
 
-fn default_principal(kind: CallerKind) -> Principal {
-    if kind != CallerKind::Person {
+fn default_principal(kind: CallerProtocol) -> Principal {
+    if kind != CallerProtocol::Person {
         return Principal::Agent(kind.protocol_name().to_owned());
     }
     let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_default();
@@ -315,7 +323,7 @@ fn default_principal(kind: CallerKind) -> Principal {
     Principal::parse(&format!("user:{name}")).unwrap_or_else(|_| Principal::User(number()))
 }
 
-pub(crate) fn grants_from_flags(flags: &CallerFlags, home: &RelPath) -> Result<Grants, CommandError> {
+pub(crate) fn grants_from_flags(flags: &CallerAccessCliFlags, home: &RelPath) -> Result<Grants, CommandError> {
     let mut grants = Grants::default();
     if flags.read_only {
         grants.access = AccessMode::ReadOnly;
@@ -353,10 +361,12 @@ mod tests {
     #[test]
     fn state_directory_names_are_unique_and_readable() {
         let name = |path: &str, reach| state_directory_name(Path::new(path), &reach);
-        let (one, two) =
-            (name("/a/my project", FilesystemReach::Workspace), name("/b/my project", FilesystemReach::Workspace));
+        let (one, two) = (
+            name("/a/my project", DialectFilesystemReach::Workspace),
+            name("/b/my project", DialectFilesystemReach::Workspace),
+        );
         assert!(one.starts_with("my-project-") && two.starts_with("my-project-"), "{one} {two}");
         assert_ne!(one, two);
-        assert_ne!(one, name("/a/my project", FilesystemReach::WholeMachine));
+        assert_ne!(one, name("/a/my project", DialectFilesystemReach::WholeMachine));
     }
 }

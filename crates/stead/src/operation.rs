@@ -14,10 +14,10 @@ use stead_local::LandlockMode;
 use stead_protocols::definition::{ToolArgumentDefinition, ToolArgumentType, ToolDefinition};
 
 use crate::{
-    cli::{CALLER_HEADING, CallerFlags, WorkspaceFlags},
+    cli::{CALLER_HEADING, CallerAccessCliFlags, WorkspaceFlags},
     command_hints, help_texts,
-    open_workspace::{self, CallerKind, CommandLineWorkspace},
-    output::{self, CommandError, CommandExit, CommandResult, OutputFormat},
+    open_workspace::{self, CallerProtocol, CommandLineWorkspace},
+    output::{self, CliCommandResult, CommandError, CommandExit, OutputFormat},
     progress_line::ProgressLine,
 };
 
@@ -25,9 +25,9 @@ use crate::{
 const STANDARD_INPUT: &str = "-";
 
 #[derive(Debug, Args)]
-struct CallFlags {
+struct CommonOperationCliFlags {
     #[command(flatten)]
-    caller: CallerFlags,
+    caller: CallerAccessCliFlags,
     /// Idempotency key; a repeated call with the same key is not applied again
     #[arg(long, value_name = "KEY", help_heading = CALLER_HEADING)]
     key: Option<String>,
@@ -41,7 +41,9 @@ pub(crate) fn operation_command(operation: &ToolDefinition) -> Command {
     let base = Command::new(operation.name.clone()).args(arguments);
     // `augment_args` sets a description from the flags' doc comment, so the description of the command is set
     // afterwards.
-    CallFlags::augment_args(base).about(help_texts::about(operation)).long_about(help_texts::long_about(operation))
+    CommonOperationCliFlags::augment_args(base)
+        .about(help_texts::about(operation))
+        .long_about(help_texts::long_about(operation))
 }
 
 fn input_argument(operation: &ToolDefinition, input: &ToolArgumentDefinition) -> Arg {
@@ -70,9 +72,9 @@ fn flag_name(input: &ToolArgumentDefinition) -> String {
     input.name.replace('_', "-")
 }
 
-pub(crate) fn run(operation: &ToolDefinition, flags: &WorkspaceFlags, matches: &ArgMatches) -> CommandResult {
-    let call_flags = CallFlags::from_arg_matches(matches).map_err(output::usage_error)?;
-    let caller = open_workspace::caller_from_flags(&call_flags.caller, CallerKind::Person)?;
+pub(crate) fn run(operation: &ToolDefinition, flags: &WorkspaceFlags, matches: &ArgMatches) -> CliCommandResult {
+    let call_flags = CommonOperationCliFlags::from_arg_matches(matches).map_err(output::usage_error)?;
+    let caller = open_workspace::caller_from_flags(&call_flags.caller, CallerProtocol::Person)?;
     let arguments = operation_arguments(operation, matches)?;
     let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
     let mut call = Call::new(&caller, &operation.name, arguments);
@@ -116,7 +118,7 @@ pub(crate) fn run_call(opened: &CommandLineWorkspace, call: &Call<'_>) -> Result
     opened.engine.call(call).map_err(|error| command_hints::with_command_hint(call, error))
 }
 
-pub(crate) fn print_answer(answer: CallOutcome, format: OutputFormat) -> CommandResult {
+pub(crate) fn print_answer(answer: CallOutcome, format: OutputFormat) -> CliCommandResult {
     output::print_as(format, || Value::Object(answer.json), || answer.text)?;
     Ok(CommandExit::Success)
 }
@@ -188,7 +190,7 @@ fn read_standard_input(
 
 /// Prints only the content of a file, if the output of `read` goes to a pipe or a file. A truncated answer is reported
 /// on standard error.
-fn print_content(answer: &CallOutcome) -> CommandResult {
+fn print_content(answer: &CallOutcome) -> CliCommandResult {
     let field = |name: &str| answer.json.get(name).and_then(Value::as_str).unwrap_or_default();
     if field("encoding") == "base64" {
         let bytes = STANDARD.decode(field("content")).map_err(|error| CommandError::System(error.to_string()))?;

@@ -1,5 +1,5 @@
-//! Output of commands: answers on standard output, messages on standard error, and stable exit codes. Text from files is
-//! escaped before it reaches a terminal.
+//! Output of commands: answers on standard output, messages on standard error, and stable exit codes. Text from files
+//! is escaped before it reaches a terminal.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -41,7 +41,7 @@ impl CommandExit {
     }
 }
 
-pub(crate) type CommandResult = Result<CommandExit, CommandError>;
+pub(crate) type CliCommandResult = Result<CommandExit, CommandError>;
 
 #[derive(Debug)]
 pub(crate) enum CommandError {
@@ -75,7 +75,7 @@ pub(crate) fn usage_error(error: impl ToString) -> CommandError {
 }
 
 /// Prints an error and its next step, and returns the exit status.
-pub(crate) fn report(outcome: CommandResult) -> CommandExit {
+pub(crate) fn report(outcome: CliCommandResult) -> CommandExit {
     match outcome {
         Ok(exit) => exit,
         Err(CommandError::Engine(error)) => {

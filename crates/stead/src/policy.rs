@@ -9,10 +9,10 @@ use stead_local::LandlockMode;
 use stead_protocols::dialect::{self, DialectSet, TranslatedCall, WorkspaceLocation};
 
 use crate::{
-    cli::{CallerFlags, WorkspaceFlags},
-    open_workspace::{self, CallerKind},
+    cli::{CallerAccessCliFlags, WorkspaceFlags},
+    open_workspace::{self, CallerProtocol},
     operation::{print_answer, run_call},
-    output::{self, CommandError, CommandResult, OutputFormat},
+    output::{self, CliCommandResult, CommandError, OutputFormat},
 };
 
 #[derive(Debug, Args)]
@@ -47,7 +47,7 @@ enum PolicySubcommand {
     },
 }
 
-pub(crate) fn run(flags: &WorkspaceFlags, arguments: &PolicyCliArgs) -> CommandResult {
+pub(crate) fn run(flags: &WorkspaceFlags, arguments: &PolicyCliArgs) -> CliCommandResult {
     let mut options = CallOptions::default();
     let (call_arguments, json) = match &arguments.action {
         PolicySubcommand::Check { principal, operation, arguments, json } => {
@@ -58,7 +58,7 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &PolicyCliArgs) -> CommandR
         }
         PolicySubcommand::List { principal, json } => (json!({ "principal": principal }), *json),
     };
-    let caller = open_workspace::caller_from_flags(&CallerFlags::default(), CallerKind::Person)?;
+    let caller = open_workspace::caller_from_flags(&CallerAccessCliFlags::default(), CallerProtocol::Person)?;
     let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
     let call_arguments = call_arguments.as_object().cloned().unwrap_or_default();
     let answer = run_call(&opened, &Call { options, ..Call::new(&caller, "policy", call_arguments) })?;

@@ -1,5 +1,5 @@
-//! Progress of a long call: one line on standard error that is overwritten, and cleared when the call ends. Nothing is printed
-//! for short calls or if standard error is not a terminal.
+//! Progress of a long call: one line on standard error that is overwritten, and cleared when the call ends. Nothing is
+//! printed for short calls or if standard error is not a terminal.
 
 use std::{
     io::{self, IsTerminal, Stderr, Write},

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use crate::{
     cli::DialectFlags,
     host_files,
-    output::{self, CommandError, CommandExit, CommandResult},
+    output::{self, CliCommandResult, CommandError, CommandExit},
 };
 
 mod compare;
@@ -50,7 +50,7 @@ struct ReplaySummary {
     deviations: usize,
 }
 
-pub(crate) fn run(arguments: &ReplayCliArgs) -> CommandResult {
+pub(crate) fn run(arguments: &ReplayCliArgs) -> CliCommandResult {
     let [dialect] = arguments.dialects.dialect.as_slice() else {
         return Err(output::usage_error("a recording is of one dialect; pass --dialect once"));
     };
@@ -85,7 +85,7 @@ pub(crate) fn run(arguments: &ReplayCliArgs) -> CommandResult {
     print_summary(&summary)
 }
 
-fn print_summary(summary: &ReplaySummary) -> CommandResult {
+fn print_summary(summary: &ReplaySummary) -> CliCommandResult {
     let counted = format!("{} passed, {} failed", summary.passed, summary.failed);
     output::print_text(&match summary.deviations {
         0 => counted,

@@ -14,9 +14,9 @@ use stead_disk::OpenFileLimit;
 use stead_local::{LandlockMode, WorkspaceRegistry};
 use stead_path::RelPath;
 use stead_protocols::{
-    dialect::{FilesystemReach, WorkspaceLocation},
+    dialect::{DialectFilesystemReach, WorkspaceLocation},
     http::{
-        Authenticator, HttpListener, HttpServerConfig, HttpServerOptions, RateLimit, RequestLogger, ServerState,
+        Authenticator, HttpListener, HttpServerConfig, HttpServerOptions, HttpServerState, RateLimit, RequestLogSink,
         UnauthenticatedPerAddressLimit,
         limits::{CALLS_WAITING_TOTAL_MAX, CONNECTIONS_MAX, UNAUTHENTICATED_PER_ADDRESS_MAX},
         serve,
@@ -26,10 +26,10 @@ use stead_protocols::{
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{
-    cli::{ApprovalFlags, CallerFlags, WorkspaceFlags},
+    cli::{ApprovalFlags, CallerAccessCliFlags, WorkspaceFlags},
     host_files,
-    open_workspace::{self, CallerKind},
-    output::{self, CommandError, CommandExit, CommandResult},
+    open_workspace::{self, CallerProtocol},
+    output::{self, CliCommandResult, CommandError, CommandExit},
     spans, time, workspace_admin,
 };
 
@@ -100,7 +100,7 @@ pub(crate) struct ServeFlags {
     #[command(flatten)]
     log: RequestLogFlags,
     #[command(flatten)]
-    caller: CallerFlags,
+    caller: CallerAccessCliFlags,
     #[command(flatten)]
     approval: ApprovalFlags,
 }
@@ -112,14 +112,14 @@ pub(crate) fn check_settings(flags: &WorkspaceFlags, serve_flags: &ServeFlags) -
     if let Some(tls_files) = &tls_files {
         tls_files.refuse_key_inside(Path::new(&workspace))?;
     }
-    open_workspace::open_options(flags, LandlockMode::Restrict, &FilesystemReach::Workspace)?;
-    open_workspace::caller_with_home(&serve_flags.caller, CallerKind::Http, &RelPath::root())?;
+    open_workspace::open_options(flags, LandlockMode::Restrict, &DialectFilesystemReach::Workspace)?;
+    open_workspace::caller_with_home(&serve_flags.caller, CallerProtocol::Http, &RelPath::root())?;
     authorization_servers(serve_flags)?;
     http_config(serve_flags, workspace, CALL_THREADS).map(drop)
 }
 
 /// Serves until SIGINT or SIGTERM.
-pub(crate) fn run(flags: &WorkspaceFlags, serve_flags: &ServeFlags) -> CommandResult {
+pub(crate) fn run(flags: &WorkspaceFlags, serve_flags: &ServeFlags) -> CliCommandResult {
     serve_flags.log.apply_format();
     let bound = bind_listener(serve_flags)?;
     if let Some(directory) = &serve_flags.workspaces {
@@ -128,7 +128,7 @@ pub(crate) fn run(flags: &WorkspaceFlags, serve_flags: &ServeFlags) -> CommandRe
     let workspace = open_workspace::workspace_path(flags)?;
     bound.refuse_key_inside(Path::new(&workspace))?;
     let opened = open_workspace::open_sandboxed(flags, &serve_flags.approval, bound.readable_paths())?;
-    let caller = open_workspace::caller_with_home(&serve_flags.caller, CallerKind::Http, &opened.home)?;
+    let caller = open_workspace::caller_with_home(&serve_flags.caller, CallerProtocol::Http, &opened.home)?;
     let settings = http_config(serve_flags, workspace.clone(), CALL_THREADS)?;
     let authenticator = WorkspaceAuthenticator::new(&opened, settings.location.clone(), caller)?;
     let token = authenticator.run_token().to_owned();
@@ -144,7 +144,7 @@ fn serve_hosted(
     serve_flags: &ServeFlags,
     directory: &Path,
     bound: BoundListener,
-) -> CommandResult {
+) -> CliCommandResult {
     open_workspace::print_warnings(flags);
     let idle_ms = time::parse_duration("--idle-close", &serve_flags.idle_close)?;
     let idle = Duration::from_millis(idle_ms.unsigned_abs());
@@ -171,7 +171,7 @@ fn serve_hosted(
 }
 
 /// Periodically evicts idle clients, closes idle workspaces, and expires and reconciles the registry.
-async fn run_upkeep(state: Arc<ServerState>, registry: Arc<WorkspaceRegistry>, idle: Duration) {
+async fn run_upkeep(state: Arc<HttpServerState>, registry: Arc<WorkspaceRegistry>, idle: Duration) {
     loop {
         tokio::time::sleep(UPKEEP_INTERVAL.min(idle)).await;
         state.evict_idle_clients(idle, usize::MAX);
@@ -195,20 +195,20 @@ fn serve_with<F: Future<Output = ()> + Send + 'static>(
     flags: &ServeFlags,
     bound: BoundListener,
     print_banner: impl FnOnce(&BoundListener),
-    upkeep: impl FnOnce(Arc<ServerState>) -> F,
-) -> CommandResult {
+    upkeep: impl FnOnce(Arc<HttpServerState>) -> F,
+) -> CliCommandResult {
     let hosts = allowed_hosts(flags, &bound);
     spans::start_export();
     let log = flags.log.start()?;
     let options = HttpServerOptions {
-        request_logger: log.clone().map(|log| log as Arc<dyn RequestLogger>),
+        request_logger: log.clone().map(|log| log as Arc<dyn RequestLogSink>),
         mcp_extension: None,
         authorization_servers: authorization_servers(flags)?,
         rate_limit: flags.limits.rate(),
         connections_max: Some(flags.limits.connections(flags.workspaces.as_ref().map_or(1, |_| flags.open_max))),
         per_address_limit: flags.limits.per_address_limit(address_meaning(flags)),
     };
-    let state = ServerState::with_options(authenticator, hosts, settings, options);
+    let state = HttpServerState::with_options(authenticator, hosts, settings, options);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .max_blocking_threads(CALL_THREADS)
@@ -244,7 +244,7 @@ fn http_config(
 
 /// Serves until a signal, then shuts down gracefully.
 async fn serve_until_stopped(
-    state: Arc<ServerState>,
+    state: Arc<HttpServerState>,
     bound: BoundListener,
     mut signals: ServerSignals,
 ) -> Result<(), CommandError> {
@@ -324,7 +324,7 @@ pub(crate) struct ServerLimitFlags {
 
 /// Whether the peer address of a connection identifies a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PeerAddressMeaning {
+pub(crate) enum PeerAddressSharing {
     PerClient,
     /// All clients have the same address: a loopback address, or the address of a proxy.
     Shared,
@@ -337,12 +337,12 @@ impl ServerLimitFlags {
     }
 
     /// The limit on unauthenticated connections per address.
-    pub(crate) fn per_address_limit(&self, addresses: PeerAddressMeaning) -> UnauthenticatedPerAddressLimit {
+    pub(crate) fn per_address_limit(&self, addresses: PeerAddressSharing) -> UnauthenticatedPerAddressLimit {
         match (addresses, self.strangers_per_address) {
-            (PeerAddressMeaning::Shared, _) | (PeerAddressMeaning::PerClient, 0) => {
+            (PeerAddressSharing::Shared, _) | (PeerAddressSharing::PerClient, 0) => {
                 UnauthenticatedPerAddressLimit::Unlimited
             }
-            (PeerAddressMeaning::PerClient, most) => UnauthenticatedPerAddressLimit::AtMost(most),
+            (PeerAddressSharing::PerClient, most) => UnauthenticatedPerAddressLimit::AtMost(most),
         }
     }
 

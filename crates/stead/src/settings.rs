@@ -22,7 +22,7 @@ pub(crate) const SERVE_COMMAND: &str = "serve";
 const EDIT_DISTANCE_MAX: usize = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SettingValueForm {
+pub(crate) enum SettingValueArity {
     Single,
     List,
     /// `true` or `false`.
@@ -30,7 +30,7 @@ pub(crate) enum SettingValueForm {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SettingScope {
+pub(crate) enum SettingCommandScope {
     /// Applies to every command that opens a workspace.
     Workspace,
     /// Applies to `stead serve`.
@@ -44,8 +44,8 @@ pub(crate) struct ConfigSettingDefinition {
     /// The flag, without its dashes.
     pub(crate) flag: String,
     pub(crate) variable: String,
-    pub(crate) form: SettingValueForm,
-    pub(crate) scope: SettingScope,
+    pub(crate) form: SettingValueArity,
+    pub(crate) scope: SettingCommandScope,
     /// The help text.
     pub(crate) summary: String,
     pub(crate) default_values: Vec<String>,
@@ -63,9 +63,9 @@ impl ConfigSettingDefinition {
         let name = arg.get_id().to_string();
         let is_many = matches!(arg.get_action(), ArgAction::Append);
         let form = match (is_switch(arg), is_many) {
-            (true, _) => SettingValueForm::Switch,
-            (false, true) => SettingValueForm::List,
-            (false, false) => SettingValueForm::Single,
+            (true, _) => SettingValueArity::Switch,
+            (false, true) => SettingValueArity::List,
+            (false, false) => SettingValueArity::Single,
         };
         let texts =
             |values: &[clap::builder::OsStr]| values.iter().map(|value| value.to_string_lossy().into_owned()).collect();
@@ -73,12 +73,12 @@ impl ConfigSettingDefinition {
         Some(Self {
             variable: format!("{VARIABLE_PREFIX}{}", name.to_ascii_uppercase()),
             form,
-            scope: if arg.is_global_set() { SettingScope::Workspace } else { SettingScope::Serve },
+            scope: if arg.is_global_set() { SettingCommandScope::Workspace } else { SettingCommandScope::Serve },
             summary: arg.get_help().map(ToString::to_string).unwrap_or_default(),
             default_values: texts(arg.get_default_values()),
             choices: match form {
-                SettingValueForm::Switch => Vec::new(),
-                SettingValueForm::Single | SettingValueForm::List => {
+                SettingValueArity::Switch => Vec::new(),
+                SettingValueArity::Single | SettingValueArity::List => {
                     arg.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect()
                 }
             },
@@ -105,7 +105,7 @@ pub(crate) fn all_settings(command: &Command) -> Vec<ConfigSettingDefinition> {
         .filter(is_setting)
         .filter_map(|arg| ConfigSettingDefinition::from_arg(arg, serve))
         .collect();
-    settings.sort_by_key(|setting| setting.scope == SettingScope::Workspace);
+    settings.sort_by_key(|setting| setting.scope == SettingCommandScope::Workspace);
     settings
 }
 
@@ -174,13 +174,13 @@ Workspace settings apply to every command, as flags and as variables. From the f
 
 pub(crate) fn settings_reference(settings: &[ConfigSettingDefinition]) -> String {
     let mut text = INTRODUCTION.to_owned();
-    for (scope, title) in [(SettingScope::Serve, "Server"), (SettingScope::Workspace, "Workspace")] {
+    for (scope, title) in [(SettingCommandScope::Serve, "Server"), (SettingCommandScope::Workspace, "Workspace")] {
         text.push_str(&format!("\n## {title}\n\n| key, flag, variable | meaning | default |\n| --- | --- | --- |\n"));
         for setting in settings.iter().filter(|setting| setting.scope == scope) {
             let ConfigSettingDefinition { name, flag, variable, .. } = setting;
             let list = match setting.form {
-                SettingValueForm::List if !setting.summary.contains("(repeatable") => " (repeatable)",
-                SettingValueForm::List | SettingValueForm::Single | SettingValueForm::Switch => "",
+                SettingValueArity::List if !setting.summary.contains("(repeatable") => " (repeatable)",
+                SettingValueArity::List | SettingValueArity::Single | SettingValueArity::Switch => "",
             };
             let choices = if setting.choices.is_empty() {
                 String::new()
@@ -221,9 +221,9 @@ mod tests {
         }
         assert!(settings.iter().any(|setting| setting.name == "workspace" && setting.is_path));
         assert!(
-            settings.iter().any(|setting| setting.name == "behind_proxy" && setting.form == SettingValueForm::Switch)
+            settings.iter().any(|setting| setting.name == "behind_proxy" && setting.form == SettingValueArity::Switch)
         );
-        assert!(settings.iter().any(|setting| setting.name == "host" && setting.form == SettingValueForm::List));
+        assert!(settings.iter().any(|setting| setting.name == "host" && setting.form == SettingValueArity::List));
     }
 
     #[test]

@@ -172,7 +172,7 @@ impl Visit for OpenSpan {
     }
 }
 
-struct SpanSubscriber {
+struct SpanExportSubscriber {
     next_id: AtomicU64,
     open_spans: Mutex<HashMap<u64, (usize, OpenSpan)>>,
     clock: stead_disk::SystemClock,
@@ -181,7 +181,7 @@ struct SpanSubscriber {
 
 /// Installs the subscriber for the rest of the process.
 fn install_subscriber(sender: SyncSender<Value>) -> Result<(), String> {
-    tracing::subscriber::set_global_default(SpanSubscriber {
+    tracing::subscriber::set_global_default(SpanExportSubscriber {
         next_id: AtomicU64::new(1),
         open_spans: Mutex::default(),
         clock: stead_disk::SystemClock::new(),
@@ -190,14 +190,14 @@ fn install_subscriber(sender: SyncSender<Value>) -> Result<(), String> {
     .map_err(|error| error.to_string())
 }
 
-impl SpanSubscriber {
+impl SpanExportSubscriber {
     fn with_span<T>(&self, id: &Id, act: impl FnOnce(&mut (usize, OpenSpan)) -> T) -> Option<T> {
         let mut open_spans = self.open_spans.lock().unwrap_or_else(PoisonError::into_inner);
         open_spans.get_mut(&id.into_u64()).map(act)
     }
 }
 
-impl Subscriber for SpanSubscriber {
+impl Subscriber for SpanExportSubscriber {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         metadata.is_span() && metadata.target() == stead_protocols::SPAN_TARGET
     }
@@ -282,7 +282,7 @@ mod tests {
     fn span_uses_otlp_attribute_names() {
         let (to, from) = sync_channel(1);
         let (next_id, open_spans) = (AtomicU64::new(1), Mutex::default());
-        let collector = SpanSubscriber { next_id, open_spans, clock: stead_disk::SystemClock::new(), sender: to };
+        let collector = SpanExportSubscriber { next_id, open_spans, clock: stead_disk::SystemClock::new(), sender: to };
         tracing::subscriber::with_default(collector, || {
             let span = tracing::info_span!(
                 target: stead_protocols::SPAN_TARGET,

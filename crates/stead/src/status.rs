@@ -1,5 +1,5 @@
-//! `stead status`: how the workspace is opened, and the head of its journal. `stead index`: the state of the search index,
-//! which servers maintain without this command.
+//! `stead status`: how the workspace is opened, and the head of its journal. `stead index`: the state of the search
+//! index, which servers maintain without this command.
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use stead_local::{IndexStatus, LandlockMode};
 use crate::{
     cli::WorkspaceFlags,
     open_workspace,
-    output::{self, CommandExit, CommandResult, OutputFormat},
+    output::{self, CliCommandResult, CommandExit, OutputFormat},
 };
 
 #[derive(Debug, Args)]
@@ -19,7 +19,7 @@ pub(crate) struct StatusCliArgs {
     json: bool,
 }
 
-pub(crate) fn run_status(flags: &WorkspaceFlags, arguments: &StatusCliArgs) -> CommandResult {
+pub(crate) fn run_status(flags: &WorkspaceFlags, arguments: &StatusCliArgs) -> CliCommandResult {
     let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
     let workspace: &dyn Workspace = &*opened.local;
     let head = workspace.head()?;
@@ -66,7 +66,7 @@ enum IndexSubcommand {
     Drop,
 }
 
-pub(crate) fn run_index(flags: &WorkspaceFlags, arguments: &IndexCliArgs) -> CommandResult {
+pub(crate) fn run_index(flags: &WorkspaceFlags, arguments: &IndexCliArgs) -> CliCommandResult {
     let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
     match arguments.action {
         IndexSubcommand::Build { json } => print_index(&opened.local.build_index()?, OutputFormat::from(json)),
@@ -79,7 +79,7 @@ pub(crate) fn run_index(flags: &WorkspaceFlags, arguments: &IndexCliArgs) -> Com
     }
 }
 
-fn print_index(status: &IndexStatus, format: OutputFormat) -> CommandResult {
+fn print_index(status: &IndexStatus, format: OutputFormat) -> CliCommandResult {
     let to_json = || {
         json!({
             "segments": status.segments,

@@ -1,12 +1,12 @@
-//! `stead mcp` and `stead rpc`: a server for one client over standard input and output. Nothing but protocol messages is
-//! written to standard output. The server ends when the client closes standard input.
+//! `stead mcp` and `stead rpc`: a server for one client over standard input and output. Nothing but protocol messages
+//! is written to standard output. The server ends when the client closes standard input.
 //!
 //! Clients start servers with pipes or socket pairs, which the runtime can poll. Standard streams of other kinds are
 //! read and written by threads. One thread runs the protocol, calls run on other threads, and no thread starts before
 //! the sandbox is active.
 //!
-//! If the environment of `stead mcp` contains a session ticket, its calls belong to the ticket's session, regardless of the
-//! client's name. A ticket of another workspace or principal is an error.
+//! If the environment of `stead mcp` contains a session ticket, its calls belong to the ticket's session, regardless of
+//! the client's name. A ticket of another workspace or principal is an error.
 
 use std::{
     io,
@@ -17,9 +17,9 @@ use std::{
 use stead_engine::{Caller, Error, ErrorKind};
 use stead_local::{LandlockMode, LocalWorkspace};
 use stead_protocols::{
-    dialect::{DialectSet, FilesystemReach},
+    dialect::{DialectFilesystemReach, DialectSet},
     limits::{CALL_THREADS_MAX, SHUTDOWN_TIMEOUT},
-    mcp::{self, SessionResolver},
+    mcp::{self, AssignedSessionNameProvider},
     rpc::{self, RpcServer},
 };
 use tokio::{
@@ -32,13 +32,14 @@ use tokio::{
 };
 
 use crate::{
-    cli::{ApprovalFlags, CallerFlags, DialectFlags, McpFlags, RpcFlags, WorkspaceFlags},
-    open_workspace::{self, CallerKind, CommandLineWorkspace},
-    output::{self, CommandError, CommandExit, CommandResult},
+    cli::{ApprovalFlags, CallerAccessCliFlags, DialectFlags, McpFlags, RpcFlags, WorkspaceFlags},
+    open_workspace::{self, CallerProtocol, CommandLineWorkspace},
+    output::{self, CliCommandResult, CommandError, CommandExit},
     spans,
 };
 
-/// The environment variable with the session ticket. A ticket is never an argument, because other users can read arguments.
+/// The environment variable with the session ticket. A ticket is never an argument, because other users can read
+/// arguments.
 pub(crate) const TICKET_VARIABLE: &str = "STEAD_TICKET";
 /// Threads for standard streams that do not support asynchronous I/O.
 const STREAM_THREADS: usize = 2;
@@ -46,12 +47,12 @@ const STREAM_THREADS: usize = 2;
 const STDIN_PATH: &str = "/proc/self/fd/0";
 const STDOUT_PATH: &str = "/proc/self/fd/1";
 
-pub(crate) type StdinReader = Box<dyn AsyncRead + Send + Unpin>;
-pub(crate) type StdoutWriter = Box<dyn AsyncWrite + Send + Unpin>;
+pub(crate) type BoxedStdinReader = Box<dyn AsyncRead + Send + Unpin>;
+pub(crate) type BoxedStdoutWriter = Box<dyn AsyncWrite + Send + Unpin>;
 
-pub(crate) fn run_mcp(flags: &WorkspaceFlags, mcp: &McpFlags) -> CommandResult {
+pub(crate) fn run_mcp(flags: &WorkspaceFlags, mcp: &McpFlags) -> CliCommandResult {
     let StdioServer { runtime, input, output, dialects, workspace, caller } =
-        StdioServer::prepare(flags, &mcp.dialects, &mcp.caller, &mcp.approval, CallerKind::Mcp)?;
+        StdioServer::prepare(flags, &mcp.dialects, &mcp.caller, &mcp.approval, CallerProtocol::Mcp)?;
     let sessions = match std::env::var(TICKET_VARIABLE) {
         Ok(ticket) => Some(resolver_for_ticket(&workspace.local, &caller, ticket)?),
         Err(_) => None,
@@ -59,13 +60,13 @@ pub(crate) fn run_mcp(flags: &WorkspaceFlags, mcp: &McpFlags) -> CommandResult {
     finish(runtime, mcp::serve(workspace.engine.clone(), caller, sessions, dialects, input, output))
 }
 
-pub(crate) fn run_rpc(flags: &WorkspaceFlags, rpc: &RpcFlags) -> CommandResult {
+pub(crate) fn run_rpc(flags: &WorkspaceFlags, rpc: &RpcFlags) -> CliCommandResult {
     let StdioServer { runtime, input, output, dialects, workspace, caller } =
-        StdioServer::prepare(flags, &rpc.dialects(), &rpc.caller, &rpc.approval, CallerKind::Rpc)?;
+        StdioServer::prepare(flags, &rpc.dialects(), &rpc.caller, &rpc.approval, CallerProtocol::Rpc)?;
     finish(runtime, rpc::serve(RpcServer::new(workspace.engine.clone(), caller, dialects), input, output))
 }
 
-fn finish<E: ToString>(runtime: Runtime, serving: impl Future<Output = Result<(), E>>) -> CommandResult {
+fn finish<E: ToString>(runtime: Runtime, serving: impl Future<Output = Result<(), E>>) -> CliCommandResult {
     let served = runtime.block_on(serving);
     runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
     served.map_err(|error| CommandError::System(error.to_string()))?;
@@ -74,8 +75,8 @@ fn finish<E: ToString>(runtime: Runtime, serving: impl Future<Output = Result<()
 
 struct StdioServer {
     runtime: Runtime,
-    input: StdinReader,
-    output: StdoutWriter,
+    input: BoxedStdinReader,
+    output: BoxedStdoutWriter,
     dialects: DialectSet,
     workspace: CommandLineWorkspace,
     caller: Caller,
@@ -85,9 +86,9 @@ impl StdioServer {
     fn prepare(
         flags: &WorkspaceFlags,
         dialects: &DialectFlags,
-        caller: &CallerFlags,
+        caller: &CallerAccessCliFlags,
         approval: &ApprovalFlags,
-        kind: CallerKind,
+        kind: CallerProtocol,
     ) -> Result<Self, CommandError> {
         open_workspace::print_warnings(flags);
         let runtime = build_runtime(CALL_THREADS_MAX + STREAM_THREADS)?;
@@ -97,7 +98,7 @@ impl StdioServer {
         };
         let dialects = open_workspace::build_dialects(flags, dialects)?;
         let reach = dialects.filesystem_reach();
-        if reach == FilesystemReach::WholeMachine {
+        if reach == DialectFilesystemReach::WholeMachine {
             output::print_note(
                 "restrict=false: callers can access every file that this user can; the Landlock sandbox is off",
             );
@@ -121,7 +122,7 @@ pub(crate) fn build_runtime(blocking_threads: usize) -> Result<Runtime, CommandE
 }
 
 /// Must be called inside a runtime.
-pub(crate) fn open_stdin() -> StdinReader {
+pub(crate) fn open_stdin() -> BoxedStdinReader {
     let pipe: io::Result<Receiver> = OpenOptions::new().open_receiver(STDIN_PATH);
     match (pipe, as_socket(&io::stdin())) {
         (Ok(pipe), _) => Box::new(pipe),
@@ -131,7 +132,7 @@ pub(crate) fn open_stdin() -> StdinReader {
 }
 
 /// Must be called inside a runtime.
-pub(crate) fn open_stdout() -> StdoutWriter {
+pub(crate) fn open_stdout() -> BoxedStdoutWriter {
     let pipe: io::Result<Sender> = OpenOptions::new().open_sender(STDOUT_PATH);
     match (pipe, as_socket(&io::stdout())) {
         (Ok(pipe), _) => Box::new(pipe),
@@ -156,7 +157,7 @@ struct TicketSessionResolver {
     session: OnceLock<String>,
 }
 
-impl SessionResolver for TicketSessionResolver {
+impl AssignedSessionNameProvider for TicketSessionResolver {
     fn current_session(&self) -> Option<String> {
         if let Some(session) = self.session.get() {
             return Some(session.clone());
@@ -171,7 +172,7 @@ fn resolver_for_ticket(
     local: &Arc<LocalWorkspace>,
     caller: &Caller,
     ticket: String,
-) -> Result<Arc<dyn SessionResolver>, CommandError> {
+) -> Result<Arc<dyn AssignedSessionNameProvider>, CommandError> {
     let known = local.load_session_ticket(&ticket)?;
     if known.is_none_or(|known| known.principal != caller.principal.to_string()) {
         let refused = Error::new(

@@ -9,9 +9,9 @@ use stead_local::{AccessTokenRecord, CreateTokenRequest, LandlockMode, TokenScop
 use stead_path::RelPath;
 
 use crate::{
-    cli::{CallerFlags, WorkspaceFlags},
-    open_workspace::{self, CallerKind, CommandLineWorkspace},
-    output::{self, CommandError, CommandExit, CommandResult, OutputFormat},
+    cli::{CallerAccessCliFlags, WorkspaceFlags},
+    open_workspace::{self, CallerProtocol, CommandLineWorkspace},
+    output::{self, CliCommandResult, CommandError, CommandExit, OutputFormat},
     time,
     workspace_admin::token_to_json,
     workspaces::{self, MissingRegistryRule},
@@ -40,7 +40,7 @@ enum TokenSubcommand {
     /// Create a token and print it once
     Create {
         #[command(flatten)]
-        caller: CallerFlags,
+        caller: CallerAccessCliFlags,
         /// Lifetime: 90s, 30m, 2h, 7d [default: until revoked]
         #[arg(long, value_name = "TIME")]
         lasts: Option<String>,
@@ -75,8 +75,8 @@ enum TokenSubcommand {
     },
 }
 
-pub(crate) fn run(flags: &WorkspaceFlags, arguments: &TokenCliArgs) -> CommandResult {
-    let store = TokenStore::open(flags, arguments)?;
+pub(crate) fn run(flags: &WorkspaceFlags, arguments: &TokenCliArgs) -> CliCommandResult {
+    let store = WorkspaceOrRegistryTokenStore::open(flags, arguments)?;
     match &arguments.action {
         TokenSubcommand::Create { caller, lasts, label, json } => {
             let request = token_request(caller, lasts.as_deref(), label, store.now_ms())?;
@@ -103,27 +103,28 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &TokenCliArgs) -> CommandRe
 
 /// Where the tokens are stored: in one workspace, or in the registry of hosted workspaces, which records who changes
 /// the tokens.
-enum TokenStore {
+enum WorkspaceOrRegistryTokenStore {
     Workspace(CommandLineWorkspace),
     Registry(Arc<WorkspaceRegistry>, Box<Caller>),
 }
 
-impl TokenStore {
+impl WorkspaceOrRegistryTokenStore {
     fn open(flags: &WorkspaceFlags, arguments: &TokenCliArgs) -> Result<Self, CommandError> {
         if arguments.workspaces.is_none() {
-            return open_workspace::open_workspace(flags, LandlockMode::Off).map(TokenStore::Workspace);
+            return open_workspace::open_workspace(flags, LandlockMode::Off)
+                .map(WorkspaceOrRegistryTokenStore::Workspace);
         }
         let creates = arguments.estate && matches!(arguments.action, TokenSubcommand::Create { .. });
         let missing = if creates { MissingRegistryRule::Create } else { MissingRegistryRule::Refuse };
         let registry = workspaces::open_registry(flags, arguments.workspaces.as_ref(), missing)?;
-        let by = open_workspace::caller_from_flags(&CallerFlags::default(), CallerKind::Person)?;
-        Ok(TokenStore::Registry(registry, Box::new(by)))
+        let by = open_workspace::caller_from_flags(&CallerAccessCliFlags::default(), CallerProtocol::Person)?;
+        Ok(WorkspaceOrRegistryTokenStore::Registry(registry, Box::new(by)))
     }
 
     fn now_ms(&self) -> i64 {
         match self {
-            TokenStore::Workspace(opened) => opened.local.now_ms(),
-            TokenStore::Registry(registry, _) => registry.now_ms(),
+            WorkspaceOrRegistryTokenStore::Workspace(opened) => opened.local.now_ms(),
+            WorkspaceOrRegistryTokenStore::Registry(registry, _) => registry.now_ms(),
         }
     }
 
@@ -133,17 +134,21 @@ impl TokenStore {
         arguments: &TokenCliArgs,
     ) -> Result<NewTokenWithSecret, CommandError> {
         let (created, secret) = match self {
-            TokenStore::Workspace(opened) => return Ok(opened.local.create_token(request)?),
-            TokenStore::Registry(registry, by) if arguments.estate => registry.create_admin_token(by, request)?,
-            TokenStore::Registry(registry, by) => registry.create_token(by, &arguments.workspace_name()?, request)?,
+            WorkspaceOrRegistryTokenStore::Workspace(opened) => return Ok(opened.local.create_token(request)?),
+            WorkspaceOrRegistryTokenStore::Registry(registry, by) if arguments.estate => {
+                registry.create_admin_token(by, request)?
+            }
+            WorkspaceOrRegistryTokenStore::Registry(registry, by) => {
+                registry.create_token(by, &arguments.workspace_name()?, request)?
+            }
         };
         Ok((created.token, secret))
     }
 
     fn rotate(&self, id: &str, overlap_ms: i64) -> Result<NewTokenWithSecret, CommandError> {
         match self {
-            TokenStore::Workspace(opened) => Ok(opened.local.rotate_token(id, overlap_ms)?),
-            TokenStore::Registry(registry, by) => {
+            WorkspaceOrRegistryTokenStore::Workspace(opened) => Ok(opened.local.rotate_token(id, overlap_ms)?),
+            WorkspaceOrRegistryTokenStore::Registry(registry, by) => {
                 let (created, secret) = registry.rotate_token(by, id, overlap_ms)?;
                 Ok((created.token, secret))
             }
@@ -152,17 +157,21 @@ impl TokenStore {
 
     fn list(&self, arguments: &TokenCliArgs) -> Result<Vec<AccessTokenRecord>, CommandError> {
         let (registry, scope) = match self {
-            TokenStore::Workspace(opened) => return Ok(opened.local.list_tokens()?),
-            TokenStore::Registry(registry, _) if arguments.estate => (registry, TokenScope::Administration),
-            TokenStore::Registry(registry, _) => (registry, registry.scope_of_workspace(&arguments.workspace_name()?)?),
+            WorkspaceOrRegistryTokenStore::Workspace(opened) => return Ok(opened.local.list_tokens()?),
+            WorkspaceOrRegistryTokenStore::Registry(registry, _) if arguments.estate => {
+                (registry, TokenScope::Administration)
+            }
+            WorkspaceOrRegistryTokenStore::Registry(registry, _) => {
+                (registry, registry.scope_of_workspace(&arguments.workspace_name()?)?)
+            }
         };
         Ok(registry.list_tokens(&scope)?)
     }
 
     fn revoke(&self, id: &str) -> Result<AccessTokenRecord, CommandError> {
         match self {
-            TokenStore::Workspace(opened) => Ok(opened.local.revoke_token(id)?),
-            TokenStore::Registry(registry, by) => Ok(registry.revoke_token(by, id)?),
+            WorkspaceOrRegistryTokenStore::Workspace(opened) => Ok(opened.local.revoke_token(id)?),
+            WorkspaceOrRegistryTokenStore::Registry(registry, by) => Ok(registry.revoke_token(by, id)?),
         }
     }
 }
@@ -177,7 +186,7 @@ impl TokenCliArgs {
 }
 
 fn token_request(
-    caller: &CallerFlags,
+    caller: &CallerAccessCliFlags,
     lasts: Option<&str>,
     label: &str,
     now_ms: i64,
@@ -196,7 +205,7 @@ fn token_request(
     })
 }
 
-fn print_new_token(token: &AccessTokenRecord, secret: &str, format: OutputFormat) -> CommandResult {
+fn print_new_token(token: &AccessTokenRecord, secret: &str, format: OutputFormat) -> CliCommandResult {
     match format {
         OutputFormat::Json => {
             let mut object = token_to_json(token);

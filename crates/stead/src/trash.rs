@@ -6,10 +6,10 @@ use stead_engine::{Caller, Error, ErrorKind, Principal, TrashItem, Workspace};
 use stead_local::LandlockMode;
 
 use crate::{
-    cli::{CallerFlags, WorkspaceFlags},
-    open_workspace::{self, CallerKind, CommandLineWorkspace},
+    cli::{CallerAccessCliFlags, WorkspaceFlags},
+    open_workspace::{self, CallerProtocol, CommandLineWorkspace},
     operation::{call_operation, print_answer},
-    output::{self, CommandError, CommandExit, CommandResult, OutputFormat},
+    output::{self, CliCommandResult, CommandError, CommandExit, OutputFormat},
     time,
 };
 
@@ -24,7 +24,7 @@ enum TrashSubcommand {
     /// List removed files and directories, newest first
     List {
         #[command(flatten)]
-        caller: CallerFlags,
+        caller: CallerAccessCliFlags,
         /// Include items that others removed
         #[arg(long)]
         all: bool,
@@ -35,7 +35,7 @@ enum TrashSubcommand {
     /// Restore an item
     Restore {
         #[command(flatten)]
-        caller: CallerFlags,
+        caller: CallerAccessCliFlags,
         /// Item id
         id: String,
         /// Destination [default: the original path]
@@ -48,7 +48,7 @@ enum TrashSubcommand {
     /// Delete items permanently; agents cannot do this
     Purge {
         #[command(flatten)]
-        caller: CallerFlags,
+        caller: CallerAccessCliFlags,
         /// Item ids; without --all only items that this principal removed
         #[arg(required_unless_present_any = ["mine", "all"])]
         ids: Vec<String>,
@@ -61,11 +61,11 @@ enum TrashSubcommand {
     },
 }
 
-pub(crate) fn run(flags: &WorkspaceFlags, arguments: &TrashCliArgs) -> CommandResult {
+pub(crate) fn run(flags: &WorkspaceFlags, arguments: &TrashCliArgs) -> CliCommandResult {
     let (TrashSubcommand::List { caller, .. }
     | TrashSubcommand::Restore { caller, .. }
     | TrashSubcommand::Purge { caller, .. }) = &arguments.action;
-    let caller = open_workspace::caller_from_flags(caller, CallerKind::Person)?;
+    let caller = open_workspace::caller_from_flags(caller, CallerProtocol::Person)?;
     let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
     match &arguments.action {
         TrashSubcommand::List { all, json, .. } => {
@@ -76,13 +76,13 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &TrashCliArgs) -> CommandRe
             print_answer(answer, OutputFormat::from(*json))
         }
         TrashSubcommand::Purge { ids, all, .. } => {
-            let scope = if *all { TrashPurgeScope::Everyone } else { TrashPurgeScope::Own };
+            let scope = if *all { TrashPurgeOwnerScope::Everyone } else { TrashPurgeOwnerScope::Own };
             purge_items(&opened, &caller, scope, ids)
         }
     }
 }
 
-fn list_trash(opened: &CommandLineWorkspace, owner: Option<&Principal>, format: OutputFormat) -> CommandResult {
+fn list_trash(opened: &CommandLineWorkspace, owner: Option<&Principal>, format: OutputFormat) -> CliCommandResult {
     for item in opened.local.trash(owner)? {
         output::print_as(format, || trash_item_to_json(&item), || trash_item_line(&item))?;
     }
@@ -112,7 +112,7 @@ fn trash_item_to_json(item: &TrashItem) -> Value {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum TrashPurgeScope {
+enum TrashPurgeOwnerScope {
     Own,
     /// Requested explicitly with --all.
     Everyone,
@@ -122,15 +122,15 @@ enum TrashPurgeScope {
 fn purge_items(
     opened: &CommandLineWorkspace,
     caller: &Caller,
-    scope: TrashPurgeScope,
+    scope: TrashPurgeOwnerScope,
     ids: &[String],
-) -> CommandResult {
+) -> CliCommandResult {
     if !matches!(caller.principal, Principal::User(_)) {
         return Err(Error::new(ErrorKind::NotOwner, "only a person can purge the trash").into());
     }
     let owner = match scope {
-        TrashPurgeScope::Own => Some(&caller.principal),
-        TrashPurgeScope::Everyone => None,
+        TrashPurgeOwnerScope::Own => Some(&caller.principal),
+        TrashPurgeOwnerScope::Everyone => None,
     };
     let ids: Vec<String> = if ids.is_empty() {
         opened.local.trash(owner)?.into_iter().map(|item| item.id).collect()

@@ -1,23 +1,23 @@
-//! `stead watch`: prints changes by agents, people and other programs until it is interrupted. With `--supervisor` it prints
-//! events for people who supervise agents instead, read from the journal: reported calls, policy refusals, approvals and
-//! alerts.
+//! `stead watch`: prints changes by agents, people and other programs until it is interrupted. With `--supervisor` it
+//! prints events for people who supervise agents instead, read from the journal: reported calls, policy refusals,
+//! approvals and alerts.
 
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde_json::{Value, json};
 use stead_engine::{
-    Caller, ErrorKind, JournalEntryOrder, JournalEntryQuery, PolicyTier, StoredJournalEntry, Workspace,
+    Caller, ErrorKind, JournalEntryOrder, JournalEntryQuery, StoredJournalEntry, SupervisionTier, Workspace,
 };
-use stead_journal::EntryDecision;
+use stead_journal::JournaledCallOutcomeStatus;
 use stead_local::LandlockMode;
 
 use crate::{
-    cli::{CallerFlags, WorkspaceFlags},
+    cli::{CallerAccessCliFlags, WorkspaceFlags},
     host_files,
-    open_workspace::{self, CallerKind, CommandLineWorkspace},
+    open_workspace::{self, CallerProtocol, CommandLineWorkspace},
     operation::call_operation,
-    output::{self, CommandError, CommandExit, CommandResult, OutputFormat},
+    output::{self, CliCommandResult, CommandError, CommandExit, OutputFormat},
     time,
 };
 
@@ -54,11 +54,11 @@ pub(crate) struct WatchCliArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    caller: CallerFlags,
+    caller: CallerAccessCliFlags,
 }
 
-pub(crate) fn run(flags: &WorkspaceFlags, arguments: &WatchCliArgs) -> CommandResult {
-    let caller = open_workspace::caller_from_flags(&arguments.caller, CallerKind::Person)?;
+pub(crate) fn run(flags: &WorkspaceFlags, arguments: &WatchCliArgs) -> CliCommandResult {
+    let caller = open_workspace::caller_from_flags(&arguments.caller, CallerProtocol::Person)?;
     let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
     if arguments.supervisor {
         return print_supervisor_events(&*opened.local, arguments);
@@ -110,7 +110,7 @@ fn end_stale_watches(opened: &CommandLineWorkspace, caller: &Caller) -> Result<(
 }
 
 /// Prints supervisor events until it is interrupted, or with `--no-wait` until the end of the journal.
-fn print_supervisor_events(workspace: &dyn Workspace, arguments: &WatchCliArgs) -> CommandResult {
+fn print_supervisor_events(workspace: &dyn Workspace, arguments: &WatchCliArgs) -> CliCommandResult {
     let head = workspace.head()?.number;
     let mut cursor = arguments.since.unwrap_or(head);
     loop {
@@ -141,19 +141,25 @@ fn print_supervisor_events(workspace: &dyn Workspace, arguments: &WatchCliArgs) 
 fn supervisor_events(stored: &StoredJournalEntry) -> Vec<Value> {
     let entry = &stored.entry;
     let reason = entry.reason.as_deref();
-    let is_reported = entry.tier.as_deref().is_some_and(|tier| tier != PolicyTier::Blocked.as_str());
+    let is_reported = entry.tier.as_deref().is_some_and(|tier| tier != SupervisionTier::Blocked.as_str());
     let types: &[&str] = match (entry.operation.as_str(), entry.decision, reason) {
-        ("approve" | "deny", EntryDecision::Allowed, _) => &["approval_resolved"],
-        ("alert", EntryDecision::Allowed, _) => &["alert"],
+        ("approve" | "deny", JournaledCallOutcomeStatus::Allowed, _) => &["approval_resolved"],
+        ("alert", JournaledCallOutcomeStatus::Allowed, _) => &["alert"],
         (_, _, Some(kind)) if kind == ErrorKind::ApprovalPending.code() || kind == ErrorKind::ApprovalStale.code() => {
             &["approval_requested"]
         }
-        (_, EntryDecision::Refused, Some(kind)) if is_policy_violation(kind) => &["policy_violation"],
-        (_, EntryDecision::Allowed, _) if is_reported => &["capability_invoked", "capability_result"],
-        (_, EntryDecision::Refused | EntryDecision::Failed, _) if is_reported => {
+        (_, JournaledCallOutcomeStatus::Refused, Some(kind)) if is_policy_violation(kind) => &["policy_violation"],
+        (_, JournaledCallOutcomeStatus::Allowed, _) if is_reported => &["capability_invoked", "capability_result"],
+        (_, JournaledCallOutcomeStatus::Refused | JournaledCallOutcomeStatus::Failed, _) if is_reported => {
             &["capability_invoked", "capability_error"]
         }
-        (_, EntryDecision::Allowed | EntryDecision::Refused | EntryDecision::Failed, _) => &[],
+        (
+            _,
+            JournaledCallOutcomeStatus::Allowed
+            | JournaledCallOutcomeStatus::Refused
+            | JournaledCallOutcomeStatus::Failed,
+            _,
+        ) => &[],
     };
     types.iter().map(|kind| entry_event(kind, stored)).collect()
 }

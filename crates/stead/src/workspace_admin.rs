@@ -10,11 +10,11 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 use stead_engine::{AccessMode, Caller, Error, ErrorKind, Grants, Principal};
 use stead_local::{
-    AccessTokenRecord, CreateTokenRequest, CreateWorkspaceRequest, TokenScope, WorkspaceCopyCounts,
-    WorkspaceListFilter, WorkspaceName, WorkspacePageRequest, WorkspaceRegistry, WorkspaceRegistryOptions,
+    AccessTokenRecord, CreateTokenRequest, CreateWorkspaceRequest, ListWorkspacesRequest, TokenScope,
+    WorkspaceCopyCounts, WorkspaceListFilter, WorkspaceName, WorkspaceRegistry, WorkspaceRegistryOptions,
 };
 use stead_path::RelPath;
-use stead_protocols::http::{AdminRequest, WorkspaceAdmin, WorkspaceExportSummary};
+use stead_protocols::http::{AdminRequest, WorkspaceAdmin, WorkspaceExportStartInfo};
 
 use crate::{
     cli::{IndexModeArg, WorkspaceFlags},
@@ -34,7 +34,7 @@ pub(crate) fn registry_options(flags: &WorkspaceFlags, directory: &Path) -> Work
     options
 }
 
-pub(crate) struct LocalWorkspaceAdmin(pub(crate) Arc<WorkspaceRegistry>);
+pub(crate) struct RegistryWorkspaceAdmin(pub(crate) Arc<WorkspaceRegistry>);
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -46,7 +46,7 @@ struct ListWorkspacesArgs {
 }
 
 #[derive(Debug, Deserialize)]
-struct NamedWorkspaceArgs {
+struct NewWorkspaceNameAndArgs {
     name: String,
     #[serde(flatten)]
     rest: Map<String, Value>,
@@ -54,7 +54,7 @@ struct NamedWorkspaceArgs {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RestoreWorkspaceArgs {
+struct RestoreTrashedWorkspaceArgs {
     name: Option<String>,
 }
 
@@ -110,10 +110,10 @@ pub(crate) fn token_to_json(token: &AccessTokenRecord) -> Value {
     })
 }
 
-impl LocalWorkspaceAdmin {
+impl RegistryWorkspaceAdmin {
     fn list_workspaces(&self, args: ListWorkspacesArgs) -> Result<Value, Error> {
         let filter = if args.trash { WorkspaceListFilter::Trashed } else { WorkspaceListFilter::Active };
-        let (found, next) = self.0.list(&WorkspacePageRequest { cursor: args.cursor, limit: args.limit, filter })?;
+        let (found, next) = self.0.list(&ListWorkspacesRequest { cursor: args.cursor, limit: args.limit, filter })?;
         let workspaces: Vec<Value> = found.iter().map(stead_local::WorkspaceDescription::to_json).collect();
         Ok(json!({ "workspaces": workspaces, "truncated": next.is_some(), "cursor": next }))
     }
@@ -139,24 +139,24 @@ impl LocalWorkspaceAdmin {
     }
 }
 
-impl WorkspaceAdmin for LocalWorkspaceAdmin {
+impl WorkspaceAdmin for RegistryWorkspaceAdmin {
     fn run_request(&self, by: &Caller, request: AdminRequest) -> Result<Value, Error> {
         match request {
             AdminRequest::List(args) => self.list_workspaces(decode_args(args)?),
             AdminRequest::Create(args) => {
-                let NamedWorkspaceArgs { name, rest } = decode_args(args)?;
+                let NewWorkspaceNameAndArgs { name, rest } = decode_args(args)?;
                 let request: CreateWorkspaceRequest = decode_args(rest)?;
                 Ok(self.0.create(by, &WorkspaceName::parse(&name)?, &request)?.to_json())
             }
             AdminRequest::Show(name) => self.0.describe(&WorkspaceName::parse(&name)?),
             AdminRequest::Destroy(name) => Ok(self.0.destroy(by, &WorkspaceName::parse(&name)?)?.to_json()),
             AdminRequest::Fork(from, args) => {
-                let NamedWorkspaceArgs { name, rest } = decode_args(args)?;
+                let NewWorkspaceNameAndArgs { name, rest } = decode_args(args)?;
                 let (from, name) = (WorkspaceName::parse(&from)?, WorkspaceName::parse(&name)?);
                 Ok(self.0.fork(by, &from, &name, &decode_args(rest)?)?.to_json())
             }
             AdminRequest::Restore(name, args) => {
-                let rename = decode_args::<RestoreWorkspaceArgs>(args)?.name;
+                let rename = decode_args::<RestoreTrashedWorkspaceArgs>(args)?.name;
                 let rename = rename.as_deref().map(WorkspaceName::parse).transpose()?;
                 Ok(self.0.restore(by, &name, rename.as_ref())?.to_json())
             }
@@ -173,10 +173,11 @@ impl WorkspaceAdmin for LocalWorkspaceAdmin {
         &self,
         by: &Caller,
         name: &str,
-        begin: &mut dyn FnMut(WorkspaceExportSummary),
+        begin: &mut dyn FnMut(WorkspaceExportStartInfo),
         out: &mut dyn Write,
     ) -> Result<(), Error> {
-        let mut report = |copied: WorkspaceCopyCounts| begin(WorkspaceExportSummary { omitted_files: copied.skipped });
+        let mut report =
+            |copied: WorkspaceCopyCounts| begin(WorkspaceExportStartInfo { omitted_files: copied.skipped });
         self.0.export_archive(by, &WorkspaceName::parse(name)?, &mut report, out).map(drop)
     }
 
@@ -207,7 +208,7 @@ mod tests {
         let start = "invalid arguments: unknown field `nothing`, expected";
         for (refusal, expected) in [
             (error_message::<ListWorkspacesArgs>(probe.clone()), "one of `cursor`, `limit`, `trash`"),
-            (error_message::<RestoreWorkspaceArgs>(probe.clone()), "`name`"),
+            (error_message::<RestoreTrashedWorkspaceArgs>(probe.clone()), "`name`"),
             (
                 error_message::<CreateTokenArgs>(probe),
                 "one of `principal`, `read_only`, `readable`, `writable`, `lasts_seconds`, `label`",
@@ -215,6 +216,6 @@ mod tests {
         ] {
             assert_eq!(refusal, format!("{start} {expected}"));
         }
-        assert_eq!(error_message::<NamedWorkspaceArgs>(json!({})), "invalid arguments: missing field `name`");
+        assert_eq!(error_message::<NewWorkspaceNameAndArgs>(json!({})), "invalid arguments: missing field `name`");
     }
 }

@@ -1,5 +1,5 @@
-//! `stead workspace`: creates, lists, shows, copies, deletes and restores hosted workspaces, also while a server uses the same
-//! directory.
+//! `stead workspace`: creates, lists, shows, copies, deletes and restores hosted workspaces, also while a server uses
+//! the same directory.
 
 use std::{
     io::{Read, Write},
@@ -11,15 +11,15 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 use stead_engine::{Caller, Error, ErrorKind};
 use stead_local::WorkspaceRegistry;
-use stead_protocols::http::{AdminRequest, WorkspaceAdmin, WorkspaceExportSummary};
+use stead_protocols::http::{AdminRequest, WorkspaceAdmin, WorkspaceExportStartInfo};
 
 use crate::{
-    cli::{CallerFlags, WorkspaceFlags},
+    cli::{CallerAccessCliFlags, WorkspaceFlags},
     host_files,
-    open_workspace::{self, CallerKind},
-    output::{self, CommandError, CommandExit, CommandResult, OutputFormat},
+    open_workspace::{self, CallerProtocol},
+    output::{self, CliCommandResult, CommandError, CommandExit, OutputFormat},
     time,
-    workspace_admin::{self, LocalWorkspaceAdmin},
+    workspace_admin::{self, RegistryWorkspaceAdmin},
 };
 
 #[derive(Debug, Args)]
@@ -171,11 +171,11 @@ impl NewWorkspaceFlags {
     }
 }
 
-pub(crate) fn run(flags: &WorkspaceFlags, arguments: &WorkspaceCliArgs) -> CommandResult {
+pub(crate) fn run(flags: &WorkspaceFlags, arguments: &WorkspaceCliArgs) -> CliCommandResult {
     let registry = open_registry(flags, arguments.workspaces.as_ref(), arguments.action.when_registry_missing())?;
-    let caller = CallerFlags { principal: arguments.principal.clone(), ..CallerFlags::default() };
-    let by = open_workspace::caller_from_flags(&caller, CallerKind::Person)?;
-    let admin = LocalWorkspaceAdmin(registry);
+    let caller = CallerAccessCliFlags { principal: arguments.principal.clone(), ..CallerAccessCliFlags::default() };
+    let by = open_workspace::caller_from_flags(&caller, CallerProtocol::Person)?;
+    let admin = RegistryWorkspaceAdmin(registry);
     let request = match &arguments.action {
         WorkspaceSubcommand::Fork { from, name, options } => {
             AdminRequest::Fork(from.clone(), options.to_named_arguments(flags, name)?)
@@ -208,8 +208,13 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &WorkspaceCliArgs) -> Comma
 }
 
 /// Writes an archive and reports the files that it omits.
-fn export_workspace(admin: &LocalWorkspaceAdmin, by: &Caller, name: &str, output: Option<&Path>) -> CommandResult {
-    let mut begin = |summary: WorkspaceExportSummary| {
+fn export_workspace(
+    admin: &RegistryWorkspaceAdmin,
+    by: &Caller,
+    name: &str,
+    output: Option<&Path>,
+) -> CliCommandResult {
+    let mut begin = |summary: WorkspaceExportStartInfo| {
         if summary.omitted_files > 0 {
             let count = summary.omitted_files;
             output::print_note(&format!("omitted {count} links, pipes or devices, which archives cannot contain"));
@@ -224,7 +229,7 @@ fn export_workspace(admin: &LocalWorkspaceAdmin, by: &Caller, name: &str, output
     Ok(CommandExit::Success)
 }
 
-fn print_workspaces(answer: &Value, format: OutputFormat) -> CommandResult {
+fn print_workspaces(answer: &Value, format: OutputFormat) -> CliCommandResult {
     match (format, answer["workspaces"].as_array()) {
         (OutputFormat::Json, _) => output::print_json(answer)?,
         (OutputFormat::Text, None) => output::print_text(&workspace_line(answer))?,

@@ -20,19 +20,23 @@ mod snapshot;
 mod subject;
 mod suite;
 
-pub use case::{AttackCase, AttackGroup, ControlServerKind, ExpectedAttackResult, SkippedAttackCase, load_groups};
+pub use case::{
+    AttackCase, AttackGroup, ExpectedAttackResult, SkippedAttackCase, UnsafeControlServerKind, load_groups,
+};
 pub use engine::{EngineAttackSubject, read_journal};
 pub use fixture::can_make_devices;
-pub use http::{HttpApiKind, HttpAttackSubject};
+pub use http::{AttackHttpEndpointKind, HttpAttackSubject};
 pub use matrix::{MATRIX_GROUP, load_matrix};
 pub use mcp::McpAttackSubject;
 pub use naive_server::NaiveServer;
 pub use run::{
-    AttackFault, AttackVerdict, CaseRequirements, FaultSeverity, case_requirements, run_case, run_sharing_fixture,
-    split_shareable,
+    AttackCaseRequirements, AttackFault, AttackFindingSeverity, AttackVerdict, case_requirements, run_case,
+    run_sharing_fixture, split_shareable,
 };
 pub use subject::{
-    AttackSubject, RecordedRequest, SubjectJournal, SubjectMaintenance, SubjectOpener, SubjectOptions, SubjectReply,
-    SubjectRequest,
+    AttackSubject, AttackSubjectClockOrPurgeAction, AttackSubjectRequest, SubjectJournal, SubjectJournalEntry,
+    SubjectOpener, SubjectOptions, SubjectReply,
 };
-pub use suite::{AttackReport, AttackSuite, CaseLocation, NamespaceOutcome, run_in_mount_namespace};
+pub use suite::{
+    AttackCaseProcessIsolation, AttackReport, AttackSuiteRunner, TestMountNamespaceOutcome, run_in_mount_namespace,
+};

@@ -1,8 +1,8 @@
 //! Conformance tests over the workspace trait, so that directories, memory and clusters behave alike. A case fails by
 //! panicking; each gets its own workspace.
 //!
-//! The cases do not cover waiting for locks, because an implementation may be atomic without them, nor features that only one
-//! implementation has.
+//! The cases do not cover waiting for locks, because an implementation may be atomic without them, nor features that
+//! only one implementation has.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a case fails by panicking")]
 
@@ -23,15 +23,15 @@ use std::{
 };
 
 use stead_engine::{
-    BytesToRead, CallRecord, Caller, CommitError, CommitExpectation, CommitReceipt, Error, ErrorKind, FileIdentity,
-    FileKind, FileModeSource, FileStat, ObservedVersion, PathLockRequest, Plan, PlannedChange, PlannedContent,
-    PolicyTier, Principal, TreeSummary, Version, Workspace,
+    BytesToRead, Caller, CommitError, CommitExpectation, CommitReceipt, Error, ErrorKind, FileKind, FileModeSource,
+    FileStat, FileStatFingerprint, JournalCallRecord, PathLockRequest, Plan, PlanTimeFileVersion, PlannedChange,
+    PlannedContent, Principal, SupervisionTier, TreeSummary, Version, Workspace,
 };
 use stead_journal::JournalEntryRelation;
 use stead_path::RelPath;
 
 /// Creates workspaces of one implementation.
-pub trait WorkspaceFactory {
+pub trait ConformanceWorkspaceFactory {
     /// A new, empty workspace.
     fn create(&self) -> Arc<dyn Workspace>;
 
@@ -40,15 +40,15 @@ pub trait WorkspaceFactory {
 }
 
 /// One conformance case.
-pub struct ConformanceCase {
+pub struct WorkspaceConformanceCase {
     /// Name of the case.
     pub name: &'static str,
     /// Runs the case.
-    pub run: fn(&dyn WorkspaceFactory),
+    pub run: fn(&dyn ConformanceWorkspaceFactory),
 }
 
 /// All cases.
-pub fn all_cases() -> Vec<ConformanceCase> {
+pub fn all_cases() -> Vec<WorkspaceConformanceCase> {
     let all = [
         reads::CASES,
         writes::CASES,
@@ -61,18 +61,18 @@ pub fn all_cases() -> Vec<ConformanceCase> {
         approval::CASES,
         quota::CASES,
     ];
-    all.into_iter().flatten().map(|(name, run)| ConformanceCase { name, run: *run }).collect()
+    all.into_iter().flatten().map(|(name, run)| WorkspaceConformanceCase { name, run: *run }).collect()
 }
 
 /// Runs all cases. Prints each name first, so that the last name printed is the one that failed.
-pub fn run_all(factory: &dyn WorkspaceFactory, mut print_name: impl FnMut(&str)) {
+pub fn run_all(factory: &dyn ConformanceWorkspaceFactory, mut print_name: impl FnMut(&str)) {
     for case in all_cases() {
         print_name(case.name);
         (case.run)(factory);
     }
 }
 
-type ConformanceCaseTable = &'static [(&'static str, fn(&dyn WorkspaceFactory))];
+type WorkspaceConformanceCaseTable = &'static [(&'static str, fn(&dyn ConformanceWorkspaceFactory))];
 
 /// Bytes per read.
 const READ_BYTES_MAX: u64 = 1 << 20;
@@ -90,13 +90,13 @@ fn agent_caller(name: &str) -> Caller {
 }
 
 /// A workspace and its caller.
-struct WorkspaceFixture {
+struct WorkspaceConformanceFixture {
     workspace: Arc<dyn Workspace>,
     caller: Caller,
 }
 
-impl WorkspaceFixture {
-    fn new(factory: &dyn WorkspaceFactory) -> Self {
+impl WorkspaceConformanceFixture {
+    fn new(factory: &dyn ConformanceWorkspaceFactory) -> Self {
         Self { workspace: factory.create(), caller: agent_caller("one") }
     }
 
@@ -105,12 +105,12 @@ impl WorkspaceFixture {
         Self { workspace: Arc::clone(&self.workspace), caller: agent_caller(name) }
     }
 
-    fn reopen(self, factory: &dyn WorkspaceFactory) -> Self {
+    fn reopen(self, factory: &dyn ConformanceWorkspaceFactory) -> Self {
         Self { workspace: factory.reopen(self.workspace), caller: self.caller }
     }
 
-    fn journal_record<'a>(&'a self, operation: &'static str, key: Option<&'a str>) -> CallRecord<'a> {
-        CallRecord {
+    fn journal_record<'a>(&'a self, operation: &'static str, key: Option<&'a str>) -> JournalCallRecord<'a> {
+        JournalCallRecord {
             tool: None,
             caller: &self.caller,
             operation,
@@ -118,7 +118,7 @@ impl WorkspaceFixture {
             paths: Vec::new(),
             idempotency_key: key,
             error_kind: None,
-            policy_tier: PolicyTier::Autonomous,
+            policy_tier: SupervisionTier::Autonomous,
             approval: None,
             policy_version: 1,
             quota: None,
@@ -154,7 +154,8 @@ impl WorkspaceFixture {
         self.try_plan(&Plan::with_link(changes, link), None).unwrap_or_else(|error| panic!("{error:?}")).entry
     }
 
-    /// Commits a plan whose expectation does not hold. The error must name the path, and nothing is changed or recorded.
+    /// Commits a plan whose expectation does not hold. The error must name the path, and nothing is changed or
+    /// recorded.
     #[track_caller]
     fn assert_changed_since(&self, changes: Vec<PlannedChange>, path: &str) {
         let before = (self.list_tree(), self.head_number());
@@ -185,9 +186,9 @@ impl WorkspaceFixture {
 
     /// The expectation that a file is unchanged.
     #[track_caller]
-    fn observed_file(&self, path: &str) -> ObservedVersion {
+    fn observed_file(&self, path: &str) -> PlanTimeFileVersion {
         let file = self.workspace.read(&rel_path(path), BytesToRead::VersionOnly).unwrap();
-        ObservedVersion { version: file.version, identity: file.stat.identity }
+        PlanTimeFileVersion { version: file.version, identity: file.stat.identity }
     }
 
     #[track_caller]
@@ -271,8 +272,8 @@ fn single_file_tree(bytes: u64) -> TreeSummary {
 }
 
 /// A stamp that no file has.
-fn unmatched_stamp() -> FileIdentity {
-    FileIdentity { device_and_inode: (0, 0), size: 0, modified_ns: 0, changed_ns: 0 }
+fn unmatched_stamp() -> FileStatFingerprint {
+    FileStatFingerprint { device_and_inode: (0, 0), size: 0, modified_ns: 0, changed_ns: 0 }
 }
 
 #[track_caller]

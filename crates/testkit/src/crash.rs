@@ -14,10 +14,13 @@ use std::{
 
 use crate::{
     stress::{Fallible, SeededRng, parse_child_line, scratch_directory},
-    workload::{ChangeAcknowledgement, WorkloadMessage, WorkloadModel, WorkloadOrders, WorkloadStep},
+    workload::{
+        CrashTestWorkloadStep, WorkloadChangeAcknowledgement, WorkloadChildMessage, WorkloadOrders,
+        WorkspaceReferenceModel,
+    },
 };
-pub use checker::{CrashChecker, InFlightOutcome, all_entries, check_journal_matches_disk, first_difference};
-pub use power_cut::{PowerCutState, PowerCutSurvivors, check_power_cut};
+pub use checker::{CrashChecker, CrashTestInFlightOutcome, all_entries, check_journal_matches_disk, first_difference};
+pub use power_cut::{PowerCutExpectedChanges, PowerCutRecoverySummary, check_power_cut};
 
 /// Rounds per workspace, so that a long journal does not slow the test.
 const ROUNDS_PER_WORKSPACE: u64 = 20;
@@ -49,11 +52,11 @@ pub struct CrashStatistics {
 
 /// What a child did until it was killed.
 #[derive(Debug, Default)]
-pub struct ChildRun {
+pub struct KilledChildProgress {
     /// Acknowledged changes, in order.
-    pub acknowledged: Vec<(WorkloadStep, ChangeAcknowledgement)>,
+    pub acknowledged: Vec<(CrashTestWorkloadStep, WorkloadChangeAcknowledgement)>,
     /// The change in progress when it was killed.
-    pub in_flight: Option<WorkloadStep>,
+    pub in_flight: Option<CrashTestWorkloadStep>,
 }
 
 /// Runs this many rounds. `start` builds the command that runs [`crate::workload::run_child`].
@@ -85,7 +88,7 @@ fn run_rounds_on_workspace(
         seed: 0,
         boot: None,
         steps: STEPS_MAX,
-        model: WorkloadModel::default(),
+        model: WorkspaceReferenceModel::default(),
     };
     let mut judge = CrashChecker::default();
     for _ in 0..rounds {
@@ -102,7 +105,7 @@ fn run_rounds_on_workspace(
             judge.allow_recovery_leftover();
         }
         let verdict = judge.check_workspace(&mut work, &life)?;
-        figures.in_flight_applied += u64::from(verdict == InFlightOutcome::Applied);
+        figures.in_flight_applied += u64::from(verdict == CrashTestInFlightOutcome::Applied);
         figures.replayed_steps += judge.replayed_steps();
         figures.rounds += 1;
     }
@@ -119,7 +122,7 @@ pub struct KillSchedule {
 }
 
 /// Starts a child, kills it, and returns what it reported.
-pub fn run_and_kill(mut command: Command, work: &WorkloadOrders, kill: &KillSchedule) -> Fallible<ChildRun> {
+pub fn run_and_kill(mut command: Command, work: &WorkloadOrders, kill: &KillSchedule) -> Fallible<KilledChildProgress> {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
     let outcome = watch_child(&mut child, work, kill);
     // The child must not outlive this process; killing a dead one fails harmlessly.
@@ -130,12 +133,12 @@ pub fn run_and_kill(mut command: Command, work: &WorkloadOrders, kill: &KillSche
     outcome
 }
 
-fn watch_child(child: &mut Child, work: &WorkloadOrders, kill: &KillSchedule) -> Fallible<ChildRun> {
+fn watch_child(child: &mut Child, work: &WorkloadOrders, kill: &KillSchedule) -> Fallible<KilledChildProgress> {
     let mut input = child.stdin.take().ok_or("no input")?;
     let output = BufReader::new(child.stdout.take().ok_or("no output")?);
     let mut text = serde_json::to_string(work)?;
     text.push('\n');
-    let mut life = ChildRun::default();
+    let mut life = KilledChildProgress::default();
     let written = input.write_all(text.as_bytes());
     if kill.after_steps == u64::MAX {
         busy_wait(kill.wait_us);
@@ -147,13 +150,13 @@ fn watch_child(child: &mut Child, work: &WorkloadOrders, kill: &KillSchedule) ->
     // Changes reported before the kill are acknowledged, even if they are read later.
     for line in output.lines() {
         match parse_child_line(&line?) {
-            Some(WorkloadMessage::Begin(step)) => life.in_flight = Some(step),
-            Some(WorkloadMessage::Done(ack)) => {
+            Some(WorkloadChildMessage::Begin(step)) => life.in_flight = Some(step),
+            Some(WorkloadChildMessage::Done(ack)) => {
                 let step = life.in_flight.take().ok_or("done without a beginning")?;
                 life.acknowledged.push((step, ack));
             }
-            Some(WorkloadMessage::Failed(text)) => return Err(format!("a change failed: {text}").into()),
-            Some(WorkloadMessage::Open | WorkloadMessage::End) | None => {}
+            Some(WorkloadChildMessage::Failed(text)) => return Err(format!("a change failed: {text}").into()),
+            Some(WorkloadChildMessage::Open | WorkloadChildMessage::End) | None => {}
         }
         if !killed && kill.after_steps != u64::MAX && life.acknowledged.len() as u64 >= kill.after_steps {
             busy_wait(kill.wait_us);

@@ -8,7 +8,7 @@ use stead_journal::{ChangeKind, Digest, JournalEntryRelation, PathState, Recorde
 
 /// Content of a path according to the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ReplayedItem {
+pub enum JournalReplayedPathContent {
     /// A file with these bytes.
     File(Digest),
     /// A directory.
@@ -17,7 +17,7 @@ pub enum ReplayedItem {
     Link(String),
 }
 
-type ReplayedTree = BTreeMap<String, ReplayedItem>;
+type ReplayedTree = BTreeMap<String, JournalReplayedPathContent>;
 
 /// The tree that these entries describe, oldest first. Entries that were not applied are skipped.
 pub fn replay_entries(entries: &[StoredJournalEntry]) -> ReplayedTree {
@@ -31,7 +31,7 @@ pub fn replay_entries(entries: &[StoredJournalEntry]) -> ReplayedTree {
             | JournalEntryRelation::Restores(_) => None,
         })
         .collect();
-    let mut replayed = JournalReplay::default();
+    let mut replayed = TestJournalReplayState::default();
     for stored in entries.iter().filter(|stored| !amended.contains(&stored.entry.number)) {
         for change in &stored.entry.changes {
             replayed.apply_change(change);
@@ -41,12 +41,12 @@ pub fn replay_entries(entries: &[StoredJournalEntry]) -> ReplayedTree {
 }
 
 #[derive(Default)]
-struct JournalReplay {
+struct TestJournalReplayState {
     items: ReplayedTree,
     trash: BTreeMap<String, ReplayedTree>,
 }
 
-impl JournalReplay {
+impl TestJournalReplayState {
     fn apply_change(&mut self, change: &RecordedChange) {
         match (change.kind, &change.to) {
             (ChangeKind::Rename, Some(to)) => {
@@ -83,9 +83,9 @@ impl JournalReplay {
                 return;
             }
             (_, PathState::Tree { trash: None, .. } | PathState::Unknown { .. }) => return,
-            (_, PathState::File { version, .. }) => ReplayedItem::File(*version),
-            (_, PathState::Directory { .. }) => ReplayedItem::Directory,
-            (_, PathState::Link { target }) => ReplayedItem::Link(target.clone()),
+            (_, PathState::File { version, .. }) => JournalReplayedPathContent::File(*version),
+            (_, PathState::Directory { .. }) => JournalReplayedPathContent::Directory,
+            (_, PathState::Link { target }) => JournalReplayedPathContent::Link(target.clone()),
         };
         self.items.insert(change.path.clone(), item);
     }

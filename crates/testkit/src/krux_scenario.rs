@@ -1,5 +1,5 @@
 //! Scenarios of the krux capabilities: one file each, with calls, expected replies, and the recovery actions of every
-//! error, executed as the error names them. Independent of the protocol; a test supplies a [`ScenarioBackend`].
+//! error, executed as the error names them. Independent of the protocol; a test supplies a [`KruxScenarioSubject`].
 
 use std::collections::BTreeMap;
 
@@ -57,7 +57,7 @@ pub enum ScenarioRequirement {
 
 /// Another caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OtherCaller {
+pub enum KruxScenarioOtherCallerKind {
     /// Another agent.
     Agent,
     /// A person.
@@ -65,8 +65,8 @@ pub enum OtherCaller {
 }
 
 /// Prefixes of operations that another caller makes.
-const OTHER_CALLER_PREFIXES: &[(&str, OtherCaller)] =
-    &[("others:", OtherCaller::Agent), ("persons:", OtherCaller::Person)];
+const OTHER_CALLER_PREFIXES: &[(&str, KruxScenarioOtherCallerKind)] =
+    &[("others:", KruxScenarioOtherCallerKind::Agent), ("persons:", KruxScenarioOtherCallerKind::Person)];
 
 /// One call.
 #[derive(Debug, Deserialize)]
@@ -77,10 +77,10 @@ pub struct KruxScenarioStep {
     /// Its inputs. `$WS` is the workspace; saved values are referred to by name.
     #[serde(default)]
     pub inputs: Map<String, Value>,
-    /// The answer of a person, if the call needs approval: the first reply is pending, its recovery actions are followed, and the
-    /// call is repeated.
+    /// The answer of a person, if the call needs approval: the first reply is pending, its recovery actions are
+    /// followed, and the call is repeated.
     #[serde(default)]
-    pub asks: Option<PersonAnswer>,
+    pub asks: Option<ScenarioApprovalAnswer>,
     /// The error kind to inject.
     #[serde(default)]
     pub fails: Option<String>,
@@ -110,7 +110,7 @@ pub struct KruxScenarioStep {
 /// Answer of a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum PersonAnswer {
+pub enum ScenarioApprovalAnswer {
     /// Approve the call.
     Yes,
     /// Deny the call.
@@ -119,7 +119,7 @@ pub enum PersonAnswer {
 
 /// Reply to a call.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ScenarioCallResult {
+pub struct KruxScenarioCallResult {
     /// The dialect's object.
     pub object: Value,
     /// Whether it is an error.
@@ -127,7 +127,7 @@ pub struct ScenarioCallResult {
 }
 
 /// Where scenarios run: a workspace behind a protocol.
-pub trait ScenarioBackend {
+pub trait KruxScenarioSubject {
     /// Absolute path of the workspace.
     fn workspace_path(&self) -> String;
 
@@ -147,13 +147,13 @@ pub trait ScenarioBackend {
     fn fail_next(&mut self, _kind: &str) {}
 
     /// Answers a pending approval as a person.
-    fn answer_approval(&mut self, id: &str, word: PersonAnswer);
+    fn answer_approval(&mut self, id: &str, word: ScenarioApprovalAnswer);
 
     /// Makes a native call as another caller.
-    fn call_as_other(&mut self, somebody: OtherCaller, operation: &str, arguments: &Map<String, Value>);
+    fn call_as_other(&mut self, somebody: KruxScenarioOtherCallerKind, operation: &str, arguments: &Map<String, Value>);
 
     /// Makes a call.
-    fn call(&mut self, capability: &str, inputs: &Map<String, Value>) -> ScenarioCallResult;
+    fn call(&mut self, capability: &str, inputs: &Map<String, Value>) -> KruxScenarioCallResult;
 }
 
 /// Content to create.
@@ -205,7 +205,7 @@ suites!(
 /// Facts of one capability in the published document: names and numbers, none of its sentences.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct DocumentedCapability {
+pub struct KruxDocumentedCapability {
     /// Name of the capability.
     pub name: String,
     /// Tier of the capability.
@@ -241,7 +241,7 @@ pub struct DocumentedInput {
 
 /// Facts of the published document.
 #[expect(clippy::expect_used, reason = "a table that cannot be read is a mistake in the tests")]
-pub fn documented_capabilities() -> Vec<DocumentedCapability> {
+pub fn documented_capabilities() -> Vec<KruxDocumentedCapability> {
     serde_json::from_str(include_str!("../cases/krux-document.json")).expect("the table")
 }
 
@@ -256,7 +256,7 @@ fn parse_suite(name: &str, text: &str) -> KruxScenarioSuite {
 
 /// Runs one scenario and returns every reply. Panics at the first difference.
 #[expect(clippy::panic, reason = "a scenario fails by panicking")]
-pub fn play_scenario(scenario: &KruxScenario, backend: &mut dyn ScenarioBackend) -> Vec<ScenarioCallResult> {
+pub fn play_scenario(scenario: &KruxScenario, backend: &mut dyn KruxScenarioSubject) -> Vec<KruxScenarioCallResult> {
     if scenario.needs.is_some_and(|need| !backend.supports(need)) {
         return Vec::new();
     }
@@ -284,7 +284,7 @@ pub fn play_scenario(scenario: &KruxScenario, backend: &mut dyn ScenarioBackend)
         backend.advance_ms(step.advance_ms);
         let inputs = substitute_names(&Value::Object(step.inputs.clone()), &names);
         let Value::Object(inputs) = inputs else { panic!("{place}: inputs are an object") };
-        let by = |(prefix, who): &(&str, OtherCaller)| Some((*who, step.call.strip_prefix(prefix)?));
+        let by = |(prefix, who): &(&str, KruxScenarioOtherCallerKind)| Some((*who, step.call.strip_prefix(prefix)?));
         if let Some((who, operation)) = OTHER_CALLER_PREFIXES.iter().find_map(by) {
             backend.call_as_other(who, operation, &inputs);
             continue;
@@ -318,7 +318,12 @@ pub fn play_scenario(scenario: &KruxScenario, backend: &mut dyn ScenarioBackend)
 }
 
 #[expect(clippy::panic, reason = "a scenario fails by panicking")]
-fn check_step(place: &str, step: &KruxScenarioStep, outcome: &ScenarioCallResult, names: &BTreeMap<String, String>) {
+fn check_step(
+    place: &str,
+    step: &KruxScenarioStep,
+    outcome: &KruxScenarioCallResult,
+    names: &BTreeMap<String, String>,
+) {
     let object = &outcome.object;
     if let Some(error) = &step.error {
         assert!(outcome.is_error, "{place}: {object}");
@@ -356,9 +361,9 @@ fn follow_recovery(
     place: &str,
     action: &str,
     inputs: &Map<String, Value>,
-    outcome: &ScenarioCallResult,
-    backend: &mut dyn ScenarioBackend,
-) -> ScenarioCallResult {
+    outcome: &KruxScenarioCallResult,
+    backend: &mut dyn KruxScenarioSubject,
+) -> KruxScenarioCallResult {
     let led = call_recovery(place, action, inputs, outcome, backend);
     assert!(!led.is_error, "{place}: {action} leads to {}", led.object);
     led
@@ -368,9 +373,9 @@ fn follow_recovery(
 fn retry_call(
     place: &str,
     inputs: &Map<String, Value>,
-    outcome: &ScenarioCallResult,
-    backend: &mut dyn ScenarioBackend,
-) -> ScenarioCallResult {
+    outcome: &KruxScenarioCallResult,
+    backend: &mut dyn KruxScenarioSubject,
+) -> KruxScenarioCallResult {
     call_recovery(place, "retry", inputs, outcome, backend)
 }
 
@@ -380,9 +385,9 @@ fn call_recovery(
     place: &str,
     action: &str,
     inputs: &Map<String, Value>,
-    outcome: &ScenarioCallResult,
-    backend: &mut dyn ScenarioBackend,
-) -> ScenarioCallResult {
+    outcome: &KruxScenarioCallResult,
+    backend: &mut dyn KruxScenarioSubject,
+) -> KruxScenarioCallResult {
     let ways = outcome.object["recovery"].as_array();
     let Some(way) = ways.into_iter().flatten().find(|way| way["action"] == action) else {
         panic!("{place}: no way {action} in {}", outcome.object)
@@ -421,7 +426,7 @@ fn byte_list(value: &Value) -> Vec<u8> {
 }
 
 /// A reply without the fields that differ between protocols, such as the session.
-pub fn without_protocol_fields(outcome: &ScenarioCallResult) -> Value {
+pub fn without_protocol_fields(outcome: &KruxScenarioCallResult) -> Value {
     let mut object = outcome.object.clone();
     for name in ["session_id", "cursor"] {
         if object.get(name).is_some() {

@@ -20,11 +20,11 @@ use std::{
 use journal::MemoryJournal;
 use serde_json::{Value, json};
 use stead_engine::{
-    ActivePolicy, Approval, ApprovalAnswer, ApprovalFilter, ApprovalRequest, BytesToRead, CallLockGuard, CallRecord,
-    ClientConnection, CommitError, CommitReceipt, DirectoryEntry, Error, ErrorKind, FileBytes, FileNamePolicy,
-    FileStat, FinalSymlink, JournalEntryQuery, JournalHead, Lease, LeaseRequest, PathLockRequest, Plan, Principal,
-    QuotaCharge, StoredJournalEntry, TrashItem, Version, Watch, WatchRequest, Workspace, WorkspaceProperties,
-    WorkspaceUsage,
+    ActivePolicy, Approval, ApprovalAnswer, ApprovalFilter, ApprovalRequest, BytesToRead, CallLockGuard, CommitError,
+    CommitReceipt, ConnectionScopedResources, DirectoryEntry, Error, ErrorKind, FileBytesWithVersion, FileNamePolicy,
+    FileStat, FinalSymlink, ImmutableWorkspaceProperties, JournalCallRecord, JournalEntryQuery, JournalHead, Lease,
+    LeaseRequest, PathLockRequest, Plan, Principal, QuotaCharge, StoredJournalEntry, TrashItem, Version, Watch,
+    WatchRequest, Workspace, WorkspaceUsage,
 };
 use stead_journal::JournalEntryRelation;
 use stead_path::RelPath;
@@ -36,12 +36,12 @@ const WORKSPACE_ID: &str = "memory";
 
 /// A workspace in memory.
 pub struct MemoryWorkspace {
-    profile: WorkspaceProperties,
-    state: Mutex<MemoryState>,
+    profile: ImmutableWorkspaceProperties,
+    state: Mutex<MemoryWorkspaceState>,
     entry_added: Condvar,
 }
 
-struct MemoryState {
+struct MemoryWorkspaceState {
     now_ms: i64,
     tree: MemoryTree,
     journal: MemoryJournal,
@@ -54,8 +54,8 @@ struct MemoryState {
     policy: ActivePolicy,
     sessions: sessions::MemorySessionStore,
     usage_before: BTreeMap<u64, WorkspaceUsage>,
-    buffers: Vec<buffers::MemoryBuffer>,
-    connections: BTreeMap<String, Arc<ClientConnection>>,
+    buffers: Vec<buffers::MemoryWorkspaceBuffer>,
+    connections: BTreeMap<String, Arc<ConnectionScopedResources>>,
     is_full: bool,
     /// Error of the next call.
     next_error: Option<Error>,
@@ -73,7 +73,7 @@ impl MemoryWorkspace {
 
     /// An empty workspace with portable names and the root `/ws`.
     pub fn new() -> Self {
-        Self::with_profile(WorkspaceProperties {
+        Self::with_profile(ImmutableWorkspaceProperties {
             id: WORKSPACE_ID.to_owned(),
             root_spellings: vec![Self::ROOT.to_owned()],
             name_policy: FileNamePolicy::Portable,
@@ -82,8 +82,8 @@ impl MemoryWorkspace {
     }
 
     /// An empty workspace with this profile.
-    pub fn with_profile(profile: WorkspaceProperties) -> Self {
-        let state = MemoryState {
+    pub fn with_profile(profile: ImmutableWorkspaceProperties) -> Self {
+        let state = MemoryWorkspaceState {
             now_ms: START_MS,
             tree: MemoryTree::new(START_MS),
             journal: MemoryJournal::new(&profile.id),
@@ -104,15 +104,15 @@ impl MemoryWorkspace {
         Self { profile, state: Mutex::new(state), entry_added: Condvar::new() }
     }
 
-    fn lock_state(&self) -> MutexGuard<'_, MemoryState> {
+    fn lock_state(&self) -> MutexGuard<'_, MemoryWorkspaceState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Appends an entry and wakes waiting readers.
     fn record(
         &self,
-        state: &mut MemoryState,
-        record: &CallRecord<'_>,
+        state: &mut MemoryWorkspaceState,
+        record: &JournalCallRecord<'_>,
         changes: Vec<stead_journal::RecordedChange>,
         link: JournalEntryRelation,
     ) -> JournalHead {
@@ -128,7 +128,7 @@ struct NoopGuard;
 impl CallLockGuard for NoopGuard {}
 
 impl Workspace for MemoryWorkspace {
-    fn profile(&self) -> &WorkspaceProperties {
+    fn profile(&self) -> &ImmutableWorkspaceProperties {
         &self.profile
     }
 
@@ -144,7 +144,7 @@ impl Workspace for MemoryWorkspace {
         Ok(self.lock_state().tree.get(path).map(tree::MemoryNode::node))
     }
 
-    fn read(&self, path: &RelPath, want: BytesToRead) -> Result<FileBytes, Error> {
+    fn read(&self, path: &RelPath, want: BytesToRead) -> Result<FileBytesWithVersion, Error> {
         let state = self.lock_state();
         let placed =
             state.tree.get(path).ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{path} does not exist")))?;
@@ -169,7 +169,7 @@ impl Workspace for MemoryWorkspace {
                 bytes.iter().skip(skipped).take(taken).copied().collect()
             }
         };
-        Ok(FileBytes { bytes: wanted, version: Version::hash_bytes(bytes), stat: placed.node() })
+        Ok(FileBytesWithVersion { bytes: wanted, version: Version::hash_bytes(bytes), stat: placed.node() })
     }
 
     fn read_link(&self, path: &RelPath) -> Result<Vec<u8>, Error> {
@@ -189,7 +189,7 @@ impl Workspace for MemoryWorkspace {
         Ok(Box::new(NoopGuard))
     }
 
-    fn commit(&self, plan: &Plan, record: &CallRecord<'_>) -> Result<CommitReceipt, CommitError> {
+    fn commit(&self, plan: &Plan, record: &JournalCallRecord<'_>) -> Result<CommitReceipt, CommitError> {
         let mut state = self.lock_state();
         if state.is_full {
             return Err(Error::new(ErrorKind::NoSpace, "no space left").into());
@@ -226,7 +226,7 @@ impl Workspace for MemoryWorkspace {
         Ok(CommitReceipt { entry: head.number, hash: head.hash, trash_ids: trash, notices: applied.notices })
     }
 
-    fn record_call(&self, record: &CallRecord<'_>) -> Result<(), Error> {
+    fn record_call(&self, record: &JournalCallRecord<'_>) -> Result<(), Error> {
         let mut state = self.lock_state();
         if record.error_kind.is_none() {
             approval::check_approval(&state, record)?;
@@ -289,7 +289,7 @@ impl Workspace for MemoryWorkspace {
     fn execute_lease_request(
         &self,
         ask: &LeaseRequest,
-        record: &CallRecord<'_>,
+        record: &JournalCallRecord<'_>,
     ) -> Result<(Lease, CommitReceipt), Error> {
         let mut state = self.lock_state();
         approval::check_approval(&state, record)?;
@@ -333,7 +333,7 @@ impl Workspace for MemoryWorkspace {
     fn answer_approval(
         &self,
         answer: &ApprovalAnswer,
-        record: &CallRecord<'_>,
+        record: &JournalCallRecord<'_>,
     ) -> Result<(Approval, CommitReceipt), Error> {
         let mut state = self.lock_state();
         let approval = approval::answer_approval(&mut state, answer, record)?;
@@ -346,7 +346,7 @@ impl Workspace for MemoryWorkspace {
     fn execute_watch_request(
         &self,
         ask: &WatchRequest,
-        record: &CallRecord<'_>,
+        record: &JournalCallRecord<'_>,
         _deadline: Instant,
     ) -> Result<(Watch, CommitReceipt), Error> {
         let mut state = self.lock_state();

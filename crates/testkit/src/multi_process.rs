@@ -16,14 +16,14 @@ use std::{
 };
 
 use stead_engine::StoredJournalEntry;
-use stead_journal::{EntryDecision, JournalEntryRelation};
+use stead_journal::{JournalEntryRelation, JournaledCallOutcomeStatus};
 
 use crate::{
     crash::{all_entries, check_journal_matches_disk},
     stress::{Fallible, SeededRng, parse_child_line, scratch_directory},
     workload::walk_workspace,
 };
-use member::{KEYED_FILES, MemberMessage, MemberOrders};
+use member::{KEYED_FILES, MemberOrders, MultiProcessTestMemberMessage};
 
 pub use member::run_member;
 
@@ -36,7 +36,7 @@ const SILENCE_MAX: Duration = Duration::from_secs(120);
 
 /// Result of a run.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct MultiProcessStatistics {
+pub struct MultiProcessTestOutcomeCounts {
     /// Processes started.
     pub started: u64,
     /// Processes killed.
@@ -51,7 +51,7 @@ pub struct MultiProcessStatistics {
     pub entries_of_others: u64,
 }
 
-struct MemberProcess {
+struct MultiProcessTestChild {
     number: usize,
     child: Child,
     /// Standard input of the process. Closing it ends the process after its last call.
@@ -59,10 +59,10 @@ struct MemberProcess {
 }
 
 /// Messages of one process, in order.
-type MemberMessages = BTreeMap<usize, Vec<MemberMessage>>;
+type MessagesByTestProcess = BTreeMap<usize, Vec<MultiProcessTestMemberMessage>>;
 
 /// Runs the test. `start` builds the command that runs [`run_member`].
-pub fn run_processes(deaths: u64, steps: u64, start: &dyn Fn() -> Command) -> Fallible<MultiProcessStatistics> {
+pub fn run_processes(deaths: u64, steps: u64, start: &dyn Fn() -> Command) -> Fallible<MultiProcessTestOutcomeCounts> {
     let seed = SeededRng::seed_of_run()?;
     let place = scratch_directory()?;
     let workspace = place.path().join("ws");
@@ -77,7 +77,7 @@ pub fn run_processes(deaths: u64, steps: u64, start: &dyn Fn() -> Command) -> Fa
         member_command: start,
         orders,
         rng: SeededRng::from_seed(seed),
-        messages: MemberMessages::new(),
+        messages: MessagesByTestProcess::new(),
         processes: Vec::new(),
     };
     let figures = rig.run_to_end(deaths);
@@ -95,14 +95,14 @@ struct MultiProcessTest<'a> {
     member_command: &'a dyn Fn() -> Command,
     orders: MemberOrders,
     rng: SeededRng,
-    messages: MemberMessages,
-    processes: Vec<MemberProcess>,
+    messages: MessagesByTestProcess,
+    processes: Vec<MultiProcessTestChild>,
 }
 
 impl MultiProcessTest<'_> {
-    fn run_to_end(&mut self, deaths: u64) -> Fallible<MultiProcessStatistics> {
+    fn run_to_end(&mut self, deaths: u64) -> Fallible<MultiProcessTestOutcomeCounts> {
         let (sender, words) = mpsc::channel();
-        let mut figures = MultiProcessStatistics::default();
+        let mut figures = MultiProcessTestOutcomeCounts::default();
         for _ in 0..MEMBER_COUNT {
             self.start_member(&sender, &mut figures)?;
         }
@@ -137,8 +137,8 @@ impl MultiProcessTest<'_> {
 
     fn start_member(
         &mut self,
-        sender: &Sender<(usize, MemberMessage)>,
-        figures: &mut MultiProcessStatistics,
+        sender: &Sender<(usize, MultiProcessTestMemberMessage)>,
+        figures: &mut MultiProcessTestOutcomeCounts,
     ) -> Fallible<()> {
         let number = usize::try_from(figures.started)?;
         figures.started += 1;
@@ -156,7 +156,7 @@ impl MultiProcessTest<'_> {
         let mut input = child.stdin.take().ok_or("no input")?;
         let output = BufReader::new(child.stdout.take().ok_or("no output")?);
         input.write_all(format!("{}\n", serde_json::to_string(&orders)?).as_bytes())?;
-        self.processes.push(MemberProcess { number, child, input: Some(input) });
+        self.processes.push(MultiProcessTestChild { number, child, input: Some(input) });
         let sender = sender.clone();
         std::thread::spawn(move || {
             for line in output.lines().map_while(Result::ok) {
@@ -170,13 +170,13 @@ impl MultiProcessTest<'_> {
         Ok(())
     }
 
-    fn receive_message(&mut self, words: &Receiver<(usize, MemberMessage)>) -> Fallible<()> {
+    fn receive_message(&mut self, words: &Receiver<(usize, MultiProcessTestMemberMessage)>) -> Fallible<()> {
         let (number, message) = words.recv_timeout(SILENCE_MAX).map_err(|_| "nobody says anything any more")?;
         self.record_message(number, message)
     }
 
-    fn record_message(&mut self, number: usize, message: MemberMessage) -> Fallible<()> {
-        if let MemberMessage::Failed(text) = &message {
+    fn record_message(&mut self, number: usize, message: MultiProcessTestMemberMessage) -> Fallible<()> {
+        if let MultiProcessTestMemberMessage::Failed(text) = &message {
             return Err(format!("process {number}: {text}").into());
         }
         self.messages.entry(number).or_default().push(message);
@@ -188,23 +188,26 @@ impl MultiProcessTest<'_> {
             self.messages
                 .get(&number)
                 .and_then(|words| words.last())
-                .is_some_and(|message| *message == MemberMessage::End)
+                .is_some_and(|message| *message == MultiProcessTestMemberMessage::End)
         };
         self.processes.iter().all(|member| ended(member.number))
     }
 }
 
-fn key_of_message(message: &MemberMessage) -> Option<&str> {
+fn key_of_message(message: &MultiProcessTestMemberMessage) -> Option<&str> {
     match message {
-        MemberMessage::Done { key, .. } => key.as_deref(),
-        MemberMessage::Saw(_) | MemberMessage::Refused | MemberMessage::Failed(_) | MemberMessage::End => None,
+        MultiProcessTestMemberMessage::Done { key, .. } => key.as_deref(),
+        MultiProcessTestMemberMessage::Saw(_)
+        | MultiProcessTestMemberMessage::Refused
+        | MultiProcessTestMemberMessage::Failed(_)
+        | MultiProcessTestMemberMessage::End => None,
     }
 }
 
 fn check_results(
     orders: &MemberOrders,
-    messages: &MemberMessages,
-    figures: &mut MultiProcessStatistics,
+    messages: &MessagesByTestProcess,
+    figures: &mut MultiProcessTestOutcomeCounts,
 ) -> Fallible<()> {
     let workspace = orders.open()?;
     if workspace.recovery().conflicts > 0 {
@@ -230,14 +233,14 @@ fn check_results(
 
 fn check_acknowledged(
     entries: &[StoredJournalEntry],
-    messages: &MemberMessages,
-    figures: &mut MultiProcessStatistics,
+    messages: &MessagesByTestProcess,
+    figures: &mut MultiProcessTestOutcomeCounts,
 ) -> Fallible<()> {
     let known: BTreeMap<u64, &StoredJournalEntry> =
         entries.iter().map(|stored| (stored.entry.number, stored)).collect();
     for message in messages.values().flatten() {
         match message {
-            MemberMessage::Done { operation, entry, hash, .. } => {
+            MultiProcessTestMemberMessage::Done { operation, entry, hash, .. } => {
                 figures.acknowledged += 1;
                 let fits = known
                     .get(entry)
@@ -246,8 +249,10 @@ fn check_acknowledged(
                     return Err(format!("acknowledged and not in the journal: {message:?}").into());
                 }
             }
-            MemberMessage::Refused => figures.refused += 1,
-            MemberMessage::Saw(_) | MemberMessage::Failed(_) | MemberMessage::End => {}
+            MultiProcessTestMemberMessage::Refused => figures.refused += 1,
+            MultiProcessTestMemberMessage::Saw(_)
+            | MultiProcessTestMemberMessage::Failed(_)
+            | MultiProcessTestMemberMessage::End => {}
         }
     }
     Ok(())
@@ -256,12 +261,12 @@ fn check_acknowledged(
 fn check_keys(
     entries: &[StoredJournalEntry],
     top: &Path,
-    messages: &MemberMessages,
-    figures: &mut MultiProcessStatistics,
+    messages: &MessagesByTestProcess,
+    figures: &mut MultiProcessTestOutcomeCounts,
 ) -> Fallible<()> {
     let mut made: BTreeMap<&str, u64> = BTreeMap::new();
     for stored in entries.iter().filter(|stored| !stored.entry.changes.is_empty()) {
-        if let (Some(key), EntryDecision::Allowed) = (&stored.entry.request_id, stored.entry.decision)
+        if let (Some(key), JournaledCallOutcomeStatus::Allowed) = (&stored.entry.request_id, stored.entry.decision)
             && made.insert(key, stored.entry.number).is_some()
         {
             return Err(format!("the key {key} changed something twice").into());
@@ -281,7 +286,7 @@ fn check_keys(
     let mut users: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (number, words) in messages {
         for message in words {
-            if let (Some(key), MemberMessage::Done { entry, .. }) = (key_of_message(message), message) {
+            if let (Some(key), MultiProcessTestMemberMessage::Done { entry, .. }) = (key_of_message(message), message) {
                 users.entry(key).or_default().push(*number);
                 if made.get(key) != Some(entry) {
                     return Err(format!("the key {key} was answered with another entry: {message:?}").into());
@@ -296,14 +301,14 @@ fn check_keys(
 /// Checks that a process received the changes of the journal from its first to its last, without gaps or duplicates.
 fn check_feeds(
     entries: &[StoredJournalEntry],
-    messages: &MemberMessages,
-    figures: &mut MultiProcessStatistics,
+    messages: &MessagesByTestProcess,
+    figures: &mut MultiProcessTestOutcomeCounts,
 ) -> Fallible<()> {
     let changes: Vec<&StoredJournalEntry> = entries.iter().filter(|stored| !stored.entry.changes.is_empty()).collect();
     for (number, words) in messages {
         let mut seen: Vec<u64> = Vec::new();
         for message in words {
-            if let MemberMessage::Saw(entries) = message {
+            if let MultiProcessTestMemberMessage::Saw(entries) = message {
                 seen.extend(entries);
             }
         }
@@ -316,7 +321,7 @@ fn check_feeds(
         let own = format!("p{number}");
         figures.entries_of_others +=
             changes.iter().take(seen.len()).filter(|stored| stored.entry.caller.session != own).count() as u64;
-        let ended = words.last() == Some(&MemberMessage::End);
+        let ended = words.last() == Some(&MultiProcessTestMemberMessage::End);
         if ended && !changes.iter().take(seen.len()).any(|stored| stored.entry.caller.session != own) {
             return Err(format!("process {number} saw nobody else").into());
         }

@@ -37,7 +37,7 @@ pub struct PatchCase {
 }
 
 /// A workspace that cases run on.
-pub trait PatchBackend {
+pub trait PatchCaseWorkspaceAdapter {
     /// Creates a file.
     fn put_file(&self, path: &str, bytes: &[u8]);
     /// Creates a link.
@@ -56,7 +56,7 @@ pub fn load_cases() -> Vec<PatchCase> {
 
 impl PatchCase {
     /// Runs the case on an empty workspace and returns the problem, if any.
-    pub fn check(&self, backend: &dyn PatchBackend) -> Result<(), String> {
+    pub fn check(&self, backend: &dyn PatchCaseWorkspaceAdapter) -> Result<(), String> {
         for (path, text) in &self.tree {
             backend.put_file(path, text.as_bytes());
         }
@@ -80,7 +80,13 @@ impl PatchCase {
         json!({ "patch": whole, "base": self.base, "overwrite": self.overwrite, "dry_run": self.dry_run })
     }
 
-    fn check_refusal(&self, kind: &str, failure: &Error, before: &PatchTree, now: &PatchTree) -> Result<(), String> {
+    fn check_refusal(
+        &self,
+        kind: &str,
+        failure: &Error,
+        before: &PatchTestTreeContents,
+        now: &PatchTestTreeContents,
+    ) -> Result<(), String> {
         compare_trees("a refused patch left", before, now)?;
         if failure.kind.code() != kind {
             return Err(format!("should fail as {kind}: {failure}"));
@@ -93,10 +99,10 @@ impl PatchCase {
 
     fn check_success(
         &self,
-        backend: &dyn PatchBackend,
+        backend: &dyn PatchCaseWorkspaceAdapter,
         answer: &CallOutcome,
-        before: &PatchTree,
-        now: &PatchTree,
+        before: &PatchTestTreeContents,
+        now: &PatchTestTreeContents,
     ) -> Result<(), String> {
         let mut expected = before.clone();
         for (path, text) in self.after.iter().flatten() {
@@ -125,7 +131,7 @@ impl PatchCase {
 /// Generates a random patch. Its sections may contradict each other.
 ///
 /// A rejected patch leaves everything unchanged, and an applied one can be undone and redone.
-pub fn try_random_patch(seed: u64, backend: &dyn PatchBackend) -> Result<RandomPatchOutcome, String> {
+pub fn try_random_patch(seed: u64, backend: &dyn PatchCaseWorkspaceAdapter) -> Result<RandomPatchOutcome, String> {
     let mut dice = PatchRng(seed.wrapping_mul(2).wrapping_add(1));
     for path in ["a", "b", "d/c"] {
         if dice.roll(4) > 0 {
@@ -202,22 +208,22 @@ impl PatchRng {
     }
 }
 
-type PatchTree = BTreeMap<String, Option<Vec<u8>>>;
+type PatchTestTreeContents = BTreeMap<String, Option<Vec<u8>>>;
 
 fn row_text(row: &Value) -> String {
     let fields = ["operation", "path", "to"].iter().filter_map(|name| row[name].as_str());
     fields.collect::<Vec<_>>().join(" ")
 }
 
-fn without_directories(tree: &PatchTree) -> PatchTree {
+fn without_directories(tree: &PatchTestTreeContents) -> PatchTestTreeContents {
     tree.iter().filter(|(_, bytes)| bytes.is_some()).map(|(path, bytes)| (path.clone(), bytes.clone())).collect()
 }
 
-fn compare_trees(what: &str, expected: &PatchTree, found: &PatchTree) -> Result<(), String> {
+fn compare_trees(what: &str, expected: &PatchTestTreeContents, found: &PatchTestTreeContents) -> Result<(), String> {
     if expected == found {
         return Ok(());
     }
-    let shown = |tree: &PatchTree| {
+    let shown = |tree: &PatchTestTreeContents| {
         let line = |(path, bytes): (&String, &Option<Vec<u8>>)| {
             let text = bytes.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
             format!("{path}={text:?}")

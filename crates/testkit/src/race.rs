@@ -25,7 +25,7 @@ use crate::stress::{Fallible, SeededRng};
 use attacker::RaceAttacker;
 pub use control::measure_control_escape;
 use fixture::RaceFixture;
-use victim::{RaceVictim, VICTIM_CAUSED_ERRORS, VictimTask};
+use victim::{RaceVictimCaller, RaceVictimTaskKind, VICTIM_CAUSED_ERRORS};
 
 /// Timeout of a race, after which some call hangs.
 const RACE_TIMEOUT: Duration = Duration::from_secs(600);
@@ -139,7 +139,7 @@ impl RaceAttackKind {
 
 /// How many calls each victim makes.
 #[derive(Debug, Clone, Copy)]
-pub struct RaceCallCounts {
+pub struct PlannedCallCountsPerRaceVictim {
     /// Reads, stats and lists.
     pub reads: u64,
     /// Changes.
@@ -180,7 +180,7 @@ impl RaceTally {
 
 /// Result of a race.
 #[derive(Debug, Clone)]
-pub struct RaceReport {
+pub struct RaceAttackReport {
     /// Seed of its choices.
     pub seed: u64,
     /// Results of the calls.
@@ -200,19 +200,19 @@ struct RaceState {
 pub fn run_race(
     shape: RaceAttackKind,
     resolver: stead_disk::PathResolutionMethod,
-    quota: RaceCallCounts,
-) -> Fallible<RaceReport> {
+    quota: PlannedCallCountsPerRaceVictim,
+) -> Fallible<RaceAttackReport> {
     let seed = SeededRng::seed_of_run()?;
     let race =
         Arc::new(RaceState { fixture: RaceFixture::new()?, stop: AtomicBool::new(false), swaps: AtomicU64::new(0) });
     let workspace = race.fixture.open_workspace(resolver)?;
     let attacking = start_attacker(shape, &race);
     let (sender, results) = mpsc::channel();
-    for (task, calls) in [(VictimTask::Read, quota.reads), (VictimTask::Change, quota.changes)] {
+    for (task, calls) in [(RaceVictimTaskKind::Read, quota.reads), (RaceVictimTaskKind::Change, quota.changes)] {
         let (race, workspace, sender) = (Arc::clone(&race), Arc::clone(&workspace), sender.clone());
         // Not joined, because a hanging call must not delay the result.
         std::thread::spawn(move || {
-            let mut victim = RaceVictim::new(shape, &race.fixture, &workspace, task, seed ^ calls);
+            let mut victim = RaceVictimCaller::new(shape, &race.fixture, &workspace, task, seed ^ calls);
             let mut result = Ok(());
             while result.is_ok() && victim.tally.calls() < calls {
                 result = victim.run_step(task);
@@ -238,7 +238,7 @@ pub fn run_race(
     if let Some(tamper) = log.integrity_error {
         return Err(format!("seed {seed}: the journal does not verify: {tamper:?}").into());
     }
-    let report = RaceReport { seed, tally, swaps: race.swaps.load(Ordering::SeqCst) };
+    let report = RaceAttackReport { seed, tally, swaps: race.swaps.load(Ordering::SeqCst) };
     check_contention(shape, &report)?;
     Ok(report)
 }
@@ -257,7 +257,7 @@ fn start_attacker(shape: RaceAttackKind, race: &Arc<RaceState>) -> std::thread::
 }
 
 /// Fails a race in which too little happened.
-fn check_contention(shape: RaceAttackKind, report: &RaceReport) -> Fallible<()> {
+fn check_contention(shape: RaceAttackKind, report: &RaceAttackReport) -> Fallible<()> {
     let (rules, tally) = (shape.rules(), &report.tally);
     let calls = tally.calls();
     let enough = tally.succeeded * 100 >= calls * rules.success_percent_min

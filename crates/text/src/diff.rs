@@ -86,24 +86,24 @@ pub(crate) enum DiffAlgorithm {
 pub(crate) fn hunks_with_algorithm(old: &[u8], new: &[u8], algorithm: DiffAlgorithm) -> Vec<Hunk> {
     let old: Vec<&[u8]> = lines::iter_bytes(old).collect();
     let new: Vec<&[u8]> = lines::iter_bytes(new).collect();
-    hunks_within(&old, &new, &DiffBudget { algorithm, ..DiffBudget::DEFAULT })
+    hunks_within(&old, &new, &DiffAlgorithmAndLimits { algorithm, ..DiffAlgorithmAndLimits::DEFAULT })
 }
 
 /// The hunks between texts that the caller has already split into lines.
 pub(crate) fn line_hunks(old: &[&[u8]], new: &[&[u8]]) -> Vec<Hunk> {
-    hunks_within(old, new, &DiffBudget::DEFAULT)
+    hunks_within(old, new, &DiffAlgorithmAndLimits::DEFAULT)
 }
 
 /// The algorithm, and the limits on the number of compared pairs of lines: for a whole text, for each block, and for
 /// all blocks together.
-struct DiffBudget {
+struct DiffAlgorithmAndLimits {
     detailed_work: u64,
     block_work: u64,
     total_work: u64,
     algorithm: DiffAlgorithm,
 }
 
-impl DiffBudget {
+impl DiffAlgorithmAndLimits {
     const DEFAULT: Self = Self {
         detailed_work: DETAILED_WORK_MAX,
         block_work: blocks::WORK_TARGET,
@@ -112,7 +112,7 @@ impl DiffBudget {
     };
 }
 
-fn hunks_within(old: &[&[u8]], new: &[&[u8]], budget: &DiffBudget) -> Vec<Hunk> {
+fn hunks_within(old: &[&[u8]], new: &[&[u8]], budget: &DiffAlgorithmAndLimits) -> Vec<Hunk> {
     let middle = differing_middle(old, new);
     if middle.old.is_empty() && middle.new.is_empty() {
         return Vec::new();
@@ -230,7 +230,12 @@ mod tests {
     fn texts_over_budget_become_one_correct_hunk() {
         let old: Vec<&[u8]> = [&b"a\n"[..], b"b\n", b"b\n", b"a\n", b"b\n"].to_vec();
         let new: Vec<&[u8]> = [&b"a\n"[..], b"a\n", b"b\n", b"a\n", b"a\n", b"b\n"].to_vec();
-        let none = DiffBudget { detailed_work: 0, block_work: 0, total_work: 0, ..DiffBudget::DEFAULT };
+        let none = DiffAlgorithmAndLimits {
+            detailed_work: 0,
+            block_work: 0,
+            total_work: 0,
+            ..DiffAlgorithmAndLimits::DEFAULT
+        };
         assert_eq!(hunks_within(&old, &new, &none), [hunk(1..3, 1..4)]);
     }
 
@@ -245,7 +250,7 @@ mod tests {
         ) {
             let old: Vec<&[u8]> = lines::iter_bytes(old.as_bytes()).collect();
             let new: Vec<&[u8]> = lines::iter_bytes(new.as_bytes()).collect();
-            let hunks = hunks_within(&old, &new, &DiffBudget { detailed_work: detail, block_work: block, total_work: total, ..DiffBudget::DEFAULT });
+            let hunks = hunks_within(&old, &new, &DiffAlgorithmAndLimits { detailed_work: detail, block_work: block, total_work: total, ..DiffAlgorithmAndLimits::DEFAULT });
             prop_assert_eq!(apply(&old, &new, &hunks), new.concat());
             for pair in hunks.windows(2) {
                 prop_assert!(pair[0].old.end < pair[1].old.start);

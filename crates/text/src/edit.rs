@@ -21,15 +21,15 @@ pub(crate) use select::is_distinctive;
 pub(crate) use typing_slips::decode_leading_tabs;
 
 pub use errors::{
-    DESCRIBED_MATCHES_MAX, EditError, EditErrorKind, QuoteMatchDescription, QuoteNotFoundDetails, describe_matches,
+    AmbiguousQuoteCandidate, DESCRIBED_MATCHES_MAX, EditError, EditErrorKind, QuoteNotFoundDetails, describe_matches,
 };
-pub use rebase::{StaleQuote, apply_ignoring_whitespace, apply_to_newer_text, map_lines};
-pub use similarity::SimilarityMethod;
+pub use rebase::{StaleQuoteLineRanges, apply_ignoring_whitespace, apply_to_newer_text, map_lines};
+pub use similarity::QuoteSimilarityRule;
 pub use splice::{TextSplice, apply_splices, inverse_splices};
 
-use crate::locate::{MatchOverlapRule, QuoteMatchPass, SearchableText};
-use replacement::ReplacementError;
-use select::{PlannedEditEffect, SelectedMatches};
+use crate::locate::{FuzzyTextMatchPass, MatchOverlapRule, QuoteSearchHaystack};
+use replacement::ReplacementTextBuildError;
+use select::{PlannedEditEffect, PlannedEditReplacement};
 
 /// One edit: the quoted text and its replacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +65,7 @@ pub enum OccurrenceSelector {
 
 /// The recovery if no matching pass finds a quote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum QuoteNotFoundRecovery {
+pub enum QuoteNotFoundPolicy {
     /// The quote is reported as not found.
     None,
     /// Typing slips (pasted line numbers, literal escapes) are undone if the quote is then found. This also recognises
@@ -86,7 +86,7 @@ pub enum EmptyQuoteRule {
 
 /// Which line terminators the new text gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum LineTerminatorRule {
+pub enum NewTextLineTerminatorRule {
     /// Each new line gets the terminator of the neighbouring line. If whole lines are replaced, the last new line gets
     /// a terminator even if the new text ends without a newline.
     ReplacedLines,
@@ -101,43 +101,43 @@ pub enum LineTerminatorRule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EditMatchingRules {
     /// The matching passes to try, in order.
-    pub passes: &'static [QuoteMatchPass],
+    pub passes: &'static [FuzzyTextMatchPass],
     /// Whether overlapping matches are counted.
     pub overlap_rule: MatchOverlapRule,
     /// The recovery if no matching pass finds the quote.
-    pub recovery: QuoteNotFoundRecovery,
+    pub recovery: QuoteNotFoundPolicy,
     /// How an empty quote is handled.
     pub empty_quote: EmptyQuoteRule,
     /// Which line terminators the new text gets.
-    pub terminator_rule: LineTerminatorRule,
+    pub terminator_rule: NewTextLineTerminatorRule,
 }
 
 impl EditMatchingRules {
     /// All passes are tried, overlapping matches are counted, and typing slips are undone.
     pub const NATIVE: Self = Self {
-        passes: QuoteMatchPass::ALL,
+        passes: FuzzyTextMatchPass::ALL,
         overlap_rule: MatchOverlapRule::Overlapping,
-        recovery: QuoteNotFoundRecovery::UndoTypingSlips,
+        recovery: QuoteNotFoundPolicy::UndoTypingSlips,
         empty_quote: EmptyQuoteRule::Reject,
-        terminator_rule: LineTerminatorRule::ReplacedLines,
+        terminator_rule: NewTextLineTerminatorRule::ReplacedLines,
     };
 
     /// Quotes are matched byte for byte and counted from left to right; the new text is written as given.
     pub const LITERAL: Self = Self {
-        passes: &[QuoteMatchPass::Exact],
+        passes: &[FuzzyTextMatchPass::Exact],
         overlap_rule: MatchOverlapRule::NonOverlapping,
-        recovery: QuoteNotFoundRecovery::None,
+        recovery: QuoteNotFoundPolicy::None,
         empty_quote: EmptyQuoteRule::MatchEverywhere,
-        terminator_rule: LineTerminatorRule::AsGiven,
+        terminator_rule: NewTextLineTerminatorRule::AsGiven,
     };
 
     /// Quotes are matched as if the text had only `\n`, and counted from left to right. The text keeps its terminators.
     pub const PLAIN: Self = Self {
-        passes: &[QuoteMatchPass::Exact, QuoteMatchPass::LineEndings],
+        passes: &[FuzzyTextMatchPass::Exact, FuzzyTextMatchPass::LineEndings],
         overlap_rule: MatchOverlapRule::NonOverlapping,
-        recovery: QuoteNotFoundRecovery::None,
+        recovery: QuoteNotFoundPolicy::None,
         empty_quote: EmptyQuoteRule::Reject,
-        terminator_rule: LineTerminatorRule::NeighbouringLines,
+        terminator_rule: NewTextLineTerminatorRule::NeighbouringLines,
     };
 }
 
@@ -151,13 +151,13 @@ impl Default for EditMatchingRules {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QuoteMatchMethod {
     /// A pass found the quote.
-    Pass(QuoteMatchPass),
+    Pass(FuzzyTextMatchPass),
     /// A pass found the quote after line numbers were removed from its lines.
-    LineNumbersStripped(QuoteMatchPass),
+    LineNumbersStripped(FuzzyTextMatchPass),
     /// A pass found the quote after literal escapes (`\n`, `\t`) were decoded.
-    EscapesDecoded(QuoteMatchPass),
+    EscapesDecoded(FuzzyTextMatchPass),
     /// A block that resembles the quote was found.
-    Similarity(SimilarityMethod),
+    Similarity(QuoteSimilarityRule),
     /// The quote was not searched for, because the edit changes nothing.
     NoChange,
     /// The quote was not found, but the new text is present.
@@ -169,7 +169,7 @@ impl QuoteMatchMethod {
     #[must_use]
     pub fn is_literal_match(&self) -> bool {
         match self {
-            Self::Pass(pass) => *pass == QuoteMatchPass::Exact,
+            Self::Pass(pass) => *pass == FuzzyTextMatchPass::Exact,
             Self::NoChange | Self::AlreadyApplied => true,
             Self::LineNumbersStripped(_) | Self::EscapesDecoded(_) | Self::Similarity(_) => false,
         }
@@ -191,7 +191,7 @@ impl QuoteMatchMethod {
 
 /// The lines of one replaced match.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChangedLineRanges {
+pub struct ReplacedMatchLineRanges {
     /// The lines of the match before the edit.
     pub before: RangeInclusive<usize>,
     /// The lines of the replacement in the result. If the replacement is empty, this is the line that follows the
@@ -205,7 +205,7 @@ pub struct AppliedEdit {
     /// How the quote was found.
     pub method: QuoteMatchMethod,
     /// The changed lines. For [`QuoteMatchMethod::AlreadyApplied`], these are the lines where the new text is present.
-    pub changed_lines: Vec<ChangedLineRanges>,
+    pub changed_lines: Vec<ReplacedMatchLineRanges>,
     /// Look-alike characters in which the quote and the text differ.
     pub look_alikes: Vec<char>,
     /// The text of the first match, if it differs from the quote.
@@ -233,13 +233,13 @@ pub fn apply_edits(
     edits: &[FindReplaceEdit<'_>],
     rules: EditMatchingRules,
 ) -> Result<EditedText, Vec<EditError>> {
-    let finder = SearchableText::new(text);
+    let finder = QuoteSearchHaystack::new(text);
     let selected = select_matches_of_all(&finder, edits, rules)?;
     apply_selections(&finder, &selected)
 }
 
 fn select_matches_of_all(
-    finder: &SearchableText<'_>,
+    finder: &QuoteSearchHaystack<'_>,
     edits: &[FindReplaceEdit<'_>],
     rules: EditMatchingRules,
 ) -> Result<Vec<PlannedEditEffect>, Vec<EditError>> {
@@ -254,7 +254,10 @@ fn select_matches_of_all(
     if refusals.is_empty() { Ok(outcomes) } else { Err(refusals) }
 }
 
-fn apply_selections(finder: &SearchableText<'_>, outcomes: &[PlannedEditEffect]) -> Result<EditedText, Vec<EditError>> {
+fn apply_selections(
+    finder: &QuoteSearchHaystack<'_>,
+    outcomes: &[PlannedEditEffect],
+) -> Result<EditedText, Vec<EditError>> {
     reject_overlaps(outcomes)?;
     let mut splices = Vec::new();
     let mut refusals = Vec::new();
@@ -263,11 +266,11 @@ fn apply_selections(finder: &SearchableText<'_>, outcomes: &[PlannedEditEffect])
         let PlannedEditEffect::Replace(selected) = outcome else { continue };
         match replacement::build_splices(finder, selected, &mut room) {
             Ok(new_splices) => splices.extend(new_splices),
-            Err(ReplacementError::Unindentable(line)) => {
+            Err(ReplacementTextBuildError::Unindentable(line)) => {
                 let reason = EditErrorKind::Unindentable { line, method: selected.method.clone() };
                 refusals.push(EditError { edit_index: index, reason });
             }
-            Err(ReplacementError::TooLong) => {
+            Err(ReplacementTextBuildError::TooLong) => {
                 refusals.push(EditError { edit_index: index, reason: EditErrorKind::TooLong });
                 break;
             }
@@ -286,7 +289,7 @@ fn apply_selections(finder: &SearchableText<'_>, outcomes: &[PlannedEditEffect])
 }
 
 fn reject_overlaps(outcomes: &[PlannedEditEffect]) -> Result<(), Vec<EditError>> {
-    let mut spans: Vec<(usize, &SelectedMatches, usize)> = Vec::new();
+    let mut spans: Vec<(usize, &PlannedEditReplacement, usize)> = Vec::new();
     for (index, outcome) in outcomes.iter().enumerate() {
         if let PlannedEditEffect::Replace(selected) = outcome {
             spans.extend((0..selected.matches.len()).map(|found| (index, selected, found)));

@@ -14,7 +14,7 @@ mod occurrences;
 use std::cell::OnceCell;
 use std::ops::{Range, RangeInclusive};
 
-pub use context::{ContextLinesPosition, DisambiguatingContext, EnclosingDefinition};
+pub use context::{DisambiguatingContextPosition, EnclosingDefinition, SuggestedDisambiguatingLines};
 pub(crate) use fold::replace_look_alikes;
 pub use indent::IndentationShift;
 pub use nearest::{NearestCandidate, QuoteLineDifference};
@@ -32,7 +32,7 @@ pub const MATCHES_MAX: usize = 1 << 20;
 /// A way to compare a quote with the text. The passes are tried in this order. Each pass also ignores the differences
 /// that the earlier passes ignore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum QuoteMatchPass {
+pub enum FuzzyTextMatchPass {
     /// The bytes must be equal. If a text has mixed terminators, the matches of a quote with `\n` are counted together
     /// with the matches of [`Self::LineEndings`].
     Exact,
@@ -46,7 +46,7 @@ pub enum QuoteMatchPass {
     Indentation,
 }
 
-impl QuoteMatchPass {
+impl FuzzyTextMatchPass {
     /// Every pass, in order.
     pub const ALL: &'static [Self] =
         &[Self::Exact, Self::LineEndings, Self::TrailingSpace, Self::LookAlike, Self::Indentation];
@@ -86,7 +86,7 @@ pub enum MatchBoundaryRule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuoteSearchOptions {
     /// The passes to try, in this order.
-    pub passes: &'static [QuoteMatchPass],
+    pub passes: &'static [FuzzyTextMatchPass],
     /// Whether overlapping matches are counted.
     pub overlap_rule: MatchOverlapRule,
     /// Where a match may begin and end.
@@ -96,21 +96,21 @@ pub struct QuoteSearchOptions {
 impl QuoteSearchOptions {
     /// Tries every pass and counts overlapping matches, also within lines.
     pub const LENIENT: Self = Self {
-        passes: QuoteMatchPass::ALL,
+        passes: FuzzyTextMatchPass::ALL,
         overlap_rule: MatchOverlapRule::Overlapping,
         boundary: MatchBoundaryRule::Anywhere,
     };
 
     /// Searches byte for byte and counts from left to right without overlaps, also within lines.
     pub const EXACT: Self = Self {
-        passes: &[QuoteMatchPass::Exact],
+        passes: &[FuzzyTextMatchPass::Exact],
         overlap_rule: MatchOverlapRule::NonOverlapping,
         boundary: MatchBoundaryRule::Anywhere,
     };
 
     /// Tries every pass and counts overlapping matches, but only of whole lines.
     pub const WHOLE_LINES: Self = Self {
-        passes: QuoteMatchPass::ALL,
+        passes: FuzzyTextMatchPass::ALL,
         overlap_rule: MatchOverlapRule::Overlapping,
         boundary: MatchBoundaryRule::WholeLines,
     };
@@ -123,7 +123,7 @@ pub struct QuoteMatch {
     pub bytes: Range<usize>,
     /// The lines of the match, 1-based.
     pub lines: RangeInclusive<usize>,
-    /// The indentation shift, if [`QuoteMatchPass::Indentation`] found the match.
+    /// The indentation shift, if [`FuzzyTextMatchPass::Indentation`] found the match.
     pub indentation_shift: Option<IndentationShift>,
 }
 
@@ -142,7 +142,7 @@ pub enum ReachedQuoteSearchLimit {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuoteMatches {
     /// The pass that found the matches. If there are no matches, this is the last pass that was tried.
-    pub pass: QuoteMatchPass,
+    pub pass: FuzzyTextMatchPass,
     /// All matches, in order of position.
     pub matches: Vec<QuoteMatch>,
     /// The limit that ended the search early, if any.
@@ -151,7 +151,7 @@ pub struct QuoteMatches {
 
 /// A text prepared for several searches.
 #[derive(Debug)]
-pub struct SearchableText<'t> {
+pub struct QuoteSearchHaystack<'t> {
     text: &'t str,
     line_starts: Vec<usize>,
     ending: OnceCell<LineEnding>,
@@ -161,13 +161,13 @@ pub struct SearchableText<'t> {
     indented: OnceCell<IndentedLines<'t>>,
 }
 
-/// All matches of `quote` in `text`. To search for several quotes, create one [`SearchableText`].
+/// All matches of `quote` in `text`. To search for several quotes, create one [`QuoteSearchHaystack`].
 #[must_use]
 pub fn find_quote(text: &str, quote: &str, options: QuoteSearchOptions) -> QuoteMatches {
-    SearchableText::new(text).find(quote, options)
+    QuoteSearchHaystack::new(text).find(quote, options)
 }
 
-impl<'t> SearchableText<'t> {
+impl<'t> QuoteSearchHaystack<'t> {
     /// Prepares `text` for searching. Data for the lenient passes is built once, when a search first needs it.
     #[must_use]
     pub fn new(text: &'t str) -> Self {
@@ -224,21 +224,21 @@ impl<'t> SearchableText<'t> {
     /// All matches of `quote` in the first pass that has a match. An empty quote has no match.
     #[must_use]
     pub fn find(&self, quote: &str, options: QuoteSearchOptions) -> QuoteMatches {
-        let mut found = QuoteMatches { pass: QuoteMatchPass::Exact, matches: Vec::new(), limit: None };
+        let mut found = QuoteMatches { pass: FuzzyTextMatchPass::Exact, matches: Vec::new(), limit: None };
         if quote.is_empty() {
             return found;
         }
         let is_blank = quote.trim().is_empty();
         let exact_may_miss_matches = self.exact_may_miss_matches(quote, options);
         for &pass in options.passes {
-            if pass == QuoteMatchPass::Exact && exact_may_miss_matches {
+            if pass == FuzzyTextMatchPass::Exact && exact_may_miss_matches {
                 continue;
             }
-            if pass > QuoteMatchPass::LineEndings && is_blank {
+            if pass > FuzzyTextMatchPass::LineEndings && is_blank {
                 // A quote of white space only would match everywhere.
                 break;
             }
-            if pass != QuoteMatchPass::Exact && self.text.len() > LENIENT_BYTES_MAX {
+            if pass != FuzzyTextMatchPass::Exact && self.text.len() > LENIENT_BYTES_MAX {
                 found.limit = Some(ReachedQuoteSearchLimit::Bytes);
                 break;
             }
@@ -251,8 +251,11 @@ impl<'t> SearchableText<'t> {
             }
         }
         let is_literal = |found_match: &QuoteMatch| self.text[found_match.bytes.clone()] == *quote;
-        if exact_may_miss_matches && found.pass == QuoteMatchPass::LineEndings && found.matches.iter().all(is_literal) {
-            found.pass = QuoteMatchPass::Exact;
+        if exact_may_miss_matches
+            && found.pass == FuzzyTextMatchPass::LineEndings
+            && found.matches.iter().all(is_literal)
+        {
+            found.pass = FuzzyTextMatchPass::Exact;
         }
         found
     }
@@ -261,7 +264,7 @@ impl<'t> SearchableText<'t> {
     /// possible if the text mixes terminators and the quote contains `\n` but no `\r`. The author of a quote with `\r`
     /// distinguishes terminators.
     fn exact_may_miss_matches(&self, quote: &str, options: QuoteSearchOptions) -> bool {
-        options.passes.contains(&QuoteMatchPass::LineEndings)
+        options.passes.contains(&FuzzyTextMatchPass::LineEndings)
             && self.text.len() <= LENIENT_BYTES_MAX
             && quote.contains('\n')
             && !quote.contains('\r')
@@ -277,24 +280,24 @@ impl<'t> SearchableText<'t> {
     fn find_with_pass(
         &self,
         quote: &str,
-        pass: QuoteMatchPass,
+        pass: FuzzyTextMatchPass,
         options: QuoteSearchOptions,
     ) -> (Vec<MatchRangeAndIndentation>, Option<ReachedQuoteSearchLimit>) {
         let (cell, level) = match pass {
-            QuoteMatchPass::Exact => {
+            FuzzyTextMatchPass::Exact => {
                 let starts =
                     occurrences::in_text(self.text.as_bytes(), quote.as_bytes(), options.overlap_rule, MATCHES_MAX + 1);
-                let literal = !options.passes.contains(&QuoteMatchPass::LineEndings);
+                let literal = !options.passes.contains(&FuzzyTextMatchPass::LineEndings);
                 let ranges = starts.into_iter().map(|at| at..at + quote.len()).filter(|bytes| {
                     let splits = self.splits_crlf(bytes.end) && !quote.ends_with('\r');
                     literal || !(self.splits_crlf(bytes.start) || splits)
                 });
                 return self.filter_by_boundary(ranges, options);
             }
-            QuoteMatchPass::LineEndings => (&self.folded_endings, TextNormalizationLevel::LineEndings),
-            QuoteMatchPass::TrailingSpace => (&self.folded_trailing_space, TextNormalizationLevel::TrailingSpace),
-            QuoteMatchPass::LookAlike => (&self.folded_look_alikes, TextNormalizationLevel::LookAlike),
-            QuoteMatchPass::Indentation => return self.find_with_other_indentation(quote, options),
+            FuzzyTextMatchPass::LineEndings => (&self.folded_endings, TextNormalizationLevel::LineEndings),
+            FuzzyTextMatchPass::TrailingSpace => (&self.folded_trailing_space, TextNormalizationLevel::TrailingSpace),
+            FuzzyTextMatchPass::LookAlike => (&self.folded_look_alikes, TextNormalizationLevel::LookAlike),
+            FuzzyTextMatchPass::Indentation => return self.find_with_other_indentation(quote, options),
         };
         self.find_in_folded_text(cell, level, quote, options)
     }
@@ -407,7 +410,7 @@ pub(crate) fn find_line_runs(text: &[&str], quote: &[&str]) -> Vec<usize> {
     occurrences::in_sequence(text, quote, MATCHES_MAX)
 }
 
-/// Whether [`QuoteMatchPass::LookAlike`] treats `character` as an ASCII character.
+/// Whether [`FuzzyTextMatchPass::LookAlike`] treats `character` as an ASCII character.
 #[must_use]
 pub fn is_look_alike(character: char) -> bool {
     fold::plain_look_alike(character).is_some()
@@ -420,7 +423,7 @@ type MatchRangeAndIndentation = (Range<usize>, Option<IndentationShift>);
 mod tests {
     use super::*;
 
-    fn find_texts<'t>(text: &'t str, quote: &str, options: QuoteSearchOptions) -> (QuoteMatchPass, Vec<&'t str>) {
+    fn find_texts<'t>(text: &'t str, quote: &str, options: QuoteSearchOptions) -> (FuzzyTextMatchPass, Vec<&'t str>) {
         let found = find_quote(text, quote, options);
         assert_eq!(found.limit, None);
         (found.pass, found.matches.into_iter().map(|found| &text[found.bytes]).collect())
@@ -429,24 +432,29 @@ mod tests {
     #[test]
     fn each_pass_ignores_its_differences() {
         for (text, quote, pass, matches) in [
-            ("abc", "b", QuoteMatchPass::Exact, &["b"][..]),
-            ("a b a", "a", QuoteMatchPass::Exact, &["a", "a"]),
-            ("aaa", "aa", QuoteMatchPass::Exact, &["aa", "aa"]),
-            ("a\r\nb\r\n", "a\nb\n", QuoteMatchPass::LineEndings, &["a\r\nb\r\n"]),
-            ("a\nb\n", "a\r\nb", QuoteMatchPass::LineEndings, &["a\nb"]),
-            ("a\rb\r\nc\n", "a\nb\nc", QuoteMatchPass::LineEndings, &["a\rb\r\nc"]),
-            ("a\r\nb", "a\r", QuoteMatchPass::Exact, &["a\r"]),
-            ("x\r\ny\nx\ny\n", "x\ny", QuoteMatchPass::LineEndings, &["x\r\ny", "x\ny"]),
-            ("x\r\nz\nx\ny\n", "x\ny", QuoteMatchPass::Exact, &["x\ny"]),
-            ("x\r\ny\nx\ny\n", "x\r\ny", QuoteMatchPass::Exact, &["x\r\ny"]),
-            ("a\r\nb", "\nb", QuoteMatchPass::LineEndings, &["\r\nb"]),
-            ("a\nb", "a\nb\n", QuoteMatchPass::LineEndings, &["a\nb"]),
-            ("a  \nb\n", "a\nb", QuoteMatchPass::TrailingSpace, &["a  \nb"]),
-            ("foobar\nfoo\n", "foo  ", QuoteMatchPass::TrailingSpace, &["foo"]),
-            ("x\u{a0}= \u{201c}y\u{201d}\n", "x = \"y\"", QuoteMatchPass::LookAlike, &["x\u{a0}= \u{201c}y\u{201d}"]),
-            ("x - y", "x – y", QuoteMatchPass::LookAlike, &["x - y"]),
-            ("  a\n    b \n", "a\n  b\n", QuoteMatchPass::Indentation, &["  a\n    b \n"]),
-            ("  a\n    b \n", "a\n  b", QuoteMatchPass::Indentation, &["  a\n    b"]),
+            ("abc", "b", FuzzyTextMatchPass::Exact, &["b"][..]),
+            ("a b a", "a", FuzzyTextMatchPass::Exact, &["a", "a"]),
+            ("aaa", "aa", FuzzyTextMatchPass::Exact, &["aa", "aa"]),
+            ("a\r\nb\r\n", "a\nb\n", FuzzyTextMatchPass::LineEndings, &["a\r\nb\r\n"]),
+            ("a\nb\n", "a\r\nb", FuzzyTextMatchPass::LineEndings, &["a\nb"]),
+            ("a\rb\r\nc\n", "a\nb\nc", FuzzyTextMatchPass::LineEndings, &["a\rb\r\nc"]),
+            ("a\r\nb", "a\r", FuzzyTextMatchPass::Exact, &["a\r"]),
+            ("x\r\ny\nx\ny\n", "x\ny", FuzzyTextMatchPass::LineEndings, &["x\r\ny", "x\ny"]),
+            ("x\r\nz\nx\ny\n", "x\ny", FuzzyTextMatchPass::Exact, &["x\ny"]),
+            ("x\r\ny\nx\ny\n", "x\r\ny", FuzzyTextMatchPass::Exact, &["x\r\ny"]),
+            ("a\r\nb", "\nb", FuzzyTextMatchPass::LineEndings, &["\r\nb"]),
+            ("a\nb", "a\nb\n", FuzzyTextMatchPass::LineEndings, &["a\nb"]),
+            ("a  \nb\n", "a\nb", FuzzyTextMatchPass::TrailingSpace, &["a  \nb"]),
+            ("foobar\nfoo\n", "foo  ", FuzzyTextMatchPass::TrailingSpace, &["foo"]),
+            (
+                "x\u{a0}= \u{201c}y\u{201d}\n",
+                "x = \"y\"",
+                FuzzyTextMatchPass::LookAlike,
+                &["x\u{a0}= \u{201c}y\u{201d}"],
+            ),
+            ("x - y", "x – y", FuzzyTextMatchPass::LookAlike, &["x - y"]),
+            ("  a\n    b \n", "a\n  b\n", FuzzyTextMatchPass::Indentation, &["  a\n    b \n"]),
+            ("  a\n    b \n", "a\n  b", FuzzyTextMatchPass::Indentation, &["  a\n    b"]),
         ] {
             assert_eq!(
                 find_texts(text, quote, QuoteSearchOptions::LENIENT),
@@ -477,11 +485,11 @@ mod tests {
     #[test]
     fn whole_line_boundary_rejects_partial_lines() {
         let lines = |text, quote| find_texts(text, quote, QuoteSearchOptions::WHOLE_LINES);
-        assert_eq!(lines("ab\nb\nbc\n", "b"), (QuoteMatchPass::Exact, vec!["b"]));
-        assert_eq!(lines("ab\nb\nbc\n", "b\n"), (QuoteMatchPass::Exact, vec!["b\n"]));
-        assert_eq!(lines("xa\na \nb\n", "a\nb"), (QuoteMatchPass::TrailingSpace, vec!["a \nb"]));
-        assert_eq!(lines("a\r\nb\r\n", "b"), (QuoteMatchPass::Exact, vec!["b"]));
-        assert_eq!(lines("\tb\nb2", "b"), (QuoteMatchPass::Indentation, vec!["\tb"]));
+        assert_eq!(lines("ab\nb\nbc\n", "b"), (FuzzyTextMatchPass::Exact, vec!["b"]));
+        assert_eq!(lines("ab\nb\nbc\n", "b\n"), (FuzzyTextMatchPass::Exact, vec!["b\n"]));
+        assert_eq!(lines("xa\na \nb\n", "a\nb"), (FuzzyTextMatchPass::TrailingSpace, vec!["a \nb"]));
+        assert_eq!(lines("a\r\nb\r\n", "b"), (FuzzyTextMatchPass::Exact, vec!["b"]));
+        assert_eq!(lines("\tb\nb2", "b"), (FuzzyTextMatchPass::Indentation, vec!["\tb"]));
     }
 
     #[test]
@@ -497,7 +505,7 @@ mod tests {
         assert_eq!(lines("a\nb\nc\n", "b\n"), 2..=2);
         assert_eq!(lines("a\nb\nc\n", "b\nc"), 2..=3);
         assert_eq!(lines("a\r\nb\r\nc", "a\nb"), 1..=2);
-        let finder = SearchableText::new("a\r\nb\n");
+        let finder = QuoteSearchHaystack::new("a\r\nb\n");
         assert_eq!((finder.line_count(), finder.line(2), finder.line(3), finder.line(0)), (2, "b", "", ""));
         assert_eq!((finder.line_at(0), finder.line_at(2), finder.line_at(3), finder.line_at(5)), (1, 1, 2, 2));
     }

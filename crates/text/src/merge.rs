@@ -60,12 +60,12 @@ enum MergeSide {
 /// A part of the result, as a byte range of one side. Both ends of the range are line boundaries and therefore
 /// character boundaries.
 #[derive(Debug, Clone)]
-struct MergedSegment {
+struct MergedTextSegment {
     side: MergeSide,
     bytes: Range<usize>,
 }
 
-impl MergedSegment {
+impl MergedTextSegment {
     fn content<'a, T: Index<Range<usize>, Output = T> + ?Sized>(&self, ours: &'a T, theirs: &'a T) -> &'a T {
         match self.side {
             MergeSide::Ours => &ours[self.bytes.clone()],
@@ -74,7 +74,7 @@ impl MergedSegment {
     }
 }
 
-fn joined_bytes(segments: &[MergedSegment], ours: &[u8], theirs: &[u8]) -> Vec<u8> {
+fn joined_bytes(segments: &[MergedTextSegment], ours: &[u8], theirs: &[u8]) -> Vec<u8> {
     segments.iter().flat_map(|segment| segment.content(ours, theirs)).copied().collect()
 }
 
@@ -129,7 +129,7 @@ impl<'a> MergeSideCursor<'a> {
 }
 
 /// Merges with both diff algorithms. If both merges are clean and their results differ, the result is a conflict.
-fn merge_segments(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Vec<MergedSegment>, Vec<MergeConflictLines>> {
+fn merge_segments(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Vec<MergedTextSegment>, Vec<MergeConflictLines>> {
     let segments = merge_with_algorithm(base, ours, theirs, DiffAlgorithm::Histogram)?;
     match merge_with_algorithm(base, ours, theirs, DiffAlgorithm::Myers) {
         Ok(others) if joined_bytes(&others, ours, theirs) != joined_bytes(&segments, ours, theirs) => {
@@ -146,7 +146,7 @@ fn merge_with_algorithm(
     ours: &[u8],
     theirs: &[u8],
     algorithm: DiffAlgorithm,
-) -> Result<Vec<MergedSegment>, Vec<MergeConflictLines>> {
+) -> Result<Vec<MergedTextSegment>, Vec<MergeConflictLines>> {
     let base_lines = lines::count_lines(base);
     let mut ours = MergeSideCursor::new(base, ours, algorithm);
     let mut theirs = MergeSideCursor::new(base, theirs, algorithm);
@@ -157,14 +157,14 @@ fn merge_with_algorithm(
         let Some(start) = starts.into_iter().flatten().min() else { break };
         let unchanged = ours.copy_unchanged_to(start);
         theirs.copy_unchanged_to(start);
-        segments.push(MergedSegment { side: MergeSide::Ours, bytes: ours.bytes(&unchanged) });
+        segments.push(MergedTextSegment { side: MergeSide::Ours, bytes: ours.bytes(&unchanged) });
         match merge_overlapping_hunks(&mut ours, &mut theirs, start) {
             Ok(segment) => segments.push(segment),
             Err(conflict) => conflicts.push(conflict),
         }
     }
     let unchanged = ours.copy_unchanged_to(base_lines);
-    segments.push(MergedSegment { side: MergeSide::Ours, bytes: ours.bytes(&unchanged) });
+    segments.push(MergedTextSegment { side: MergeSide::Ours, bytes: ours.bytes(&unchanged) });
     if conflicts.is_empty() { Ok(segments) } else { Err(conflicts) }
 }
 
@@ -174,7 +174,7 @@ fn merge_overlapping_hunks(
     ours: &mut MergeSideCursor<'_>,
     theirs: &mut MergeSideCursor<'_>,
     start: usize,
-) -> Result<MergedSegment, MergeConflictLines> {
+) -> Result<MergedTextSegment, MergeConflictLines> {
     let (our_start, their_start) = (ours.line, theirs.line);
     let (mut we_changed, mut they_changed) = (false, false);
     let mut end = start;
@@ -192,9 +192,9 @@ fn merge_overlapping_hunks(
     let (our_lines, their_lines) = (our_start..ours.line, their_start..theirs.line);
     let (our_bytes, their_bytes) = (ours.bytes(&our_lines), theirs.bytes(&their_lines));
     if !they_changed || ours.text[our_bytes.clone()] == theirs.text[their_bytes.clone()] {
-        Ok(MergedSegment { side: MergeSide::Ours, bytes: our_bytes })
+        Ok(MergedTextSegment { side: MergeSide::Ours, bytes: our_bytes })
     } else if !we_changed {
-        Ok(MergedSegment { side: MergeSide::Theirs, bytes: their_bytes })
+        Ok(MergedTextSegment { side: MergeSide::Theirs, bytes: their_bytes })
     } else {
         Err(MergeConflictLines { base: start..end, ours: our_lines, theirs: their_lines })
     }

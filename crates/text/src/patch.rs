@@ -2,9 +2,9 @@
 //!
 //! Owns two formats and the application of their chunks to a text ([`apply_chunks`]). The formats are the unified diff
 //! and the envelope `*** Begin Patch … *** End Patch`, in both of its published grammars. [`PatchParseOptions`] sets
-//! how lenient the parser is, and [`PatchChunkPlacementRules`] how lenient the search is. Promises that parsing and applying end
-//! in bounded time and never panic, that bytes outside the changed lines stay as they are, and that every error names a
-//! line of the patch. If a chunk matches in several places, the result is an error; no place is guessed.
+//! how lenient the parser is, and [`PatchChunkPlacementRules`] how lenient the search is. Promises that parsing and
+//! applying end in bounded time and never panic, that bytes outside the changed lines stay as they are, and that every
+//! error names a line of the patch. If a chunk matches in several places, the result is an error; no place is guessed.
 
 mod anchor;
 mod apply;
@@ -18,12 +18,12 @@ mod line_index;
 mod unified_diff;
 
 pub use apply::{
-    FinalNewlineChange, PatchAmbiguityRule, PatchApplyError, PatchApplyErrorKind, PatchChunkBaseText, PatchChunkMatch,
-    PatchChunkPlacementRules, PatchPlacementBasis, PatchedText, UnanchoredInsertionPoint, apply_chunks,
-    find_already_applied,
+    FinalNewlineChange, PatchAmbiguityCriterion, PatchApplyError, PatchApplyErrorKind, PatchChunkBaseTextPolicy,
+    PatchChunkMatch, PatchChunkPlacementRules, PatchPlacementBasis, PatchedText, UnanchoredInsertionPoint,
+    apply_chunks, find_already_applied,
 };
 pub use errors::{PatchParseError, PatchParseErrorKind};
-pub use interpretations::{PatchChunkRepair, TypingSlipRepair};
+pub use interpretations::{PatchChunkRepair, PatchTypingSlipRepairMode};
 pub use line_edits::FinalNewlineRule;
 
 /// Whether an optional form of patch syntax is accepted.
@@ -198,7 +198,7 @@ pub struct PatchLine {
     /// The text of the line, without sign and terminator.
     pub text: String,
     /// Whether the line is marked as having no newline.
-    pub no_newline_marker: NoNewlineMarker,
+    pub no_newline_marker: NoNewlineMarkerPresence,
 }
 
 /// Whether a line of a chunk is context, removed or added.
@@ -216,7 +216,7 @@ pub enum PatchLineKind {
 
 /// Whether a line is marked as having no newline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum NoNewlineMarker {
+pub enum NoNewlineMarkerPresence {
     /// The line is not marked.
     Absent,
     /// The line is followed by `\ No newline at end of file`.

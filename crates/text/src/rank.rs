@@ -13,7 +13,7 @@ pub mod natural_language;
 use std::{cmp::Reverse, collections::HashMap, ops::Range};
 
 pub use definition::{SymbolRole, role_of_hit};
-pub use file_category::CodeFileCategory;
+pub use file_category::SearchRankFileCategory;
 pub use language::ProgrammingLanguage;
 
 /// The points of a hit in a definition, if the hit is the whole defined name. The constants below are the points of
@@ -78,7 +78,7 @@ impl SearchHitScorer {
         let stem = name.split('.').find(|part| !part.is_empty()).unwrap_or(name);
         Self {
             language: ProgrammingLanguage::from_path(path),
-            category_percent: CodeFileCategory::from_path(path).score_percent(),
+            category_percent: SearchRankFileCategory::from_path(path).score_percent(),
             normalised_stem: normalise_name(stem),
         }
     }

@@ -26,17 +26,17 @@ mod workspace_files;
 use std::{path::PathBuf, process::Command};
 
 use bench_servers::BenchServers;
-use idle_wait::IdleWaiter;
-use report::{BenchReport, BenchRun};
-use rows::{BENCH_ROWS, BenchRow};
+use idle_wait::BenchIdleMachineWaiter;
+use report::{BenchReport, BenchRunConditions};
+use rows::{BENCH_ROWS, BenchDefinition};
 
 /// Rounds per server and row.
 const ROUNDS_DEFAULT: usize = 20;
 
 /// A separate benchmark: its name and entry point.
-type BenchMeasure = (&'static str, fn(&[String]) -> Result<(), String>);
+type NamedBenchEntryPoint = (&'static str, fn(&[String]) -> Result<(), String>);
 
-const MEASURES: &[BenchMeasure] = &[
+const MEASURES: &[NamedBenchEntryPoint] = &[
     ("acp", acp_proxy::run),
     ("edits", edits::run),
     ("estate", multi_workspace::run),
@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         .prefix("bench-")
         .tempdir_in(&target)
         .map_err(|error| format!("{}: {error}", target.display()))?;
-    let mut quiet = IdleWaiter::default();
+    let mut quiet = BenchIdleMachineWaiter::default();
     let mut field = BenchServers::start_all(place.path(), &binary, &reference.script)?;
     let mut comparisons = Vec::new();
     for row in BENCH_ROWS.iter().filter(|row| wish.includes(row)) {
@@ -79,13 +79,13 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     }
     comparisons.push(rows::measure_memory(&field)?);
     field.stop_all();
-    let run = BenchRun { rounds: wish.rounds, reference: reference.version, idle_waiter: quiet };
+    let run = BenchRunConditions { rounds: wish.rounds, reference: reference.version, idle_waiter: quiet };
     let report = BenchReport::new(run, comparisons);
     report.write(&target)
 }
 
 impl BenchOptions {
-    fn includes(&self, row: &BenchRow) -> bool {
+    fn includes(&self, row: &BenchDefinition) -> bool {
         self.only_rows.is_empty() || self.only_rows.iter().any(|name| name == row.name)
     }
 }

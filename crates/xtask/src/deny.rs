@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         command.args(["deny", "--offline", "check", "licenses", "bans", "sources"]);
         return crate::run_program(&mut command);
     }
-    let rules = DenyRules::load()?;
+    let rules = CargoDenyRules::load()?;
     let packages = dependency_packages()?;
     let findings = rules.findings(&packages);
     for finding in &findings {
@@ -51,13 +51,13 @@ struct DependencyPackage {
 
 /// The part of `deny.toml` that this module applies.
 #[derive(Debug)]
-struct DenyRules {
+struct CargoDenyRules {
     licences: BTreeSet<String>,
     /// Versions allowed beside another one, as `name@version`.
     allowed_duplicates: BTreeSet<String>,
 }
 
-impl DenyRules {
+impl CargoDenyRules {
     fn load() -> Result<Self, String> {
         let path = crate::repository_root().join("deny.toml");
         let text = fs::read_to_string(&path).map_err(|error| format!("deny.toml: {error}"))?;
@@ -159,8 +159,8 @@ fn dependency_packages() -> Result<Vec<DependencyPackage>, String> {
 mod tests {
     use super::*;
 
-    fn sample_rules() -> DenyRules {
-        DenyRules::parse("[licenses]\nallow = [\"MIT\"]\n[bans]\nskip = [{ crate = \"a@1.0.0\" }]").unwrap()
+    fn sample_rules() -> CargoDenyRules {
+        CargoDenyRules::parse("[licenses]\nallow = [\"MIT\"]\n[bans]\nskip = [{ crate = \"a@1.0.0\" }]").unwrap()
     }
 
     fn sample_package(name: &str, version: &str) -> DependencyPackage {
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn project_deny_rules_are_parsed() {
-        let rules = DenyRules::load().unwrap();
+        let rules = CargoDenyRules::load().unwrap();
         assert!(rules.licences.contains("MIT") && !rules.licences.contains("MPL-2.0"));
     }
 }

@@ -12,7 +12,7 @@ mod openrpc;
 mod reference;
 mod runtime;
 
-use definition::{DeclaredDialect, NATIVE_DIALECT};
+use definition::{DialectDefinitionYaml, NATIVE_DIALECT};
 
 /// Dialect names with the files of `definitions/` that declare them.
 const DIALECT_FILES: &[(&str, &str)] = &[
@@ -47,7 +47,7 @@ fn generate_all(root: &Path) -> Result<Vec<GeneratedFile>, String> {
     let mut definitions = Vec::new();
     let mut tools = String::new();
     for (dialect, file) in DIALECT_FILES {
-        let definition = DeclaredDialect::load(&root.join(format!("definitions/{file}.yaml")))?;
+        let definition = DialectDefinitionYaml::load(&root.join(format!("definitions/{file}.yaml")))?;
         let mut product = |path: String, text: String| products.push(GeneratedFile { path: path.into(), text });
         product(format!("crates/protocols/src/generated/{dialect}.json"), runtime::runtime_definition(&definition)?);
         product(format!("crates/protocols/tests/generated/{dialect}.json"), runtime::runtime_examples(&definition)?);

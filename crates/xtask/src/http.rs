@@ -3,5 +3,5 @@
 mod connection;
 mod server;
 
-pub(crate) use connection::{HttpAnswer, HttpClientConnection};
+pub(crate) use connection::{HttpAnswer, XtaskHttpClientConnection};
 pub(crate) use server::HttpServerProcess;

@@ -19,46 +19,54 @@ use std::{
     process::{self, ExitCode, Stdio},
 };
 
-struct XtaskCommand {
+struct XtaskCommandDefinition {
     name: &'static str,
     purpose: &'static str,
     run: fn(&[String]) -> Result<(), String>,
 }
 
-const COMMANDS: &[XtaskCommand] = &[
-    XtaskCommand {
+const COMMANDS: &[XtaskCommandDefinition] = &[
+    XtaskCommandDefinition {
         name: "bench",
         purpose: "compare with the reference server; --rounds N, --only ROW; or acp, edits, estate, http, patches, rank, search, watch",
         run: bench::run,
     },
-    XtaskCommand {
+    XtaskCommandDefinition {
         name: "deny",
         purpose: "check licences, duplicate versions and sources of dependencies",
         run: deny::run,
     },
-    XtaskCommand { name: "fuzz", purpose: "run the fuzz targets; --seconds N each, --only TARGET", run: fuzz::run },
-    XtaskCommand {
+    XtaskCommandDefinition {
+        name: "fuzz",
+        purpose: "run the fuzz targets; --seconds N each, --only TARGET",
+        run: fuzz::run,
+    },
+    XtaskCommandDefinition {
         name: "generate",
         purpose: "generate files from definitions/; --check only compares",
         run: generate::run,
     },
-    XtaskCommand { name: "needs", purpose: "install what the tests need; --yes for system packages", run: needs::run },
-    XtaskCommand {
+    XtaskCommandDefinition {
+        name: "needs",
+        purpose: "install what the tests need; --yes for system packages",
+        run: needs::run,
+    },
+    XtaskCommandDefinition {
         name: "powercut",
         purpose: "simulate power failures of a disk; needs root; --rounds N, --fs ext4,xfs,btrfs",
         run: powercut::run,
     },
-    XtaskCommand {
+    XtaskCommandDefinition {
         name: "soak",
         purpose: "run the server for an hour with disconnecting clients and a full disk; --minutes N",
         run: soak::run,
     },
-    XtaskCommand {
+    XtaskCommandDefinition {
         name: "test",
         purpose: "run every check and test; --quick for the inner loop, --long for full-length load tests, --yes to install",
         run: test::run,
     },
-    XtaskCommand { name: "tidy", purpose: "check project rules that no lint covers", run: tidy::run },
+    XtaskCommandDefinition { name: "tidy", purpose: "check project rules that no lint covers", run: tidy::run },
 ];
 
 const HELP_FLAGS: [&str; 2] = ["--help", "-h"];

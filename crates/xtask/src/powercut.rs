@@ -11,9 +11,9 @@ mod workload_process;
 
 use std::{path::PathBuf, process::Command, time::Instant};
 
-use disk_image::{OuterFilesystem, PowerCutDisk};
+use disk_image::{PowerCutDisk, PowerCutReflinkFilesystem};
 use serde_json::{Value, json};
-use workload_process::{WorkloadBinary, WorkloadProcess};
+use workload_process::{PowerCutWorkloadProcess, PowercutWorkloadBinary};
 
 /// Set in the child process that runs in its own mount namespace.
 const INSIDE_VARIABLE: &str = "STEAD_POWERCUT_INSIDE";
@@ -39,7 +39,7 @@ struct PowerCutStatistics {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum WorkloadSyncMode {
+enum PowerCutWorkloadSyncMode {
     Full,
     None,
 }
@@ -53,8 +53,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         disk_image::install_tools(name)?;
     }
     disk_image::install_tools(disk_image::OUTER_FILE_SYSTEM)?;
-    let binary = WorkloadBinary::build()?;
-    let outer = OuterFilesystem::create()?;
+    let binary = PowercutWorkloadBinary::build()?;
+    let outer = PowerCutReflinkFilesystem::create()?;
     run_control(&outer, &binary)?;
     println!("file system: cuts, acknowledged changes, cuts with a change in flight, how many of those were applied,");
     println!("steps recovery had to do, seconds per cut");
@@ -104,13 +104,13 @@ fn parse_arguments(arguments: &[String]) -> Result<(u64, Vec<String>), String> {
 }
 
 /// Checks that an acknowledged change is lost without syncs.
-fn run_control(outer: &OuterFilesystem, binary: &WorkloadBinary) -> Result<(), String> {
+fn run_control(outer: &PowerCutReflinkFilesystem, binary: &PowercutWorkloadBinary) -> Result<(), String> {
     for round in 1..=CONTROL_ROUNDS {
         let disk = PowerCutDisk::create(outer, "ext4")?;
         let lost = run_one_cut(
             &disk,
             binary,
-            WorkloadSyncMode::None,
+            PowerCutWorkloadSyncMode::None,
             &mut empty_model(),
             round,
             &mut PowerCutStatistics::default(),
@@ -124,8 +124,8 @@ fn run_control(outer: &OuterFilesystem, binary: &WorkloadBinary) -> Result<(), S
 }
 
 fn run_cuts(
-    outer: &OuterFilesystem,
-    binary: &WorkloadBinary,
+    outer: &PowerCutReflinkFilesystem,
+    binary: &PowercutWorkloadBinary,
     name: &str,
     rounds: u64,
 ) -> Result<PowerCutStatistics, String> {
@@ -135,7 +135,9 @@ fn run_cuts(
         let mut model = empty_model();
         for _ in 0..ROUNDS_PER_DISK.min(rounds - figures.rounds) {
             let boot = figures.rounds;
-            if let Err(text) = run_one_cut(&disk, binary, WorkloadSyncMode::Full, &mut model, boot, &mut figures) {
+            if let Err(text) =
+                run_one_cut(&disk, binary, PowerCutWorkloadSyncMode::Full, &mut model, boot, &mut figures)
+            {
                 let saved = disk.save_images().unwrap_or_else(|error| format!("lost: {error}"));
                 return Err(format!("{name}, cut {}: {text} (the disk is {saved})", boot + 1));
             }
@@ -148,8 +150,8 @@ fn run_cuts(
 /// Runs the workload, cuts the power, and checks the copy, which becomes the disk.
 fn run_one_cut(
     disk: &PowerCutDisk<'_>,
-    binary: &WorkloadBinary,
-    syncs: WorkloadSyncMode,
+    binary: &PowercutWorkloadBinary,
+    syncs: PowerCutWorkloadSyncMode,
     model: &mut Value,
     boot: u64,
     figures: &mut PowerCutStatistics,
@@ -159,11 +161,11 @@ fn run_one_cut(
     std::fs::create_dir_all(place.join("ws")).map_err(|error| format!("{}: {error}", place.display()))?;
     let work = |boot: u64, model: &Value| {
         json!({
-            "workspace": place.join("ws"), "state": place.join("state"), "full": syncs == WorkloadSyncMode::Full,
+            "workspace": place.join("ws"), "state": place.join("state"), "full": syncs == PowerCutWorkloadSyncMode::Full,
             "seed": random_u64(), "boot": format!("boot-{boot}"), "steps": u64::from(u32::MAX), "model": model,
         })
     };
-    let mut life = WorkloadProcess::start(binary, &work(boot, model))?;
+    let mut life = PowerCutWorkloadProcess::start(binary, &work(boot, model))?;
     let certain = life.wait_for_changes(1 + random_u64() % CHANGES_MAX, random_u64() % CUT_DELAY_MAX_US)?;
     disk.copy_now()?;
     let messages = life.kill()?;

@@ -1,18 +1,18 @@
 //! The test command: every check that a change must pass, cheapest first.
 //!
-//! Owns the list of steps. Promises one line per step with its duration, a stop at the first failure with a non-zero exit
-//! code, and a message for everything that is done in another way than usual. No step is skipped silently.
+//! Owns the list of steps. Promises one line per step with its duration, a stop at the first failure with a non-zero
+//! exit code, and a message for everything that is done in another way than usual. No step is skipped silently.
 
 use std::{path::PathBuf, process::Command, time::Instant};
 
-use crate::needs::{self, InstallConsent};
+use crate::needs::{self, SystemPackageInstallConsent};
 
 /// Set for the tests by `--long`: load, race and fault tests then run for their full length.
 const LONG_VARIABLE: &str = "STEAD_LONG";
 const LONG_FLAG: &str = "--long";
 const QUICK_FLAG: &str = "--quick";
-/// Features for lints and tests. The documentation step compiles without them, and so does plain `cargo test`, which needs
-/// no programs besides Rust.
+/// Features for lints and tests. The documentation step compiles without them, and so does plain `cargo test`, which
+/// needs no programs besides Rust.
 const FEATURES: [&str; 2] = [
     "--features",
     "stead/spans,stead-protocols/spans,stead/tool-tests,stead-protocols/tool-tests,stead-local/tool-tests",
@@ -20,7 +20,7 @@ const FEATURES: [&str; 2] = [
 
 /// How much of the suite runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum TestScope {
+enum XtaskTestThoroughness {
     /// What needs nothing but Rust, without the long-running tests.
     Quick,
     Ordinary,
@@ -30,13 +30,13 @@ enum TestScope {
 
 #[derive(Clone, Copy)]
 struct TestOptions {
-    scope: TestScope,
-    consent: InstallConsent,
+    scope: XtaskTestThoroughness,
+    consent: SystemPackageInstallConsent,
 }
 
-type TestStep = (&'static str, fn(TestOptions) -> Result<(), String>);
+type XtaskTestCommandStep = (&'static str, fn(TestOptions) -> Result<(), String>);
 
-const STEPS: &[TestStep] = &[
+const STEPS: &[XtaskTestCommandStep] = &[
     // First, because it may ask for consent.
     ("needs", |options| find_tools(options).map(|_| ())),
     ("format", |_| run_cargo(&["fmt", "--all", "--check"])),
@@ -55,8 +55,10 @@ const QUICK_STEPS: &[&str] = &["format", "generate", "tidy", "tests"];
 /// Runs the steps.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let options = parse_options(arguments)?;
-    let steps: Vec<&TestStep> =
-        STEPS.iter().filter(|(name, _)| options.scope != TestScope::Quick || QUICK_STEPS.contains(name)).collect();
+    let steps: Vec<&XtaskTestCommandStep> = STEPS
+        .iter()
+        .filter(|(name, _)| options.scope != XtaskTestThoroughness::Quick || QUICK_STEPS.contains(name))
+        .collect();
     announce(options.scope, &steps);
     for (passed, (name, step)) in steps.iter().enumerate() {
         let started = Instant::now();
@@ -79,8 +81,8 @@ fn parse_options(arguments: &[String]) -> Result<TestOptions, String> {
     let mut scope = None;
     for argument in arguments {
         let chosen = match argument.as_str() {
-            LONG_FLAG => TestScope::Long,
-            QUICK_FLAG => TestScope::Quick,
+            LONG_FLAG => XtaskTestThoroughness::Long,
+            QUICK_FLAG => XtaskTestThoroughness::Quick,
             needs::YES_FLAG => continue,
             unknown => {
                 let flags = format!("{QUICK_FLAG}, {LONG_FLAG} and {}", needs::YES_FLAG);
@@ -91,18 +93,21 @@ fn parse_options(arguments: &[String]) -> Result<TestOptions, String> {
             return Err(format!("pass one of {QUICK_FLAG} and {LONG_FLAG}, once"));
         }
     }
-    Ok(TestOptions { scope: scope.unwrap_or(TestScope::Ordinary), consent: InstallConsent::from_arguments(arguments) })
+    Ok(TestOptions {
+        scope: scope.unwrap_or(XtaskTestThoroughness::Ordinary),
+        consent: SystemPackageInstallConsent::from_arguments(arguments),
+    })
 }
 
 /// Says what the run needs and how long it takes.
-fn announce(scope: TestScope, steps: &[&TestStep]) {
+fn announce(scope: XtaskTestThoroughness, steps: &[&XtaskTestCommandStep]) {
     let names: Vec<&str> = steps.iter().map(|(name, _)| *name).collect();
     println!("xtask: steps: {}", names.join(", "));
     match scope {
-        TestScope::Quick => {
+        XtaskTestThoroughness::Quick => {
             println!("xtask: needs only Rust and a C compiler; about a minute on two cores once compiled");
         }
-        TestScope::Ordinary | TestScope::Long => {
+        XtaskTestThoroughness::Ordinary | XtaskTestThoroughness::Long => {
             println!(
                 "xtask: needs Rust, a C compiler, python3 with venv, npm and strace, and on the first run crates.io, PyPI"
             );
@@ -130,24 +135,26 @@ fn run_tests(options: TestOptions) -> Result<(), String> {
     let mut command = Command::new("cargo");
     let has_nextest = crate::is_installed("cargo", &["nextest", "--version"]);
     match (options.scope, has_nextest) {
-        (TestScope::Quick, true) => command.args(["nextest", "run", "--workspace", "--profile", "quick"]),
-        (TestScope::Quick, false) => {
+        (XtaskTestThoroughness::Quick, true) => command.args(["nextest", "run", "--workspace", "--profile", "quick"]),
+        (XtaskTestThoroughness::Quick, false) => {
             println!("tests: cargo-nextest is not installed; cargo test runs the unit tests only");
             command.args(["test", "--workspace", "--lib", "--bins"])
         }
-        (TestScope::Ordinary | TestScope::Long, true) => command.args(["nextest", "run", "--workspace"]),
-        (TestScope::Ordinary | TestScope::Long, false) => {
+        (XtaskTestThoroughness::Ordinary | XtaskTestThoroughness::Long, true) => {
+            command.args(["nextest", "run", "--workspace"])
+        }
+        (XtaskTestThoroughness::Ordinary | XtaskTestThoroughness::Long, false) => {
             println!("tests: cargo-nextest is not installed; cargo test runs the tests");
             command.args(["test", "--workspace", "--all-targets"])
         }
     };
     command.arg("--locked").args(FEATURES);
-    if options.scope != TestScope::Quick {
+    if options.scope != XtaskTestThoroughness::Quick {
         command.envs(find_tools(options)?);
     }
     match options.scope {
-        TestScope::Quick | TestScope::Ordinary => command.env_remove(LONG_VARIABLE),
-        TestScope::Long => command.env(LONG_VARIABLE, "1"),
+        XtaskTestThoroughness::Quick | XtaskTestThoroughness::Ordinary => command.env_remove(LONG_VARIABLE),
+        XtaskTestThoroughness::Long => command.env(LONG_VARIABLE, "1"),
     };
     crate::run_program(&mut command)
 }

@@ -1,5 +1,5 @@
-//! `cargo xtask tidy` checks project rules that no lint covers: crate dependencies, file lengths, type names, documents,
-//! leftovers, limits.
+//! `cargo xtask tidy` checks project rules that no lint covers: crate dependencies, file lengths, type names,
+//! documents, leftovers, limits.
 //!
 //! Owns the walk over the repository and the list of rules. Promises that every rule is a pure function over file
 //! texts, tested against snippets that break it. Never changes a file.
@@ -13,7 +13,7 @@ mod rust_source;
 
 use std::{fmt, fs, path::Path};
 
-use rust_source::RustSource;
+use rust_source::RustCodeAndComments;
 
 const SKIPPED_DIRECTORIES: &[&str] = &[".git", "target"];
 /// A larger file is not a source and fails the check.
@@ -25,13 +25,13 @@ struct RepositoryFile {
     path: String,
     text: String,
     /// Code and comments separated; only for Rust files.
-    rust_source: Option<RustSource>,
+    rust_source: Option<RustCodeAndComments>,
 }
 
 impl RepositoryFile {
     fn new(path: impl Into<String>, text: impl Into<String>) -> Self {
         let (path, text) = (path.into(), text.into());
-        let rust_source = has_extension(&path, "rs").then(|| RustSource::new(&text));
+        let rust_source = has_extension(&path, "rs").then(|| RustCodeAndComments::new(&text));
         Self { path, text, rust_source }
     }
 }
@@ -104,7 +104,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
 /// Whether any doc comment has an example that rustdoc would run.
 pub(crate) fn has_doc_examples() -> Result<bool, String> {
     let files = repository_files(&crate::repository_root())?;
-    Ok(files.iter().filter_map(|file| file.rust_source.as_ref()).any(RustSource::has_doc_example))
+    Ok(files.iter().filter_map(|file| file.rust_source.as_ref()).any(RustCodeAndComments::has_doc_example))
 }
 
 /// Every text file below the root, sorted by path.

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 /// The client's capabilities and the MCP servers of the session.
 #[derive(Default)]
-struct ClientOffer {
+struct AcpClientCapabilitiesAndServers {
     capabilities: ClientCapabilities,
     mcp_servers: Vec<String>,
 }
@@ -37,7 +37,7 @@ fn session_params<T: serde::de::DeserializeOwned>(session: &SessionId, mut param
 }
 
 async fn run_step(
-    offer: &Mutex<ClientOffer>,
+    offer: &Mutex<AcpClientCapabilitiesAndServers>,
     client: &ConnectionTo<Client>,
     session: &SessionId,
     step: &Value,
@@ -62,7 +62,7 @@ async fn run_step(
 }
 
 async fn run_prompt(
-    offer: Arc<Mutex<ClientOffer>>,
+    offer: Arc<Mutex<AcpClientCapabilitiesAndServers>>,
     client: ConnectionTo<Client>,
     request: &PromptRequest,
 ) -> Result<PromptResponse> {
@@ -85,7 +85,7 @@ async fn run_prompt(
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let offer = Arc::new(Mutex::new(ClientOffer::default()));
+    let offer = Arc::new(Mutex::new(AcpClientCapabilitiesAndServers::default()));
     let (initialize_offer, session_offer, prompt_offer) = (offer.clone(), offer.clone(), offer);
     Agent
         .v1()

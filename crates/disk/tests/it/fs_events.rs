@@ -7,7 +7,7 @@ use std::{
 };
 
 use stead_disk::fs_events::{
-    FsEvent, FsEventDrainResult, FsEventFileType, FsEventKind, FsEventQueue, FsQueueWaker, FsWatchId,
+    FsEvent, FsEventDrainResult, FsEventFileType, FsEventKind, FsEventQueue, FsEventQueueWaker, InotifyWatchId,
 };
 
 use crate::fixture::{BOTH_RESOLVERS, DiskFixture, kind, name, rel_path};
@@ -59,7 +59,7 @@ fn a_wake_ends_a_wait_and_is_not_lost() {
     let f = DiskFixture::new();
     let top = f.root_directory();
     let watch = FsEventQueue::new(&top).unwrap();
-    let waker = FsQueueWaker::new().unwrap();
+    let waker = FsEventQueueWaker::new().unwrap();
     waker.wake();
     waker.wake();
     let started = Instant::now();
@@ -128,6 +128,6 @@ fn overflow_is_reported() {
         all = watch.drain(&mut events).unwrap();
     }
     let last = events.last().unwrap();
-    assert_eq!((last.watch, last.kind), (None::<FsWatchId>, FsEventKind::Overflow));
+    assert_eq!((last.watch, last.kind), (None::<InotifyWatchId>, FsEventKind::Overflow));
     assert_eq!(events.len(), most + 1);
 }

@@ -12,10 +12,11 @@ use crate::{
     errors::Error,
     operation::ResolvedTarget,
     plan::{
-        CommitExpectation, FileKind, FileModeSource, ObservedVersion, Plan, PlannedChange, PlannedContent, TreeSummary,
+        CommitExpectation, FileKind, FileModeSource, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent,
+        TreeSummary,
     },
     version::Version,
-    workspace::FileIdentity,
+    workspace::FileStatFingerprint,
 };
 
 /// The digests that bind an approval to a call and its plan.
@@ -194,7 +195,7 @@ impl ApprovalDigestWriter {
     fn write_expectation(&mut self, expectation: &CommitExpectation) {
         match expectation {
             CommitExpectation::Absent => self.write_text("absent"),
-            CommitExpectation::File(ObservedVersion { version, .. }) => {
+            CommitExpectation::File(PlanTimeFileVersion { version, .. }) => {
                 self.write_text("file");
                 self.write_version(version);
             }
@@ -205,7 +206,7 @@ impl ApprovalDigestWriter {
         }
     }
 
-    fn write_identity(&mut self, identity: &FileIdentity) {
+    fn write_identity(&mut self, identity: &FileStatFingerprint) {
         self.write_number(identity.device_and_inode.0);
         self.write_number(identity.device_and_inode.1);
     }

@@ -54,7 +54,7 @@ fn preview_change(context: &CallContext<'_>, change: &PlannedChange, lines_left:
                 "size": size,
                 "version": version.to_string(),
             });
-            let new = PreviewedFileContent { content, size: *size };
+            let new = PreviewedNewContent { content, size: *size };
             (preview, preview_diff(context, path, is_new, &new, lines_left))
         }
         PlannedChange::MakeDirectory { path, .. } => {
@@ -174,7 +174,7 @@ fn read_current_bytes(context: &CallContext<'_>, path: &RelPath) -> Result<Vec<u
     context.workspace().read(path, whole).map(|file| file.bytes).map_err(|_| "the current file is too large to show")
 }
 
-struct PreviewedFileContent<'c> {
+struct PreviewedNewContent<'c> {
     content: &'c PlannedContent,
     size: u64,
 }
@@ -184,7 +184,7 @@ fn preview_diff(
     context: &CallContext<'_>,
     path: &RelPath,
     is_new: bool,
-    new: &PreviewedFileContent<'_>,
+    new: &PreviewedNewContent<'_>,
     lines_left: &mut usize,
 ) -> ApprovalPreviewFields {
     if !context.may_read(path) {

@@ -10,7 +10,7 @@ use regex_syntax::{
 };
 
 use super::{Trigram, for_each_trigram};
-use crate::ops::CaseSensitivity;
+use crate::ops::SearchCaseSensitivity;
 
 /// Most texts that are listed as possible matches of one part of a pattern. A part with more possible texts gives a
 /// less specific condition.
@@ -43,7 +43,7 @@ pub enum RequiredTrigrams {
 
 /// The result of analyzing a part of a pattern.
 #[derive(Clone)]
-enum AnalyzedPatternPart {
+enum PatternPartTrigramAnalysis {
     /// The part matches only these texts.
     ExactTexts(Vec<Vec<u8>>),
     /// Every match of the part satisfies this condition.
@@ -52,12 +52,12 @@ enum AnalyzedPatternPart {
 
 impl RequiredTrigrams {
     /// The condition that every text with a match of this regular expression satisfies.
-    pub(crate) fn for_regex(expression: &str, case: CaseSensitivity) -> Self {
+    pub(crate) fn for_regex(expression: &str, case: SearchCaseSensitivity) -> Self {
         let parsed = ParserBuilder::new()
             .nest_limit(NESTING_DEPTH_MAX)
             .utf8(false)
             .multi_line(true)
-            .case_insensitive(case == CaseSensitivity::Insensitive)
+            .case_insensitive(case == SearchCaseSensitivity::Insensitive)
             .build()
             .parse(expression);
         parsed.map_or(Self::Anything, |hir| analyze_hir(&hir).into_required())
@@ -116,7 +116,7 @@ fn trigrams_of_bytes(text: &[u8]) -> RequiredTrigrams {
     RequiredTrigrams::all(grams.into_iter().map(RequiredTrigrams::Trigram).collect())
 }
 
-impl AnalyzedPatternPart {
+impl PatternPartTrigramAnalysis {
     fn into_required(self) -> RequiredTrigrams {
         match self {
             Self::ExactTexts(texts) => {
@@ -135,13 +135,12 @@ impl AnalyzedPatternPart {
     }
 }
 
-fn analyze_hir(hir: &Hir) -> AnalyzedPatternPart {
+fn analyze_hir(hir: &Hir) -> PatternPartTrigramAnalysis {
     match hir.kind() {
-        HirKind::Empty | HirKind::Look(_) => AnalyzedPatternPart::empty(),
-        HirKind::Literal(literal) => AnalyzedPatternPart::ExactTexts(vec![literal.0.to_ascii_lowercase()]),
-        HirKind::Class(class) => {
-            class_members(class).map_or_else(AnalyzedPatternPart::unknown, AnalyzedPatternPart::ExactTexts)
-        }
+        HirKind::Empty | HirKind::Look(_) => PatternPartTrigramAnalysis::empty(),
+        HirKind::Literal(literal) => PatternPartTrigramAnalysis::ExactTexts(vec![literal.0.to_ascii_lowercase()]),
+        HirKind::Class(class) => class_members(class)
+            .map_or_else(PatternPartTrigramAnalysis::unknown, PatternPartTrigramAnalysis::ExactTexts),
         HirKind::Capture(capture) => analyze_hir(&capture.sub),
         HirKind::Repetition(repetition) => analyze_repetition(repetition),
         HirKind::Concat(parts) => concatenate_parts(parts.iter().map(analyze_hir)),
@@ -170,50 +169,53 @@ fn class_members(class: &Class) -> Option<Vec<Vec<u8>>> {
     Some(members)
 }
 
-fn analyze_repetition(repetition: &Repetition) -> AnalyzedPatternPart {
+fn analyze_repetition(repetition: &Repetition) -> PatternPartTrigramAnalysis {
     let Repetition { min, max, sub, .. } = repetition;
     match (min, max) {
-        (0, Some(1)) => alternate_parts(vec![AnalyzedPatternPart::empty(), analyze_hir(sub)]),
-        (0, _) => AnalyzedPatternPart::unknown(),
+        (0, Some(1)) => alternate_parts(vec![PatternPartTrigramAnalysis::empty(), analyze_hir(sub)]),
+        (0, _) => PatternPartTrigramAnalysis::unknown(),
         (min, max) => match analyze_hir(sub) {
-            texts @ AnalyzedPatternPart::ExactTexts(_) if *max == Some(*min) && *min <= REPETITIONS_MAX => {
+            texts @ PatternPartTrigramAnalysis::ExactTexts(_) if *max == Some(*min) && *min <= REPETITIONS_MAX => {
                 concatenate_parts((0..*min).map(|_| texts.clone()))
             }
             // A match contains the repeated part at least once. The text before and after the part is unknown.
-            sub @ (AnalyzedPatternPart::ExactTexts(_) | AnalyzedPatternPart::Requires(_)) => {
-                AnalyzedPatternPart::Requires(sub.into_required())
+            sub @ (PatternPartTrigramAnalysis::ExactTexts(_) | PatternPartTrigramAnalysis::Requires(_)) => {
+                PatternPartTrigramAnalysis::Requires(sub.into_required())
             }
         },
     }
 }
 
-fn concatenate_parts(parts: impl Iterator<Item = AnalyzedPatternPart>) -> AnalyzedPatternPart {
+fn concatenate_parts(parts: impl Iterator<Item = PatternPartTrigramAnalysis>) -> PatternPartTrigramAnalysis {
     let mut needs: Vec<RequiredTrigrams> = Vec::new();
     let mut texts: Vec<Vec<u8>> = vec![Vec::new()];
     let mut exact = true;
     for part in parts {
         match part {
-            AnalyzedPatternPart::ExactTexts(more) => match cross_product(&texts, &more) {
+            PatternPartTrigramAnalysis::ExactTexts(more) => match cross_product(&texts, &more) {
                 Some(crossed) => texts = crossed,
                 None => {
                     exact = false;
-                    needs.push(AnalyzedPatternPart::ExactTexts(std::mem::replace(&mut texts, more)).into_required());
+                    needs.push(
+                        PatternPartTrigramAnalysis::ExactTexts(std::mem::replace(&mut texts, more)).into_required(),
+                    );
                 }
             },
-            AnalyzedPatternPart::Requires(need) => {
+            PatternPartTrigramAnalysis::Requires(need) => {
                 exact = false;
                 needs.push(
-                    AnalyzedPatternPart::ExactTexts(std::mem::replace(&mut texts, vec![Vec::new()])).into_required(),
+                    PatternPartTrigramAnalysis::ExactTexts(std::mem::replace(&mut texts, vec![Vec::new()]))
+                        .into_required(),
                 );
                 needs.push(need);
             }
         }
     }
     if exact {
-        return AnalyzedPatternPart::ExactTexts(texts);
+        return PatternPartTrigramAnalysis::ExactTexts(texts);
     }
-    needs.push(AnalyzedPatternPart::ExactTexts(texts).into_required());
-    AnalyzedPatternPart::Requires(RequiredTrigrams::all(needs))
+    needs.push(PatternPartTrigramAnalysis::ExactTexts(texts).into_required());
+    PatternPartTrigramAnalysis::Requires(RequiredTrigrams::all(needs))
 }
 
 /// All concatenations of an element of `texts` with an element of `more`. `None` if there would be too many
@@ -228,20 +230,20 @@ fn cross_product(texts: &[Vec<u8>], more: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
     Some(texts.iter().flat_map(one).collect())
 }
 
-fn alternate_parts(parts: Vec<AnalyzedPatternPart>) -> AnalyzedPatternPart {
+fn alternate_parts(parts: Vec<PatternPartTrigramAnalysis>) -> PatternPartTrigramAnalysis {
     let mut texts: Vec<Vec<u8>> = Vec::new();
     let mut needs: Vec<RequiredTrigrams> = Vec::new();
     for part in parts {
         match part {
-            AnalyzedPatternPart::ExactTexts(more) => texts.extend(more),
-            AnalyzedPatternPart::Requires(need) => needs.push(need),
+            PatternPartTrigramAnalysis::ExactTexts(more) => texts.extend(more),
+            PatternPartTrigramAnalysis::Requires(need) => needs.push(need),
         }
     }
     if needs.is_empty() && texts.len() <= EXACT_TEXTS_MAX {
-        return AnalyzedPatternPart::ExactTexts(texts);
+        return PatternPartTrigramAnalysis::ExactTexts(texts);
     }
     needs.extend(texts.iter().map(|text| trigrams_of_bytes(text)));
-    AnalyzedPatternPart::Requires(RequiredTrigrams::any(needs))
+    PatternPartTrigramAnalysis::Requires(RequiredTrigrams::any(needs))
 }
 
 #[cfg(test)]
@@ -259,7 +261,7 @@ mod tests {
     }
 
     fn required_for_regex(expression: &str) -> String {
-        render_required(&RequiredTrigrams::for_regex(expression, CaseSensitivity::Sensitive))
+        render_required(&RequiredTrigrams::for_regex(expression, SearchCaseSensitivity::Sensitive))
     }
 
     #[test]
@@ -294,7 +296,7 @@ mod tests {
         ] {
             assert_eq!(required_for_regex(pattern), expected, "{pattern}");
         }
-        let folded = render_required(&RequiredTrigrams::for_regex("Kas", CaseSensitivity::Insensitive));
+        let folded = render_required(&RequiredTrigrams::for_regex("Kas", SearchCaseSensitivity::Insensitive));
         assert!(folded.contains("kas") && folded.contains("ſ"), "{folded}");
     }
 
@@ -307,7 +309,7 @@ mod tests {
             "x{16}{16}{16}".to_owned(),
             "(a.b){16}".repeat(90),
         ] {
-            let need = RequiredTrigrams::for_regex(&pattern, CaseSensitivity::Insensitive);
+            let need = RequiredTrigrams::for_regex(&pattern, SearchCaseSensitivity::Insensitive);
             assert!(need.size() <= EXPRESSION_SIZE_MAX + 1, "{pattern}: {}", need.size());
         }
     }

@@ -11,8 +11,8 @@ use crate::{
     caller::Principal,
     errors::{Error, ErrorKind},
     limits,
-    operation::{BuildSessionOutcomeFn, Operation, PlannedEffect, RequestedPath, ResolvedTarget},
-    session_store::{Alert, AlertSeverity, SessionStoreReply, SessionStoreRequest},
+    operation::{BuildSessionCallOutcomeFn, Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
+    session_store::{AgentToPersonAlert, AlertSeverity, SessionStoreReply, SessionStoreWriteRequest},
 };
 
 #[derive(Debug, Deserialize)]
@@ -40,14 +40,14 @@ impl Operation for SendAlertArgs {
         Ok(Vec::new())
     }
 
-    fn plan(&self, _context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, _context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         let severity = match &self.severity {
             None => AlertSeverity::Info,
             Some(word) => word.parse().map_err(|error| Error::new(ErrorKind::BadRequest, format!("{error}")))?,
         };
         let message = validate_alert_text(&self.message, "message")?;
-        Ok(PlannedEffect::Session {
-            request: SessionStoreRequest::SendAlert { severity, message },
+        Ok(OperationPlanningResult::Session {
+            request: SessionStoreWriteRequest::SendAlert { severity, message },
             build_outcome: alert_outcome("sent"),
         })
     }
@@ -58,7 +58,7 @@ impl Operation for ListAlertsArgs {
         Ok(Vec::new())
     }
 
-    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         let found = match &self.id {
             Some(id) => vec![find_visible_alert(context, id)?],
             None => {
@@ -79,7 +79,7 @@ impl Operation for ListAlertsArgs {
             .with_field("alerts", listed)
             .with_field("truncated", truncated)
             .build(text.trim_end());
-        Ok(PlannedEffect::Read { outcome, bytes: 0 })
+        Ok(OperationPlanningResult::Read { outcome, bytes: 0 })
     }
 }
 
@@ -88,7 +88,7 @@ impl Operation for AnswerAlertArgs {
         Ok(Vec::new())
     }
 
-    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         match &context.caller.principal {
             Principal::User(_) => {}
             Principal::Agent(_) | Principal::System | Principal::External => {
@@ -101,14 +101,14 @@ impl Operation for AnswerAlertArgs {
             return Err(Error::new(ErrorKind::Exists, detail));
         }
         let text = validate_alert_text(&self.text, "text")?;
-        Ok(PlannedEffect::Session {
-            request: SessionStoreRequest::AnswerAlert { alert_id: alert.id, text },
+        Ok(OperationPlanningResult::Session {
+            request: SessionStoreWriteRequest::AnswerAlert { alert_id: alert.id, text },
             build_outcome: alert_outcome("answered"),
         })
     }
 }
 
-fn find_visible_alert(context: &CallContext<'_>, id: &str) -> Result<Alert, Error> {
+fn find_visible_alert(context: &CallContext<'_>, id: &str) -> Result<AgentToPersonAlert, Error> {
     let found = context.workspace().alert(id)?.filter(|alert| match &context.caller.principal {
         Principal::User(_) | Principal::System | Principal::External => true,
         agent @ Principal::Agent(_) => alert.sender == agent.to_string(),
@@ -130,7 +130,7 @@ fn validate_alert_text(text: &str, name: &str) -> Result<String, Error> {
     Ok(text.to_owned())
 }
 
-fn alert_outcome(verb: &'static str) -> BuildSessionOutcomeFn {
+fn alert_outcome(verb: &'static str) -> BuildSessionCallOutcomeFn {
     Box::new(move |reply, receipt| match reply {
         SessionStoreReply::Alert(alert) => {
             let text = format!("{verb} alert {}", alert.id);
@@ -142,7 +142,7 @@ fn alert_outcome(verb: &'static str) -> BuildSessionOutcomeFn {
     })
 }
 
-fn alert_json(alert: &Alert) -> Map<String, Value> {
+fn alert_json(alert: &AgentToPersonAlert) -> Map<String, Value> {
     let response = alert.response.as_ref();
     OutcomeBuilder::new()
         .with_field("alert", alert.id.clone())
@@ -158,7 +158,7 @@ fn alert_json(alert: &Alert) -> Map<String, Value> {
         .into_json()
 }
 
-fn render_alert_line(alert: &Alert) -> String {
+fn render_alert_line(alert: &AgentToPersonAlert) -> String {
     let (id, from, severity) = (&alert.id, &alert.sender, alert.severity);
     let mut line = format!(
         "{id}  {}  {from}  {severity}  {}\n",

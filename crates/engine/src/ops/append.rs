@@ -9,8 +9,8 @@ use crate::{
     call_context::CallContext,
     errors::Error,
     limits,
-    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
-    plan::{CommitExpectation, ObservedVersion, Plan, PlannedChange, PlannedContent},
+    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
+    plan::{CommitExpectation, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent},
     version::Version,
     workspace::BytesToRead,
 };
@@ -28,7 +28,7 @@ impl Operation for AppendArgs {
         Ok(vec![RequestedPath::write(&self.path).with_base(self.base.as_deref())?])
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         let target = &targets[0];
         let (mut bytes, expectation) = match target.stat {
             None => (Vec::new(), CommitExpectation::Absent),
@@ -40,8 +40,9 @@ impl Operation for AppendArgs {
                 let file = context
                     .read_for_change(&target.path, extent)
                     .map_err(|error| too_large_to_change_error(&target.path, error))?;
-                let observed =
-                    target.observed.unwrap_or(ObservedVersion { version: file.version, identity: file.stat.identity });
+                let observed = target
+                    .observed
+                    .unwrap_or(PlanTimeFileVersion { version: file.version, identity: file.stat.identity });
                 (file.bytes, CommitExpectation::File(observed))
             }
         };
@@ -59,7 +60,7 @@ impl Operation for AppendArgs {
         let mode = context.options.written_file_mode.mode_source();
         changes.push(PlannedChange::Put { path, expectation, content, version, size, mode });
         let path = target.path.to_string();
-        Ok(PlannedEffect::Files {
+        Ok(OperationPlanningResult::Files {
             plan: Plan::new(changes),
             build_outcome: Box::new(move |receipt| {
                 let rev = format!("r{}", receipt.entry);
@@ -78,7 +79,7 @@ impl Operation for AppendArgs {
     }
 }
 
-fn unchanged_outcome(context: &CallContext<'_>, target: &ResolvedTarget, bytes: &[u8]) -> PlannedEffect {
+fn unchanged_outcome(context: &CallContext<'_>, target: &ResolvedTarget, bytes: &[u8]) -> OperationPlanningResult {
     let version = Version::hash_bytes(bytes);
     let path = target.path.to_string();
     let rev = context.revision_name(&target.path, &version);
@@ -89,5 +90,5 @@ fn unchanged_outcome(context: &CallContext<'_>, target: &ResolvedTarget, bytes: 
         .with_field("created", false)
         .with_field("changed", false)
         .build_one_line(format!("nothing to append to {path}; nothing was changed"));
-    PlannedEffect::Read { outcome, bytes: 0 }
+    OperationPlanningResult::Read { outcome, bytes: 0 }
 }

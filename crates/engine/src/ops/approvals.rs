@@ -11,7 +11,7 @@ use crate::{
     caller::{CallerApproverStatus, Principal},
     errors::{Error, ErrorKind},
     limits,
-    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
     ops::outcome_builder::{OutcomeBuilder, format_iso_utc, shorten_for_error},
     workspace::CommitReceipt,
 };
@@ -37,7 +37,7 @@ impl Operation for ListApprovalsArgs {
         Ok(Vec::new())
     }
 
-    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         let outcome = match &self.id {
             Some(id) => {
                 let approval = find_visible_approval(context, id)?;
@@ -65,7 +65,7 @@ impl Operation for ListApprovalsArgs {
                     .build(text)
             }
         };
-        Ok(PlannedEffect::Read { outcome, bytes: 0 })
+        Ok(OperationPlanningResult::Read { outcome, bytes: 0 })
     }
 }
 
@@ -152,7 +152,7 @@ impl Operation for ApproveArgs {
         require_approver(context).map(|()| Vec::new())
     }
 
-    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         self.0.plan_answer(context, ApprovalDecision::Approve)
     }
 }
@@ -162,7 +162,7 @@ impl Operation for DenyArgs {
         require_approver(context).map(|()| Vec::new())
     }
 
-    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         self.0.plan_answer(context, ApprovalDecision::Deny)
     }
 }
@@ -179,7 +179,11 @@ fn require_approver(context: &CallContext<'_>) -> Result<(), Error> {
 }
 
 impl ApprovalAnswerArgs {
-    fn plan_answer(&self, context: &CallContext<'_>, decision: ApprovalDecision) -> Result<PlannedEffect, Error> {
+    fn plan_answer(
+        &self,
+        context: &CallContext<'_>,
+        decision: ApprovalDecision,
+    ) -> Result<OperationPlanningResult, Error> {
         let id = find_visible_approval(context, &self.id)?.id;
         let shorten = |reason: &String| reason.chars().take(limits::APPROVAL_REASON_CHARS_MAX).collect();
         let answer = ApprovalAnswer { id, decision, reason: self.reason.as_ref().map(shorten) };
@@ -189,6 +193,6 @@ impl ApprovalAnswerArgs {
                 .with_receipt(receipt)
                 .build_one_line(render_approval_line(approval))
         });
-        Ok(PlannedEffect::Approval { answer, build_outcome })
+        Ok(OperationPlanningResult::Approval { answer, build_outcome })
     }
 }

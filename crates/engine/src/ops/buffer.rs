@@ -17,20 +17,20 @@ pub(crate) use self::{
     save::BufferSaveArgs,
 };
 use crate::{
-    buffers::{Buffer, BufferOpenState, BufferWithText},
+    buffers::{BufferOpenState, BufferWithText, EditorBufferMetadata},
     call_context::CallContext,
     caller::Principal,
     errors::{Error, ErrorKind},
     limits,
-    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
     ops::{
-        older_revisions::{RemovalOrMove, find_removal_or_move},
+        older_revisions::{FileDisappearanceCause, find_removal_or_move},
         outcome_builder::{OutcomeBuilder, format_iso_utc},
         read,
     },
     plan::FileKind,
     version::Version,
-    workspace::{BytesToRead, FileBytes},
+    workspace::{BytesToRead, FileBytesWithVersion},
 };
 
 fn require_person_or_editor(context: &CallContext<'_>) -> Result<(), Error> {
@@ -43,7 +43,7 @@ fn require_person_or_editor(context: &CallContext<'_>) -> Result<(), Error> {
     }
 }
 
-fn read_saved_file(context: &CallContext<'_>, target: &ResolvedTarget) -> Result<Option<FileBytes>, Error> {
+fn read_saved_file(context: &CallContext<'_>, target: &ResolvedTarget) -> Result<Option<FileBytesWithVersion>, Error> {
     let path = &target.path;
     match target.stat.map(|stat| stat.kind) {
         None => Ok(None),
@@ -55,7 +55,7 @@ fn read_saved_file(context: &CallContext<'_>, target: &ResolvedTarget) -> Result
     }
 }
 
-fn require_own_buffer(context: &CallContext<'_>, path: &RelPath) -> Result<Buffer, Error> {
+fn require_own_buffer(context: &CallContext<'_>, path: &RelPath) -> Result<EditorBufferMetadata, Error> {
     let buffer = context.open_buffer(path)?.ok_or_else(|| no_buffer_error(context, path))?;
     let owner = context.caller.principal.to_string();
     if buffer.owner == owner && buffer.open_state == BufferOpenState::OpenHere {
@@ -64,7 +64,7 @@ fn require_own_buffer(context: &CallContext<'_>, path: &RelPath) -> Result<Buffe
     Err(open_elsewhere_error(&buffer))
 }
 
-fn own_buffer_text(context: &CallContext<'_>, path: &RelPath) -> Result<(Buffer, BufferWithText), Error> {
+fn own_buffer_text(context: &CallContext<'_>, path: &RelPath) -> Result<(EditorBufferMetadata, BufferWithText), Error> {
     let buffer = require_own_buffer(context, path)?;
     let texts = context.workspace().buffer_text(&buffer.id)?.ok_or_else(|| no_buffer_error(context, path))?;
     Ok((buffer, texts))
@@ -75,14 +75,14 @@ fn no_buffer_error(context: &CallContext<'_>, path: &RelPath) -> Error {
     let error = Error::new(ErrorKind::NotFound, format!("{path} is not open in an editor"))
         .with_detail("path", path.to_string());
     match find_removal_or_move(context, path) {
-        Some(RemovalOrMove::MovedTo(to)) if context.may_read(&to) => error
+        Some(FileDisappearanceCause::MovedTo(to)) if context.may_read(&to) => error
             .with_next_step(format!("the file and its buffer were moved: pass path {to}"))
             .with_detail("moved_to", to.to_string()),
         Some(_) | None => error.with_next_step("call buffer.open first; call buffer.list to see open buffers"),
     }
 }
 
-fn open_elsewhere_error(buffer: &Buffer) -> Error {
+fn open_elsewhere_error(buffer: &EditorBufferMetadata) -> Error {
     let (path, owner) = (&buffer.path, &buffer.owner);
     Error::new(ErrorKind::Exists, format!("{path} is open in another editor of {owner}"))
         .with_next_step("close it in that editor first")
@@ -91,7 +91,7 @@ fn open_elsewhere_error(buffer: &Buffer) -> Error {
         .with_detail("buffer", buffer.id.clone())
 }
 
-fn describe_buffer(buffer: &Buffer, saved: Option<Version>) -> OutcomeBuilder {
+fn describe_buffer(buffer: &EditorBufferMetadata, saved: Option<Version>) -> OutcomeBuilder {
     OutcomeBuilder::new()
         .with_field("buffer", buffer.id.clone())
         .with_field("path", buffer.path.to_string())
@@ -104,7 +104,7 @@ fn describe_buffer(buffer: &Buffer, saved: Option<Version>) -> OutcomeBuilder {
         .with_field("changed", format_iso_utc(buffer.changed_ms))
 }
 
-fn buffer_state_name(buffer: &Buffer, saved: Option<Version>) -> &'static str {
+fn buffer_state_name(buffer: &EditorBufferMetadata, saved: Option<Version>) -> &'static str {
     match (buffer.open_state, buffer.is_unsaved(saved)) {
         (BufferOpenState::Draft, _) => "draft",
         (BufferOpenState::OpenHere | BufferOpenState::OpenInOtherProcess, true) => "unsaved",
@@ -128,7 +128,7 @@ impl Operation for BufferListArgs {
         Ok(self.path.iter().map(|path| RequestedPath::read(path)).collect())
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         let mut buffers = context.buffers()?;
         buffers.retain(|buffer| context.may_read(&buffer.path));
         if let Some(target) = targets.first() {
@@ -160,12 +160,12 @@ impl Operation for BufferListArgs {
         }
         let outcome =
             OutcomeBuilder::new().with_field("buffers", rows).with_field("truncated", omitted > 0).build(lines);
-        Ok(PlannedEffect::Read { outcome, bytes: 0 })
+        Ok(OperationPlanningResult::Read { outcome, bytes: 0 })
     }
 }
 
 /// The text of a buffer with the line endings of its editor; `None` if the buffer does not belong to the caller.
-fn own_editor_text(context: &CallContext<'_>, buffer: &Buffer) -> Result<Option<String>, Error> {
+fn own_editor_text(context: &CallContext<'_>, buffer: &EditorBufferMetadata) -> Result<Option<String>, Error> {
     if buffer.owner != context.caller.principal.to_string() {
         return Ok(None);
     }

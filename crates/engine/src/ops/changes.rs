@@ -11,7 +11,7 @@ use crate::{
     engine::{Call, CallOutcome, Engine},
     errors::Error,
     limits,
-    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
     ops::{
         changed_lines::ChangedLineFinder,
         journal_feed::{self, JournalCursor, JournalCursorArgument, JournalFeedPage, RenderedEvent},
@@ -33,12 +33,12 @@ impl Operation for ChangesArgs {
         Ok(Vec::new())
     }
 
-    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         let start = JournalCursor::resolve(context.workspace(), &self.since)?;
         let page = journal_feed::wait_for_page(context, self.wait_ms, start, &mut |position| {
             collect_changes(context, position)
         })?;
-        Ok(PlannedEffect::Read { outcome: page.into_outcome("no changes", "changes"), bytes: 0 })
+        Ok(OperationPlanningResult::Read { outcome: page.into_outcome("no changes", "changes"), bytes: 0 })
     }
 }
 

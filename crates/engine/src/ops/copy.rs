@@ -15,9 +15,10 @@ use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
     limits,
-    operation::{Operation, PathAccess, PlannedEffect, RequestedPath, ResolvedTarget},
+    operation::{Operation, OperationPlanningResult, RequestedPath, RequestedPathAccessKind, ResolvedTarget},
     plan::{
-        CommitExpectation, FileKind, FileModeSource, ObservedVersion, Plan, PlannedChange, PlannedContent, TreeSummary,
+        CommitExpectation, FileKind, FileModeSource, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent,
+        TreeSummary,
     },
     workspace::{FileStat, FinalSymlink},
 };
@@ -35,11 +36,11 @@ pub(crate) struct CopyArgs {
 impl Operation for CopyArgs {
     fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
         let from = RequestedPath::read(&self.from);
-        let to = RequestedPath::from_argument(&self.to, PathAccess::Write, FinalSymlink::Keep);
+        let to = RequestedPath::from_argument(&self.to, RequestedPathAccessKind::Write, FinalSymlink::Keep);
         Ok(vec![from.with_base(self.base.as_deref())?, to])
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         let (source, destination) = (&targets[0], &targets[1]);
         let stat = planning::require_present(source)?;
         planning::require_movable(context, source, stat)?;
@@ -66,7 +67,7 @@ impl CopyArgs {
         source: &ResolvedTarget,
         stat: FileStat,
         destination: &ResolvedTarget,
-    ) -> Result<PlannedEffect, Error> {
+    ) -> Result<OperationPlanningResult, Error> {
         let (from, to) = (source.path.clone(), destination.path.clone());
         let observed = match source.observed {
             Some(observed) => observed,
@@ -88,7 +89,7 @@ impl CopyArgs {
         let mut changes = planning::create_missing_parents(context, &to)?;
         let (path, content) = (to.clone(), PlannedContent::CopyOf(from.clone(), observed));
         changes.push(PlannedChange::Put { path, expectation, content, version: observed.version, size, mode });
-        Ok(PlannedEffect::Files {
+        Ok(OperationPlanningResult::Files {
             plan: Plan::new(changes),
             build_outcome: Box::new(move |receipt| {
                 let rev = format!("r{}", receipt.entry);
@@ -111,8 +112,8 @@ fn unchanged_outcome(
     context: &CallContext<'_>,
     from: &RelPath,
     to: &RelPath,
-    observed: &ObservedVersion,
-) -> PlannedEffect {
+    observed: &PlanTimeFileVersion,
+) -> OperationPlanningResult {
     let outcome = OutcomeBuilder::new()
         .with_field("from", from.to_string())
         .with_field("path", to.to_string())
@@ -121,7 +122,7 @@ fn unchanged_outcome(
         .with_field("created", false)
         .with_field("changed", false)
         .build_one_line(format!("{to} already has this content; nothing was changed"));
-    PlannedEffect::Read { outcome, bytes: 0 }
+    OperationPlanningResult::Read { outcome, bytes: 0 }
 }
 
 struct SkippedCopyEntry {
@@ -140,7 +141,7 @@ fn plan_tree_copy(
     source: &ResolvedTarget,
     stat: FileStat,
     destination: &ResolvedTarget,
-) -> Result<PlannedEffect, Error> {
+) -> Result<OperationPlanningResult, Error> {
     let (from, to) = (source.path.clone(), destination.path.clone());
     // Only the root may be copied into itself, because every path of the workspace is inside the root.
     if to.is_within(&from) && !from.is_root() {
@@ -153,7 +154,7 @@ fn plan_tree_copy(
     let PlannedTreeCopy { changes, skipped, tree } = collect_tree(context, &from, stat, &to)?;
     let mut all = planning::create_missing_parents(context, &to)?;
     all.extend(changes);
-    Ok(PlannedEffect::Files {
+    Ok(OperationPlanningResult::Files {
         plan: Plan::new(all),
         build_outcome: Box::new(move |receipt| {
             let mut text =

@@ -23,11 +23,11 @@ use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
     limits,
-    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
     plan::FileKind,
     resolve,
     version::{BaseVersion, Version},
-    workspace::{BytesToRead, FileBytes, JournalEntriesToReturn, JournalEntryOrder, JournalEntryQuery},
+    workspace::{BytesToRead, FileBytesWithVersion, JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter},
 };
 
 #[derive(Debug, Deserialize)]
@@ -52,7 +52,7 @@ impl Operation for DiffArgs {
         Ok(vec![RequestedPath::read(&self.path)])
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         let target = &targets[0];
         let current = current_side(context, target)?;
         let old = side_at_version(context, &target.path, &self.from, &current)?;
@@ -127,7 +127,7 @@ pub(crate) fn side_at_version(
 }
 
 /// The file on disk. `None` if no editor has unsaved text of the file, or if the file is too large to compare.
-fn read_saved_file(context: &CallContext<'_>, path: &RelPath) -> Result<Option<FileBytes>, Error> {
+fn read_saved_file(context: &CallContext<'_>, path: &RelPath) -> Result<Option<FileBytesWithVersion>, Error> {
     if context.readable_unsaved_file(path).is_none() {
         return Ok(None);
     }
@@ -188,7 +188,7 @@ fn find_version_in_history(
     }
     let filter = JournalEntryQuery {
         path: Some(path.clone()),
-        selection: JournalEntriesToReturn::WithChanges,
+        selection: JournalNoChangeEntryFilter::WithChanges,
         order: JournalEntryOrder::NewestFirst,
         limit: limits::ENTRIES_SCANNED_MAX,
         ..JournalEntryQuery::default()
@@ -218,7 +218,7 @@ fn file_too_large_error(path: &RelPath) -> Error {
         .with_next_step(format!("call read with path {path} and a range of bytes"))
 }
 
-fn diff_sides(path: &RelPath, old: &DiffSideContent, new: &DiffSideContent) -> Result<PlannedEffect, Error> {
+fn diff_sides(path: &RelPath, old: &DiffSideContent, new: &DiffSideContent) -> Result<OperationPlanningResult, Error> {
     let (Some(before), Some(after)) = (decode_diff_text(&old.bytes), decode_diff_text(&new.bytes)) else {
         let same = if old.bytes == new.bytes { "the same" } else { "different" };
         return Err(Error::new(ErrorKind::NotText, format!("{path} is not text; its bytes are {same}"))
@@ -252,7 +252,7 @@ fn diff_sides(path: &RelPath, old: &DiffSideContent, new: &DiffSideContent) -> R
         .with_field("removed", size.removed)
         .with_field("truncated", truncated)
         .build(text);
-    Ok(PlannedEffect::Read { outcome, bytes: (old.bytes.len() + new.bytes.len()) as u64 })
+    Ok(OperationPlanningResult::Read { outcome, bytes: (old.bytes.len() + new.bytes.len()) as u64 })
 }
 
 /// Decodes bytes in their detected encoding. Returns `None` if the bytes are not text, or if encoding the decoded text

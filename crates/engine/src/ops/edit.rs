@@ -15,7 +15,7 @@ use stead_text::{
         apply_ignoring_whitespace, apply_to_newer_text,
     },
     lines,
-    locate::QuoteMatchPass,
+    locate::FuzzyTextMatchPass,
     merge::{self, MergeResult},
 };
 
@@ -29,14 +29,14 @@ use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
     limits,
-    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
     ops::{
         diff::{self, DiffSideContent},
         encode_content, older_revisions,
         planning::{self, too_large_to_change_error},
         write,
     },
-    plan::{CommitExpectation, ObservedVersion, Plan, PlannedChange, PlannedContent},
+    plan::{CommitExpectation, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent},
     version::{BaseVersion, Version},
     workspace::BytesToRead,
 };
@@ -48,7 +48,7 @@ pub(crate) struct FileToEdit {
     expectation: CommitExpectation,
 }
 
-struct EditResult {
+struct AppliedEditsResult {
     text: String,
     /// How each edit was applied; `None` if the new text is the result of a merge.
     per_edit: Option<EditedText>,
@@ -68,7 +68,7 @@ impl Operation for EditArgs {
         }
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         let target = &targets[0];
         let edits = self.quoted_edits()?;
         let current = self.read_edited_file(context, target)?;
@@ -78,7 +78,7 @@ impl Operation for EditArgs {
         let report = EditReport::new(context, target, &current, &result, &encoded, version);
         let created = current.expectation == CommitExpectation::Absent;
         if encoded.bytes == current.bytes && !created {
-            return Ok(PlannedEffect::Read { outcome: report.unchanged_outcome(context, target), bytes: 0 });
+            return Ok(OperationPlanningResult::Read { outcome: report.unchanged_outcome(context, target), bytes: 0 });
         }
         let mut changes = planning::create_missing_parents(context, &target.path)?;
         changes.push(PlannedChange::Put {
@@ -93,9 +93,12 @@ impl Operation for EditArgs {
         if self.dry_run {
             // A dry run must pass the same authorization as the real call.
             authorization::check_plan(context, &plan)?;
-            return Ok(PlannedEffect::Preview(report.preview_outcome(&current.text, &result.text)));
+            return Ok(OperationPlanningResult::Preview(report.preview_outcome(&current.text, &result.text)));
         }
-        Ok(PlannedEffect::Files { plan, build_outcome: Box::new(move |receipt| report.committed_outcome(receipt)) })
+        Ok(OperationPlanningResult::Files {
+            plan,
+            build_outcome: Box::new(move |receipt| report.committed_outcome(receipt)),
+        })
     }
 }
 
@@ -119,7 +122,7 @@ impl EditArgs {
             .map_err(|error| too_large_to_change_error(&target.path, error))?;
         let text = diff::decode_diff_text(&file.bytes).map(Cow::into_owned);
         let text = text.ok_or_else(|| errors::not_text_error(&target.path))?;
-        let observed = ObservedVersion { version: file.version, identity: file.stat.identity };
+        let observed = PlanTimeFileVersion { version: file.version, identity: file.stat.identity };
         Ok(FileToEdit {
             text,
             version: file.version,
@@ -135,24 +138,24 @@ impl EditArgs {
         target: &ResolvedTarget,
         current: &FileToEdit,
         edits: &[FindReplaceEdit<'_>],
-    ) -> Result<EditResult, Error> {
+    ) -> Result<AppliedEditsResult, Error> {
         let rules = context.options.edit_rules;
         let refused = |refusals: Vec<EditError>, base: Option<&OlderFileText>| {
             errors::edits_refused_error(context, target, current, edits, &refusals, base)
         };
         let base = resolve_edit_base(context, target, current, self.base.as_deref())?;
         match (base, self.mode) {
-            (EditBase::Unspecified | EditBase::Current, _) => {
+            (EditBaseResolution::Unspecified | EditBaseResolution::Current, _) => {
                 let edited = apply_edits(&current.text, edits, rules).map_err(|refusals| refused(refusals, None))?;
-                Ok(EditResult::from_edited(edited, EditRebaseStatus::NotNeeded))
+                Ok(AppliedEditsResult::from_edited(edited, EditRebaseStatus::NotNeeded))
             }
-            (EditBase::Older(old), StaleEditHandling::Strict) => {
+            (EditBaseResolution::Older(old), StaleEditHandling::Strict) => {
                 Err(errors::stale_base_error(context, target, current, Some(&old)))
             }
-            (EditBase::Unavailable(_), StaleEditHandling::Strict) => {
+            (EditBaseResolution::Unavailable(_), StaleEditHandling::Strict) => {
                 Err(errors::stale_base_error(context, target, current, None))
             }
-            (EditBase::Unavailable(written), StaleEditHandling::Anchored | StaleEditHandling::Merge) => {
+            (EditBaseResolution::Unavailable(written), StaleEditHandling::Anchored | StaleEditHandling::Merge) => {
                 let edited = apply_edits(&current.text, edits, rules).map_err(|refusals| refused(refusals, None))?;
                 // The changes since the base are unknown, so only exact matches of whole lines are safe. A quote that
                 // is only a part of a line may now match in a different line.
@@ -160,13 +163,15 @@ impl EditArgs {
                     is_exact_match(&applied.method) && covers_whole_lines(&current.text, applied, quoted.old)
                 };
                 if edited.applied.iter().zip(edits).all(is_safe) {
-                    return Ok(EditResult::from_edited(edited, EditRebaseStatus::Unverified { from: written }));
+                    return Ok(AppliedEditsResult::from_edited(edited, EditRebaseStatus::Unverified { from: written }));
                 }
                 Err(errors::stale_base_error(context, target, current, None))
             }
-            (EditBase::Older(old), mode @ (StaleEditHandling::Anchored | StaleEditHandling::Merge)) => {
+            (EditBaseResolution::Older(old), mode @ (StaleEditHandling::Anchored | StaleEditHandling::Merge)) => {
                 match apply_to_newer_text(&old.text, &current.text, edits, rules) {
-                    Ok(edited) => Ok(EditResult::from_edited(edited, EditRebaseStatus::rebased(&old, &current.text))),
+                    Ok(edited) => {
+                        Ok(AppliedEditsResult::from_edited(edited, EditRebaseStatus::rebased(&old, &current.text)))
+                    }
                     Err(refusals) if mode == StaleEditHandling::Anchored => Err(refused(refusals, Some(&old))),
                     Err(refusals) => match apply_edits(&old.text, edits, rules) {
                         Ok(edited) => merge_edits(context, target, current, &old, edits, &edited.text),
@@ -178,7 +183,7 @@ impl EditArgs {
     }
 }
 
-impl EditResult {
+impl AppliedEditsResult {
     fn from_edited(edited: EditedText, rebase: EditRebaseStatus) -> Self {
         Self { text: edited.text.clone(), per_edit: Some(edited), rebase }
     }
@@ -192,15 +197,15 @@ fn merge_edits(
     old: &OlderFileText,
     edits: &[FindReplaceEdit<'_>],
     ours: &str,
-) -> Result<EditResult, Error> {
+) -> Result<AppliedEditsResult, Error> {
     match merge::merge(&old.text, ours, &current.text) {
         MergeResult::Clean(text) => {
-            Ok(EditResult { text, per_edit: None, rebase: EditRebaseStatus::merged(old, &current.text) })
+            Ok(AppliedEditsResult { text, per_edit: None, rebase: EditRebaseStatus::merged(old, &current.text) })
         }
         MergeResult::Conflict(ranges) => {
             // If others changed only white space, for example with a formatter, the change is not a conflict.
             if let Ok(edited) = apply_ignoring_whitespace(&old.text, &current.text, edits, context.options.edit_rules) {
-                return Ok(EditResult::from_edited(edited, EditRebaseStatus::merged(old, &current.text)));
+                return Ok(AppliedEditsResult::from_edited(edited, EditRebaseStatus::merged(old, &current.text)));
             }
             Err(errors::merge_conflict_error(context, target, current, old, ours, &ranges))
         }
@@ -209,7 +214,7 @@ fn merge_edits(
 
 fn is_exact_match(method: &QuoteMatchMethod) -> bool {
     match method {
-        QuoteMatchMethod::Pass(pass) => *pass <= QuoteMatchPass::LineEndings,
+        QuoteMatchMethod::Pass(pass) => *pass <= FuzzyTextMatchPass::LineEndings,
         QuoteMatchMethod::NoChange | QuoteMatchMethod::AlreadyApplied => true,
         QuoteMatchMethod::LineNumbersStripped(_)
         | QuoteMatchMethod::EscapesDecoded(_)
@@ -231,7 +236,7 @@ fn bad_request(detail: impl AsRef<str>) -> Error {
 }
 
 /// The base of the edits, which is the version that the caller read, compared with the current file.
-enum EditBase {
+enum EditBaseResolution {
     /// The caller gave no base.
     Unspecified,
     /// The base is the current version.
@@ -254,29 +259,29 @@ fn resolve_edit_base(
     target: &ResolvedTarget,
     current: &FileToEdit,
     written: Option<&str>,
-) -> Result<EditBase, Error> {
-    let Some(written) = written else { return Ok(EditBase::Unspecified) };
+) -> Result<EditBaseResolution, Error> {
+    let Some(written) = written else { return Ok(EditBaseResolution::Unspecified) };
     if BaseVersion::parse(written)? == BaseVersion::Absent {
         // The pipeline already checked that the file is absent.
-        return Ok(EditBase::Current);
+        return Ok(EditBaseResolution::Current);
     }
     let now = DiffSideContent { label: "now".to_owned(), version: Some(current.version), bytes: current.bytes.clone() };
     let side = match diff::side_at_version(context, &target.path, written, &now) {
         Ok(side) => side,
         Err(error) if matches!(error.kind, ErrorKind::Expired | ErrorKind::TooLarge) => {
-            return Ok(EditBase::Unavailable(written.to_owned()));
+            return Ok(EditBaseResolution::Unavailable(written.to_owned()));
         }
         Err(error) => return Err(error),
     };
     match side.version {
-        Some(version) if version == current.version => Ok(EditBase::Current),
+        Some(version) if version == current.version => Ok(EditBaseResolution::Current),
         Some(version) => Ok(match diff::decode_diff_text(&side.bytes) {
             Some(text) => {
                 let (rev, text) = (context.revision_name(&target.path, &version), text.into_owned());
-                EditBase::Older(OlderFileText { version, rev, text })
+                EditBaseResolution::Older(OlderFileText { version, rev, text })
             }
-            None => EditBase::Unavailable(written.to_owned()),
+            None => EditBaseResolution::Unavailable(written.to_owned()),
         }),
-        None => Ok(EditBase::Unavailable(written.to_owned())),
+        None => Ok(EditBaseResolution::Unavailable(written.to_owned())),
     }
 }

@@ -21,7 +21,7 @@ pub(crate) fn is_base64(name: &str) -> bool {
     name.eq_ignore_ascii_case(BASE64)
 }
 
-pub(crate) struct EncodedContent {
+pub(crate) struct EncodedBytesToWrite {
     pub(crate) bytes: Vec<u8>,
     /// The name of the encoding for the outcome; `None` for UTF-8 without a byte order mark.
     pub(crate) non_utf8_encoding: Option<&'static str>,
@@ -33,9 +33,11 @@ pub(crate) fn encode_file(
     content: &str,
     requested: Option<&str>,
     current: Option<&[u8]>,
-) -> Result<EncodedContent, Error> {
+) -> Result<EncodedBytesToWrite, Error> {
     let encoded = match requested {
-        Some(name) if is_base64(name) => EncodedContent { bytes: decode_base64(content)?, non_utf8_encoding: None },
+        Some(name) if is_base64(name) => {
+            EncodedBytesToWrite { bytes: decode_base64(content)?, non_utf8_encoding: None }
+        }
         Some(name) => encode_in(content, parse_encoding(name)?)?,
         None => encode_in(content, current.map_or(Encoding::Utf8, existing_encoding))?,
     };
@@ -49,7 +51,7 @@ pub(crate) fn encode_like(text: &str, current: &[u8]) -> Result<Vec<u8>, Error> 
 }
 
 /// Encodes text to append, in the encoding of the file.
-pub(crate) fn encode_appended(content: &str, current: &[u8]) -> Result<EncodedContent, Error> {
+pub(crate) fn encode_appended(content: &str, current: &[u8]) -> Result<EncodedBytesToWrite, Error> {
     let encoding = existing_encoding(current);
     let mut encoded = encode_in(content, encoding)?;
     // A byte order mark belongs only at the start of the file.
@@ -90,7 +92,7 @@ fn existing_encoding(current: &[u8]) -> Encoding {
     }
 }
 
-fn encode_in(content: &str, encoding: Encoding) -> Result<EncodedContent, Error> {
+fn encode_in(content: &str, encoding: Encoding) -> Result<EncodedBytesToWrite, Error> {
     // The encoding adds a byte order mark, so a byte order mark in the content is removed to avoid a second one.
     let text = match encoding.byte_order_mark() {
         b"" => content,
@@ -102,7 +104,7 @@ fn encode_in(content: &str, encoding: Encoding) -> Result<EncodedContent, Error>
             .with_detail("encoding", encoding.name())
     })?;
     let non_utf8_encoding = (encoding != Encoding::Utf8).then(|| encoding.name());
-    Ok(EncodedContent { bytes, non_utf8_encoding })
+    Ok(EncodedBytesToWrite { bytes, non_utf8_encoding })
 }
 
 fn parse_encoding(name: &str) -> Result<Encoding, Error> {

@@ -7,24 +7,24 @@ use serde_json::{Map, Value};
 use super::{
     changed_lines::ChangedLineFinder,
     journal_feed::{
-        self, FEED_BATCH_ENTRIES, JournalCursor, JournalCursorArgument, JournalEntryBatch, JournalFeedPage,
+        self, FEED_BATCH_ENTRIES, JournalCursor, JournalCursorArgument, JournalEntryPage, JournalFeedPage,
         MoreJournalEntriesFlag, RenderedEvent,
     },
     outcome_builder::{OutcomeBuilder, format_iso_utc},
-    watched::{self, OwnChangeFilter, events::WatchMatcher},
+    watched::{self, CallerOwnChangesInclusion, events::WatchMatcher},
 };
 use crate::{
     call_context::CallContext,
     errors::Error,
     limits,
-    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
     session_store::SessionTotalsQuery,
     workspace::{JournalEntryQuery, StoredJournalEntry},
 };
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct EventsArgs {
+pub(crate) struct PollSessionEventsArgs {
     since: Option<JournalCursorArgument>,
     wait_ms: Option<u64>,
 }
@@ -32,12 +32,12 @@ pub(crate) struct EventsArgs {
 /// The operations with which a person answers an alert or an approval request.
 const ANSWER_OPERATIONS: &[&str] = &["respond", "approve", "deny"];
 
-impl Operation for EventsArgs {
+impl Operation for PollSessionEventsArgs {
     fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
         Ok(Vec::new())
     }
 
-    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         let start = match &self.since {
             Some(since) => JournalCursor::resolve(context.workspace(), since)?,
             None => session_start(context)?,
@@ -50,7 +50,7 @@ impl Operation for EventsArgs {
                 add_session_events(context, &watchers, stored, page, &mut ranges)
             })
         })?;
-        Ok(PlannedEffect::Read { outcome: page.into_outcome("no events", "events"), bytes: 0 })
+        Ok(OperationPlanningResult::Read { outcome: page.into_outcome("no events", "events"), bytes: 0 })
     }
 }
 
@@ -72,7 +72,7 @@ fn session_start(context: &CallContext<'_>) -> Result<JournalCursor, Error> {
 }
 
 /// The next batch of entries that may contain events, in journal order.
-fn read_batch(context: &CallContext<'_>, after: u64) -> Result<JournalEntryBatch, Error> {
+fn read_batch(context: &CallContext<'_>, after: u64) -> Result<JournalEntryPage, Error> {
     let (mut found, mut rest) = journal_feed::changed_entries(context, after)?;
     // If a batch is full, the entries after its last entry belong to the next batch.
     let mut until = if rest == MoreJournalEntriesFlag::No { u64::MAX } else { last_entry_number(&found) };
@@ -112,7 +112,7 @@ fn add_session_events(
         let line = format!("r{} {words} by {}\n", entry.number, entry.caller.principal);
         page.events.push((event_json(stored, kind, fields), line));
     }
-    watched::add_watch_events(context, watchers, OwnChangeFilter::Exclude, stored, page, ranges, &|event| {
+    watched::add_watch_events(context, watchers, CallerOwnChangesInclusion::Exclude, stored, page, ranges, &|event| {
         let line = event.render_line();
         let fields = OutcomeBuilder::new().with_field("type", "file_changed").with_fields(event.into_json());
         (Value::Object(fields.into_json()), line)
@@ -131,12 +131,16 @@ fn event_json(stored: &StoredJournalEntry, kind: &str, fields: Map<String, Value
     Value::Object(event.into_json())
 }
 
-type SessionEvent = (&'static str, Map<String, Value>);
+type PersonAnswerEventTypeAndFields = (&'static str, Map<String, Value>);
 
 /// The event for an entry in which a person answers this caller.
-fn answer_event(context: &CallContext<'_>, stored: &StoredJournalEntry) -> Result<Option<SessionEvent>, Error> {
+fn answer_event(
+    context: &CallContext<'_>,
+    stored: &StoredJournalEntry,
+) -> Result<Option<PersonAnswerEventTypeAndFields>, Error> {
     let entry = &stored.entry;
-    if !ANSWER_OPERATIONS.contains(&entry.operation.as_str()) || entry.decision != stead_journal::EntryDecision::Allowed
+    if !ANSWER_OPERATIONS.contains(&entry.operation.as_str())
+        || entry.decision != stead_journal::JournaledCallOutcomeStatus::Allowed
     {
         return Ok(None);
     }

@@ -11,11 +11,11 @@ use stead_text::visible::escape_deceptive_line;
 
 use crate::{
     call_context::CallContext,
-    call_options::ListingStyle,
+    call_options::ListingPageSizeAndDetail,
     errors::{Error, ErrorKind},
     glob::Globs,
     limits,
-    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
     ops::{
         list,
         outcome_builder::{OutcomeBuilder, format_iso_utc},
@@ -46,26 +46,26 @@ impl Operation for FindArgs {
         Ok(vec![RequestedPath::read(self.path.as_deref().unwrap_or("."))])
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         let top = &targets[0].path;
         list::require_directory(&targets[0])?;
         let pattern = match context.options.listing_style {
-            ListingStyle::NativePage => Globs::from_name_patterns([self.pattern.as_str()])?,
-            ListingStyle::DetailedEntries(_) => Globs::new([self.pattern.as_str()])?,
+            ListingPageSizeAndDetail::NativePage => Globs::from_name_patterns([self.pattern.as_str()])?,
+            ListingPageSizeAndDetail::DetailedEntries(_) => Globs::new([self.pattern.as_str()])?,
         };
         let max = bounded_limit(self.max, limits::FIND_MATCHES_DEFAULT, limits::FIND_MATCHES_MAX)?;
         context.control.report_found(0);
         let (results, omissions) =
-            walk::walk_tree(context, top, self.all.into(), &FirstPathMatches::default, &|found, entry| {
+            walk::walk_tree(context, top, self.all.into(), &ThreadFirstMatchingPaths::default, &|found, entry| {
                 if pattern.matches_bytes(entry.path_below_start()) && context.may_read(entry.path) {
                     found.add(entry.path, max);
                     context.control.report_found(1);
                 }
                 Ok(())
             })?;
-        let (mut first, mut total) = FirstPathMatches::merge_all(results, max);
+        let (mut first, mut total) = ThreadFirstMatchingPaths::merge_all(results, max);
         let mut match_kind = FileNameMatchKind::Pattern;
-        if total == 0 && context.options.listing_style == ListingStyle::NativePage {
+        if total == 0 && context.options.listing_style == ListingPageSizeAndDetail::NativePage {
             let near = find_near_matches(context, top, self.all.into(), &self.pattern, max)?;
             match_kind = if near.total > 0 {
                 FileNameMatchKind::Substring
@@ -89,7 +89,7 @@ impl Operation for FindArgs {
             .with_some("closed", (omissions.unlistable_directories > 0).then_some(omissions.unlistable_directories))
             .with_some("ignored", omissions.ignored_count())
             .build(text);
-        Ok(PlannedEffect::Read { outcome, bytes: 0 })
+        Ok(OperationPlanningResult::Read { outcome, bytes: 0 })
     }
 }
 
@@ -133,12 +133,12 @@ fn stat_match(context: &CallContext<'_>, path: RelPath) -> Option<FileNameMatch>
 
 /// The first matches of one thread in path order, and the number of all matches of this thread.
 #[derive(Default)]
-struct FirstPathMatches {
+struct ThreadFirstMatchingPaths {
     paths: Vec<RelPath>,
     total: u64,
 }
 
-impl FirstPathMatches {
+impl ThreadFirstMatchingPaths {
     fn add(&mut self, path: &RelPath, max: usize) {
         self.total += 1;
         self.paths.push(path.clone());
@@ -224,18 +224,19 @@ fn find_near_matches(
     max: usize,
 ) -> Result<NearPathMatches, Error> {
     let fuzzy = FuzzyPattern::new(pattern);
-    let (results, _) = walk::walk_tree(context, top, ignored, &NearMatchCollector::default, &|found, entry| {
-        if context.may_read(entry.path) {
-            found.add_entry(&fuzzy, entry, max);
-        }
-        Ok(())
-    })?;
+    let (results, _) =
+        walk::walk_tree(context, top, ignored, &NearFileNameMatchCollector::default, &|found, entry| {
+            if context.may_read(entry.path) {
+                found.add_entry(&fuzzy, entry, max);
+            }
+            Ok(())
+        })?;
     let (mut substring_matches, mut nearest) = (Vec::new(), BinaryHeap::new());
     for one in results {
         substring_matches.push(one.substring_matches);
         nearest.extend(one.nearest);
     }
-    let (substring_matches, total) = FirstPathMatches::merge_all(substring_matches, max);
+    let (substring_matches, total) = ThreadFirstMatchingPaths::merge_all(substring_matches, max);
     let names = nearest.into_sorted_vec().into_iter().take(limits::FIND_NEAREST_MAX);
     Ok(NearPathMatches { substring_matches, total, nearest_names: names.map(|near| near.path).collect() })
 }
@@ -264,12 +265,12 @@ impl FuzzyPattern {
 const CHARACTERS_PER_TYPO: usize = 3;
 
 #[derive(Default)]
-struct NearMatchCollector {
-    substring_matches: FirstPathMatches,
+struct NearFileNameMatchCollector {
+    substring_matches: ThreadFirstMatchingPaths,
     nearest: BinaryHeap<SimilarFileName>,
 }
 
-impl NearMatchCollector {
+impl NearFileNameMatchCollector {
     fn add_entry(&mut self, fuzzy: &FuzzyPattern, entry: &ParallelWalkEntry<'_, '_>, max: usize) {
         let below = entry.path_below_start().to_ascii_lowercase();
         let name = below.rsplit(|byte| *byte == b'/').next().unwrap_or_default();

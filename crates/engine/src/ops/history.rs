@@ -14,8 +14,8 @@ use crate::{
     call_context::CallContext,
     errors::Error,
     limits,
-    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
-    workspace::{JournalEntriesToReturn, JournalEntryOrder, JournalEntryQuery, StoredJournalEntry},
+    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
+    workspace::{JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry},
 };
 
 #[derive(Debug, Deserialize)]
@@ -33,7 +33,7 @@ impl Operation for HistoryArgs {
         Ok(self.path.iter().map(|path| RequestedPath::read(path)).collect())
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         let path = targets.first().map(|target| &target.path);
         let since = self.since.as_ref().map(JournalEntryArgument::entry_number).transpose()?;
         let cursor = self.cursor.as_ref().map(JournalEntryArgument::entry_number).transpose()?;
@@ -61,7 +61,7 @@ impl Operation for HistoryArgs {
             .with_field("truncated", next.is_some())
             .with_some("next", next)
             .build(text);
-        Ok(PlannedEffect::Read { outcome, bytes: 0 })
+        Ok(OperationPlanningResult::Read { outcome, bytes: 0 })
     }
 }
 
@@ -87,7 +87,7 @@ fn collect_page(
             path: path.cloned(),
             after: since,
             before: page.next,
-            selection: JournalEntriesToReturn::WithChanges,
+            selection: JournalNoChangeEntryFilter::WithChanges,
             order: JournalEntryOrder::NewestFirst,
             limit: HISTORY_BATCH_ENTRIES,
             ..JournalEntryQuery::default()

@@ -20,7 +20,7 @@ use crate::{
         outcome_builder::{OutcomeBuilder, shorten_for_error},
         visible_change::{history_lost_error, parse_entry_number},
     },
-    workspace::{JournalEntriesToReturn, JournalEntryOrder, JournalEntryQuery, StoredJournalEntry, Workspace},
+    workspace::{JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry, Workspace},
 };
 
 const CURSOR_HASH_DIGITS: usize = 16;
@@ -108,7 +108,7 @@ impl JournalCursor {
 
     fn after_newest(workspace: &dyn Workspace, before: Option<u64>) -> Result<Self, Error> {
         let filter = JournalEntryQuery {
-            selection: JournalEntriesToReturn::WithChanges,
+            selection: JournalNoChangeEntryFilter::WithChanges,
             order: JournalEntryOrder::NewestFirst,
             before,
             limit: 1,
@@ -212,7 +212,7 @@ pub(super) enum MoreJournalEntriesFlag {
     Yes,
 }
 
-pub(super) type JournalEntryBatch = (Vec<StoredJournalEntry>, MoreJournalEntriesFlag);
+pub(super) type JournalEntryPage = (Vec<StoredJournalEntry>, MoreJournalEntriesFlag);
 
 /// Adds the events of one entry to a page until the page is full.
 pub(super) type AddEntryToFeedPageFn<'a, E> =
@@ -249,7 +249,7 @@ pub(super) fn wait_for_page<E>(
 pub(super) fn scan_entries<E>(
     context: &CallContext<'_>,
     start: JournalCursor,
-    batch: &dyn Fn(u64) -> Result<JournalEntryBatch, Error>,
+    batch: &dyn Fn(u64) -> Result<JournalEntryPage, Error>,
     add: &mut AddEntryToFeedPageFn<'_, E>,
 ) -> Result<JournalFeedPage<E>, Error> {
     let mut page = JournalFeedPage { events: Vec::new(), position: start, has_more: false };
@@ -273,10 +273,10 @@ pub(super) fn scan_entries<E>(
 }
 
 /// The next batch of entries with changes.
-pub(super) fn changed_entries(context: &CallContext<'_>, after: u64) -> Result<JournalEntryBatch, Error> {
+pub(super) fn changed_entries(context: &CallContext<'_>, after: u64) -> Result<JournalEntryPage, Error> {
     let entries = context
         .workspace()
-        .entries(&JournalEntryQuery { selection: JournalEntriesToReturn::WithChanges, ..batch_query(after) })?;
+        .entries(&JournalEntryQuery { selection: JournalNoChangeEntryFilter::WithChanges, ..batch_query(after) })?;
     let rest =
         if entries.len() < FEED_BATCH_ENTRIES { MoreJournalEntriesFlag::No } else { MoreJournalEntriesFlag::Yes };
     Ok((entries, rest))

@@ -19,7 +19,7 @@ use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
     limits,
-    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
     plan::FileKind,
     workspace::FileStat,
 };
@@ -65,7 +65,7 @@ impl Operation for ListArgs {
         Ok(vec![RequestedPath::read(self.path_argument())])
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         let target = &targets[0];
         let top = &target.path;
         require_directory(target)?;
@@ -83,7 +83,7 @@ impl Operation for ListArgs {
             .with_field("truncated", next.is_some())
             .with_some("next", next)
             .build(text);
-        Ok(PlannedEffect::Read { outcome, bytes: 0 })
+        Ok(OperationPlanningResult::Read { outcome, bytes: 0 })
     }
 }
 

@@ -8,7 +8,7 @@ use crate::{
     engine::CallOutcome,
     errors::{Error, ErrorKind},
     limits,
-    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
     ops::outcome_builder::{OutcomeBuilder, format_iso_utc},
     workspace::{CommitReceipt, Lease, LeaseRequest},
 };
@@ -37,7 +37,7 @@ impl Operation for LockArgs {
         Ok(vec![RequestedPath::write(trim_trailing_slashes(&self.path))])
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         let path = targets[0].path.clone();
         let duration_ms = i64::try_from(self.seconds()?.saturating_mul(1000)).unwrap_or(i64::MAX);
         let ends_ms = context.workspace().now_ms().saturating_add(duration_ms);
@@ -46,7 +46,7 @@ impl Operation for LockArgs {
             let text = format!("locked {} until {ends}, fence {}", lease.path, lease.fencing_token);
             lease_outcome(lease, receipt, text)
         });
-        Ok(PlannedEffect::Lease { request: LeaseRequest::Acquire { path, ends_ms }, build_outcome })
+        Ok(OperationPlanningResult::Lease { request: LeaseRequest::Acquire { path, ends_ms }, build_outcome })
     }
 }
 
@@ -77,11 +77,11 @@ impl Operation for UnlockArgs {
         Ok(vec![RequestedPath::write(trim_trailing_slashes(&self.path))])
     }
 
-    fn plan(&self, _context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, _context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         let path = targets[0].path.clone();
         let build_outcome = Box::new(|lease: &Lease, receipt: &CommitReceipt| {
             lease_outcome(lease, receipt, format!("unlocked {}", lease.path))
         });
-        Ok(PlannedEffect::Lease { request: LeaseRequest::Release { path }, build_outcome })
+        Ok(OperationPlanningResult::Lease { request: LeaseRequest::Release { path }, build_outcome })
     }
 }

@@ -9,8 +9,8 @@ use crate::{
     call_context::CallContext,
     call_options::{OverwrittenFilePolicy, TrashRetentionChoice},
     errors::{Error, ErrorKind},
-    operation::{Operation, PathAccess, PlannedEffect, RequestedPath, ResolvedTarget},
-    plan::{CommitExpectation, FileKind, ObservedVersion, Plan, PlannedChange, TreeSummary},
+    operation::{Operation, OperationPlanningResult, RequestedPath, RequestedPathAccessKind, ResolvedTarget},
+    plan::{CommitExpectation, FileKind, Plan, PlanTimeFileVersion, PlannedChange, TreeSummary},
     workspace::{FileStat, FinalSymlink},
 };
 
@@ -26,12 +26,13 @@ pub(crate) struct MoveArgs {
 
 impl Operation for MoveArgs {
     fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
-        let from = RequestedPath::from_argument(&self.from, PathAccess::Remove, FinalSymlink::Keep).including_subtree();
-        let to = RequestedPath::from_argument(&self.to, PathAccess::Write, FinalSymlink::Keep);
+        let from = RequestedPath::from_argument(&self.from, RequestedPathAccessKind::Remove, FinalSymlink::Keep)
+            .including_subtree();
+        let to = RequestedPath::from_argument(&self.to, RequestedPathAccessKind::Write, FinalSymlink::Keep);
         Ok(vec![from.with_base(self.base.as_deref())?, to])
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         let (source, destination) = (&targets[0], &targets[1]);
         let stat = planning::require_present(source)?;
         planning::require_movable(context, source, stat)?;
@@ -67,7 +68,7 @@ impl Operation for MoveArgs {
             (OverwrittenFilePolicy::RetainVersion | OverwrittenFilePolicy::MoveToTrash, state, _) => state,
         };
         changes.push(PlannedChange::Move { from: from.clone(), to: to.clone(), expectation, replaced, tree });
-        Ok(PlannedEffect::Files {
+        Ok(OperationPlanningResult::Files {
             plan: Plan::new(changes),
             build_outcome: Box::new(move |receipt| {
                 let rev = format!("r{}", receipt.entry);
@@ -93,7 +94,7 @@ impl Operation for MoveArgs {
 pub(super) fn move_to_trash(
     context: &CallContext<'_>,
     path: &RelPath,
-    observed: ObservedVersion,
+    observed: PlanTimeFileVersion,
     existing: FileStat,
 ) -> PlannedChange {
     let tree = TreeSummary { kind: FileKind::File, files: 1, directories: 0, bytes: existing.size };
@@ -155,7 +156,7 @@ fn unchanged_outcome(
     context: &CallContext<'_>,
     source: &ResolvedTarget,
     stat: FileStat,
-) -> Result<PlannedEffect, Error> {
+) -> Result<OperationPlanningResult, Error> {
     let observed = planning::expected_version(&planning::expectation_at(context, &source.path, stat, source.observed)?);
     let path = source.path.to_string();
     let outcome = OutcomeBuilder::new()
@@ -165,5 +166,5 @@ fn unchanged_outcome(
         .with_some("rev", observed.map(|observed| context.revision_name(&source.path, &observed.version)))
         .with_field("changed", false)
         .build_one_line(format!("source and destination are both {path}; nothing was changed"));
-    Ok(PlannedEffect::Read { outcome, bytes: 0 })
+    Ok(OperationPlanningResult::Read { outcome, bytes: 0 })
 }

@@ -9,7 +9,7 @@ use stead_journal::{ChangeKind, PathState, RecordedChange};
 use stead_path::RelPath;
 use stead_text::{
     edit::map_lines,
-    locate::{MatchBoundaryRule, MatchOverlapRule, QuoteMatchPass, QuoteSearchOptions, SearchableText},
+    locate::{FuzzyTextMatchPass, MatchBoundaryRule, MatchOverlapRule, QuoteSearchHaystack, QuoteSearchOptions},
     unified::{DiffLabels, UnifiedDiff, unified_diff},
 };
 
@@ -20,7 +20,7 @@ use crate::{
     limits,
     operation::ResolvedTarget,
     version::Version,
-    workspace::{JournalEntriesToReturn, JournalEntryOrder, JournalEntryQuery, StoredJournalEntry},
+    workspace::{JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry},
 };
 
 /// An older revision that contains a quoted text.
@@ -80,7 +80,7 @@ pub(crate) fn find_older_revision(
     boundary: MatchBoundaryRule,
 ) -> Option<OlderRevisionMatch> {
     let entries = changing_entries(context, now.path)?;
-    let passes = &[QuoteMatchPass::Exact, QuoteMatchPass::LineEndings];
+    let passes = &[FuzzyTextMatchPass::Exact, FuzzyTextMatchPass::LineEndings];
     let options = QuoteSearchOptions { passes, overlap_rule: MatchOverlapRule::NonOverlapping, boundary };
     let mut tried = vec![now.version];
     let mut newer: Option<(String, u64)> = None;
@@ -94,7 +94,7 @@ pub(crate) fn find_older_revision(
             }
             tried.push(version);
             let Some(text) = retained_text(context, &version) else { continue };
-            if let Some(found) = SearchableText::new(&text).find(quote, options).matches.first() {
+            if let Some(found) = QuoteSearchHaystack::new(&text).find(quote, options).matches.first() {
                 let rev = context.revision_name(now.path, &version);
                 // If this entry wrote the found version, the next entry changed it. Otherwise this entry itself changed
                 // the found version.
@@ -134,7 +134,7 @@ fn retained_text(context: &CallContext<'_>, version: &Version) -> Option<String>
 fn changing_entries(context: &CallContext<'_>, path: &RelPath) -> Option<Vec<StoredJournalEntry>> {
     let filter = JournalEntryQuery {
         path: Some(path.clone()),
-        selection: JournalEntriesToReturn::WithChanges,
+        selection: JournalNoChangeEntryFilter::WithChanges,
         order: JournalEntryOrder::NewestFirst,
         limit: limits::OLDER_REVISIONS_MAX,
         ..JournalEntryQuery::default()
@@ -171,17 +171,17 @@ fn last_change_of_path(context: &CallContext<'_>, path: &RelPath) -> Option<(Sto
 }
 
 /// How a file disappeared from its path.
-pub(crate) enum RemovalOrMove {
+pub(crate) enum FileDisappearanceCause {
     Removed,
     MovedTo(RelPath),
 }
 
 /// How the file at `path`, which is now absent, disappeared; `None` if the journal does not record the cause.
-pub(crate) fn find_removal_or_move(context: &CallContext<'_>, path: &RelPath) -> Option<RemovalOrMove> {
+pub(crate) fn find_removal_or_move(context: &CallContext<'_>, path: &RelPath) -> Option<FileDisappearanceCause> {
     let (_, change) = last_change_of_path(context, path)?;
     match change.kind {
-        ChangeKind::Remove => Some(RemovalOrMove::Removed),
-        ChangeKind::Rename => RelPath::from_wire(change.to.as_deref()?).ok().map(RemovalOrMove::MovedTo),
+        ChangeKind::Remove => Some(FileDisappearanceCause::Removed),
+        ChangeKind::Rename => RelPath::from_wire(change.to.as_deref()?).ok().map(FileDisappearanceCause::MovedTo),
         ChangeKind::Create
         | ChangeKind::Modify
         | ChangeKind::MakeDir

@@ -22,7 +22,7 @@ use stead_text::patch::{
 
 use self::{
     base_versions::PatchBaseVersions,
-    errors::PatchSectionRef,
+    errors::PatchSectionLocation,
     files::PatchedFileMap,
     report::{PatchReport, PatchReportRow, PatchedFileChangeKind},
 };
@@ -32,10 +32,10 @@ use crate::{
     call_options::{MissingParentPolicy, PatchChunkMatching, PatchRepeatedFilePolicy, ReappliedPatchPolicy},
     errors::{Error, ErrorKind},
     limits,
-    operation::{Operation, PathAccess, PlannedEffect, RequestedPath, ResolvedTarget},
+    operation::{Operation, OperationPlanningResult, RequestedPath, RequestedPathAccessKind, ResolvedTarget},
     ops::{
         r#move::OverwriteAllowed,
-        older_revisions::{CurrentFileText, RemovalOrMove, find_removal_or_move},
+        older_revisions::{CurrentFileText, FileDisappearanceCause, find_removal_or_move},
         planning,
     },
     plan::{FileKind, Plan},
@@ -66,17 +66,17 @@ impl Operation for PatchArgs {
                     // An error never contains an absolute path, not even an absolute path that the caller wrote.
                     let relative = !written.starts_with('/');
                     let error = if relative { error.with_detail("path", written) } else { error };
-                    PatchSectionRef::for_section(number, section).with_section(error)
+                    PatchSectionLocation::for_section(number, section).with_section(error)
                 })?;
             }
         }
         Ok(sections.iter().flat_map(section_requested_paths).collect())
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         let sections = self.parse_sections(context)?;
         let versions = PatchBaseVersions::new(context, &self.base, &sections)?;
-        let mut applier = PatchApplier {
+        let mut applier = MultiFilePatchApplier {
             files: PatchedFileMap::new(context),
             context,
             bases: &versions,
@@ -89,7 +89,7 @@ impl Operation for PatchArgs {
             let (section_targets, rest) = remaining.split_at(section_requested_paths(section).len());
             remaining = rest;
             context.control.check()?;
-            let at = PatchSectionRef::for_section(number, section);
+            let at = PatchSectionLocation::for_section(number, section);
             rows.push(
                 applier.apply_section(&section.kind, section_targets, at).map_err(|error| at.with_section(error))?,
             );
@@ -104,12 +104,15 @@ impl Operation for PatchArgs {
         if self.dry_run {
             // A dry run must pass the same authorization as the real call.
             authorization::check_plan(context, &plan)?;
-            return Ok(PlannedEffect::Preview(report.preview_outcome()));
+            return Ok(OperationPlanningResult::Preview(report.preview_outcome()));
         }
         if plan.is_empty() {
-            return Ok(PlannedEffect::Read { outcome: report.unchanged_outcome(), bytes: 0 });
+            return Ok(OperationPlanningResult::Read { outcome: report.unchanged_outcome(), bytes: 0 });
         }
-        Ok(PlannedEffect::Files { plan, build_outcome: Box::new(move |receipt| report.committed_outcome(receipt)) })
+        Ok(OperationPlanningResult::Files {
+            plan,
+            build_outcome: Box::new(move |receipt| report.committed_outcome(receipt)),
+        })
     }
 }
 
@@ -141,16 +144,16 @@ fn section_requested_paths(section: &FilePatch) -> Vec<RequestedPath> {
             vec![RequestedPath::write(path)]
         }
         PatchSectionKind::Delete { path, .. } => {
-            vec![RequestedPath::from_argument(path, PathAccess::Remove, FinalSymlink::Keep)]
+            vec![RequestedPath::from_argument(path, RequestedPathAccessKind::Remove, FinalSymlink::Keep)]
         }
         PatchSectionKind::Move { from, to, .. } => vec![
-            RequestedPath::from_argument(from, PathAccess::Remove, FinalSymlink::Keep),
-            RequestedPath::from_argument(to, PathAccess::Write, FinalSymlink::Keep),
+            RequestedPath::from_argument(from, RequestedPathAccessKind::Remove, FinalSymlink::Keep),
+            RequestedPath::from_argument(to, RequestedPathAccessKind::Write, FinalSymlink::Keep),
         ],
     }
 }
 
-struct PatchApplier<'v, 'w> {
+struct MultiFilePatchApplier<'v, 'w> {
     context: &'v CallContext<'w>,
     files: PatchedFileMap<'v, 'w>,
     bases: &'v PatchBaseVersions,
@@ -159,12 +162,12 @@ struct PatchApplier<'v, 'w> {
     touched: Vec<RelPath>,
 }
 
-impl PatchApplier<'_, '_> {
+impl MultiFilePatchApplier<'_, '_> {
     fn apply_section(
         &mut self,
         kind: &PatchSectionKind,
         targets: &[ResolvedTarget],
-        at: PatchSectionRef,
+        at: PatchSectionLocation,
     ) -> Result<PatchReportRow, Error> {
         for target in targets {
             self.files.track(target);
@@ -224,7 +227,7 @@ impl PatchApplier<'_, '_> {
         written: &str,
         chunks: &[PatchChunk],
         target: &ResolvedTarget,
-        at: PatchSectionRef,
+        at: PatchSectionLocation,
     ) -> Result<PatchReportRow, Error> {
         self.require_file(target)?;
         self.bases.check_base(&mut self.files, written, target)?;
@@ -250,7 +253,7 @@ impl PatchApplier<'_, '_> {
         written: &str,
         chunks: &[PatchChunk],
         target: &ResolvedTarget,
-        at: PatchSectionRef,
+        at: PatchSectionLocation,
     ) -> Result<PatchReportRow, Error> {
         if self.files.kind(&target.path).is_none() && self.already_removed(target) {
             return Ok(PatchReportRow::already_applied(PatchedFileChangeKind::Delete, &target.path));
@@ -283,7 +286,7 @@ impl PatchApplier<'_, '_> {
         chunks: &[PatchChunk],
         source: &ResolvedTarget,
         destination: &ResolvedTarget,
-        at: PatchSectionRef,
+        at: PatchSectionLocation,
     ) -> Result<PatchReportRow, Error> {
         if let Some(row) = self.already_moved(chunks, source, destination)? {
             return Ok(row);
@@ -360,7 +363,7 @@ impl PatchApplier<'_, '_> {
         path: &RelPath,
         before: &[u8],
         chunks: &[PatchChunk],
-        at: PatchSectionRef,
+        at: PatchSectionLocation,
     ) -> Result<(Vec<u8>, PatchedText), Error> {
         let (text, encoding) = files::decode_file_text(path, before, self.context.options.patch_options.binary_files)?;
         let name = path.to_string();
@@ -374,7 +377,7 @@ impl PatchApplier<'_, '_> {
     }
 }
 
-impl PatchApplier<'_, '_> {
+impl MultiFilePatchApplier<'_, '_> {
     fn detects_reapplied(&self) -> bool {
         self.context.options.patch_options.reapplied_patch == ReappliedPatchPolicy::ReportUnchanged
     }
@@ -407,7 +410,7 @@ impl PatchApplier<'_, '_> {
     fn already_removed(&self, target: &ResolvedTarget) -> bool {
         self.detects_reapplied()
             && self.files.is_untouched(&target.path)
-            && matches!(find_removal_or_move(self.context, &target.path), Some(RemovalOrMove::Removed))
+            && matches!(find_removal_or_move(self.context, &target.path), Some(FileDisappearanceCause::Removed))
     }
 
     /// The report row of a section that moves a file; `None` unless the file already has its new path and content.
@@ -422,9 +425,9 @@ impl PatchApplier<'_, '_> {
             return Ok(None);
         }
         let moved = match find_removal_or_move(self.context, &source.path) {
-            Some(RemovalOrMove::MovedTo(to)) => to == destination.path,
+            Some(FileDisappearanceCause::MovedTo(to)) => to == destination.path,
             // A move with chunks writes the new file and removes the old one.
-            Some(RemovalOrMove::Removed) => !chunks.is_empty(),
+            Some(FileDisappearanceCause::Removed) => !chunks.is_empty(),
             None => false,
         };
         if !moved || !self.files.is_untouched(&destination.path) {

@@ -6,11 +6,11 @@ use stead_path::RelPath;
 
 use crate::{
     call_context::CallContext,
-    call_options::{CopyMoveEntryKinds, MissingParentPolicy, TrashRetentionChoice},
+    call_options::{CopyMoveAllowedEntryKinds, MissingParentPolicy, TrashRetentionChoice},
     errors::{Error, ErrorKind},
     limits,
     operation::ResolvedTarget,
-    plan::{CommitExpectation, FileKind, NEW_DIRECTORY_MODE, ObservedVersion, PlannedChange, TreeSummary},
+    plan::{CommitExpectation, FileKind, NEW_DIRECTORY_MODE, PlanTimeFileVersion, PlannedChange, TreeSummary},
     workspace::FileStat,
 };
 
@@ -22,7 +22,7 @@ pub(crate) fn expectation_at(
     context: &CallContext<'_>,
     path: &RelPath,
     stat: FileStat,
-    observed: Option<ObservedVersion>,
+    observed: Option<PlanTimeFileVersion>,
 ) -> Result<CommitExpectation, Error> {
     match (stat.kind, observed) {
         (FileKind::File, Some(observed)) => Ok(CommitExpectation::File(observed)),
@@ -42,12 +42,14 @@ pub(crate) fn count_tree(context: &CallContext<'_>, path: &RelPath, stat: FileSt
 pub(crate) fn require_movable(context: &CallContext<'_>, target: &ResolvedTarget, stat: FileStat) -> Result<(), Error> {
     let path = &target.path;
     match (context.options.copy_move_scope, stat.kind) {
-        (CopyMoveEntryKinds::FilesAndTrees, _) | (CopyMoveEntryKinds::FilesOnly, FileKind::File) => Ok(()),
-        (CopyMoveEntryKinds::FilesOnly, FileKind::Directory) => {
+        (CopyMoveAllowedEntryKinds::FilesAndTrees, _) | (CopyMoveAllowedEntryKinds::FilesOnly, FileKind::File) => {
+            Ok(())
+        }
+        (CopyMoveAllowedEntryKinds::FilesOnly, FileKind::Directory) => {
             Err(Error::new(ErrorKind::IsDirectory, format!("{path} is a directory"))
                 .with_next_step("copy or move its files one by one"))
         }
-        (CopyMoveEntryKinds::FilesOnly, FileKind::Link | FileKind::Special) => {
+        (CopyMoveAllowedEntryKinds::FilesOnly, FileKind::Link | FileKind::Special) => {
             Err(Error::new(ErrorKind::NotRegular, format!("{path} is not a regular file"))
                 .with_next_step("only regular files can be copied or moved"))
         }
@@ -85,7 +87,7 @@ pub(crate) fn too_large_to_change_error(path: &RelPath, error: Error) -> Error {
         .with_detail("limit_bytes", limit)
 }
 
-pub(crate) fn expected_version(expectation: &CommitExpectation) -> Option<ObservedVersion> {
+pub(crate) fn expected_version(expectation: &CommitExpectation) -> Option<PlanTimeFileVersion> {
     match expectation {
         CommitExpectation::File(observed) => Some(*observed),
         CommitExpectation::Absent | CommitExpectation::SameEntry(_) => None,

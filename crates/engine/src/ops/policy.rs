@@ -8,30 +8,30 @@ use super::outcome_builder::OutcomeBuilder;
 use crate::{
     authorization,
     call_context::CallContext,
-    call_options::OfferedTool,
+    call_options::OfferedToolAndOperation,
     caller::{Caller, Principal},
     engine::CallOutcome,
     errors::{Error, ErrorKind},
-    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget, nearest_name},
-    policy::{PolicyTier, PolicyVerdict},
+    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget, nearest_name},
+    policy::{PolicyVerdict, SupervisionTier},
     quota, resolve, unsaved,
 };
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct PolicyArgs {
+pub(crate) struct InspectPolicyArgs {
     operation: Option<String>,
     #[serde(default)]
     arguments: Map<String, Value>,
     principal: Option<String>,
 }
 
-impl Operation for PolicyArgs {
+impl Operation for InspectPolicyArgs {
     fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
         Ok(Vec::new())
     }
 
-    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         let mut caller = context.caller.clone();
         if let Some(text) = &self.principal {
             let principal = Principal::parse(text)?;
@@ -45,7 +45,7 @@ impl Operation for PolicyArgs {
             Some(operation) => explain_call(context, &caller, operation, &self.arguments)?,
             None => list_rules(context, &caller.principal)?,
         };
-        Ok(PlannedEffect::Read { outcome, bytes: 0 })
+        Ok(OperationPlanningResult::Read { outcome, bytes: 0 })
     }
 }
 
@@ -64,7 +64,7 @@ fn list_rules(context: &CallContext<'_>, principal: &Principal) -> Result<CallOu
         .collect();
     if matches!(principal, Principal::Agent(_)) {
         rules.push(json!({
-            "layer": "system", "name": "protected places", "tier": PolicyTier::ApprovalRequired,
+            "layer": "system", "name": "protected places", "tier": SupervisionTier::ApprovalRequired,
             "rights": ["create", "modify", "delete"], "built_in": true,
         }));
     }
@@ -79,7 +79,8 @@ fn list_rules(context: &CallContext<'_>, principal: &Principal) -> Result<CallOu
     let quota_lines = quota::render_quota_lines(quota.as_ref());
     let text = format!("policy {:016x} for {principal}\n{}{quota_lines}", policy.version(), lines.join("\n"));
     let offers = &context.options.offered_tools;
-    let is_blocked = |offer: &&OfferedTool| policy.always_blocks(principal, &offer.operation, offer.tool.as_deref());
+    let is_blocked =
+        |offer: &&OfferedToolAndOperation| policy.always_blocks(principal, &offer.operation, offer.tool.as_deref());
     let blocked: Vec<String> = offers.iter().filter(is_blocked).filter_map(|offer| offer.tool.clone()).collect();
     Ok(OutcomeBuilder::new()
         .with_field("principal", principal.to_string())
@@ -121,17 +122,17 @@ fn explain_call(
         resolve::check_bases(&inner, &mut targets)?;
         let verdict = verdicts.reads.stricter_of(verdicts.writes);
         Ok(match operation.plan(&inner, &targets)? {
-            PlannedEffect::Files { mut plan, .. } => {
+            OperationPlanningResult::Files { mut plan, .. } => {
                 unsaved::rebase_plan_onto_disk(&inner, &mut plan)?;
                 verdict.stricter_of(authorization::check_plan(&inner, &plan)?)
             }
-            PlannedEffect::Read { .. }
-            | PlannedEffect::Preview(_)
-            | PlannedEffect::Lease { .. }
-            | PlannedEffect::Session { .. }
-            | PlannedEffect::Watch { .. }
-            | PlannedEffect::Buffer { .. }
-            | PlannedEffect::Approval { .. } => verdict,
+            OperationPlanningResult::Read { .. }
+            | OperationPlanningResult::Preview(_)
+            | OperationPlanningResult::Lease { .. }
+            | OperationPlanningResult::Session { .. }
+            | OperationPlanningResult::Watch { .. }
+            | OperationPlanningResult::Buffer { .. }
+            | OperationPlanningResult::Approval { .. } => verdict,
         })
     });
     let mut outcome = explanation_outcome(context, caller, options.tool.as_deref().unwrap_or(name), verdict);
@@ -164,7 +165,8 @@ fn explanation_outcome(
                 .build(text)
         }
         Err(error) => {
-            let tier = if error.kind == ErrorKind::PolicyDenied { Some(PolicyTier::Blocked.as_str()) } else { None };
+            let tier =
+                if error.kind == ErrorKind::PolicyDenied { Some(SupervisionTier::Blocked.as_str()) } else { None };
             let text = format!("{} {name}: {error}", caller.principal);
             fields
                 .with_some("tier", tier)

@@ -17,14 +17,14 @@ use crate::{
     call_options::BeforeAfterContentInclusion,
     errors::{Error, ErrorKind},
     limits,
-    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
     ops::{
         outcome_builder::{OutcomeBuilder, format_iso_utc, shorten_for_error},
         planning::require_present,
     },
     plan::FileKind,
     version::Version,
-    workspace::{BytesToRead, FileBytes, FileStat},
+    workspace::{BytesToRead, FileBytesWithVersion, FileStat},
 };
 
 #[derive(Debug, Deserialize)]
@@ -72,8 +72,8 @@ impl ReadFormat {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RequestedFilePart {
     FirstPage,
-    Lines(LineOrByteRange),
-    Bytes(LineOrByteRange),
+    Lines(ReadRangeBounds),
+    Bytes(ReadRangeBounds),
 }
 
 impl ReadArgs {
@@ -102,7 +102,7 @@ impl Operation for ReadArgs {
         Ok(vec![RequestedPath::read(&self.path)])
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         let target = &targets[0];
         require_file(target)?;
         if context.options.before_after == BeforeAfterContentInclusion::Include {
@@ -137,9 +137,9 @@ pub(super) fn require_file(target: &ResolvedTarget) -> Result<FileStat, Error> {
 fn read_text_or_bytes(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
-    range: Option<LineOrByteRange>,
+    range: Option<ReadRangeBounds>,
     form: ReadFormat,
-) -> Result<PlannedEffect, Error> {
+) -> Result<OperationPlanningResult, Error> {
     let path = &target.path;
     let file =
         context.read(path, BytesToRead::Whole { limit_bytes: limits::READ_WHOLE_BYTES_MAX }).map_err(|error| {
@@ -158,7 +158,7 @@ fn read_text_or_bytes(
     }
 }
 
-fn not_text_error(target: &ResolvedTarget, file: &FileBytes) -> Error {
+fn not_text_error(target: &ResolvedTarget, file: &FileBytesWithVersion) -> Error {
     let path = &target.path;
     Error::new(ErrorKind::NotText, format!("{path} is not text"))
         .with_next_step(format!("call read with path {path}, as \"base64\""))
@@ -260,13 +260,13 @@ impl ReadRangeUnit {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct LineOrByteRange {
+struct ReadRangeBounds {
     first: u64,
     /// `None` means that the range extends to the end of the file.
     last: Option<u64>,
 }
 
-impl LineOrByteRange {
+impl ReadRangeBounds {
     fn length(self) -> u64 {
         self.last.map_or(u64::MAX, |last| last.saturating_sub(self.first).saturating_add(1))
     }
@@ -274,7 +274,7 @@ impl LineOrByteRange {
 
 /// Parses `a-b`, `a-` or `a`; both ends are included. A number that exceeds `u64` becomes `u64::MAX`, which is past the
 /// end of every file.
-fn parse_range(written: &str, unit: ReadRangeUnit) -> Result<LineOrByteRange, Error> {
+fn parse_range(written: &str, unit: ReadRangeUnit) -> Result<ReadRangeBounds, Error> {
     let malformed = || {
         let written = shorten_for_error(written);
         Error::new(ErrorKind::BadRequest, format!("'{written}' is not a range of {}", unit.argument_name()))
@@ -295,7 +295,7 @@ fn parse_range(written: &str, unit: ReadRangeUnit) -> Result<LineOrByteRange, Er
     if first < unit.first_index() || last.is_some_and(|last| last < first) {
         return Err(malformed());
     }
-    Ok(LineOrByteRange { first, last })
+    Ok(ReadRangeBounds { first, last })
 }
 
 /// Parses a number that consists only of digits. A sign is rejected.
@@ -310,7 +310,7 @@ fn read_raw_bytes(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
     part: RequestedFilePart,
-) -> Result<PlannedEffect, Error> {
+) -> Result<OperationPlanningResult, Error> {
     let extent = match part {
         RequestedFilePart::FirstPage => BytesToRead::Whole { limit_bytes: limits::READ_WHOLE_BYTES_MAX },
         RequestedFilePart::Bytes(range) => {
@@ -329,7 +329,7 @@ fn read_raw_bytes(
         .with_field("modified", format_iso_utc(file.stat.modified_ms))
         .build_one_line(format!("{bytes} bytes of {}", target.path))
         .with_before_after(context.before_after(&target.path, Some(&file.bytes), None));
-    Ok(PlannedEffect::Read { outcome, bytes })
+    Ok(OperationPlanningResult::Read { outcome, bytes })
 }
 
 #[cfg(test)]
@@ -348,7 +348,7 @@ mod tests {
             ("1-99999999999999999999999", ReadRangeUnit::Lines, 1, Some(u64::MAX)),
             ("99999999999999999999999-", ReadRangeUnit::Bytes, u64::MAX, None),
         ] {
-            assert_eq!(parse_range(written, unit).unwrap(), LineOrByteRange { first, last }, "{written}");
+            assert_eq!(parse_range(written, unit).unwrap(), ReadRangeBounds { first, last }, "{written}");
         }
     }
 

@@ -9,12 +9,12 @@ use stead_path::RelPath;
 
 use crate::{
     call_context::CallContext,
-    call_options::{BeforeAfterContentInclusion, DirectoryRemovalPolicy, RestoreConflictPolicy},
+    call_options::{BeforeAfterContentInclusion, DirectoryRemovalPermission, RestoreConflictPolicy},
     caller::Principal,
     engine::{BeforeAfterBytes, CallOutcome},
     errors::{Error, ErrorKind},
     limits,
-    operation::{Operation, PathAccess, PlannedEffect, RequestedPath, ResolvedTarget},
+    operation::{Operation, OperationPlanningResult, RequestedPath, RequestedPathAccessKind, ResolvedTarget},
     ops::{
         file_kind_name,
         r#move::{self, OverwriteAllowed},
@@ -37,16 +37,16 @@ pub(crate) struct RemoveArgs {
 
 impl Operation for RemoveArgs {
     fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
-        let request =
-            RequestedPath::from_argument(&self.path, PathAccess::Remove, FinalSymlink::Keep).including_subtree();
+        let request = RequestedPath::from_argument(&self.path, RequestedPathAccessKind::Remove, FinalSymlink::Keep)
+            .including_subtree();
         Ok(vec![request.with_base(self.base.as_deref())?])
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         let target = &targets[0];
         let stat = planning::require_present(target)?;
         let path = target.path.clone();
-        if stat.kind == FileKind::Directory && context.options.directory_removal == DirectoryRemovalPolicy::Refuse {
+        if stat.kind == FileKind::Directory && context.options.directory_removal == DirectoryRemovalPermission::Refuse {
             return Err(Error::new(ErrorKind::IsDirectory, format!("{path} is a directory"))
                 .with_next_step("this call can remove only files"));
         }
@@ -60,7 +60,7 @@ impl Operation for RemoveArgs {
         let before_after = bytes_before(context, target, stat)?;
         let removed = path.to_string();
         let plan = Plan::new(vec![PlannedChange::Remove { path, expectation, retain_until_ms, tree }]);
-        Ok(PlannedEffect::Files {
+        Ok(OperationPlanningResult::Files {
             plan,
             build_outcome: Box::new(move |receipt| {
                 let trash = receipt.trash_ids.first().cloned();
@@ -103,21 +103,21 @@ fn bytes_before(
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct RestoreArgs {
+pub(crate) struct RestoreFromTrashArgs {
     trash: String,
     to: Option<String>,
 }
 
-impl Operation for RestoreArgs {
+impl Operation for RestoreFromTrashArgs {
     fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
         let item = self.find_trash_item(context)?;
         Ok(vec![match &self.to {
-            Some(to) => RequestedPath::from_argument(to, PathAccess::Write, FinalSymlink::Keep),
-            None => RequestedPath::from_recorded_path(item.path, PathAccess::Write),
+            Some(to) => RequestedPath::from_argument(to, RequestedPathAccessKind::Write, FinalSymlink::Keep),
+            None => RequestedPath::from_recorded_path(item.path, RequestedPathAccessKind::Write),
         }])
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         let target = &targets[0];
         let item = self.find_trash_item(context)?;
         let path = target.path.clone();
@@ -128,7 +128,7 @@ impl Operation for RestoreArgs {
         changes.push(PlannedChange::Restore { trash: item.id.clone(), path: path.clone(), tree: item.summary });
         let plan = Plan::with_link(changes, JournalEntryRelation::Restores(item.id.clone()));
         let version = version_when_removed(context, &item)?;
-        Ok(PlannedEffect::Files {
+        Ok(OperationPlanningResult::Files {
             plan,
             build_outcome: Box::new(move |receipt| restore_outcome(&path, &item, version, receipt)),
         })
@@ -170,7 +170,7 @@ fn restore_outcome(path: &RelPath, item: &TrashItem, version: Option<Version>, r
         .build_one_line(text)
 }
 
-impl RestoreArgs {
+impl RestoreFromTrashArgs {
     /// Finds the requested item, if the caller may restore it.
     fn find_trash_item(&self, context: &CallContext<'_>) -> Result<TrashItem, Error> {
         let name = shorten_for_error(&self.trash);

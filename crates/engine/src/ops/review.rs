@@ -22,21 +22,21 @@ use stead_text::{
 };
 
 pub use self::attribution::TextWithLineAuthors;
-pub(crate) use self::keep_reject::{KeepArgs, RejectArgs};
+pub(crate) use self::keep_reject::{KeepChangesArgs, RejectChangesArgs};
 use self::{attribution::ReviewHunk, session_changes::ReviewedFile};
 use crate::{
     call_context::CallContext,
     caller::Principal,
     errors::{Error, ErrorKind},
     limits,
-    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
     ops::outcome_builder::OutcomeBuilder,
-    session_store::{SessionStoreReply, SessionStoreRequest},
-    workspace::{CommitReceipt, JournalEntriesToReturn, JournalEntryOrder, JournalEntryQuery},
+    session_store::{SessionStoreReply, SessionStoreWriteRequest},
+    workspace::{CommitReceipt, JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter},
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct ReviewedSession {
+struct ReviewedSessionKey {
     principal: String,
     session: String,
 }
@@ -65,7 +65,7 @@ fn resolve_session(
     context: &CallContext<'_>,
     principal: Option<&str>,
     session: Option<&str>,
-) -> Result<ReviewedSession, Error> {
+) -> Result<ReviewedSessionKey, Error> {
     let own = context.caller.principal.to_string();
     let requested = principal.map(Principal::parse).transpose()?.map(|requested| requested.to_string());
     match &context.caller.principal {
@@ -75,11 +75,11 @@ fn resolve_session(
                     .with_next_step("omit author; only a person can review the changes of others"));
             }
             let session = session.unwrap_or(&context.caller.session).to_owned();
-            Ok(ReviewedSession { principal: own, session })
+            Ok(ReviewedSessionKey { principal: own, session })
         }
         Principal::User(_) | Principal::System | Principal::External => {
             if let (Some(principal), Some(session)) = (&requested, session) {
-                return Ok(ReviewedSession { principal: principal.clone(), session: session.to_owned() });
+                return Ok(ReviewedSessionKey { principal: principal.clone(), session: session.to_owned() });
             }
             latest_session(context, requested.as_deref(), session)
         }
@@ -92,10 +92,10 @@ fn latest_session(
     context: &CallContext<'_>,
     principal: Option<&str>,
     session: Option<&str>,
-) -> Result<ReviewedSession, Error> {
+) -> Result<ReviewedSessionKey, Error> {
     let filter = JournalEntryQuery {
         principal: principal.map(str::to_owned),
-        selection: JournalEntriesToReturn::WithChanges,
+        selection: JournalNoChangeEntryFilter::WithChanges,
         order: JournalEntryOrder::NewestFirst,
         limit: limits::ENTRIES_SCANNED_MAX,
         ..JournalEntryQuery::default()
@@ -104,7 +104,7 @@ fn latest_session(
         let is_candidate = principal.is_some() || caller.principal.starts_with("agent:");
         is_candidate && session.is_none_or(|session| caller.session == session)
     });
-    found.map(|caller| ReviewedSession { principal: caller.principal, session: caller.session }).ok_or_else(|| {
+    found.map(|caller| ReviewedSessionKey { principal: caller.principal, session: caller.session }).ok_or_else(|| {
         Error::new(ErrorKind::NothingToDo, "no agent session has changes to review")
             .with_next_step("call history to see who changed what")
     })
@@ -135,7 +135,7 @@ impl Operation for ReviewArgs {
         Ok(self.path.iter().map(|path| RequestedPath::read(path)).collect())
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         let session = resolve_session(context, self.author.as_deref(), self.session.as_deref())?;
         let only: Option<&RelPath> = targets.first().map(|target| &target.path);
         let changes = session_changes::find_session_changes(context, &session, self.since, only)?;
@@ -160,7 +160,7 @@ impl Operation for ReviewArgs {
             .with_field("total", total)
             .with_field("truncated", changes.truncated || omitted > 0)
             .build(text);
-        Ok(PlannedEffect::Read { outcome, bytes: 0 })
+        Ok(OperationPlanningResult::Read { outcome, bytes: 0 })
     }
 }
 
@@ -261,19 +261,22 @@ fn review_file_json(
 /// `turn` has no arguments.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct TurnArgs {}
+pub(crate) struct BeginTurnArgs {}
 
-impl Operation for TurnArgs {
+impl Operation for BeginTurnArgs {
     fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
         Ok(Vec::new())
     }
 
-    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         let session = context.caller.session.clone();
         let build_outcome = move |_: &SessionStoreReply, receipt: &CommitReceipt| {
             let text = format!("started a turn of session {session} at r{}", receipt.entry);
             OutcomeBuilder::new().with_field("session", session).with_receipt(receipt).build_one_line(text)
         };
-        Ok(PlannedEffect::Session { request: SessionStoreRequest::BeginTurn, build_outcome: Box::new(build_outcome) })
+        Ok(OperationPlanningResult::Session {
+            request: SessionStoreWriteRequest::BeginTurn,
+            build_outcome: Box::new(build_outcome),
+        })
     }
 }

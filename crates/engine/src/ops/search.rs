@@ -13,10 +13,10 @@ mod results;
 
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
-use index_lookup::DirectoryIndexCache;
-pub(crate) use matcher::CaseSensitivity;
+use index_lookup::WalkedDirectorySearchIndex;
+pub(crate) use matcher::SearchCaseSensitivity;
 use matcher::{HitLimits, QuerySyntax, SearchPattern, TextMatches, WordMatchMode};
-use query::{SearchQuery, SearchQueryOptions};
+use query::{SearchQueryOptions, SearchQueryTexts};
 use results::{IncompleteSearchReason, SearchResults};
 use serde::{Deserialize, Serialize};
 use stead_path::RelPath;
@@ -34,7 +34,7 @@ use crate::{
     glob::Globs,
     index::{decode_indexable_text, may_be_text},
     limits,
-    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
     plan::FileKind,
     unsaved::UnsavedFile,
     workspace::FileReader,
@@ -43,7 +43,7 @@ use crate::{
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SearchArgs {
-    query: SearchQuery,
+    query: SearchQueryTexts,
     path: Option<String>,
     regex: Option<bool>,
     word: Option<bool>,
@@ -62,7 +62,7 @@ impl Operation for SearchArgs {
         Ok(vec![RequestedPath::read(self.path.as_deref().unwrap_or("."))])
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         let target = &targets[0];
         let max = bounded_limit(self.max, limits::SEARCH_HITS_DEFAULT, limits::SEARCH_HITS_MAX)?;
         let (pattern, context_lines) = (self.compile_pattern(context)?, self.context_lines()?);
@@ -114,7 +114,7 @@ impl SearchArgs {
                 return Ok(indexed);
             }
             let index_filter = context.workspace().index_filter(search_context.pattern.required_trigrams());
-            let make = || (SearchResults::default(), DirectoryIndexCache::new(index_filter.as_deref()));
+            let make = || (SearchResults::default(), WalkedDirectorySearchIndex::new(index_filter.as_deref()));
             let thread_results;
             (thread_results, omissions) = walk::walk_tree(
                 context,
@@ -155,9 +155,9 @@ impl SearchArgs {
             syntax: if self.regex == Some(true) { QuerySyntax::Regex } else { QuerySyntax::Literal },
             word_match: if self.word == Some(true) { WordMatchMode::WholeWord } else { WordMatchMode::Anywhere },
             case_sensitivity: if self.ignore_case == Some(true) {
-                CaseSensitivity::Insensitive
+                SearchCaseSensitivity::Insensitive
             } else {
-                CaseSensitivity::Sensitive
+                SearchCaseSensitivity::Sensitive
             },
         }
     }

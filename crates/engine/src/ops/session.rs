@@ -11,15 +11,15 @@ use crate::{
     caller::{AccessMode, Principal},
     engine::SessionSwitch,
     errors::{Error, ErrorKind},
-    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
     quota,
-    session_store::{Session, SessionStoreReply, SessionStoreRequest, SessionTotalsQuery},
+    session_store::{SessionRecord, SessionStoreReply, SessionStoreWriteRequest, SessionTotalsQuery},
     workspace::CommitReceipt,
 };
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct SessionArgs {
+pub(crate) struct SessionOperationArgs {
     action: Option<RequestedSessionAction>,
     id: Option<String>,
 }
@@ -32,17 +32,17 @@ enum RequestedSessionAction {
     End,
 }
 
-impl Operation for SessionArgs {
+impl Operation for SessionOperationArgs {
     fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
         Ok(Vec::new())
     }
 
-    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         match (self.action.unwrap_or(RequestedSessionAction::Show), &self.id) {
             (RequestedSessionAction::Show, _) => {
                 let fields = self.session_fields(context)?;
                 let text = format!("session {}", str_field(&fields, "session"));
-                Ok(PlannedEffect::Read { outcome: fields.build_one_line(text), bytes: 0 })
+                Ok(OperationPlanningResult::Read { outcome: fields.build_one_line(text), bytes: 0 })
             }
             (RequestedSessionAction::Begin, None) => Ok(plan_begin()),
             (RequestedSessionAction::Begin, Some(_)) => {
@@ -54,7 +54,7 @@ impl Operation for SessionArgs {
     }
 }
 
-impl SessionArgs {
+impl SessionOperationArgs {
     fn session_fields(&self, context: &CallContext<'_>) -> Result<OutcomeBuilder, Error> {
         let caller = context.caller;
         let id = self.id.as_deref().unwrap_or(&caller.session);
@@ -92,7 +92,7 @@ impl SessionArgs {
             .with_fields(scope_json(context)))
     }
 
-    fn plan_end(&self, context: &CallContext<'_>) -> Result<PlannedEffect, Error> {
+    fn plan_end(&self, context: &CallContext<'_>) -> Result<OperationPlanningResult, Error> {
         let id = self.id.as_deref().unwrap_or(&context.caller.session);
         let session = context.workspace().session(id)?.filter(|session| may_see_session(context, session));
         let session = session.ok_or_else(|| match &self.id {
@@ -106,7 +106,7 @@ impl SessionArgs {
             return Err(Error::new(ErrorKind::NothingToDo, format!("session {id} has already ended")));
         }
         let ends_own = context.caller.session == session.id;
-        let fields = SessionArgs { action: None, id: Some(session.id.clone()) }.session_fields(context)?;
+        let fields = SessionOperationArgs { action: None, id: Some(session.id.clone()) }.session_fields(context)?;
         let build_outcome = move |reply: &SessionStoreReply, receipt: &CommitReceipt| {
             let ended_ms = match reply {
                 SessionStoreReply::Session(session) => session.ended_ms,
@@ -118,14 +118,14 @@ impl SessionArgs {
             outcome.session_switch = ends_own.then_some(SessionSwitch::Leave);
             outcome
         };
-        Ok(PlannedEffect::Session {
-            request: SessionStoreRequest::End { session_id: id.to_owned() },
+        Ok(OperationPlanningResult::Session {
+            request: SessionStoreWriteRequest::End { session_id: id.to_owned() },
             build_outcome: Box::new(build_outcome),
         })
     }
 }
 
-fn plan_begin() -> PlannedEffect {
+fn plan_begin() -> OperationPlanningResult {
     let build_outcome = |reply: &SessionStoreReply, receipt: &CommitReceipt| match reply {
         SessionStoreReply::Session(session) => {
             let text = format!("began session {}", session.id);
@@ -143,11 +143,14 @@ fn plan_begin() -> PlannedEffect {
             OutcomeBuilder::new().with_receipt(receipt).build_one_line("no session")
         }
     };
-    PlannedEffect::Session { request: SessionStoreRequest::Begin, build_outcome: Box::new(build_outcome) }
+    OperationPlanningResult::Session {
+        request: SessionStoreWriteRequest::Begin,
+        build_outcome: Box::new(build_outcome),
+    }
 }
 
 /// An agent sees only its own sessions; a person sees all.
-fn may_see_session(context: &CallContext<'_>, session: &Session) -> bool {
+fn may_see_session(context: &CallContext<'_>, session: &SessionRecord) -> bool {
     match &context.caller.principal {
         Principal::User(_) | Principal::System | Principal::External => true,
         agent @ Principal::Agent(_) => session.principal == agent.to_string(),

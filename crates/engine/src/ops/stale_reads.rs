@@ -17,7 +17,7 @@ use stead_path::RelPath;
 use stead_text::visible::escape_deceptive_line;
 
 use crate::{
-    buffers::Buffer,
+    buffers::EditorBufferMetadata,
     call_options::BeforeAfterContentInclusion,
     engine::{Call, CallOutcome},
     errors::Error,
@@ -25,7 +25,7 @@ use crate::{
     ops::{changed_lines::ChangedLineFinder, journal_feed::JournalCursor, outcome_builder::OutcomeBuilder},
     version::Version,
     workspace::{
-        BytesToRead, JournalEntriesToReturn, JournalEntryOrder, JournalEntryQuery, StoredJournalEntry, Workspace,
+        BytesToRead, JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry, Workspace,
     },
 };
 
@@ -38,11 +38,11 @@ const STALE_READ_BATCH_ENTRIES: usize = 200;
 
 #[derive(Default)]
 pub(crate) struct StaleReadTracker {
-    sessions: Mutex<TrackedSessions>,
+    sessions: Mutex<SessionReadsBySessionId>,
 }
 
 #[derive(Default)]
-struct TrackedSessions {
+struct SessionReadsBySessionId {
     by_id: HashMap<String, Arc<Mutex<SessionReads>>>,
     order: VecDeque<String>,
 }
@@ -170,7 +170,7 @@ impl SessionReads {
         loop {
             let filter = JournalEntryQuery {
                 after: Some(self.position.last_complete_entry()),
-                selection: JournalEntriesToReturn::WithChanges,
+                selection: JournalNoChangeEntryFilter::WithChanges,
                 order: JournalEntryOrder::OldestFirst,
                 limit: STALE_READ_BATCH_ENTRIES,
                 ..JournalEntryQuery::default()
@@ -352,7 +352,7 @@ fn append_notices(outcome: &mut CallOutcome, stale: &[StaleReadNotice]) {
 }
 
 /// The version that a `read` of the file would return.
-fn current_version(workspace: &dyn Workspace, path: &str, buffer: Option<&Buffer>) -> Option<Version> {
+fn current_version(workspace: &dyn Workspace, path: &str, buffer: Option<&EditorBufferMetadata>) -> Option<Version> {
     let rel_path = RelPath::from_wire(path).ok()?;
     let saved = workspace.read(&rel_path, BytesToRead::VersionOnly).ok()?.version;
     Some(buffer.filter(|buffer| buffer.is_unsaved(Some(saved))).map_or(saved, |buffer| buffer.version))

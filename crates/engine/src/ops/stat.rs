@@ -12,7 +12,7 @@ use crate::{
     call_options::BeforeAfterContentInclusion,
     errors::{Error, ErrorKind},
     limits,
-    operation::{Operation, PathAccess, PlannedEffect, RequestedPath, ResolvedTarget},
+    operation::{Operation, OperationPlanningResult, RequestedPath, RequestedPathAccessKind, ResolvedTarget},
     plan::FileKind,
     workspace::{BytesToRead, FileStat, FinalSymlink},
 };
@@ -29,10 +29,10 @@ const MODE_MASK: u32 = 0o7777;
 
 impl Operation for StatArgs {
     fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
-        Ok(vec![RequestedPath::from_argument(&self.path, PathAccess::Read, FinalSymlink::Keep)])
+        Ok(vec![RequestedPath::from_argument(&self.path, RequestedPathAccessKind::Read, FinalSymlink::Keep)])
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         let target = &targets[0];
         let path = &target.path;
         let stat = require_present(target)?;
@@ -66,7 +66,7 @@ impl Operation for StatArgs {
             }
             FileKind::Directory | FileKind::Special => {}
         }
-        Ok(PlannedEffect::Read { outcome: fields.build(text), bytes: 0 })
+        Ok(OperationPlanningResult::Read { outcome: fields.build(text), bytes: 0 })
     }
 }
 

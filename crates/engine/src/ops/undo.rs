@@ -20,9 +20,9 @@ use crate::{
     caller::Principal,
     errors::{Error, ErrorKind},
     limits,
-    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
     plan::{CommitExpectation, Plan, PlannedChange},
-    workspace::{CommitReceipt, JournalEntriesToReturn, JournalEntryOrder, JournalEntryQuery, StoredJournalEntry},
+    workspace::{CommitReceipt, JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry},
 };
 
 /// The arguments of `undo` and of `redo`.
@@ -48,19 +48,21 @@ impl UndoOrRedoArgs {
         requests
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         let reversal = self.reversal.borrow();
         let reversal = reversal.as_ref().ok_or_else(|| nothing_left_error("undo or redo"))?;
         let (plan, report) = reversal.plan(context, targets)?;
         if self.dry_run {
             let outcome = report.outcome_fields().with_field("dry_run", true);
-            return Ok(PlannedEffect::Preview(outcome.build(report.render_text(report.words().conditional, ""))));
+            return Ok(OperationPlanningResult::Preview(
+                outcome.build(report.render_text(report.words().conditional, "")),
+            ));
         }
         let build_outcome = Box::new(move |receipt: &CommitReceipt| {
             let text = report.render_text(report.words().past, &format!(", recorded as r{}", receipt.entry));
             report.outcome_fields().with_receipt(receipt).build(text)
         });
-        Ok(PlannedEffect::Files { plan, build_outcome })
+        Ok(OperationPlanningResult::Files { plan, build_outcome })
     }
 }
 
@@ -81,7 +83,7 @@ impl Operation for UndoArgs {
         Ok(self.0.set_reversal(reversal))
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         self.0.plan(context, targets)
     }
 }
@@ -95,7 +97,7 @@ impl Operation for RedoArgs {
         Ok(self.0.set_reversal(reversal))
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         self.0.plan(context, targets)
     }
 }
@@ -431,7 +433,7 @@ fn find_newest<T>(
     mut pick: impl FnMut(StoredJournalEntry) -> Result<Option<T>, Error>,
 ) -> Result<Option<T>, Error> {
     let mut filter = JournalEntryQuery {
-        selection: JournalEntriesToReturn::WithChanges,
+        selection: JournalNoChangeEntryFilter::WithChanges,
         order: JournalEntryOrder::NewestFirst,
         limit: PAGE_ENTRIES,
         ..filter

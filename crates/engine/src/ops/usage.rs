@@ -6,7 +6,7 @@ use super::outcome_builder::OutcomeBuilder;
 use crate::{
     call_context::CallContext,
     errors::Error,
-    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
     quota,
 };
 
@@ -19,7 +19,7 @@ impl Operation for UsageArgs {
         Ok(Vec::new())
     }
 
-    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         let usage = context.workspace().storage_usage()?;
         let quota = quota::report_quota(context, &context.caller.principal)?;
         let mut text = format!(
@@ -41,6 +41,6 @@ impl Operation for UsageArgs {
             .with_field("kept_bytes_max", usage.history_bytes_max)
             .with_some("quota", quota)
             .build(text);
-        Ok(PlannedEffect::Read { outcome, bytes: 0 })
+        Ok(OperationPlanningResult::Read { outcome, bytes: 0 })
     }
 }

@@ -17,7 +17,7 @@ use crate::{
     errors::Error,
     limits,
     plan::FileKind,
-    workspace::{DirectoryReader, FileIdentity, FileReader, FileStat},
+    workspace::{FileReader, FileStat, FileStatFingerprint, OpenDirectoryForWalk},
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(super) struct ParallelWalkEntry<'m, 'v> {
     /// The length of the start directory's path with its trailing slash.
     prefix_bytes: usize,
     /// A handle of the parent directory; `None` if no handle is available.
-    directory_reader: Option<&'m (dyn DirectoryReader<'v> + 'v)>,
+    directory_reader: Option<&'m (dyn OpenDirectoryForWalk<'v> + 'v)>,
 }
 
 impl ParallelWalkEntry<'_, '_> {
@@ -52,7 +52,7 @@ impl ParallelWalkEntry<'_, '_> {
     }
 
     /// The current identity of the file; `None` if there is no directory handle, or if the file no longer exists.
-    pub(super) fn identity(&self) -> Option<FileIdentity> {
+    pub(super) fn identity(&self) -> Option<FileStatFingerprint> {
         self.directory_reader?.stat(self.name).ok()?.map(|stat| stat.identity)
     }
 

@@ -9,7 +9,7 @@ use crate::{
     engine::CallOutcome,
     errors::{Error, ErrorKind},
     glob::Globs,
-    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
     ops::outcome_builder::{OutcomeBuilder, shorten_for_error},
     watches::{Watch, WatchDepth, WatchEventKind, WatchRequest},
     workspace::CommitReceipt,
@@ -48,7 +48,7 @@ impl Operation for WatchArgs {
         Ok(vec![RequestedPath::read(self.path.as_deref().unwrap_or("."))])
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         let target = &targets[0];
         if target.stat.is_none() {
             return Err(Error::new(ErrorKind::NotFound, format!("{} does not exist", target.path))
@@ -65,7 +65,7 @@ impl Operation for WatchArgs {
             let text = format!("watching {} as {}; call watched for events", watch.path, watch.id);
             watch_outcome(watch, receipt, text)
         });
-        Ok(PlannedEffect::Watch { request, build_outcome })
+        Ok(OperationPlanningResult::Watch { request, build_outcome })
     }
 }
 
@@ -93,11 +93,11 @@ impl Operation for UnwatchArgs {
         Ok(Vec::new())
     }
 
-    fn plan(&self, _context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, _context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         let build_outcome = Box::new(|watch: &Watch, receipt: &CommitReceipt| {
             let text = format!("stopped watching {} as {}", watch.path, watch.id);
             watch_outcome(watch, receipt, text)
         });
-        Ok(PlannedEffect::Watch { request: WatchRequest::End { id: self.watch.clone() }, build_outcome })
+        Ok(OperationPlanningResult::Watch { request: WatchRequest::End { id: self.watch.clone() }, build_outcome })
     }
 }

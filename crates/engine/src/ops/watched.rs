@@ -1,6 +1,6 @@
 //! `watched` returns the events of the caller's watches since a cursor, without paths that the caller may not read. The
-//! events are read from the journal, as in `changes`, so no event is lost between calls. [`WatchEventReader`] reads the
-//! same events for a protocol that pushes events, and records no journal entries.
+//! events are read from the journal, as in `changes`, so no event is lost between calls. [`CallerWatchEventReader`]
+//! reads the same events for a protocol that pushes events, and records no journal entries.
 
 pub(crate) mod events;
 
@@ -17,7 +17,7 @@ use crate::{
     engine::{Call, CallOutcome, Engine},
     errors::{Error, ErrorKind},
     limits,
-    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
     ops::{
         changed_lines::ChangedLineFinder,
         journal_feed::{self, JournalCursor, JournalCursorArgument, JournalFeedPage},
@@ -29,7 +29,7 @@ use crate::{
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct WatchedArgs {
+pub(crate) struct PollWatchEventsArgs {
     cursor: Option<JournalCursorArgument>,
     wait_ms: Option<u64>,
     watch: Option<String>,
@@ -38,17 +38,17 @@ pub(crate) struct WatchedArgs {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OwnChangeFilter {
+pub(crate) enum CallerOwnChangesInclusion {
     Include,
     Exclude,
 }
 
-impl Operation for WatchedArgs {
+impl Operation for PollWatchEventsArgs {
     fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
         Ok(Vec::new())
     }
 
-    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         let watches = self.selected_watches(context)?;
         let start = match &self.cursor {
             Some(cursor) => JournalCursor::resolve(context.workspace(), cursor)?,
@@ -59,15 +59,15 @@ impl Operation for WatchedArgs {
             },
         };
         let watchers: Vec<WatchMatcher<'_>> = watches.iter().map(WatchMatcher::new).collect();
-        let own = if self.own { OwnChangeFilter::Include } else { OwnChangeFilter::Exclude };
+        let own = if self.own { CallerOwnChangesInclusion::Include } else { CallerOwnChangesInclusion::Exclude };
         let page = journal_feed::wait_for_page(context, self.wait_ms, start, &mut |position| {
             collect_events(context, &watchers, own, position)
         })?;
-        Ok(PlannedEffect::Read { outcome: watched_outcome(page, watches.len()), bytes: 0 })
+        Ok(OperationPlanningResult::Read { outcome: watched_outcome(page, watches.len()), bytes: 0 })
     }
 }
 
-impl WatchedArgs {
+impl PollWatchEventsArgs {
     fn selected_watches(&self, context: &CallContext<'_>) -> Result<Vec<Watch>, Error> {
         let mut watches = context.workspace().watches(&context.caller.principal)?;
         if let Some(wanted) = &self.watch {
@@ -103,7 +103,7 @@ fn watched_outcome(page: JournalFeedPage<WatchEvent>, watches: usize) -> CallOut
 pub(crate) fn collect_events(
     context: &CallContext<'_>,
     watchers: &[WatchMatcher<'_>],
-    own: OwnChangeFilter,
+    own: CallerOwnChangesInclusion,
     start: JournalCursor,
 ) -> Result<JournalFeedPage<WatchEvent>, Error> {
     let mut ranges = ChangedLineFinder::new(context.workspace());
@@ -119,7 +119,7 @@ pub(crate) fn collect_events(
 pub(super) fn add_watch_events<E>(
     context: &CallContext<'_>,
     watchers: &[WatchMatcher<'_>],
-    own: OwnChangeFilter,
+    own: CallerOwnChangesInclusion,
     stored: &StoredJournalEntry,
     page: &mut JournalFeedPage<E>,
     ranges: &mut ChangedLineFinder<'_>,
@@ -128,7 +128,7 @@ pub(super) fn add_watch_events<E>(
     let entry = &stored.entry;
     let is_own = entry.caller.principal == context.caller.principal.to_string()
         && entry.caller.session == context.caller.session;
-    if !(is_own && own == OwnChangeFilter::Exclude) {
+    if !(is_own && own == CallerOwnChangesInclusion::Exclude) {
         let skipped = page.position.delivered_within(entry.number);
         for (index, change) in entry.changes.iter().enumerate().skip(skipped) {
             if page.events.len() >= limits::CHANGES_PAGE_EVENTS {
@@ -151,7 +151,7 @@ pub(super) fn add_watch_events<E>(
 }
 
 /// Reads the events of some watches of one caller. Every event is returned once, in the order of the journal.
-pub struct WatchEventReader {
+pub struct CallerWatchEventReader {
     engine: Engine,
     caller: Caller,
     position: Option<JournalCursor>,
@@ -161,7 +161,7 @@ pub struct WatchEventReader {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum AllOrSelectedWatches {
+enum EventReaderNewWatchInclusion {
     All,
     /// New watches are left out until all events of the current entry are delivered.
     Selected,
@@ -176,7 +176,7 @@ pub struct WatchNotification {
     pub event: Map<String, Value>,
 }
 
-impl WatchEventReader {
+impl CallerWatchEventReader {
     /// Creates a reader that starts at the entry of the oldest watch.
     pub fn new(engine: Engine, caller: Caller) -> Self {
         Self { engine, caller, position: None, delivered_up_to: HashMap::new() }
@@ -184,7 +184,7 @@ impl WatchEventReader {
 
     /// Chooses the cursor from which the reader continues. If a new watch starts before the current cursor, the reader
     /// moves back and skips the events that were already returned for the older watches.
-    fn choose_start(&mut self, watches: &mut Vec<Watch>) -> Result<AllOrSelectedWatches, Error> {
+    fn choose_start(&mut self, watches: &mut Vec<Watch>) -> Result<EventReaderNewWatchInclusion, Error> {
         self.delivered_up_to.retain(|id, _| watches.iter().any(|watch| watch.id == *id));
         let all = watches.len();
         if self.position.is_some_and(JournalCursor::is_within_entry) {
@@ -206,7 +206,11 @@ impl WatchEventReader {
             let floor = *self.delivered_up_to.entry(watch.id.clone()).or_insert(watch.started_at_entry);
             watch.started_at_entry = watch.started_at_entry.max(floor);
         }
-        Ok(if watches.len() == all { AllOrSelectedWatches::All } else { AllOrSelectedWatches::Selected })
+        Ok(if watches.len() == all {
+            EventReaderNewWatchInclusion::All
+        } else {
+            EventReaderNewWatchInclusion::Selected
+        })
     }
 
     /// Waits until the deadline `until` for events of the watches that `ids` returns. Whenever the journal grows, `ids`
@@ -232,7 +236,7 @@ impl WatchEventReader {
             let followed = self.choose_start(&mut watches)?;
             if let Some(position) = self.position {
                 let watchers: Vec<WatchMatcher<'_>> = watches.iter().map(WatchMatcher::new).collect();
-                let page = collect_events(&context, &watchers, OwnChangeFilter::Exclude, position)?;
+                let page = collect_events(&context, &watchers, CallerOwnChangesInclusion::Exclude, position)?;
                 self.position = Some(page.position);
                 if !page.events.is_empty() {
                     let notifications = page
@@ -241,7 +245,7 @@ impl WatchEventReader {
                         .map(|event| WatchNotification { watch_id: event.watch_id.clone(), event: event.into_json() });
                     return Ok(notifications.collect());
                 }
-                if page.has_more || followed == AllOrSelectedWatches::Selected {
+                if page.has_more || followed == EventReaderNewWatchInclusion::Selected {
                     continue;
                 }
             }

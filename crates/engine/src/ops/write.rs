@@ -12,17 +12,17 @@ use stead_text::diff;
 use self::merge::WriteMergeStatus;
 use super::{
     decode_diff_text,
-    encode_content::{self, EncodedContent},
+    encode_content::{self, EncodedBytesToWrite},
     outcome_builder::OutcomeBuilder,
     planning,
 };
 use crate::{
     call_context::CallContext,
-    call_options::{AppliedBy, LineEndingAndBomPolicy, MissingBase},
+    call_options::{ChangeApplierChoice, LineEndingAndBomPolicy, MissingBaseVersionPolicy},
     errors::{Error, ErrorKind},
     limits,
-    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
-    plan::{CommitExpectation, FileKind, ObservedVersion, Plan, PlannedChange, PlannedContent},
+    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
+    plan::{CommitExpectation, FileKind, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent},
     resolve,
     version::{BaseVersion, Version},
     workspace::{BytesToRead, FileStat},
@@ -52,7 +52,7 @@ enum StaleWriteHandling {
 }
 
 struct FileBeforeWrite {
-    observed: ObservedVersion,
+    observed: PlanTimeFileVersion,
     /// The bytes, if the caller may read them and they do not exceed the limit.
     bytes: Option<Vec<u8>>,
 }
@@ -65,7 +65,7 @@ impl Operation for WriteArgs {
         Ok(vec![request.with_base(base)?])
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         let target = &targets[0];
         let current = match target.stat {
             Some(stat) => Some(self.read_write_target(context, target, stat)?),
@@ -86,7 +86,7 @@ impl Operation for WriteArgs {
         let size = encoded.bytes.len() as u64;
         if let Some(current) = &current
             && current.observed.version == version
-            && context.options.applied_by == AppliedBy::Workspace
+            && context.options.applied_by == ChangeApplierChoice::Workspace
         {
             return Ok(unchanged_outcome(context, target, &version, before, size, self.mode));
         }
@@ -96,7 +96,7 @@ impl Operation for WriteArgs {
         };
         let before_after = context.before_after(&target.path, before, Some(&encoded.bytes));
         let mut changes = planning::create_missing_parents(context, &target.path)?;
-        let EncodedContent { bytes, non_utf8_encoding } = encoded;
+        let EncodedBytesToWrite { bytes, non_utf8_encoding } = encoded;
         let expectation =
             current.as_ref().map_or(CommitExpectation::Absent, |file| CommitExpectation::File(file.observed));
         let (path, content) = (target.path.clone(), PlannedContent::Bytes(bytes));
@@ -104,7 +104,7 @@ impl Operation for WriteArgs {
         changes.push(PlannedChange::Put { path, expectation, content, version, size, mode });
         let path = target.path.to_string();
         let (created, mode) = (current.is_none(), self.mode);
-        Ok(PlannedEffect::Files {
+        Ok(OperationPlanningResult::Files {
             plan: Plan::new(changes),
             build_outcome: Box::new(move |receipt| {
                 let rev = format!("r{}", receipt.entry);
@@ -148,14 +148,14 @@ impl WriteArgs {
         // A merge needs no base, because the text that the session last saw can be the common ancestor.
         if self.mode == StaleWriteHandling::Exact
             && target.base.is_none()
-            && context.options.missing_base == MissingBase::Refuse
+            && context.options.missing_base == MissingBaseVersionPolicy::Refuse
         {
             return Err(base_required_error(context, target, &file.version));
         }
         let bytes = (readable && stat.size <= limits::WRITE_BYTES_MAX).then_some(file.bytes);
         // The commit fails unless the file still has the version that was compared with the base.
         let observed =
-            target.observed.unwrap_or(ObservedVersion { version: file.version, identity: file.stat.identity });
+            target.observed.unwrap_or(PlanTimeFileVersion { version: file.version, identity: file.stat.identity });
         Ok(FileBeforeWrite { observed, bytes })
     }
 }
@@ -170,10 +170,10 @@ struct ContentBeforeWrite<'n> {
 impl<'n> ContentBeforeWrite<'n> {
     fn effective(context: &'n CallContext<'_>, current: Option<&'n FileBeforeWrite>) -> Option<Self> {
         match &context.options.applied_by {
-            AppliedBy::Workspace => {
+            ChangeApplierChoice::Workspace => {
                 current.map(|current| Self { version: current.observed.version, bytes: current.bytes.as_deref() })
             }
-            AppliedBy::Editor(known) => known.as_ref().map(|text| {
+            ChangeApplierChoice::Editor(known) => known.as_ref().map(|text| {
                 let bytes = text.as_bytes();
                 Self { version: Version::hash_bytes(bytes), bytes: Some(bytes) }
             }),
@@ -233,7 +233,7 @@ fn unchanged_outcome(
     before: Option<&[u8]>,
     size: u64,
     mode: StaleWriteHandling,
-) -> PlannedEffect {
+) -> OperationPlanningResult {
     let path = target.path.to_string();
     let rev = context.revision_name(&target.path, version);
     let text = format!("{path} already has this content ({rev}); nothing was changed");
@@ -246,7 +246,7 @@ fn unchanged_outcome(
         .with_fields(WriteMergeStatus::NotMerged.outcome_fields(mode))
         .build_one_line(text)
         .with_before_after(context.before_after(&target.path, before, before));
-    PlannedEffect::Read { outcome, bytes: 0 }
+    OperationPlanningResult::Read { outcome, bytes: 0 }
 }
 
 impl WriteMergeStatus {

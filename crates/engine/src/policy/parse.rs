@@ -8,9 +8,9 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::{
-    AccessRight, Policy, PolicyLayer, PolicyLayerKind, PolicyRateLimit, PolicyTier, PolicyTrashRetention,
+    AccessRight, Policy, PolicyLayer, PolicyLayerKind, PolicyRateLimit, PolicyTrashRetention, SupervisionTier,
     UnknownPolicyTier,
-    rule::{PathPatterns, PolicyNamePatterns, PolicyRule},
+    rule::{OperationOrPrincipalPatterns, PolicyPathPatterns, PolicyRule},
 };
 use crate::{caller::Principal, glob::Globs, operation::nearest_name, ops::OPERATIONS, quota::Quota, version::Version};
 
@@ -107,7 +107,7 @@ pub(super) fn parse_policy(text: &str) -> Result<Policy, PolicyParseError> {
         layers.push(reader.parse_layer(
             name,
             PolicyLayerKind::Agent,
-            Some(PolicyNamePatterns::new(vec![pattern])),
+            Some(OperationOrPrincipalPatterns::new(vec![pattern])),
             layer,
         )?);
     }
@@ -142,7 +142,7 @@ impl PolicyParser<'_> {
         &self,
         name: String,
         kind: PolicyLayerKind,
-        principals: Option<PolicyNamePatterns>,
+        principals: Option<OperationOrPrincipalPatterns>,
         text: PolicyLayerToml,
     ) -> Result<PolicyLayer, PolicyParseError> {
         let default = text.default.map(|tier| self.parse_tier(&tier)).transpose()?;
@@ -174,7 +174,7 @@ impl PolicyParser<'_> {
         }
     }
 
-    fn parse_tier(&self, text: &Spanned<String>) -> Result<PolicyTier, PolicyParseError> {
+    fn parse_tier(&self, text: &Spanned<String>) -> Result<SupervisionTier, PolicyParseError> {
         text.get_ref().parse().map_err(|error: UnknownPolicyTier| self.error_at(text, error.to_string()))
     }
 
@@ -190,7 +190,7 @@ impl PolicyParser<'_> {
                     let message = "is not a principal; use user:NAME, agent:NAME, user:*, agent:* or *";
                     return Err(self.error_at(listed, format!("'{word}' {message}")));
                 }
-                Some(PolicyNamePatterns::new(listed.get_ref().clone()))
+                Some(OperationOrPrincipalPatterns::new(listed.get_ref().clone()))
             }
         };
         let paths = text.paths.as_ref().map(|listed| self.parse_path_patterns(listed)).transpose()?;
@@ -213,7 +213,7 @@ impl PolicyParser<'_> {
             return wrong("calls and per_seconds must be at least 1");
         }
         let then = self.parse_tier(&text.then)?;
-        if then < PolicyTier::ApprovalRequired {
+        if then < SupervisionTier::ApprovalRequired {
             return Err(self.error_at(&text.then, "then must be approval_required or blocked"));
         }
         let per_ms = i64::try_from(text.per_seconds).ok().and_then(|seconds| seconds.checked_mul(1000));
@@ -237,7 +237,7 @@ impl PolicyParser<'_> {
     fn parse_call_patterns(
         &self,
         listed: Option<&Spanned<Vec<String>>>,
-    ) -> Result<Option<PolicyNamePatterns>, PolicyParseError> {
+    ) -> Result<Option<OperationOrPrincipalPatterns>, PolicyParseError> {
         let Some(listed) = listed else { return Ok(None) };
         self.require_nonempty(listed)?;
         for word in listed.get_ref() {
@@ -253,7 +253,7 @@ impl PolicyParser<'_> {
                 return Err(self.error_at(listed, message));
             }
         }
-        Ok(Some(PolicyNamePatterns::new(listed.get_ref().clone())))
+        Ok(Some(OperationOrPrincipalPatterns::new(listed.get_ref().clone())))
     }
 
     fn parse_rights(
@@ -272,7 +272,7 @@ impl PolicyParser<'_> {
         listed.get_ref().iter().map(right).collect::<Result<_, _>>().map(Some)
     }
 
-    fn parse_path_patterns(&self, listed: &Spanned<Vec<String>>) -> Result<PathPatterns, PolicyParseError> {
+    fn parse_path_patterns(&self, listed: &Spanned<Vec<String>>) -> Result<PolicyPathPatterns, PolicyParseError> {
         self.require_nonempty(listed)?;
         let patterns = listed.get_ref();
         // A leading slash before a single name anchors the name at the root. A leading slash before a longer path is
@@ -289,7 +289,7 @@ impl PolicyParser<'_> {
         }
         let globs = Globs::from_name_patterns(patterns.iter().map(String::as_str))
             .map_err(|error| self.error_at(listed, error.message))?;
-        Ok(PathPatterns { globs, source: patterns.clone() })
+        Ok(PolicyPathPatterns { globs, source: patterns.clone() })
     }
 
     fn parse_principal(&self, principal: &Spanned<String>) -> Result<String, PolicyParseError> {

@@ -1,16 +1,16 @@
 //! Rate limits. Calls are counted in the journal, so that a second connection cannot evade a limit.
 
-use super::{AccessRight, PolicySubject, PolicyTier, PolicyVerdict, PolicyVerdictReason};
+use super::{AccessRight, PolicyCallAttributes, PolicyVerdict, PolicyVerdictReason, SupervisionTier};
 use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
     limits,
-    operation::OperationFileEffect,
+    operation::OperationEffectClass,
     workspace::{JournalEntryOrder, JournalEntryQuery, StoredJournalEntry},
 };
 
 /// The verdict of the rate limits on a call. Fails if a rate limit blocks the call.
-pub(crate) fn check_rate(context: &CallContext<'_>, effect: OperationFileEffect) -> Result<PolicyVerdict, Error> {
+pub(crate) fn check_rate(context: &CallContext<'_>, effect: OperationEffectClass) -> Result<PolicyVerdict, Error> {
     let policy = &context.policy.policy;
     let subject = context.policy_subject();
     let mut verdict = PolicyVerdict::UNRESTRICTED;
@@ -35,7 +35,7 @@ pub(crate) fn check_rate(context: &CallContext<'_>, effect: OperationFileEffect)
         });
         let Ok(nth) = usize::try_from(rate.calls - 1) else { continue };
         let Some(oldest) = counted.nth(nth) else { continue };
-        if rate.tier_beyond == PolicyTier::Blocked {
+        if rate.tier_beyond == SupervisionTier::Blocked {
             let wait_ms = (oldest.entry.time_ms + rate.per_ms - now_ms).max(1);
             return Err(rate_limited_error(rate.calls, rate.per_ms, wait_ms));
         }
@@ -49,7 +49,7 @@ pub(crate) fn check_rate(context: &CallContext<'_>, effect: OperationFileEffect)
 /// long journal does not slow down the call.
 fn recent_calls(
     context: &CallContext<'_>,
-    subject: &PolicySubject<'_>,
+    subject: &PolicyCallAttributes<'_>,
     since_ms: i64,
 ) -> Result<Vec<StoredJournalEntry>, Error> {
     let principal = subject.principal.to_string();
@@ -81,11 +81,11 @@ fn recent_calls(
 
 const RATE_PAGE_ENTRIES: usize = 256;
 
-fn right_covers_effect(right: AccessRight, effect: OperationFileEffect) -> bool {
+fn right_covers_effect(right: AccessRight, effect: OperationEffectClass) -> bool {
     match effect {
-        OperationFileEffect::None => matches!(right, AccessRight::List | AccessRight::Read),
-        OperationFileEffect::Write => matches!(right, AccessRight::Create | AccessRight::Modify),
-        OperationFileEffect::Destroy => {
+        OperationEffectClass::None => matches!(right, AccessRight::List | AccessRight::Read),
+        OperationEffectClass::Write => matches!(right, AccessRight::Create | AccessRight::Modify),
+        OperationEffectClass::Destroy => {
             matches!(right, AccessRight::Create | AccessRight::Modify | AccessRight::Delete)
         }
     }

@@ -8,7 +8,7 @@
 use serde::Serialize;
 use stead_path::{FoldedName, RelPath, fold_name};
 
-use super::{PolicyTier, UnlistableEntriesBelow};
+use super::{SupervisionTier, UnlistableSubtreeAccessFlag};
 use crate::{caller::Principal, glob::Globs};
 
 /// The right that a call needs on one path.
@@ -45,26 +45,26 @@ impl AccessRight {
 }
 
 /// The properties of a call that are the same for all its paths.
-pub(crate) struct PolicySubject<'a> {
+pub(crate) struct PolicyCallAttributes<'a> {
     pub(crate) principal: &'a Principal,
     pub(crate) operation: &'a str,
     pub(crate) tool: Option<&'a str>,
     /// The tier in the tool's definition, if it has one.
-    pub(crate) declared_tier: Option<PolicyTier>,
+    pub(crate) declared_tier: Option<SupervisionTier>,
 }
 
 /// A right that a call needs on one path.
-pub(crate) struct RequiredAccess<'a> {
+pub(crate) struct RequiredPathAccess<'a> {
     pub(crate) right: AccessRight,
     pub(crate) path: &'a RelPath,
     /// The number of bytes that the call would write to the path.
     pub(crate) bytes: Option<u64>,
-    pub(crate) unchecked_subtree: UnlistableEntriesBelow,
+    pub(crate) unchecked_subtree: UnlistableSubtreeAccessFlag,
 }
 
-impl<'a> RequiredAccess<'a> {
+impl<'a> RequiredPathAccess<'a> {
     pub(crate) fn new(right: AccessRight, path: &'a RelPath) -> Self {
-        Self { right, path, bytes: None, unchecked_subtree: UnlistableEntriesBelow::None }
+        Self { right, path, bytes: None, unchecked_subtree: UnlistableSubtreeAccessFlag::None }
     }
 
     pub(crate) fn with_bytes(mut self, bytes: u64) -> Self {
@@ -76,9 +76,9 @@ impl<'a> RequiredAccess<'a> {
 /// Name patterns. A pattern is an exact name, a prefix followed by `*`, or `*`. A name matches if any of the patterns
 /// matches.
 #[derive(Debug, Clone)]
-pub(crate) struct PolicyNamePatterns(Vec<String>);
+pub(crate) struct OperationOrPrincipalPatterns(Vec<String>);
 
-impl PolicyNamePatterns {
+impl OperationOrPrincipalPatterns {
     pub(super) fn new(patterns: Vec<String>) -> Self {
         Self(patterns)
     }
@@ -104,12 +104,12 @@ impl PolicyNamePatterns {
 
 /// Compiled path patterns, with their text in the policy file.
 #[derive(Debug, Clone)]
-pub(crate) struct PathPatterns {
+pub(crate) struct PolicyPathPatterns {
     pub(super) globs: Globs,
     pub(super) source: Vec<String>,
 }
 
-impl PathPatterns {
+impl PolicyPathPatterns {
     /// Whether a pattern could match an entry below a path.
     fn may_match_below(&self, path: &RelPath) -> bool {
         self.source.iter().any(|pattern| {
@@ -126,28 +126,28 @@ impl PathPatterns {
 pub(crate) struct PolicyRule {
     pub(crate) name: String,
     pub(crate) line: usize,
-    pub(super) operations: Option<PolicyNamePatterns>,
+    pub(super) operations: Option<OperationOrPrincipalPatterns>,
     pub(super) rights: Option<Vec<AccessRight>>,
-    pub(super) paths: Option<PathPatterns>,
-    pub(super) principals: Option<PolicyNamePatterns>,
+    pub(super) paths: Option<PolicyPathPatterns>,
+    pub(super) principals: Option<OperationOrPrincipalPatterns>,
     pub(super) size_over: Option<u64>,
-    pub(crate) tier: PolicyTier,
+    pub(crate) tier: SupervisionTier,
 }
 
 impl PolicyRule {
-    pub(super) fn matches(&self, subject: &PolicySubject<'_>, action: &RequiredAccess<'_>) -> bool {
+    pub(super) fn matches(&self, subject: &PolicyCallAttributes<'_>, action: &RequiredPathAccess<'_>) -> bool {
         self.matches_except_path(subject, action)
             && self.paths.as_ref().is_none_or(|patterns| patterns.globs.covers(action.path))
     }
 
     /// Whether the rule could match an entry below the action's path.
-    pub(super) fn may_match_below(&self, subject: &PolicySubject<'_>, action: &RequiredAccess<'_>) -> bool {
+    pub(super) fn may_match_below(&self, subject: &PolicyCallAttributes<'_>, action: &RequiredPathAccess<'_>) -> bool {
         let below =
-            |patterns: &PathPatterns| patterns.globs.covers(action.path) || patterns.may_match_below(action.path);
+            |patterns: &PolicyPathPatterns| patterns.globs.covers(action.path) || patterns.may_match_below(action.path);
         self.matches_except_path(subject, action) && self.paths.as_ref().is_none_or(below)
     }
 
-    fn matches_except_path(&self, subject: &PolicySubject<'_>, action: &RequiredAccess<'_>) -> bool {
+    fn matches_except_path(&self, subject: &PolicyCallAttributes<'_>, action: &RequiredPathAccess<'_>) -> bool {
         let is_larger = |limit: u64| action.bytes.is_some_and(|bytes| bytes > limit);
         self.covers_right(action.right)
             && self.matches_operation(subject)
@@ -160,7 +160,7 @@ impl PolicyRule {
             && (self.size_over.is_none() || matches!(right, AccessRight::Create | AccessRight::Modify))
     }
 
-    pub(super) fn matches_operation(&self, subject: &PolicySubject<'_>) -> bool {
+    pub(super) fn matches_operation(&self, subject: &PolicyCallAttributes<'_>) -> bool {
         self.operations.as_ref().is_none_or(|patterns| patterns.match_call(subject.operation, subject.tool))
     }
 
@@ -183,7 +183,7 @@ impl PolicyRule {
     }
 
     pub(crate) fn operations(&self) -> &[String] {
-        self.operations.as_ref().map_or(&[][..], PolicyNamePatterns::patterns)
+        self.operations.as_ref().map_or(&[][..], OperationOrPrincipalPatterns::patterns)
     }
 
     pub(crate) fn rights(&self) -> &[AccessRight] {

@@ -10,7 +10,7 @@ use super::Policy;
 /// How freely a call may run, from the freest tier to the strictest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum PolicyTier {
+pub enum SupervisionTier {
     /// The call runs.
     #[default]
     Autonomous,
@@ -22,23 +22,27 @@ pub enum PolicyTier {
     Blocked,
 }
 
-impl PolicyTier {
+impl SupervisionTier {
     /// Every tier, from the freest to the strictest.
-    pub const ALL: &[PolicyTier] =
-        &[PolicyTier::Autonomous, PolicyTier::Notify, PolicyTier::ApprovalRequired, PolicyTier::Blocked];
+    pub const ALL: &[SupervisionTier] = &[
+        SupervisionTier::Autonomous,
+        SupervisionTier::Notify,
+        SupervisionTier::ApprovalRequired,
+        SupervisionTier::Blocked,
+    ];
 
     /// The word for the tier in definitions, policies and results.
     pub fn as_str(self) -> &'static str {
         match self {
-            PolicyTier::Autonomous => "autonomous",
-            PolicyTier::Notify => "notify",
-            PolicyTier::ApprovalRequired => "approval_required",
-            PolicyTier::Blocked => "blocked",
+            SupervisionTier::Autonomous => "autonomous",
+            SupervisionTier::Notify => "notify",
+            SupervisionTier::ApprovalRequired => "approval_required",
+            SupervisionTier::Blocked => "blocked",
         }
     }
 }
 
-impl fmt::Display for PolicyTier {
+impl fmt::Display for SupervisionTier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -49,11 +53,11 @@ impl fmt::Display for PolicyTier {
 #[error("there is no tier '{0}'; tiers are autonomous, notify, approval_required and blocked")]
 pub struct UnknownPolicyTier(String);
 
-impl FromStr for PolicyTier {
+impl FromStr for SupervisionTier {
     type Err = UnknownPolicyTier;
 
     fn from_str(text: &str) -> Result<Self, UnknownPolicyTier> {
-        let known = PolicyTier::ALL.iter().find(|tier| tier.as_str() == text);
+        let known = SupervisionTier::ALL.iter().find(|tier| tier.as_str() == text);
         known.copied().ok_or_else(|| UnknownPolicyTier(text.chars().take(64).collect()))
     }
 }
@@ -61,7 +65,7 @@ impl FromStr for PolicyTier {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PolicyVerdict {
     /// The tier of the call.
-    pub tier: PolicyTier,
+    pub tier: SupervisionTier,
     /// The rule or default that gave the tier.
     pub reason: PolicyVerdictReason,
 }
@@ -103,7 +107,7 @@ const APPROVAL_OPERATIONS: &[&str] =
 impl PolicyVerdict {
     /// The verdict on a call that nothing restricts.
     pub(crate) const UNRESTRICTED: PolicyVerdict =
-        PolicyVerdict { tier: PolicyTier::Autonomous, reason: PolicyVerdictReason::ToolDefault };
+        PolicyVerdict { tier: SupervisionTier::Autonomous, reason: PolicyVerdictReason::ToolDefault };
 
     /// The verdict with the stricter tier; `self` if the tiers are equal.
     #[must_use]
@@ -115,8 +119,8 @@ impl PolicyVerdict {
     /// they can still be blocked.
     #[must_use]
     pub(super) fn for_operation(self, operation: &str) -> PolicyVerdict {
-        if self.tier == PolicyTier::ApprovalRequired && APPROVAL_OPERATIONS.contains(&operation) {
-            return PolicyVerdict { tier: PolicyTier::Autonomous, reason: PolicyVerdictReason::ApprovalCall };
+        if self.tier == SupervisionTier::ApprovalRequired && APPROVAL_OPERATIONS.contains(&operation) {
+            return PolicyVerdict { tier: SupervisionTier::Autonomous, reason: PolicyVerdictReason::ApprovalCall };
         }
         self
     }
@@ -186,11 +190,11 @@ mod tests {
 
     #[test]
     fn tiers_are_ordered_and_parsed_from_their_words() {
-        assert!(PolicyTier::ALL.is_sorted());
-        for tier in PolicyTier::ALL {
+        assert!(SupervisionTier::ALL.is_sorted());
+        for tier in SupervisionTier::ALL {
             assert_eq!(tier.as_str().parse(), Ok(*tier));
             assert_eq!(serde_json::to_value(tier).unwrap(), tier.as_str());
         }
-        assert!("Autonomous".parse::<PolicyTier>().is_err());
+        assert!("Autonomous".parse::<SupervisionTier>().is_err());
     }
 }

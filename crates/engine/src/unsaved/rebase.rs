@@ -13,14 +13,14 @@ use stead_text::{
     merge::{MergeResult, merge},
 };
 
-use super::{UnsavedFile, UnsavedTextAccess, UnsavedTextNotice};
+use super::{UnsavedFile, UnsavedTextAccessKind, UnsavedTextNotice};
 use crate::{
-    buffers::{Buffer, PlannedBufferChange, PlannedBufferChangeKind},
+    buffers::{EditorBufferMetadata, PlannedBufferChange, PlannedBufferChangeKind},
     call_context::CallContext,
     errors::{Error, ErrorKind},
     limits,
     ops::{decode_diff_text, encode_like, outcome_builder::format_line_span},
-    plan::{CommitExpectation, FileModeSource, ObservedVersion, Plan, PlannedChange, PlannedContent},
+    plan::{CommitExpectation, FileModeSource, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent},
     version::Version,
     workspace::BytesToRead,
 };
@@ -54,7 +54,7 @@ pub(crate) fn rebase_plan_onto_disk(
                     expect_saved(context, to, replaced)?;
                 }
                 if let Some(unsaved) = context.unsaved_file(from)? {
-                    let notice = UnsavedTextNotice::new(&unsaved, UnsavedTextAccess::Written);
+                    let notice = UnsavedTextNotice::new(&unsaved, UnsavedTextAccessKind::Written);
                     notices.push(UnsavedTextNotice { path: to.clone(), ..notice });
                 }
                 expect_saved(context, from, expectation)?;
@@ -100,8 +100,11 @@ fn rebase_put(
     };
     let (merged, saved) = merge_with_unsaved(context, &unsaved, &result)?;
     let buffer_change = update_buffer(&unsaved.buffer, result.into_owned(), saved);
-    let notice =
-        UnsavedTextNotice { saved, unsaved: *version, ..UnsavedTextNotice::new(&unsaved, UnsavedTextAccess::Written) };
+    let notice = UnsavedTextNotice {
+        saved,
+        unsaved: *version,
+        ..UnsavedTextNotice::new(&unsaved, UnsavedTextAccessKind::Written)
+    };
     *expectation = CommitExpectation::File(unsaved.saved_version);
     *size = merged.len() as u64;
     *version = saved;
@@ -109,7 +112,7 @@ fn rebase_put(
     Ok((Some(buffer_change), Some(notice)))
 }
 
-fn update_buffer(buffer: &Buffer, text: Vec<u8>, base: Version) -> PlannedBufferChange {
+fn update_buffer(buffer: &EditorBufferMetadata, text: Vec<u8>, base: Version) -> PlannedBufferChange {
     let kind = PlannedBufferChangeKind::ReplaceText { text, base };
     PlannedBufferChange { id: buffer.id.clone(), expected_revision: buffer.revision, kind }
 }
@@ -194,7 +197,11 @@ fn expect_saved(context: &CallContext<'_>, path: &RelPath, expectation: &mut Com
     Ok(())
 }
 
-fn saved_version(context: &CallContext<'_>, path: &RelPath, seen: ObservedVersion) -> Result<ObservedVersion, Error> {
+fn saved_version(
+    context: &CallContext<'_>,
+    path: &RelPath,
+    seen: PlanTimeFileVersion,
+) -> Result<PlanTimeFileVersion, Error> {
     let unsaved = context.unsaved_file(path)?.filter(|unsaved| unsaved.buffer.version == seen.version);
     Ok(unsaved.map_or(seen, |unsaved| unsaved.saved_version))
 }
@@ -221,7 +228,12 @@ fn move_buffers(context: &CallContext<'_>, from: &RelPath, to: &RelPath) -> Resu
     Ok(changes)
 }
 
-fn unsaved_text_error(context: &CallContext<'_>, buffer: &Buffer, participle: &str, ranges: &[Range<usize>]) -> Error {
+fn unsaved_text_error(
+    context: &CallContext<'_>,
+    buffer: &EditorBufferMetadata,
+    participle: &str,
+    ranges: &[Range<usize>],
+) -> Error {
     let path = &buffer.path;
     if !context.may_read(path) {
         return Error::new(ErrorKind::Conflict, format!("{path} cannot be {participle} now; nothing was changed"))

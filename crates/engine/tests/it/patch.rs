@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use stead_engine::{
     BeforeAfterContentInclusion, Call, CallOptions, CallOutcome, Engine, Error, ErrorKind, MissingParentPolicy,
-    PatchBasePathMatching, PatchBinaryFilePolicy, PatchChunkMatching, PatchOptions, PatchParseOptions,
+    PatchBaseVersionPathMatching, PatchBinaryFilePolicy, PatchChunkMatching, PatchOptions, PatchParseOptions,
     PatchRepeatedFilePolicy, Workspace,
 };
 use testkit::{MemoryWorkspace, patch_cases};
 
 use crate::engine_fixture::{EngineFixture, agent, confined_agent};
 
-impl patch_cases::PatchBackend for EngineFixture {
+impl patch_cases::PatchCaseWorkspaceAdapter for EngineFixture {
     fn put_file(&self, path: &str, bytes: &[u8]) {
         self.workspace.put_file(path, bytes);
     }
@@ -162,7 +162,7 @@ fn strict_options_reject_patches_that_tolerant_ones_accept() {
     assert_eq!(patching.grammar, PatchParseOptions::STRICT);
     assert_eq!(
         (patching.chunk_placement, patching.base_matching),
-        (PatchChunkMatching::Strict, PatchBasePathMatching::ExactSpelling)
+        (PatchChunkMatching::Strict, PatchBaseVersionPathMatching::ExactSpelling)
     );
     assert_eq!(
         (patching.repeated_files, patching.binary_files),

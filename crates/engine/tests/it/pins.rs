@@ -5,8 +5,8 @@ use std::{collections::BTreeSet, fmt::Write};
 
 use serde_json::{Value, json};
 use stead_engine::{
-    AccessRight, AlertSeverity, ApprovalFilter, ApprovalRequest, ApprovalState, ErrorKind, Policy, PolicyTier,
-    Principal, WatchEventKind,
+    AccessRight, AlertSeverity, ApprovalFilter, ApprovalRequest, ApprovalState, ErrorKind, Policy, Principal,
+    SupervisionTier, WatchEventKind,
 };
 use testkit::pin;
 
@@ -41,7 +41,7 @@ fn render_words() -> String {
     for right in AccessRight::ALL {
         line("right", &format!("{} {}", right.as_str(), json!(right)));
     }
-    for tier in PolicyTier::ALL {
+    for tier in SupervisionTier::ALL {
         line("tier", &format!("{} {}", tier.as_str(), json!(tier)));
     }
     for state in ApprovalState::ALL {

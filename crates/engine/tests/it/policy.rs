@@ -1,7 +1,7 @@
 //! Policy rules, mostly as a table of policies, calls and expected outcomes.
 
 use serde_json::{Value, json};
-use stead_engine::{Call, CallOptions, Caller, ErrorKind, Policy, PolicyTier, Principal};
+use stead_engine::{Call, CallOptions, Caller, ErrorKind, Policy, Principal, SupervisionTier};
 
 use crate::engine_fixture::{EngineFixture, agent};
 
@@ -17,12 +17,12 @@ const FILES: &[(&str, &str)] = &[
 /// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ExpectedResult {
-    Runs(PolicyTier),
+    Runs(SupervisionTier),
     Fails(ErrorKind),
 }
 use ExpectedResult::{Fails, Runs};
 
-const AUTONOMOUS: ExpectedResult = Runs(PolicyTier::Autonomous);
+const AUTONOMOUS: ExpectedResult = Runs(SupervisionTier::Autonomous);
 const NEEDS_APPROVAL: ExpectedResult = Fails(ErrorKind::ApprovalPending);
 const BLOCKED: ExpectedResult = Fails(ErrorKind::PolicyDenied);
 
@@ -42,7 +42,7 @@ fn result_of_call(
     let outcome = fixture.engine.call(&call);
     let entry = fixture.engine.workspace().entry(fixture.entry_count()).unwrap().unwrap().entry;
     match outcome {
-        Ok(_) => Runs(entry.tier.map_or(PolicyTier::Autonomous, |tier| tier.parse().unwrap())),
+        Ok(_) => Runs(entry.tier.map_or(SupervisionTier::Autonomous, |tier| tier.parse().unwrap())),
         Err(error) => {
             assert_eq!(entry.reason.as_deref(), Some(error.kind.code()), "{error}");
             Fails(error.kind)
@@ -109,19 +109,19 @@ fn policy_cases() {
         (SECRETS_POLICY, one, "move", json!({ "from": "secret", "to": "k" }), BLOCKED),
         (SECRETS_POLICY, one, "write", json!({ "path": "secret/n", "content": "" }), BLOCKED),
         (SECRETS_POLICY, one, "remove", json!({ "path": "secret", "recursive": true }), BLOCKED),
-        (LAYERED_POLICY, one, "remove", json!({ "path": "a.txt" }), Runs(PolicyTier::Notify)),
+        (LAYERED_POLICY, one, "remove", json!({ "path": "a.txt" }), Runs(SupervisionTier::Notify)),
         (LAYERED_POLICY, one, "remove", json!({ "path": "src/main.rs" }), NEEDS_APPROVAL),
         (LAYERED_POLICY, one, "remove", json!({ "path": "src/gen/x.rs" }), BLOCKED),
         (LAYERED_POLICY, "agent:two", "remove", json!({ "path": "src/gen/x.rs" }), NEEDS_APPROVAL),
         (FIRST_RULE_POLICY, one, "remove", json!({ "path": "src/main.rs" }), AUTONOMOUS),
         (FIRST_RULE_POLICY, one, "remove", json!({ "path": "src/gen/x.rs" }), BLOCKED),
         (WILDCARD_POLICY, one, "remove", json!({ "path": ".vscode/x.json" }), NEEDS_APPROVAL),
-        (NAMED_PATH_POLICY, one, "remove", json!({ "path": ".vscode/x.json" }), Runs(PolicyTier::Notify)),
+        (NAMED_PATH_POLICY, one, "remove", json!({ "path": ".vscode/x.json" }), Runs(SupervisionTier::Notify)),
         (NAMED_PATH_POLICY, one, "write", json!({ "path": ".git/config", "content": "" }), NEEDS_APPROVAL),
         (LARGE_FILE_POLICY, one, "write", json!({ "path": "n", "content": "abc" }), AUTONOMOUS),
         (LARGE_FILE_POLICY, one, "write", json!({ "path": "n", "content": "abcd" }), NEEDS_APPROVAL),
         (LARGE_FILE_POLICY, one, "append", json!({ "path": "a.txt", "content": "abcd" }), NEEDS_APPROVAL),
-        (DEFAULTS_POLICY, one, "read", json!({ "path": "a.txt" }), Runs(PolicyTier::Notify)),
+        (DEFAULTS_POLICY, one, "read", json!({ "path": "a.txt" }), Runs(SupervisionTier::Notify)),
         (PEOPLE_POLICY, user, "remove", json!({ "path": "a.txt" }), BLOCKED),
         (PEOPLE_POLICY, one, "remove", json!({ "path": "a.txt" }), AUTONOMOUS),
         (AGENTS_POLICY, one, "remove", json!({ "path": "a.txt" }), BLOCKED),
@@ -146,13 +146,13 @@ fn tool_tier_applies_unless_a_rule_matches() {
     };
     let freed = "[[system.rules]]\noperations = [\"filesystem.*\"]\ntier = \"autonomous\"\n";
     let other = "[[system.rules]]\noperations = [\"krux/filesystem.write\"]\ntier = \"autonomous\"\n";
-    assert_eq!(remove("", "agent:one", PolicyTier::Notify), Runs(PolicyTier::Notify));
-    assert_eq!(remove("", "agent:one", PolicyTier::ApprovalRequired), NEEDS_APPROVAL);
-    assert_eq!(remove("", "user:ann", PolicyTier::ApprovalRequired), AUTONOMOUS);
-    assert_eq!(remove(freed, "agent:one", PolicyTier::ApprovalRequired), AUTONOMOUS);
-    assert_eq!(remove(other, "agent:one", PolicyTier::ApprovalRequired), NEEDS_APPROVAL);
+    assert_eq!(remove("", "agent:one", SupervisionTier::Notify), Runs(SupervisionTier::Notify));
+    assert_eq!(remove("", "agent:one", SupervisionTier::ApprovalRequired), NEEDS_APPROVAL);
+    assert_eq!(remove("", "user:ann", SupervisionTier::ApprovalRequired), AUTONOMOUS);
+    assert_eq!(remove(freed, "agent:one", SupervisionTier::ApprovalRequired), AUTONOMOUS);
+    assert_eq!(remove(other, "agent:one", SupervisionTier::ApprovalRequired), NEEDS_APPROVAL);
     assert_eq!(
-        remove("[system]\ndefault = \"autonomous\"\n", "agent:one", PolicyTier::ApprovalRequired),
+        remove("[system]\ndefault = \"autonomous\"\n", "agent:one", SupervisionTier::ApprovalRequired),
         NEEDS_APPROVAL
     );
 }

@@ -8,18 +8,18 @@ use testkit::client_story::{self, StoryBackend};
 
 use crate::engine_fixture::EngineFixture;
 
-struct EngineStage {
+struct EngineStoryBackend {
     fixture: EngineFixture,
     callers: BTreeMap<String, Caller>,
 }
 
-impl EngineStage {
+impl EngineStoryBackend {
     fn new() -> Self {
         Self { fixture: EngineFixture::new(), callers: BTreeMap::new() }
     }
 }
 
-impl StoryBackend for EngineStage {
+impl StoryBackend for EngineStoryBackend {
     fn call(&mut self, caller: &str, operation: &str, arguments: &Map<String, Value>) -> Result<Value, Value> {
         let caller = self.callers.entry(caller.to_owned()).or_insert_with(|| {
             Caller::new(Principal::parse(caller).unwrap(), format!("session of {caller}"), "library")
@@ -47,13 +47,13 @@ impl StoryBackend for EngineStage {
 #[test]
 fn unsaved_text_stories() {
     for story in client_story::buffer_stories() {
-        client_story::play_story(&story, &mut EngineStage::new());
+        client_story::play_story(&story, &mut EngineStoryBackend::new());
     }
 }
 
 #[test]
 fn review_stories() {
     for story in client_story::review_stories() {
-        client_story::play_story(&story, &mut EngineStage::new());
+        client_story::play_story(&story, &mut EngineStoryBackend::new());
     }
 }

@@ -1,6 +1,6 @@
 //! A simulation of one file that an editor and an agent change at random, with saves, closes and crashes of the editor.
-//! No typed word may be lost unless the person removes it, overwrites it, or closes the file without saving. Every typed
-//! word is unique, so that the test can find it.
+//! No typed word may be lost unless the person removes it, overwrites it, or closes the file without saving. Every
+//! typed word is unique, so that the test can find it.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ impl TypingRng {
 }
 
 /// An editor that learns about other changes only from the results of its own calls.
-struct SimulatedEditor {
+struct TypingSimulationEditor {
     caller: Caller,
     text: String,
     revision: u64,
@@ -34,7 +34,7 @@ struct SimulatedEditor {
 struct TypingSimulation {
     fixture: EngineFixture,
     rng: TypingRng,
-    editor: SimulatedEditor,
+    editor: TypingSimulationEditor,
     words_used: usize,
     conflicts: usize,
     merges: usize,
@@ -47,7 +47,8 @@ impl TypingSimulation {
         let lines: String = (0..12).map(|line| format!("line {line}\n")).collect();
         let fixture = EngineFixture::with_files(&[(PATH, &lines)]);
         let caller = Caller::new(Principal::User("ann".to_owned()), "editor", "library");
-        let editor = SimulatedEditor { caller, text: lines, revision: 0, open: false, typed_words: BTreeSet::new() };
+        let editor =
+            TypingSimulationEditor { caller, text: lines, revision: 0, open: false, typed_words: BTreeSet::new() };
         Self { fixture, rng: TypingRng(seed * 2 + 1), editor, words_used: 0, conflicts: 0, merges: 0 }
     }
 

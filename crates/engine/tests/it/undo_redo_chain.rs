@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use crate::session_fixture::SessionFixture;
 
 /// A small random generator, so that a failing chain can be repeated by its seed.
-struct ChainRng(u64);
+struct UndoRedoTestRng(u64);
 
-impl ChainRng {
+impl UndoRedoTestRng {
     fn next_below(&mut self, bound: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap() % bound
@@ -22,14 +22,14 @@ impl ChainRng {
     }
 }
 
-type FileSnapshot = BTreeMap<String, Option<Vec<u8>>>;
+type TestFileContentsByPath = BTreeMap<String, Option<Vec<u8>>>;
 
-fn snapshot_files(session: &SessionFixture) -> FileSnapshot {
+fn snapshot_files(session: &SessionFixture) -> TestFileContentsByPath {
     session.workspace.all_paths().into_iter().map(|path| (path.clone(), session.workspace.bytes(&path))).collect()
 }
 
 /// Makes one random change; returns whether a file changed.
-fn random_change(session: &SessionFixture, rng: &mut ChainRng, trash: &mut Vec<Value>) -> bool {
+fn random_change(session: &SessionFixture, rng: &mut UndoRedoTestRng, trash: &mut Vec<Value>) -> bool {
     let (one, two) = (rng.random_path(), rng.random_path());
     let content = format!("line {}\n", rng.next_below(1000));
     let (operation, arguments) = match rng.next_below(8) {
@@ -58,7 +58,7 @@ fn random_change(session: &SessionFixture, rng: &mut ChainRng, trash: &mut Vec<V
 
 fn run_chain(seed: u64) {
     let session = SessionFixture::new();
-    let mut rng = ChainRng(seed);
+    let mut rng = UndoRedoTestRng(seed);
     let mut trash = Vec::new();
     let mut states = vec![snapshot_files(&session)];
     for _ in 0..60 {

@@ -4,7 +4,8 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use stead_engine::{
-    BeforeAfterContentInclusion, Call, Caller, CancelToken, Grants, Principal, WatchEventReader, WatchNotification,
+    BeforeAfterContentInclusion, Call, Caller, CallerWatchEventReader, CancelToken, Grants, Principal,
+    WatchNotification,
 };
 use stead_path::RelPath;
 
@@ -132,7 +133,7 @@ fn moved_directory_with_matching_contents_is_reported() {
 }
 
 /// The events that a follower has received for these watches so far.
-fn received_events(follower: &mut WatchEventReader, ids: &[&str]) -> Vec<(String, String)> {
+fn received_events(follower: &mut CallerWatchEventReader, ids: &[&str]) -> Vec<(String, String)> {
     let ids = || ids.iter().map(|id| (*id).to_owned()).collect();
     let notifications = follower.wait_for_events(&ids, Instant::now(), &CancelToken::default()).unwrap();
     let one = |WatchNotification { watch_id: watch, event }: WatchNotification| {
@@ -155,7 +156,7 @@ fn late_watch_receives_events_since_its_start() {
         begun["watch"].as_str().unwrap().to_owned()
     };
     write("a/0");
-    let mut follower = WatchEventReader::new(fixture.engine.clone(), fixture.caller.clone());
+    let mut follower = CallerWatchEventReader::new(fixture.engine.clone(), fixture.caller.clone());
     let first = watch("a");
     write("a/1");
     let event = |id: &str, path: &str| (id.to_owned(), path.to_owned());

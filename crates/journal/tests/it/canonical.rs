@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use stead_journal::{
-    ChangeKind, Digest, EntryDecision, JournalEntry, JournalEntryCaller, JournalEntryRelation, PathState,
+    ChangeKind, Digest, JournalEntry, JournalEntryCaller, JournalEntryRelation, JournaledCallOutcomeStatus, PathState,
     RecordedChange, decode_entry, encode_entry,
 };
 
@@ -56,7 +56,11 @@ fn any_relation() -> impl Strategy<Value = JournalEntryRelation> {
 }
 
 fn any_entry() -> impl Strategy<Value = JournalEntry> {
-    let decision = prop_oneof![Just(EntryDecision::Allowed), Just(EntryDecision::Refused), Just(EntryDecision::Failed)];
+    let decision = prop_oneof![
+        Just(JournaledCallOutcomeStatus::Allowed),
+        Just(JournaledCallOutcomeStatus::Refused),
+        Just(JournaledCallOutcomeStatus::Failed)
+    ];
     let caller = (text(), option::of(text()), text(), text()).prop_map(|(principal, on_behalf_of, session, face)| {
         JournalEntryCaller { principal, on_behalf_of, session, protocol: face }
     });

@@ -2,7 +2,7 @@
 
 use stead_journal::{
     Digest, ExportVerificationReport, JournalExportError, JournalExportLine, JournalIntegrityErrorKind,
-    JournalKeyRecord, JournalTrustAnchors, JournalWorkspaceId, KeyRing, decode_entry, verify_export,
+    JournalKeyRecord, JournalKeyTrustChain, JournalTrustAnchors, JournalWorkspaceId, decode_entry, verify_export,
 };
 
 use crate::sample::{SampleJournal, origin, ring, signer};
@@ -146,7 +146,8 @@ fn trust_anchors_are_checked_against_the_export() {
 #[test]
 fn rewritten_journal_conflicts_with_a_known_checkpoint() {
     let mut rewritten = sample_journal();
-    rewritten.ring = KeyRing::new(origin(), vec![JournalKeyRecord::first_key(signer(9).verifying_key())]).unwrap();
+    rewritten.ring =
+        JournalKeyTrustChain::new(origin(), vec![JournalKeyRecord::first_key(signer(9).verifying_key())]).unwrap();
     rewritten.checkpoints = vec![(20, rewritten.signed_checkpoint(20, &signer(9)))];
     let text = lines(&rewritten).join("\n");
     assert!(verify_export(text.as_bytes(), &JournalTrustAnchors::default()).is_ok(), "by itself it is whole");
@@ -164,7 +165,7 @@ fn rewritten_journal_conflicts_with_a_known_checkpoint() {
 fn export_contains_keys_and_endorsements() {
     let mut log = sample_journal();
     let next = JournalKeyRecord::next(&signer(1), &origin(), signer(2).verifying_key(), 15);
-    log.ring = KeyRing::new(origin(), [ring().records(), &[next]].concat()).unwrap();
+    log.ring = JournalKeyTrustChain::new(origin(), [ring().records(), &[next]].concat()).unwrap();
     log.checkpoints[1].1 = log.signed_checkpoint(20, &signer(2));
     assert_eq!(verify_lines(&lines(&log)).unwrap().verification.checkpoint_count, 2);
 }

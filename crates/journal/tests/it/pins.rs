@@ -2,10 +2,10 @@
 //! of an export of 0.1.0 must always be written and read in the same form.
 
 use stead_journal::{
-    ChangeKind, ConsistencyProof, Digest, EntryDecision, InclusionProof, JournalEntry, JournalEntryCaller,
-    JournalEntryRelation, JournalExportLine, JournalIntegrityError, JournalIntegrityErrorKind, JournalKeyRecord,
-    JournalTrustAnchors, KeyRing, MerkleFrontier, MerkleLeafHash, PathState, RecordedChange, chain_hash, encode_entry,
-    genesis_hash, verify_export,
+    ChangeKind, ConsistencyProof, Digest, InclusionProof, JournalEntry, JournalEntryCaller, JournalEntryRelation,
+    JournalExportLine, JournalIntegrityError, JournalIntegrityErrorKind, JournalKeyRecord, JournalKeyTrustChain,
+    JournalTrustAnchors, JournaledCallOutcomeStatus, MerkleFrontier, MerkleLeafHash, PathState, RecordedChange,
+    chain_hash, encode_entry, genesis_hash, verify_export,
 };
 
 use crate::sample::{origin, signer};
@@ -52,7 +52,8 @@ fn entries() -> Vec<JournalEntry> {
         JournalEntryRelation::Restores("t-1".into()),
         JournalEntryRelation::Amends(3),
     ];
-    let decisions = [EntryDecision::Allowed, EntryDecision::Refused, EntryDecision::Failed];
+    let decisions =
+        [JournaledCallOutcomeStatus::Allowed, JournaledCallOutcomeStatus::Refused, JournaledCallOutcomeStatus::Failed];
     let some = |text: &str, is_given: bool| is_given.then(|| text.to_owned());
     let entry = |(index, link): (usize, JournalEntryRelation)| {
         let is_first = index == 0;
@@ -89,7 +90,7 @@ fn export() -> String {
         JournalKeyRecord::first_key(signer(1).verifying_key()),
         JournalKeyRecord::next(&signer(1), &origin(), signer(2).verifying_key(), 2),
     ];
-    let ring = KeyRing::new(origin(), keys).unwrap();
+    let ring = JournalKeyTrustChain::new(origin(), keys).unwrap();
     let mut lines = vec![JournalExportLine::header(&ring)];
     let (mut head, mut frontier, mut size) = (genesis_hash(&origin()), MerkleFrontier::new(), 0);
     for entry in entries() {
@@ -99,7 +100,7 @@ fn export() -> String {
         lines.push(JournalExportLine::Entry { hash: head, record: Box::new(entry) });
     }
     let time_ms = 1_790_000_000_000;
-    let checkpoint = stead_journal::Checkpoint { origin: origin(), size, root: frontier.root(), head, time_ms };
+    let checkpoint = stead_journal::JournalCheckpoint { origin: origin(), size, root: frontier.root(), head, time_ms };
     lines.push(JournalExportLine::Checkpoint { note: checkpoint.sign(&signer(2)) });
     lines.push(JournalExportLine::End { size, head });
     lines.iter().map(|line| line.to_json().unwrap() + "\n").collect()

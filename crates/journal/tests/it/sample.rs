@@ -1,9 +1,10 @@
 //! A small sample journal that tests tamper with.
 
 use stead_journal::{
-    ChangeKind, Checkpoint, Digest, EntryDecision, JournalEntry, JournalEntryCaller, JournalEntryRelation,
-    JournalIntegrityError, JournalKeyRecord, JournalVerificationReport, JournalVerifier, JournalWorkspaceId, KeyRing,
-    MerkleFrontier, MerkleLeafHash, PathState, RecordedChange, Signer, chain_hash, encode_entry, genesis_hash,
+    ChangeKind, Digest, JournalCheckpoint, JournalEntry, JournalEntryCaller, JournalEntryRelation,
+    JournalIntegrityError, JournalKeyRecord, JournalKeyTrustChain, JournalVerificationReport, JournalVerifier,
+    JournalWorkspaceId, JournaledCallOutcomeStatus, MerkleFrontier, MerkleLeafHash, PathState, RecordedChange, Signer,
+    chain_hash, encode_entry, genesis_hash,
 };
 
 pub(crate) fn signer(seed: u8) -> Signer {
@@ -15,8 +16,8 @@ pub(crate) fn origin() -> JournalWorkspaceId {
 }
 
 /// A key ring with one key for the whole journal.
-pub(crate) fn ring() -> KeyRing {
-    KeyRing::new(origin(), vec![JournalKeyRecord::first_key(signer(1).verifying_key())]).unwrap()
+pub(crate) fn ring() -> JournalKeyTrustChain {
+    JournalKeyTrustChain::new(origin(), vec![JournalKeyRecord::first_key(signer(1).verifying_key())]).unwrap()
 }
 
 pub(crate) fn entry(number: u64) -> JournalEntry {
@@ -38,7 +39,7 @@ pub(crate) fn entry(number: u64) -> JournalEntry {
             r#"{{"path":"src/module_{number}/file.rs","content":{{"size":{number},"sha256":"{}"}}}}"#,
             Digest::sha256(&number.to_be_bytes())
         ),
-        decision: EntryDecision::Allowed,
+        decision: JournaledCallOutcomeStatus::Allowed,
         reason: None,
         policy_version: 3,
         tier: None,
@@ -57,7 +58,7 @@ pub(crate) fn entry(number: u64) -> JournalEntry {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SampleEntry {
+pub(crate) struct SampleJournalEntry {
     pub(crate) number: u64,
     pub(crate) canonical: Vec<u8>,
     pub(crate) hash: Digest,
@@ -66,15 +67,15 @@ pub(crate) struct SampleEntry {
 /// A journal as a database stores it: rows of entries, and signed checkpoints with their sizes.
 #[derive(Debug, Clone)]
 pub(crate) struct SampleJournal {
-    pub(crate) ring: KeyRing,
-    pub(crate) entries: Vec<SampleEntry>,
+    pub(crate) ring: JournalKeyTrustChain,
+    pub(crate) entries: Vec<SampleJournalEntry>,
     pub(crate) checkpoints: Vec<(u64, String)>,
 }
 
 impl SampleJournal {
     /// A journal of `count` entries with a checkpoint after every `every` entries.
     pub(crate) fn with_entries(count: u64, every: u64) -> Self {
-        let rows = (1..=count).map(|number| SampleEntry {
+        let rows = (1..=count).map(|number| SampleJournalEntry {
             number,
             canonical: encode_entry(&entry(number)),
             hash: Digest([0; 32]),
@@ -95,7 +96,7 @@ impl SampleJournal {
         }
     }
 
-    pub(crate) fn checkpoint(&self, size: u64) -> Checkpoint {
+    pub(crate) fn checkpoint(&self, size: u64) -> JournalCheckpoint {
         let mut frontier = MerkleFrontier::new();
         let mut head = genesis_hash(self.ring.origin());
         for row in &self.entries[..size as usize] {
@@ -103,7 +104,7 @@ impl SampleJournal {
             head = row.hash;
         }
         let origin = self.ring.origin().clone();
-        Checkpoint { origin, size, root: frontier.root(), head, time_ms: 1_790_000_000_000 + size as i64 }
+        JournalCheckpoint { origin, size, root: frontier.root(), head, time_ms: 1_790_000_000_000 + size as i64 }
     }
 
     pub(crate) fn signed_checkpoint(&self, size: u64, signer: &Signer) -> String {

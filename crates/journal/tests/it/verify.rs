@@ -1,9 +1,9 @@
 //! Verification detects every kind of tampering and reports the kind and the position.
 
 use stead_journal::{
-    AWAITED_MAX, Digest, JournalIntegrityError, JournalIntegrityErrorKind, JournalKeyRecord, JournalVerifier,
-    JournalWorkspaceId, KeyRing, MerkleFrontier, MerkleLeafHash, VerifiedJournalPrefix, decode_entry, encode_entry,
-    genesis_hash, inclusion_proof,
+    AWAITED_MAX, Digest, JournalIntegrityError, JournalIntegrityErrorKind, JournalKeyRecord, JournalKeyTrustChain,
+    JournalVerifier, JournalWorkspaceId, MerkleFrontier, MerkleLeafHash, VerifiedJournalPrefix, decode_entry,
+    encode_entry, genesis_hash, inclusion_proof,
 };
 
 use crate::sample::{SampleJournal, origin, ring, signer};
@@ -202,7 +202,8 @@ fn a_replaced_genesis_is_detected() {
     let honest = sample_journal();
     let other = JournalWorkspaceId::new("w2").unwrap();
     let mut rewritten = sample_journal();
-    rewritten.ring = KeyRing::new(other, vec![JournalKeyRecord::first_key(signer(1).verifying_key())]).unwrap();
+    rewritten.ring =
+        JournalKeyTrustChain::new(other, vec![JournalKeyRecord::first_key(signer(1).verifying_key())]).unwrap();
     rewritten.recompute_hashes();
     rewritten.checkpoints.clear();
     assert!(rewritten.verify().is_ok());
@@ -278,7 +279,8 @@ fn checkpoints_with_a_wrong_head_are_detected() {
 fn journal_with_rotated_key() -> SampleJournal {
     let mut log = sample_journal();
     let next = JournalKeyRecord::next(&signer(1), &origin(), signer(2).verifying_key(), 100);
-    log.ring = KeyRing::new(origin(), vec![JournalKeyRecord::first_key(signer(1).verifying_key()), next]).unwrap();
+    log.ring = JournalKeyTrustChain::new(origin(), vec![JournalKeyRecord::first_key(signer(1).verifying_key()), next])
+        .unwrap();
     for size in [100, 150, 200] {
         log.checkpoints[size as usize / 50 - 1].1 = log.signed_checkpoint(size, &signer(2));
     }

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use stead_disk::{
     DirectoryHandle, DiskError, DiskErrorKind, FileType,
-    fs_events::{FsEventQueue, FsWatchId},
+    fs_events::{FsEventQueue, InotifyWatchId},
 };
 use stead_path::{FileName, RelPath, TEMPORARY_PREFIX};
 
-use super::watch_scopes::WatchScopes;
+use super::watch_scopes::CombinedWatchScopes;
 use crate::open::LocalWorkspace;
 
 /// The result of watching a directory and the directories below it.
@@ -25,27 +25,27 @@ pub(crate) struct WatchAttachReport {
     pub(crate) missing: Vec<RelPath>,
     /// Directories that are already watched under a different path. The array contains the new path, then the path
     /// known so far.
-    pub(crate) renamed_meanwhile: Vec<(FsWatchId, [RelPath; 2])>,
+    pub(crate) renamed_meanwhile: Vec<(InotifyWatchId, [RelPath; 2])>,
     /// Newly watched directories.
-    pub(crate) new: Vec<FsWatchId>,
+    pub(crate) new: Vec<InotifyWatchId>,
 }
 
 /// Whether the contents of newly watched directories are reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WatchedContentsReporting {
+pub(crate) enum WatchPreexistingEntriesReporting {
     Report,
     Skip,
 }
 
-pub(crate) struct WatchAttacher<'a> {
+pub(crate) struct DirectoryWatchInstaller<'a> {
     pub(crate) workspace: &'a LocalWorkspace,
     pub(crate) queue: &'a FsEventQueue,
-    pub(crate) scopes: &'a WatchScopes,
+    pub(crate) scopes: &'a CombinedWatchScopes,
     pub(crate) watched: &'a mut WatchedDirectories,
-    pub(crate) contents: WatchedContentsReporting,
+    pub(crate) contents: WatchPreexistingEntriesReporting,
 }
 
-impl WatchAttacher<'_> {
+impl DirectoryWatchInstaller<'_> {
     /// Watches a directory, the directories above it, and the directories below it that the watches cover.
     pub(crate) fn attach_branch(&mut self, top: &RelPath) -> Result<WatchAttachReport, DiskError> {
         let mut attached = WatchAttachReport::default();
@@ -66,7 +66,7 @@ impl WatchAttacher<'_> {
                 if entry.file_type == FileType::Directory && self.scopes.must_watch(&child) {
                     waiting.push(child.clone());
                 }
-                if self.contents == WatchedContentsReporting::Report && self.scopes.is_relevant(&child) {
+                if self.contents == WatchPreexistingEntriesReporting::Report && self.scopes.is_relevant(&child) {
                     attached.found_paths.push(child);
                 }
             }
@@ -89,9 +89,9 @@ impl WatchAttacher<'_> {
     }
 
     /// Assigns a path to a watched directory. Returns whether the directory must be listed.
-    fn assign_path(&mut self, id: FsWatchId, path: &RelPath, attached: &mut WatchAttachReport) -> bool {
+    fn assign_path(&mut self, id: InotifyWatchId, path: &RelPath, attached: &mut WatchAttachReport) -> bool {
         match self.watched.path(id) {
-            Some(known) if known == path => return self.contents == WatchedContentsReporting::Skip,
+            Some(known) if known == path => return self.contents == WatchPreexistingEntriesReporting::Skip,
             Some(known) => {
                 attached.renamed_meanwhile.push((id, [path.clone(), known.clone()]));
                 return false;
@@ -139,12 +139,12 @@ pub(crate) fn is_temporary(name: &FileName) -> bool {
 /// The path of each watched directory, according to the events processed so far.
 #[derive(Debug, Default)]
 pub(crate) struct WatchedDirectories {
-    paths: HashMap<FsWatchId, RelPath>,
-    ids: BTreeMap<RelPath, FsWatchId>,
+    paths: HashMap<InotifyWatchId, RelPath>,
+    ids: BTreeMap<RelPath, InotifyWatchId>,
 }
 
 impl WatchedDirectories {
-    pub(crate) fn path(&self, id: FsWatchId) -> Option<&RelPath> {
+    pub(crate) fn path(&self, id: InotifyWatchId) -> Option<&RelPath> {
         self.paths.get(&id)
     }
 
@@ -154,7 +154,7 @@ impl WatchedDirectories {
 
     /// Assigns a path to a watched directory. If another watched directory had that path, the other directory is
     /// removed from the map and returned.
-    pub(crate) fn insert(&mut self, id: FsWatchId, path: RelPath) -> Option<FsWatchId> {
+    pub(crate) fn insert(&mut self, id: InotifyWatchId, path: RelPath) -> Option<InotifyWatchId> {
         self.remove(id);
         let other = self.ids.insert(path.clone(), id);
         if let Some(other) = &other {
@@ -164,7 +164,7 @@ impl WatchedDirectories {
         other
     }
 
-    pub(crate) fn remove(&mut self, id: FsWatchId) {
+    pub(crate) fn remove(&mut self, id: InotifyWatchId) {
         if let Some(path) = self.paths.remove(&id)
             && self.ids.get(&path) == Some(&id)
         {
@@ -173,7 +173,7 @@ impl WatchedDirectories {
     }
 
     /// The watches of a directory and of the directories below it.
-    pub(crate) fn watches_within(&self, top: &RelPath) -> Vec<(RelPath, FsWatchId)> {
+    pub(crate) fn watches_within(&self, top: &RelPath) -> Vec<(RelPath, InotifyWatchId)> {
         self.ids
             .range(top.clone()..)
             .take_while(|(path, _)| path.as_bytes().starts_with(top.as_bytes()))
@@ -182,7 +182,7 @@ impl WatchedDirectories {
             .collect()
     }
 
-    pub(crate) fn all_watches(&self) -> Vec<(RelPath, FsWatchId)> {
+    pub(crate) fn all_watches(&self) -> Vec<(RelPath, InotifyWatchId)> {
         self.ids.iter().map(|(path, id)| (path.clone(), *id)).collect()
     }
 

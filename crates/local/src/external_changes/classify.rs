@@ -13,10 +13,10 @@ use stead_journal::{ChangeKind, PathState, RecordedChange};
 use stead_path::RelPath;
 
 use super::{
-    event_batch::{ExternalEvent, ExternalMove, PathEventSummary, SeenBefore},
+    event_batch::{ExternalMove, OldPathKnownToClients, PathEventSummary, UnclassifiedFsEvent},
     observed_state::{ObservedPathState, change_since_recorded, is_same_state, observe_path, retainable_bytes},
     recorded_state::{self, LastRecordedPathState, RecordedStateLookup},
-    watch_scopes::WatchScopes,
+    watch_scopes::CombinedWatchScopes,
 };
 use crate::open::LocalWorkspace;
 
@@ -28,7 +28,7 @@ const DIRECTORY_MODE: u32 = 0o755;
 
 /// A change by another program that is not in the journal yet.
 #[derive(Debug)]
-pub(crate) struct ExternalChange {
+pub(crate) struct UnrecordedExternalChange {
     pub(crate) change: RecordedChange,
     /// For each path of the change: the number of the last entry about the path, and the number of the last entry about
     /// a directory above it. If the journal has a newer entry, the change must be classified again.
@@ -36,16 +36,16 @@ pub(crate) struct ExternalChange {
     /// The new content, which is retained for later diffs.
     pub(crate) retained: Option<(Version, Vec<u8>)>,
     /// The event from which the change was derived.
-    pub(crate) event: ExternalEvent,
+    pub(crate) event: UnclassifiedFsEvent,
 }
 
-impl ExternalChange {
+impl UnrecordedExternalChange {
     /// Whether the change can be recorded although the content at the paths for which `is_uncertain` returns true is
     /// not known. A move can always be recorded; if its target is uncertain, the new content is left out.
     pub(crate) fn holds_without(&mut self, is_uncertain: impl Fn(&RelPath) -> bool) -> bool {
         match &self.event {
-            ExternalEvent::Touched { path, .. } => !is_uncertain(path),
-            ExternalEvent::Moved(moved) => {
+            UnclassifiedFsEvent::Touched { path, .. } => !is_uncertain(path),
+            UnclassifiedFsEvent::Moved(moved) => {
                 if moved.to.as_ref().is_some_and(is_uncertain) {
                     self.change.after = self.change.before.clone();
                     self.retained = None;
@@ -79,7 +79,7 @@ impl OwnRenames {
 enum ExternalChangeVerdict {
     /// The journal already contains the change, or no watch covers its path.
     AlreadyRecorded,
-    NewChange(Box<ExternalChange>),
+    NewChange(Box<UnrecordedExternalChange>),
     /// A call is changing the path right now.
     Busy,
 }
@@ -88,11 +88,11 @@ enum ExternalChangeVerdict {
 #[derive(Default)]
 pub(crate) struct ClassifiedBatch {
     /// The changes that are not in the journal, moves first.
-    pub(crate) new_changes: Vec<ExternalChange>,
+    pub(crate) new_changes: Vec<UnrecordedExternalChange>,
     /// Events that cannot be classified now, because a call is changing their paths.
-    pub(crate) deferred: Vec<ExternalEvent>,
+    pub(crate) deferred: Vec<UnclassifiedFsEvent>,
     /// All events about touched paths.
-    pub(crate) touched: Vec<ExternalEvent>,
+    pub(crate) touched: Vec<UnclassifiedFsEvent>,
     /// The number of the last entry before the classification.
     pub(crate) last_entry: u64,
     /// Paths whose state is uncertain. A rescan entry will report them.
@@ -103,7 +103,7 @@ pub(crate) struct ClassifiedBatch {
 
 /// Whether a later move of the same batch concerns the target of a move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum MoveFinality {
+enum ExternalMoveTargetFinality {
     Stays,
     /// A later move took the file away from its target, or moved another file to the target.
     MovedOn,
@@ -112,7 +112,7 @@ enum MoveFinality {
 /// Classifies the events of one batch.
 pub(crate) struct ExternalChangeClassifier<'a> {
     workspace: &'a LocalWorkspace,
-    scopes: &'a WatchScopes,
+    scopes: &'a CombinedWatchScopes,
     own_renames: &'a mut OwnRenames,
     /// The number of an entry that is older than every event of the batch.
     since_entry: u64,
@@ -129,7 +129,7 @@ pub(crate) struct ExternalChangeClassifier<'a> {
 impl<'a> ExternalChangeClassifier<'a> {
     pub(crate) fn new(
         workspace: &'a LocalWorkspace,
-        scopes: &'a WatchScopes,
+        scopes: &'a CombinedWatchScopes,
         own_renames: &'a mut OwnRenames,
         since_entry: u64,
     ) -> Self {
@@ -147,9 +147,9 @@ impl<'a> ExternalChangeClassifier<'a> {
     }
 
     /// Classifies the events of a batch: first the moves, then the touched paths.
-    pub(crate) fn classify_all(mut self, events: Vec<ExternalEvent>) -> Result<ClassifiedBatch, Error> {
-        let (moves, touched): (Vec<ExternalEvent>, Vec<ExternalEvent>) =
-            events.into_iter().partition(|event| matches!(event, ExternalEvent::Moved(_)));
+    pub(crate) fn classify_all(mut self, events: Vec<UnclassifiedFsEvent>) -> Result<ClassifiedBatch, Error> {
+        let (moves, touched): (Vec<UnclassifiedFsEvent>, Vec<UnclassifiedFsEvent>) =
+            events.into_iter().partition(|event| matches!(event, UnclassifiedFsEvent::Moved(_)));
         let mut batch =
             ClassifiedBatch { last_entry: self.workspace.last_entry_number()?, ..ClassifiedBatch::default() };
         if !moves.is_empty() {
@@ -163,7 +163,7 @@ impl<'a> ExternalChangeClassifier<'a> {
             match self.classify_event(&event, finality)? {
                 ExternalChangeVerdict::AlreadyRecorded => {}
                 ExternalChangeVerdict::NewChange(new_change) => {
-                    let ExternalEvent::Moved(moved) = event else { continue };
+                    let UnclassifiedFsEvent::Moved(moved) = event else { continue };
                     let to = moved.to.as_ref().map(|to| (to, new_change.change.after.clone()));
                     self.recorded.note_move(&moved.from, to);
                     batch.moves.push(moved);
@@ -180,7 +180,7 @@ impl<'a> ExternalChangeClassifier<'a> {
         }
         batch.touched = self.add_overtaken_paths(touched, &mut batch);
         for event in batch.touched.clone() {
-            match self.classify_event(&event, MoveFinality::Stays)? {
+            match self.classify_event(&event, ExternalMoveTargetFinality::Stays)? {
                 ExternalChangeVerdict::AlreadyRecorded => {}
                 ExternalChangeVerdict::NewChange(new_change) => batch.new_changes.push(*new_change),
                 ExternalChangeVerdict::Busy => batch.deferred.push(event),
@@ -192,7 +192,11 @@ impl<'a> ExternalChangeClassifier<'a> {
     /// Adds the paths of recent calls to the touched paths. If a call changed a path after an external move, the
     /// journal may still contain the call before the move. A reader of the entries would then apply the move to the
     /// change of the call. So the paths of such calls are examined under their old and new names.
-    fn add_overtaken_paths(&mut self, touched: Vec<ExternalEvent>, batch: &mut ClassifiedBatch) -> Vec<ExternalEvent> {
+    fn add_overtaken_paths(
+        &mut self,
+        touched: Vec<UnclassifiedFsEvent>,
+        batch: &mut ClassifiedBatch,
+    ) -> Vec<UnclassifiedFsEvent> {
         let left_behind: Vec<RelPath> = self.own_moves.iter().flat_map(|(_, own)| own.paths_left_behind()).collect();
         if batch.moves.is_empty() && left_behind.is_empty() {
             return touched;
@@ -215,7 +219,7 @@ impl<'a> ExternalChangeClassifier<'a> {
         }
         let mut touched = touched;
         for event in &mut touched {
-            if let ExternalEvent::Touched { path, hints } = event
+            if let UnclassifiedFsEvent::Touched { path, hints } = event
                 && overtaken.remove(path)
             {
                 hints.force_report();
@@ -224,7 +228,7 @@ impl<'a> ExternalChangeClassifier<'a> {
         let rest = overtaken.into_iter().map(|path| {
             let mut hints = PathEventSummary::APPEARED;
             hints.force_report();
-            ExternalEvent::Touched { path, hints }
+            UnclassifiedFsEvent::Touched { path, hints }
         });
         touched.extend(rest);
         touched
@@ -255,8 +259,8 @@ impl<'a> ExternalChangeClassifier<'a> {
 
     fn classify_event(
         &mut self,
-        event: &ExternalEvent,
-        finality: MoveFinality,
+        event: &UnclassifiedFsEvent,
+        finality: ExternalMoveTargetFinality,
     ) -> Result<ExternalChangeVerdict, Error> {
         match self.examine_event(event, finality)? {
             None => return Ok(ExternalChangeVerdict::AlreadyRecorded),
@@ -268,8 +272,10 @@ impl<'a> ExternalChangeClassifier<'a> {
         // The last entry about the path may not be applied yet. Once the path is locked, the entry is applied: either
         // its process has finished the entry, or that process is dead and taking the lock finishes the entry.
         let paths = match event {
-            ExternalEvent::Touched { path, .. } => vec![PathLockRequest { path: path.clone() }],
-            ExternalEvent::Moved(moved) => moved.paths().map(|path| PathLockRequest { path: path.clone() }).collect(),
+            UnclassifiedFsEvent::Touched { path, .. } => vec![PathLockRequest { path: path.clone() }],
+            UnclassifiedFsEvent::Moved(moved) => {
+                moved.paths().map(|path| PathLockRequest { path: path.clone() }).collect()
+            }
         };
         let guard: Box<dyn CallLockGuard> = match self.workspace.lock(&paths, Instant::now() + LOCK_WAIT) {
             Ok(guard) => guard,
@@ -288,12 +294,12 @@ impl<'a> ExternalChangeClassifier<'a> {
     /// whether the result is valid without a lock.
     fn examine_event(
         &mut self,
-        event: &ExternalEvent,
-        finality: MoveFinality,
-    ) -> Result<Option<(ExternalChange, ClassificationFinality)>, Error> {
+        event: &UnclassifiedFsEvent,
+        finality: ExternalMoveTargetFinality,
+    ) -> Result<Option<(UnrecordedExternalChange, ClassificationFinality)>, Error> {
         match event {
-            ExternalEvent::Touched { path, hints } => self.classify_touch(path, *hints, event),
-            ExternalEvent::Moved(moved) => match &moved.to {
+            UnclassifiedFsEvent::Touched { path, hints } => self.classify_touch(path, *hints, event),
+            UnclassifiedFsEvent::Moved(moved) => match &moved.to {
                 Some(to) => self.classify_rename(moved, to, finality, event),
                 None => self.classify_departure(moved, event),
             },
@@ -304,8 +310,8 @@ impl<'a> ExternalChangeClassifier<'a> {
         &mut self,
         path: &RelPath,
         hints: PathEventSummary,
-        event: &ExternalEvent,
-    ) -> Result<Option<(ExternalChange, ClassificationFinality)>, Error> {
+        event: &UnclassifiedFsEvent,
+    ) -> Result<Option<(UnrecordedExternalChange, ClassificationFinality)>, Error> {
         let known = self.recorded.lookup(path)?;
         let Some(seen) = observe_path(self.workspace, path)? else { return Ok(None) };
         if seen.is_absent() && known.parent_removed {
@@ -318,16 +324,16 @@ impl<'a> ExternalChangeClassifier<'a> {
         let change = RecordedChange { path: path.to_string(), kind, to: None, before, after: seen.state.clone() };
         let stability = ClassificationFinality::from_recorded(&[&known]);
         let (retained, compared_entries) = (retainable_bytes(&seen), vec![known.comparison_key(path)]);
-        Ok(Some((ExternalChange { change, compared_entries, retained, event: event.clone() }, stability)))
+        Ok(Some((UnrecordedExternalChange { change, compared_entries, retained, event: event.clone() }, stability)))
     }
 
     fn classify_rename(
         &mut self,
         moved: &ExternalMove,
         to: &RelPath,
-        finality: MoveFinality,
-        event: &ExternalEvent,
-    ) -> Result<Option<(ExternalChange, ClassificationFinality)>, Error> {
+        finality: ExternalMoveTargetFinality,
+        event: &UnclassifiedFsEvent,
+    ) -> Result<Option<(UnrecordedExternalChange, ClassificationFinality)>, Error> {
         let from = &moved.from;
         let (known_from, known_to) = (self.recorded.lookup(from)?, self.recorded.lookup(to)?);
         if self.is_own_rename(moved)? || self.is_unseen_path(moved, &known_from) {
@@ -340,7 +346,7 @@ impl<'a> ExternalChangeClassifier<'a> {
             return Ok(None);
         }
         let stability = ClassificationFinality::from_recorded(&[&known_from, &known_to]);
-        let seen = observed.filter(|seen| finality == MoveFinality::Stays && !seen.is_absent());
+        let seen = observed.filter(|seen| finality == ExternalMoveTargetFinality::Stays && !seen.is_absent());
         let before = known_from.moved_state(moved.subject);
         let (after, retained) = match &seen {
             Some(seen) => (seen.state.clone(), retainable_bytes(seen)),
@@ -354,14 +360,14 @@ impl<'a> ExternalChangeClassifier<'a> {
             after,
         };
         let compared_entries = vec![known_from.comparison_key(from), known_to.comparison_key(to)];
-        Ok(Some((ExternalChange { change, compared_entries, retained, event: event.clone() }, stability)))
+        Ok(Some((UnrecordedExternalChange { change, compared_entries, retained, event: event.clone() }, stability)))
     }
 
     fn classify_departure(
         &mut self,
         moved: &ExternalMove,
-        event: &ExternalEvent,
-    ) -> Result<Option<(ExternalChange, ClassificationFinality)>, Error> {
+        event: &UnclassifiedFsEvent,
+    ) -> Result<Option<(UnrecordedExternalChange, ClassificationFinality)>, Error> {
         let from = &moved.from;
         let known = self.recorded.lookup(from)?;
         if self.is_own_rename(moved)? || self.is_unseen_path(moved, &known) {
@@ -379,7 +385,10 @@ impl<'a> ExternalChangeClassifier<'a> {
         };
         let stability = ClassificationFinality::from_recorded(&[&known]);
         let compared_entries = vec![known.comparison_key(from)];
-        Ok(Some((ExternalChange { change, compared_entries, retained: None, event: event.clone() }, stability)))
+        Ok(Some((
+            UnrecordedExternalChange { change, compared_entries, retained: None, event: event.clone() },
+            stability,
+        )))
     }
 
     /// Whether a call made this move. Each move in the journal matches one event.
@@ -399,8 +408,8 @@ impl<'a> ExternalChangeClassifier<'a> {
         let is_unknown = matches!(known.state, None | Some(PathState::Absent));
         let is_untouched = |paths: &HashSet<RelPath>| !paths.iter().any(|path| path.is_within(&moved.from));
         match moved.seen_before {
-            SeenBefore::Yes => false,
-            SeenBefore::No => is_unknown && self.recently_changed.as_ref().is_some_and(is_untouched),
+            OldPathKnownToClients::Yes => false,
+            OldPathKnownToClients::No => is_unknown && self.recently_changed.as_ref().is_some_and(is_untouched),
         }
     }
 }
@@ -428,17 +437,17 @@ fn matches_recorded(seen: Option<&ObservedPathState>, subject: FsEventFileType, 
 }
 
 /// Determines for each move whether a later move concerns its target. The result contains no values for other events.
-fn move_finalities(events: &[ExternalEvent]) -> Vec<MoveFinality> {
+fn move_finalities(events: &[UnclassifiedFsEvent]) -> Vec<ExternalMoveTargetFinality> {
     let mut later: HashSet<&RelPath> = HashSet::new();
     let moves = events.iter().filter_map(|event| match event {
-        ExternalEvent::Moved(moved) => Some(moved),
-        ExternalEvent::Touched { .. } => None,
+        UnclassifiedFsEvent::Moved(moved) => Some(moved),
+        UnclassifiedFsEvent::Touched { .. } => None,
     });
-    let mut finalities: Vec<MoveFinality> = Vec::new();
+    let mut finalities: Vec<ExternalMoveTargetFinality> = Vec::new();
     for moved in moves.rev() {
         let is_moved = |to: &RelPath| later.contains(to) || to.ancestors().any(|above| later.contains(&above));
         let moved_on = moved.to.as_ref().is_some_and(is_moved);
-        finalities.push(if moved_on { MoveFinality::MovedOn } else { MoveFinality::Stays });
+        finalities.push(if moved_on { ExternalMoveTargetFinality::MovedOn } else { ExternalMoveTargetFinality::Stays });
         later.insert(&moved.from);
         later.extend(&moved.to);
     }

@@ -78,7 +78,7 @@ pub(crate) struct ExternalMove {
     /// The new path; `None` if the file left the watched tree.
     pub(crate) to: Option<RelPath>,
     pub(crate) subject: FsEventFileType,
-    pub(crate) seen_before: SeenBefore,
+    pub(crate) seen_before: OldPathKnownToClients,
     /// The touched paths in a directory that left the watched tree, as they were before the move.
     pub(crate) touched_paths: Vec<RelPath>,
 }
@@ -111,7 +111,7 @@ impl ExternalMove {
 
 /// Whether a client can know the old path of a move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SeenBefore {
+pub(crate) enum OldPathKnownToClients {
     Yes,
     /// The old path appeared in the same batch. A client knows it only if a call changed it.
     No,
@@ -128,13 +128,13 @@ pub(crate) enum RenameCertainty {
 
 /// One event that is to be classified.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ExternalEvent {
+pub(crate) enum UnclassifiedFsEvent {
     Moved(ExternalMove),
     Touched { path: RelPath, hints: PathEventSummary },
 }
 
 #[derive(Debug, Clone, Copy)]
-struct PendingTouchedPath {
+struct PendingExternalPathEvent {
     hints: PathEventSummary,
     since: Instant,
     sequence: u64,
@@ -144,7 +144,7 @@ struct PendingTouchedPath {
 #[derive(Default)]
 pub(crate) struct ExternalEventBatch {
     moves: Vec<ExternalMove>,
-    touched: BTreeMap<RelPath, PendingTouchedPath>,
+    touched: BTreeMap<RelPath, PendingExternalPathEvent>,
     next: u64,
 }
 
@@ -160,15 +160,15 @@ impl ExternalEventBatch {
     pub(crate) fn touch(&mut self, path: &RelPath, hints: PathEventSummary, now: Instant) {
         self.next += 1;
         let order = self.next;
-        self.insert_touch(path.clone(), PendingTouchedPath { hints, since: now, sequence: order });
+        self.insert_touch(path.clone(), PendingExternalPathEvent { hints, since: now, sequence: order });
     }
 
     /// Puts back events that could not be recorded. No event was added to the batch after these events were taken.
-    pub(crate) fn requeue(&mut self, events: impl IntoIterator<Item = ExternalEvent>, now: Instant) {
+    pub(crate) fn requeue(&mut self, events: impl IntoIterator<Item = UnclassifiedFsEvent>, now: Instant) {
         for event in events {
             match event {
-                ExternalEvent::Moved(moved) => self.push_move(moved),
-                ExternalEvent::Touched { path, hints } => {
+                UnclassifiedFsEvent::Moved(moved) => self.push_move(moved),
+                UnclassifiedFsEvent::Touched { path, hints } => {
                     self.touch(&path, PathEventSummary { complete: true, ..hints }, now)
                 }
             }
@@ -199,10 +199,12 @@ impl ExternalEventBatch {
             };
             // The rename may have replaced a file, so the new name does not count as created.
             let hints = match seen_before {
-                SeenBefore::No if path == from => PathEventSummary { created: false, complete: true, ..touch.hints },
-                SeenBefore::No | SeenBefore::Yes => touch.hints,
+                OldPathKnownToClients::No if path == from => {
+                    PathEventSummary { created: false, complete: true, ..touch.hints }
+                }
+                OldPathKnownToClients::No | OldPathKnownToClients::Yes => touch.hints,
             };
-            self.insert_touch(moved, PendingTouchedPath { hints, ..*touch });
+            self.insert_touch(moved, PendingExternalPathEvent { hints, ..*touch });
         }
         self.recheck_former_paths(branch, seen_before);
         if !inverse {
@@ -224,10 +226,14 @@ impl ExternalEventBatch {
 
     /// Adds the old paths of a move to the touched paths, if clients do not know the old path. Such a move is not
     /// recorded, so the old paths must be examined separately.
-    fn recheck_former_paths(&mut self, branch: Vec<(RelPath, PendingTouchedPath)>, seen_before: SeenBefore) {
+    fn recheck_former_paths(
+        &mut self,
+        branch: Vec<(RelPath, PendingExternalPathEvent)>,
+        seen_before: OldPathKnownToClients,
+    ) {
         match seen_before {
-            SeenBefore::Yes => {}
-            SeenBefore::No => {
+            OldPathKnownToClients::Yes => {}
+            OldPathKnownToClients::No => {
                 for (path, mut touch) in branch.into_iter().filter(|(_, touch)| !touch.hints.created) {
                     touch.hints.merge(PathEventSummary::DISAPPEARED);
                     self.insert_touch(path, touch);
@@ -242,7 +248,7 @@ impl ExternalEventBatch {
 
     /// Takes the events that need not wait any longer: first the moves in their order, then the touched paths in their
     /// order.
-    pub(crate) fn take_ready(&mut self, now: Instant) -> Vec<ExternalEvent> {
+    pub(crate) fn take_ready(&mut self, now: Instant) -> Vec<UnclassifiedFsEvent> {
         let mut ready: Vec<(u64, RelPath, PathEventSummary)> = self
             .touched
             .iter()
@@ -253,8 +259,8 @@ impl ExternalEventBatch {
         for (_, path, _) in &ready {
             self.touched.remove(path);
         }
-        let moves = std::mem::take(&mut self.moves).into_iter().map(ExternalEvent::Moved);
-        moves.chain(ready.into_iter().map(|(_, path, hints)| ExternalEvent::Touched { path, hints })).collect()
+        let moves = std::mem::take(&mut self.moves).into_iter().map(UnclassifiedFsEvent::Moved);
+        moves.chain(ready.into_iter().map(|(_, path, hints)| UnclassifiedFsEvent::Touched { path, hints })).collect()
     }
 
     /// The time at which the next event is ready; `None` if the batch is empty.
@@ -262,11 +268,11 @@ impl ExternalEventBatch {
         if !self.moves.is_empty() {
             return Some(now);
         }
-        self.touched.values().map(PendingTouchedPath::due_at).min()
+        self.touched.values().map(PendingExternalPathEvent::due_at).min()
     }
 
     fn push_move(&mut self, moved: ExternalMove) {
-        let joined = moved.to.iter().filter(|_| moved.seen_before == SeenBefore::Yes);
+        let joined = moved.to.iter().filter(|_| moved.seen_before == OldPathKnownToClients::Yes);
         for path in joined.flat_map(|to| to.ancestors().chain([to.clone()])) {
             if let Some(touch) = self.touched.get_mut(&path) {
                 touch.hints.moved_in = true;
@@ -275,12 +281,12 @@ impl ExternalEventBatch {
         self.moves.push(moved);
     }
 
-    fn insert_touch(&mut self, path: RelPath, touch: PendingTouchedPath) {
+    fn insert_touch(&mut self, path: RelPath, touch: PendingExternalPathEvent) {
         self.touched.entry(path).and_modify(|known| known.hints.merge(touch.hints)).or_insert(touch);
     }
 
     /// Removes and returns the touched paths at and below `top`.
-    fn take_branch(&mut self, top: &RelPath) -> Vec<(RelPath, PendingTouchedPath)> {
+    fn take_branch(&mut self, top: &RelPath) -> Vec<(RelPath, PendingExternalPathEvent)> {
         let branch: Vec<RelPath> = self
             .touched
             .range(top.clone()..)
@@ -293,16 +299,16 @@ impl ExternalEventBatch {
     }
 }
 
-fn seen_before(from: &RelPath, branch: &[(RelPath, PendingTouchedPath)]) -> SeenBefore {
+fn seen_before(from: &RelPath, branch: &[(RelPath, PendingExternalPathEvent)]) -> OldPathKnownToClients {
     let is_new = |hints: PathEventSummary| hints.appeared && !hints.moved_in;
     if branch.iter().any(|(path, touch)| path == from && is_new(touch.hints)) {
-        SeenBefore::No
+        OldPathKnownToClients::No
     } else {
-        SeenBefore::Yes
+        OldPathKnownToClients::Yes
     }
 }
 
-impl PendingTouchedPath {
+impl PendingExternalPathEvent {
     fn due_at(&self) -> Instant {
         if self.hints.is_settled() { self.since } else { self.since + WRITER_CLOSE_WAIT }
     }
@@ -320,16 +326,16 @@ mod tests {
     const WRITTEN: PathEventSummary =
         PathEventSummary { content_changed: true, writer_closed: true, ..PathEventSummary::NO_HINTS };
 
-    fn moved_event(from: &str, to: &str) -> ExternalEvent {
-        moved_event_seen(from, to, SeenBefore::Yes)
+    fn moved_event(from: &str, to: &str) -> UnclassifiedFsEvent {
+        moved_event_seen(from, to, OldPathKnownToClients::Yes)
     }
 
-    fn moved_event_seen(from: &str, to: &str, seen_before: SeenBefore) -> ExternalEvent {
+    fn moved_event_seen(from: &str, to: &str, seen_before: OldPathKnownToClients) -> UnclassifiedFsEvent {
         let (from, to, subject) = (rel_path(from), Some(rel_path(to)), FsEventFileType::Other);
-        ExternalEvent::Moved(ExternalMove { from, to, subject, seen_before, touched_paths: Vec::new() })
+        UnclassifiedFsEvent::Moved(ExternalMove { from, to, subject, seen_before, touched_paths: Vec::new() })
     }
 
-    fn take_ready_later(batch: &mut ExternalEventBatch, now: Instant) -> Vec<ExternalEvent> {
+    fn take_ready_later(batch: &mut ExternalEventBatch, now: Instant) -> Vec<UnclassifiedFsEvent> {
         batch.take_ready(now + WRITER_CLOSE_WAIT)
     }
 
@@ -340,8 +346,8 @@ mod tests {
         batch.touch(&rel_path("a.tmp"), WRITTEN, now);
         batch.rename(&rel_path("a.tmp"), &rel_path("a"), FsEventFileType::Other, now);
         let items = take_ready_later(&mut batch, now);
-        let [first, ExternalEvent::Touched { path, hints }] = &items[..] else { panic!("{items:?}") };
-        assert_eq!((first, path), (&moved_event_seen("a.tmp", "a", SeenBefore::No), &rel_path("a")));
+        let [first, UnclassifiedFsEvent::Touched { path, hints }] = &items[..] else { panic!("{items:?}") };
+        assert_eq!((first, path), (&moved_event_seen("a.tmp", "a", OldPathKnownToClients::No), &rel_path("a")));
         assert!(hints.appeared && hints.content_changed && !hints.created);
     }
 
@@ -358,7 +364,7 @@ mod tests {
                 moved_event("x", "y"),
                 moved_event("y", "z"),
                 moved_event("d", "e"),
-                ExternalEvent::Touched { path: rel_path("e/f"), hints: WRITTEN },
+                UnclassifiedFsEvent::Touched { path: rel_path("e/f"), hints: WRITTEN },
             ]
         );
         assert_eq!(batch.next_due(now), None);
@@ -372,7 +378,7 @@ mod tests {
         batch.rename(&rel_path("new"), &rel_path("last"), FsEventFileType::Other, now);
         let items = take_ready_later(&mut batch, now);
         assert_eq!(items[..2], [moved_event("old", "new/old"), moved_event("new", "last")]);
-        assert!(matches!(&items[2], ExternalEvent::Touched { path, .. } if *path == rel_path("last")));
+        assert!(matches!(&items[2], UnclassifiedFsEvent::Touched { path, .. } if *path == rel_path("last")));
     }
 
     #[test]
@@ -395,8 +401,8 @@ mod tests {
         let paths: Vec<String> = items
             .iter()
             .map(|item| match item {
-                ExternalEvent::Touched { path, hints } => format!("{path} {}", hints.created),
-                ExternalEvent::Moved(moved) => format!("{:?}", moved.seen_before),
+                UnclassifiedFsEvent::Touched { path, hints } => format!("{path} {}", hints.created),
+                UnclassifiedFsEvent::Moved(moved) => format!("{:?}", moved.seen_before),
             })
             .collect();
         assert_eq!(paths, ["No", "a false", "b false"]);
@@ -420,7 +426,7 @@ mod tests {
         let items = take_ready_later(&mut batch, now);
         assert_eq!(
             items,
-            [moved_event("log", "log.1"), ExternalEvent::Touched { path: rel_path("log"), hints: CREATED }]
+            [moved_event("log", "log.1"), UnclassifiedFsEvent::Touched { path: rel_path("log"), hints: CREATED }]
         );
     }
 

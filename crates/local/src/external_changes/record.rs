@@ -12,12 +12,12 @@ use stead_journal::{ChangeKind, PathState, RecordedChange};
 use stead_path::RelPath;
 
 use super::{
-    classify::ExternalChange,
-    event_batch::ExternalEvent,
+    classify::UnrecordedExternalChange,
+    event_batch::UnclassifiedFsEvent,
     recorded_state::{self, RESCAN_OPERATION},
 };
 use crate::{
-    group_commit::{TransactionClosure, TransactionOutcome},
+    group_commit::{TransactionBodyFn, TransactionOutcome},
     open::LocalWorkspace,
     store::{self, PendingJournalEntry, TransactionSyncTiming, lock_ignoring_poison, to_sql_integer},
 };
@@ -60,13 +60,13 @@ impl LocalWorkspace {
     /// returned, and must be classified again. If such an event is a move, all later events are returned as well.
     pub(crate) fn record_external_changes(
         &self,
-        changes: Vec<ExternalChange>,
+        changes: Vec<UnrecordedExternalChange>,
         head: u64,
-    ) -> Result<Vec<ExternalEvent>, Error> {
+    ) -> Result<Vec<UnclassifiedFsEvent>, Error> {
         let returned = Arc::new(Mutex::new(RequeuedEvents { last_entry: head, ..RequeuedEvents::default() }));
         let mut changes = changes.into_iter().peekable();
         while changes.peek().is_some() {
-            let some: Vec<ExternalChange> = changes.by_ref().take(CHANGES_PER_ENTRY_MAX).collect();
+            let some: Vec<UnrecordedExternalChange> = changes.by_ref().take(CHANGES_PER_ENTRY_MAX).collect();
             if lock_ignoring_poison(&returned).is_stopped {
                 lock_ignoring_poison(&returned).items.extend(some.into_iter().map(|change| change.event));
                 continue;
@@ -126,7 +126,7 @@ impl LocalWorkspace {
 /// Events that the transaction did not record. They are classified again.
 #[derive(Default)]
 struct RequeuedEvents {
-    items: Vec<ExternalEvent>,
+    items: Vec<UnclassifiedFsEvent>,
     /// Whether `items` contains a move. If it does, no later event may be recorded.
     is_stopped: bool,
     /// The entries that were recorded for this batch. They do not count as changes since the batch was classified.
@@ -136,19 +136,19 @@ struct RequeuedEvents {
 }
 
 /// Whether an event moves paths that calls have changed since the batch was classified.
-fn moves_recent_changes(since: Option<&HashSet<RelPath>>, item: &ExternalEvent) -> bool {
+fn moves_recent_changes(since: Option<&HashSet<RelPath>>, item: &UnclassifiedFsEvent) -> bool {
     match (item, since) {
-        (ExternalEvent::Touched { .. }, _) => false,
-        (ExternalEvent::Moved(_), None) => true,
-        (ExternalEvent::Moved(moved), Some(paths)) => paths.iter().any(|path| path.is_within(&moved.from)),
+        (UnclassifiedFsEvent::Touched { .. }, _) => false,
+        (UnclassifiedFsEvent::Moved(_), None) => true,
+        (UnclassifiedFsEvent::Moved(moved), Some(paths)) => paths.iter().any(|path| path.is_within(&moved.from)),
     }
 }
 
 fn record_body(
     mut draft: PendingJournalEntry,
-    changes: Vec<ExternalChange>,
+    changes: Vec<UnrecordedExternalChange>,
     returned: Arc<Mutex<RequeuedEvents>>,
-) -> TransactionClosure {
+) -> TransactionBodyFn {
     Box::new(move |transaction, tip| {
         let mut returned = lock_ignoring_poison(&returned);
         let last = returned.own_entries.last().copied().unwrap_or(returned.last_entry);
@@ -170,7 +170,7 @@ fn record_body(
                 fits &= last_above == *above || returned.own_entries.contains(&last_above);
             }
             if !fits {
-                returned.is_stopped |= matches!(external.event, ExternalEvent::Moved(_));
+                returned.is_stopped |= matches!(external.event, UnclassifiedFsEvent::Moved(_));
                 returned.items.push(external.event);
                 continue;
             }

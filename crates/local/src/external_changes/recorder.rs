@@ -11,16 +11,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use stead_disk::{DiskError, LockFile, LockMode, fs_events::FsQueueWaker};
+use stead_disk::{DiskError, LockMode, MultiSlotLockFile, fs_events::FsEventQueueWaker};
 use stead_engine::Error;
 use stead_path::RelPath;
 
 use super::{
     classify::{ExternalChangeClassifier, OwnRenames},
-    event_batch::{ExternalEvent, WRITER_CLOSE_WAIT},
+    event_batch::{UnclassifiedFsEvent, WRITER_CLOSE_WAIT},
     record::MissedEventsReason,
-    watch_rows::{self, WatchRow, WatchStage},
-    watch_scopes::WatchScopes,
+    watch_rows::{self, WatchDatabaseRow, WatchStage},
+    watch_scopes::CombinedWatchScopes,
     watched_tree::{OtherProcessSignals, WatchedTree, topmost_paths},
 };
 use crate::{errors, open::LocalWorkspace, store::lock_ignoring_poison};
@@ -43,7 +43,7 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
 /// The role of this process among the processes that have the workspace open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum RecorderRole {
+enum ExternalChangeRecorderRole {
     /// Another process records. When that process dies, this process becomes the recorder.
     Standby { tries: u32, next: Instant },
     /// This process records.
@@ -59,9 +59,9 @@ enum RecorderLoopControl {
 /// The state of the recorder thread.
 pub(super) struct ExternalChangeRecorder {
     tree: WatchedTree,
-    waker: FsQueueWaker,
-    lock: LockFile,
-    role: RecorderRole,
+    waker: FsEventQueueWaker,
+    lock: MultiSlotLockFile,
+    role: ExternalChangeRecorderRole,
     attached: HashSet<String>,
     own_renames: OwnRenames,
     generation: Option<i64>,
@@ -73,7 +73,7 @@ pub(super) struct ExternalChangeRecorder {
 }
 
 impl ExternalChangeRecorder {
-    pub(super) fn new(workspace: &LocalWorkspace, waker: FsQueueWaker) -> Result<Self, DiskError> {
+    pub(super) fn new(workspace: &LocalWorkspace, waker: FsEventQueueWaker) -> Result<Self, DiskError> {
         let lock = workspace.state.open_lock_file()?;
         let tree = WatchedTree::new(workspace, &lock)?;
         let now = Instant::now();
@@ -81,7 +81,7 @@ impl ExternalChangeRecorder {
             tree,
             waker,
             lock,
-            role: RecorderRole::Standby { tries: 0, next: now },
+            role: ExternalChangeRecorderRole::Standby { tries: 0, next: now },
             attached: HashSet::new(),
             own_renames: OwnRenames::default(),
             generation: None,
@@ -123,11 +123,12 @@ impl ExternalChangeRecorder {
     fn wait_time(&self) -> Duration {
         let now = Instant::now();
         let role = match self.role {
-            RecorderRole::Standby { next, .. } => Some(next),
-            RecorderRole::Recording => Some(self.last_sweep + SWEEP_INTERVAL),
+            ExternalChangeRecorderRole::Standby { next, .. } => Some(next),
+            ExternalChangeRecorderRole::Recording => Some(self.last_sweep + SWEEP_INTERVAL),
         };
         let missed = self.tree.missed.map(|_| now + FAILURE_PAUSE);
-        let liveness = self.liveness_check.filter(|_| self.role == RecorderRole::Recording).map(|(due, _)| due);
+        let liveness =
+            self.liveness_check.filter(|_| self.role == ExternalChangeRecorderRole::Recording).map(|(due, _)| due);
         let due = [self.tree.batch.next_due(now), role, missed, liveness].into_iter().flatten().min();
         due.map_or(SWEEP_INTERVAL, |due| due.saturating_duration_since(now))
     }
@@ -141,7 +142,7 @@ impl ExternalChangeRecorder {
             workspace.notify_waiters();
         }
         self.try_become_recorder(workspace, &store)?;
-        if self.role == RecorderRole::Recording {
+        if self.role == ExternalChangeRecorderRole::Recording {
             if self.tree.has_lost_events() {
                 self.tree.rescan_everything(workspace, &self.lock)?;
             }
@@ -160,14 +161,14 @@ impl ExternalChangeRecorder {
 
     /// Makes this process the recorder, unless another process is the recorder.
     fn try_become_recorder(&mut self, workspace: &LocalWorkspace, store: &OtherProcessSignals) -> Result<(), Error> {
-        let RecorderRole::Standby { tries, next } = self.role else { return Ok(()) };
+        let ExternalChangeRecorderRole::Standby { tries, next } = self.role else { return Ok(()) };
         let now = Instant::now();
         if now < next && !store.lock_released {
             return Ok(());
         }
         let mine = self.lock.try_lock(RECORDER_SLOT, LockMode::Exclusive).map_err(errors::state_directory_error)?;
         if mine {
-            self.role = RecorderRole::Recording;
+            self.role = ExternalChangeRecorderRole::Recording;
             // Until now another process recorded, or no process did. `start_recording` reports the gap for the existing
             // watches.
             self.tree.missed = None;
@@ -176,7 +177,7 @@ impl ExternalChangeRecorder {
         }
         let tries = if store.lock_released { STANDBY_FAST_TRIES } else { tries.saturating_sub(1) };
         let next = now + if tries > 0 { STANDBY_POLL_FIRST } else { STANDBY_POLL };
-        self.role = RecorderRole::Standby { tries, next };
+        self.role = ExternalChangeRecorderRole::Standby { tries, next };
         Ok(())
     }
 
@@ -196,14 +197,14 @@ impl ExternalChangeRecorder {
             return Ok(());
         }
         let rows = workspace.store.run_query(watch_rows::load_all)?;
-        self.tree.scopes = WatchScopes::new(rows.iter().map(|row| &row.watch));
+        self.tree.scopes = CombinedWatchScopes::new(rows.iter().map(|row| &row.watch));
         let ids: HashSet<&str> = rows.iter().map(|row| row.watch.id.as_str()).collect();
         let before = self.attached.len();
         self.attached.retain(|id| ids.contains(id.as_str()));
         if self.attached.len() < before {
             self.tree.remove_unneeded_watches(None)?;
         }
-        let new: Vec<&WatchRow> = rows.iter().filter(|row| !self.attached.contains(&row.watch.id)).collect();
+        let new: Vec<&WatchDatabaseRow> = rows.iter().filter(|row| !self.attached.contains(&row.watch.id)).collect();
         let mut stages = Vec::new();
         for row in &new {
             stages.push(self.attach_watch(workspace, row)?);
@@ -228,7 +229,7 @@ impl ExternalChangeRecorder {
 
     /// Watches the directories of one watch. If the user's watch limit is reached, a started watch continues with the
     /// directories that are already watched, and a new watch is refused.
-    fn attach_watch(&mut self, workspace: &LocalWorkspace, row: &WatchRow) -> Result<WatchStage, Error> {
+    fn attach_watch(&mut self, workspace: &LocalWorkspace, row: &WatchDatabaseRow) -> Result<WatchStage, Error> {
         let path = &row.watch.path;
         let Ok(attached) = self.tree.begin_watching(workspace, path) else {
             return Ok(WatchStage::Unsupported);
@@ -244,7 +245,11 @@ impl ExternalChangeRecorder {
     }
 
     /// Classifies events and records the new changes.
-    fn classify_and_record(&mut self, workspace: &LocalWorkspace, items: Vec<ExternalEvent>) -> Result<(), Error> {
+    fn classify_and_record(
+        &mut self,
+        workspace: &LocalWorkspace,
+        items: Vec<UnclassifiedFsEvent>,
+    ) -> Result<(), Error> {
         if items.is_empty() {
             return Ok(());
         }
@@ -258,12 +263,12 @@ impl ExternalChangeRecorder {
         batch.new_changes.retain_mut(|change| change.holds_without(is_renamed));
         let mut returned = workspace.record_external_changes(batch.new_changes, batch.last_entry)?;
         returned.append(&mut batch.deferred);
-        let moves_recorded = returned.iter().all(|item| matches!(item, ExternalEvent::Touched { .. }));
+        let moves_recorded = returned.iter().all(|item| matches!(item, UnclassifiedFsEvent::Touched { .. }));
         // Touched paths were classified as if all moves were recorded. If a move was not recorded, the touched paths
         // are classified again.
         let uncertain = batch.touched.into_iter().filter(|item| match item {
-            ExternalEvent::Touched { path, .. } => !moves_recorded || is_renamed(path),
-            ExternalEvent::Moved(_) => false,
+            UnclassifiedFsEvent::Touched { path, .. } => !moves_recorded || is_renamed(path),
+            UnclassifiedFsEvent::Moved(_) => false,
         });
         self.tree.batch.requeue(returned.into_iter().chain(uncertain), Instant::now());
         self.tree.mark_uncertain(batch.uncertain_paths);

@@ -2,7 +2,7 @@
 //! then a journal entry starts it. So a watch is acknowledged only after its directories are watched.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use stead_engine::{Error, ErrorKind, Watch, WatchDepth, WatchEventKind, WatchLifetime, WatchRequest, limits};
+use stead_engine::{Error, ErrorKind, Watch, WatchDepth, WatchEventKind, WatchLifetimeKind, WatchRequest, limits};
 use stead_path::RelPath;
 
 use crate::store::to_sql_integer;
@@ -43,14 +43,14 @@ impl WatchStage {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct WatchRow {
+pub(crate) struct WatchDatabaseRow {
     pub(crate) watch: Watch,
     pub(crate) stage: WatchStage,
 }
 
 const WATCH_COLUMNS: &str = "id, owner, session, path, deep, happenings, glob, started, stage";
 
-fn watch_from_row(row: &Row<'_>) -> rusqlite::Result<WatchRow> {
+fn watch_from_row(row: &Row<'_>) -> rusqlite::Result<WatchDatabaseRow> {
     let (path, words): (String, String) = (row.get(3)?, row.get(5)?);
     let watch = Watch {
         id: row.get(0)?,
@@ -62,10 +62,10 @@ fn watch_from_row(row: &Row<'_>) -> rusqlite::Result<WatchRow> {
         glob: row.get(6)?,
         started_at_entry: row.get::<_, Option<i64>>(7)?.unwrap_or(0).unsigned_abs(),
     };
-    Ok(WatchRow { watch, stage: WatchStage::from_number(row.get(8)?) })
+    Ok(WatchDatabaseRow { watch, stage: WatchStage::from_number(row.get(8)?) })
 }
 
-pub(crate) fn load_all(connection: &Connection) -> rusqlite::Result<Vec<WatchRow>> {
+pub(crate) fn load_all(connection: &Connection) -> rusqlite::Result<Vec<WatchDatabaseRow>> {
     connection
         .prepare_cached(&format!("SELECT {WATCH_COLUMNS} FROM watches ORDER BY created_ms, id"))?
         .query_map([], watch_from_row)?
@@ -82,7 +82,7 @@ pub(crate) fn watches_of_owner(connection: &Connection, owner: &str) -> rusqlite
         .collect()
 }
 
-pub(crate) fn load_watch(connection: &Connection, id: &str) -> rusqlite::Result<Option<WatchRow>> {
+pub(crate) fn load_watch(connection: &Connection, id: &str) -> rusqlite::Result<Option<WatchDatabaseRow>> {
     connection
         .prepare_cached(&format!("SELECT {WATCH_COLUMNS} FROM watches WHERE id = ?1"))?
         .query_row(params![id], watch_from_row)
@@ -137,8 +137,8 @@ pub(crate) fn insert_watch(
         ],
     )?;
     match lifetime {
-        WatchLifetime::Persistent => {}
-        WatchLifetime::Process => {
+        WatchLifetimeKind::Persistent => {}
+        WatchLifetimeKind::Process => {
             connection.prepare_cached("INSERT INTO bound_watches VALUES (?1, ?2)")?.execute(params![id, by.process])?;
         }
     }

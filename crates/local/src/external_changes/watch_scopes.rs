@@ -10,7 +10,7 @@ const GIT_DIRECTORY: &[u8] = b".git";
 
 /// The paths of all watches together.
 #[derive(Default)]
-pub(crate) struct WatchScopes {
+pub(crate) struct CombinedWatchScopes {
     by_path: HashMap<RelPath, Vec<WatchScope>>,
     /// Every directory above a watched path.
     parents: HashSet<RelPath>,
@@ -21,7 +21,7 @@ struct WatchScope {
     globs: Option<Globs>,
 }
 
-impl WatchScopes {
+impl CombinedWatchScopes {
     pub(crate) fn new<'a>(watches: impl IntoIterator<Item = &'a Watch>) -> Self {
         let mut scopes = Self::default();
         for watch in watches {
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn covered_paths_and_directories_to_watch() {
-        let scopes = WatchScopes::new([
+        let scopes = CombinedWatchScopes::new([
             &watch("a/b", WatchDepth::Shallow, None),
             &watch("d", WatchDepth::Deep, Some("*.log")),
             &watch("d/.git", WatchDepth::Shallow, None),

@@ -11,20 +11,21 @@ use std::{
 };
 
 use stead_disk::{
-    DiskError, DiskStat, FileType, LockFile,
+    DiskError, DiskStat, FileType, MultiSlotLockFile,
     fs_events::{
-        FsEvent, FsEventDrainResult, FsEventFileType, FsEventKind, FsEventQueue as Queue, FsQueueWaker, FsWatchId,
+        FsEvent, FsEventDrainResult, FsEventFileType, FsEventKind, FsEventQueue as Queue, FsEventQueueWaker,
+        InotifyWatchId,
     },
 };
 use stead_engine::Error;
 use stead_path::RelPath;
 
 use super::{
-    attach::{self, WatchAttachReport, WatchAttacher, WatchedContentsReporting, WatchedDirectories},
+    attach::{self, DirectoryWatchInstaller, WatchAttachReport, WatchPreexistingEntriesReporting, WatchedDirectories},
     event_batch::{ExternalEventBatch, PathEventSummary, RenameCertainty},
     record::MissedEventsReason,
     recorded_state::{self, RecordedStateLookup},
-    watch_scopes::WatchScopes,
+    watch_scopes::CombinedWatchScopes,
 };
 use crate::{errors, open::LocalWorkspace};
 
@@ -51,11 +52,11 @@ pub(super) struct OtherProcessSignals {
 pub(super) struct WatchedTree {
     queue: Queue,
     /// The watch on the lock file, which every process writes after a commit.
-    store_watch: FsWatchId,
+    store_watch: InotifyWatchId,
     /// Events that were read from the kernel and are not processed yet.
     queued: VecDeque<FsEvent>,
     watched: WatchedDirectories,
-    pub(super) scopes: WatchScopes,
+    pub(super) scopes: CombinedWatchScopes,
     pub(super) batch: ExternalEventBatch,
     /// New directories that must be watched, by their current paths.
     unwatched: BTreeSet<RelPath>,
@@ -67,14 +68,14 @@ pub(super) struct WatchedTree {
 }
 
 impl WatchedTree {
-    pub(super) fn new(workspace: &LocalWorkspace, lock: &LockFile) -> Result<Self, DiskError> {
+    pub(super) fn new(workspace: &LocalWorkspace, lock: &MultiSlotLockFile) -> Result<Self, DiskError> {
         let (queue, store) = create_queue(workspace, lock)?;
         Ok(Self {
             queue,
             store_watch: store,
             queued: VecDeque::new(),
             watched: WatchedDirectories::default(),
-            scopes: WatchScopes::default(),
+            scopes: CombinedWatchScopes::default(),
             batch: ExternalEventBatch::default(),
             unwatched: BTreeSet::new(),
             uncertain: BTreeSet::new(),
@@ -83,7 +84,7 @@ impl WatchedTree {
     }
 
     /// Waits for an event or for the waker, at most for `timeout`.
-    pub(super) fn wait(&self, waker: &FsQueueWaker, timeout: Duration) -> Result<(), DiskError> {
+    pub(super) fn wait(&self, waker: &FsEventQueueWaker, timeout: Duration) -> Result<(), DiskError> {
         let timeout = if self.queued.is_empty() { timeout } else { Duration::ZERO };
         self.queue.wait_with_waker(waker, timeout)
     }
@@ -293,7 +294,7 @@ impl WatchedTree {
             let (mut tops, mut new, mut reports) = (HashSet::new(), HashSet::new(), Vec::new());
             for top in std::mem::take(&mut self.unwatched) {
                 if self.scopes.must_watch(&top) {
-                    let attached = self.attach_watches(workspace, &top, WatchedContentsReporting::Report);
+                    let attached = self.attach_watches(workspace, &top, WatchPreexistingEntriesReporting::Report);
                     let mut attached = attached.map_err(errors::at_path(&top))?;
                     self.unwatched.extend(attached.missing.drain(..));
                     new.extend(attached.new.iter().copied());
@@ -314,7 +315,7 @@ impl WatchedTree {
 
     /// Handles directories that are watched under an outdated path. If the queue is empty, the events of the rename
     /// were missed, so the old and the new path are uncertain.
-    fn doubt_renamed_paths(&mut self, renamed: Vec<(FsWatchId, [RelPath; 2])>) -> Result<(), Error> {
+    fn doubt_renamed_paths(&mut self, renamed: Vec<(InotifyWatchId, [RelPath; 2])>) -> Result<(), Error> {
         for (id, names) in renamed {
             if self.queued.is_empty() {
                 self.queue.remove_watch(id).map_err(errors::watch_error)?;
@@ -349,7 +350,7 @@ impl WatchedTree {
 
     /// Stops watching new directories that the queue reports as renamed or deleted, and schedules them to be watched
     /// again. Returns their paths.
-    fn unwatch_moved(&mut self, new: &HashSet<FsWatchId>) -> Result<HashSet<RelPath>, Error> {
+    fn unwatch_moved(&mut self, new: &HashSet<InotifyWatchId>) -> Result<HashSet<RelPath>, Error> {
         let mut moved = HashSet::new();
         for named in self.directories_renamed_since()? {
             for (path, id) in self.watched.watches_within(&named) {
@@ -421,10 +422,10 @@ impl WatchedTree {
         &mut self,
         workspace: &LocalWorkspace,
         top: &RelPath,
-        finding: WatchedContentsReporting,
+        finding: WatchPreexistingEntriesReporting,
     ) -> Result<WatchAttachReport, DiskError> {
         let (queue, scopes, watched) = (&self.queue, &self.scopes, &mut self.watched);
-        WatchAttacher { workspace, queue, scopes, watched, contents: finding }.attach_branch(top)
+        DirectoryWatchInstaller { workspace, queue, scopes, watched, contents: finding }.attach_branch(top)
     }
 
     fn record_unwatched(&self, workspace: &LocalWorkspace, attached: &WatchAttachReport) -> Result<(), Error> {
@@ -451,7 +452,7 @@ impl WatchedTree {
         workspace: &LocalWorkspace,
         watched_path: &RelPath,
     ) -> Result<WatchAttachReport, Error> {
-        let attached = self.attach_watches(workspace, watched_path, WatchedContentsReporting::Skip);
+        let attached = self.attach_watches(workspace, watched_path, WatchPreexistingEntriesReporting::Skip);
         let attached = attached.map_err(errors::at_path(watched_path))?;
         let below = |path: &&RelPath| !watched_path.is_within(path);
         self.unwatched.extend(attached.missing.iter().filter(below).cloned());
@@ -476,7 +477,11 @@ impl WatchedTree {
     }
 
     /// Recovers from missed events: watches all directories again with a new queue, and records a rescan.
-    pub(super) fn rescan_everything(&mut self, workspace: &LocalWorkspace, lock: &LockFile) -> Result<(), Error> {
+    pub(super) fn rescan_everything(
+        &mut self,
+        workspace: &LocalWorkspace,
+        lock: &MultiSlotLockFile,
+    ) -> Result<(), Error> {
         let missed = self.missed.unwrap_or(MissedEventsReason::Overflow);
         let (queue, store) = create_queue(workspace, lock).map_err(errors::watch_error)?;
         (self.queue, self.store_watch) = (queue, store);
@@ -499,7 +504,7 @@ impl WatchedTree {
 }
 
 /// Creates a queue that also watches the store.
-fn create_queue(workspace: &LocalWorkspace, lock: &LockFile) -> Result<(Queue, FsWatchId), DiskError> {
+fn create_queue(workspace: &LocalWorkspace, lock: &MultiSlotLockFile) -> Result<(Queue, InotifyWatchId), DiskError> {
     let queue = Queue::new(&workspace.root.open_directory(&RelPath::root())?)?;
     let store = queue.watch_lock_file(lock)?;
     Ok((queue, store))

@@ -10,11 +10,11 @@ use stead_disk::fs_events::FsEventQueue;
 use stead_path::{FileName, RelPath};
 
 use super::{
-    IndexState, WATCH_RETRY_PAUSE, build,
+    IndexSharedState, WATCH_RETRY_PAUSE, build,
     build::IndexBuildOutcome,
     segment::IndexSegment,
     snapshot::IndexSnapshot,
-    tree_model::{IndexTreeModel, IndexTreeModelError, TreeModelFreshness},
+    tree_model::{IndexedTreeCache, IndexedTreeCacheDiscardReason, TreeModelFreshness},
 };
 use crate::store::lock_ignoring_poison;
 
@@ -38,38 +38,38 @@ const SMALL_SEGMENTS_MAX: usize = 8;
 /// from scratch.
 const STALE_FILES_MAX: u64 = 10_000;
 
-struct IndexThreadPause(Duration, IndexThreadWakeCondition);
+struct IndexThreadNextSleep(Duration, IndexThreadWakeBySearchPolicy);
 
 /// Whether a search can wake the thread early. Closing the workspace always wakes the thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum IndexThreadWakeCondition {
+pub(super) enum IndexThreadWakeBySearchPolicy {
     BySearch,
     Never,
 }
 
 /// Runs until the workspace closes.
-pub(super) fn run_index_thread(shared: &Arc<IndexState>) {
+pub(super) fn run_index_thread(shared: &Arc<IndexSharedState>) {
     stead_disk::lower_thread_priority();
     let mut next_build = Instant::now();
     loop {
-        let IndexThreadPause(pause, wake) = match run_round(shared, &mut next_build) {
+        let IndexThreadNextSleep(pause, wake) = match run_round(shared, &mut next_build) {
             Ok(pause) => pause,
             Err(error) => {
                 *lock_ignoring_poison(&shared.model) = None;
                 match error {
-                    IndexTreeModelError::Stopped => return,
-                    IndexTreeModelError::EventsLost => {}
-                    IndexTreeModelError::WatchFailed => {
+                    IndexedTreeCacheDiscardReason::Stopped => return,
+                    IndexedTreeCacheDiscardReason::EventsLost => {}
+                    IndexedTreeCacheDiscardReason::WatchFailed => {
                         lock_ignoring_poison(&shared.thread_status).unwatched_until =
                             Some(Instant::now() + WATCH_RETRY_PAUSE)
                     }
-                    IndexTreeModelError::IndexCorrupt => shared.discard_loaded(),
-                    IndexTreeModelError::Unsupported => {
+                    IndexedTreeCacheDiscardReason::IndexCorrupt => shared.discard_loaded(),
+                    IndexedTreeCacheDiscardReason::Unsupported => {
                         shared.set_message(Some("this file system does not report changes".to_owned()));
                         return;
                     }
                 }
-                IndexThreadPause(POLL_INTERVAL, IndexThreadWakeCondition::Never)
+                IndexThreadNextSleep(POLL_INTERVAL, IndexThreadWakeBySearchPolicy::Never)
             }
         };
         if !shared.sleep(pause, wake) {
@@ -78,10 +78,13 @@ pub(super) fn run_index_thread(shared: &Arc<IndexState>) {
     }
 }
 
-fn run_round(shared: &IndexState, next_build: &mut Instant) -> Result<IndexThreadPause, IndexTreeModelError> {
+fn run_round(
+    shared: &IndexSharedState,
+    next_build: &mut Instant,
+) -> Result<IndexThreadNextSleep, IndexedTreeCacheDiscardReason> {
     if lock_ignoring_poison(&shared.thread_status).last_search.elapsed() >= UNWATCH_AFTER_IDLE {
         *lock_ignoring_poison(&shared.model) = None;
-        return Ok(IndexThreadPause(UNWATCH_AFTER_IDLE, IndexThreadWakeCondition::BySearch));
+        return Ok(IndexThreadNextSleep(UNWATCH_AFTER_IDLE, IndexThreadWakeBySearchPolicy::BySearch));
     }
     let has_model = lock_ignoring_poison(&shared.model).is_some();
     let unwatched = if has_model { None } else { prepare_model(shared)? };
@@ -91,7 +94,7 @@ fn run_round(shared: &IndexState, next_build: &mut Instant) -> Result<IndexThrea
         }
         shared.update_file_count(&model);
         // The tree is not watched, so searches walk it themselves.
-        return Ok(IndexThreadPause(RETRY_PAUSE, IndexThreadWakeCondition::Never));
+        return Ok(IndexThreadNextSleep(RETRY_PAUSE, IndexThreadWakeBySearchPolicy::Never));
     }
     apply_events(shared)?;
     if Instant::now() >= *next_build {
@@ -103,27 +106,32 @@ fn run_round(shared: &IndexState, next_build: &mut Instant) -> Result<IndexThrea
             apply_events(shared)?;
         }
     }
-    Ok(IndexThreadPause(POLL_INTERVAL, IndexThreadWakeCondition::Never))
+    Ok(IndexThreadNextSleep(POLL_INTERVAL, IndexThreadWakeBySearchPolicy::Never))
 }
 
 /// Builds a model of the whole tree. If the tree is watched, the model is made available to searches; otherwise the
 /// model is returned.
-fn prepare_model(shared: &IndexState) -> Result<Option<IndexTreeModel>, IndexTreeModelError> {
-    let top = shared.context.root.open_directory(&RelPath::root()).map_err(|_| IndexTreeModelError::Unsupported)?;
+fn prepare_model(shared: &IndexSharedState) -> Result<Option<IndexedTreeCache>, IndexedTreeCacheDiscardReason> {
+    let top =
+        shared.context.root.open_directory(&RelPath::root()).map_err(|_| IndexedTreeCacheDiscardReason::Unsupported)?;
     let watch = FsEventQueue::new(&top).map_err(|error| {
         let unsupported = error.kind == stead_disk::DiskErrorKind::Unsupported;
-        if unsupported { IndexTreeModelError::Unsupported } else { IndexTreeModelError::WatchFailed }
+        if unsupported {
+            IndexedTreeCacheDiscardReason::Unsupported
+        } else {
+            IndexedTreeCacheDiscardReason::WatchFailed
+        }
     });
     let may_watch =
         lock_ignoring_poison(&shared.thread_status).unwatched_until.is_none_or(|until| until <= Instant::now());
     let watch = match watch {
         Ok(watch) if may_watch && shared.context.mount_count == 0 => Some(watch),
         Ok(_) => None,
-        Err(IndexTreeModelError::WatchFailed) if !may_watch => None,
+        Err(IndexedTreeCacheDiscardReason::WatchFailed) if !may_watch => None,
         Err(error) => return Err(error),
     };
     let snapshot = shared.current_snapshot().unwrap_or_else(|| Arc::new(IndexSnapshot::empty()));
-    let mut model = IndexTreeModel::new(snapshot, watch, shared.context.watches_max);
+    let mut model = IndexedTreeCache::new(snapshot, watch, shared.context.watches_max);
     model.refresh(&shared.context, usize::MAX, &|| shared.is_stopped())?;
     if !model.is_watched() {
         return Ok(Some(model));
@@ -133,7 +141,7 @@ fn prepare_model(shared: &IndexState) -> Result<Option<IndexTreeModel>, IndexTre
 }
 
 /// Processes events in small steps, so that searches never wait long for the lock.
-fn apply_events(shared: &IndexState) -> Result<(), IndexTreeModelError> {
+fn apply_events(shared: &IndexSharedState) -> Result<(), IndexedTreeCacheDiscardReason> {
     let current = shared.current_snapshot();
     if let Some(model) = lock_ignoring_poison(&shared.model).as_mut() {
         model.mark_some_stale(u32::try_from(model.directory_count().div_ceil(FULL_RELIST_TICKS)).unwrap_or(1));
@@ -154,9 +162,9 @@ fn apply_events(shared: &IndexState) -> Result<(), IndexTreeModelError> {
 
 /// Indexes new files while searches use the current model.
 fn extend_watched_index(
-    shared: &IndexState,
-    mut model_guard: MutexGuard<'_, Option<IndexTreeModel>>,
-) -> Result<Instant, IndexTreeModelError> {
+    shared: &IndexSharedState,
+    mut model_guard: MutexGuard<'_, Option<IndexedTreeCache>>,
+) -> Result<Instant, IndexedTreeCacheDiscardReason> {
     let Some(model) = model_guard.as_mut() else { return Ok(Instant::now()) };
     let (base, unknown) = (snapshot_without_stale(model), model.unindexed_files());
     drop(model_guard);
@@ -164,7 +172,7 @@ fn extend_watched_index(
         None => build_and_adopt(shared, IndexBuildBase::Current, &unknown),
         Some(base) => {
             // A second model finds the files that the smaller snapshot no longer covers.
-            let mut model = IndexTreeModel::new(Arc::clone(&base), None, 0);
+            let mut model = IndexedTreeCache::new(Arc::clone(&base), None, 0);
             model.refresh(&shared.context, usize::MAX, &|| shared.is_stopped())?;
             build_and_adopt(shared, IndexBuildBase::WithoutStale(base), &model.unindexed_files())
         }
@@ -172,7 +180,10 @@ fn extend_watched_index(
 }
 
 /// Indexes new files with a model that no search uses.
-fn extend_index(shared: &IndexState, model: &mut IndexTreeModel) -> Result<Instant, IndexTreeModelError> {
+fn extend_index(
+    shared: &IndexSharedState,
+    model: &mut IndexedTreeCache,
+) -> Result<Instant, IndexedTreeCacheDiscardReason> {
     match snapshot_without_stale(model) {
         None => build_and_adopt(shared, IndexBuildBase::Current, &model.unindexed_files()),
         Some(base) => {
@@ -192,7 +203,7 @@ enum IndexBuildBase {
 }
 
 /// The snapshot without small and outdated segments; `None` if all segments are kept.
-fn snapshot_without_stale(model: &IndexTreeModel) -> Option<Arc<IndexSnapshot>> {
+fn snapshot_without_stale(model: &IndexedTreeCache) -> Option<Arc<IndexSnapshot>> {
     let snapshot = model.snapshot();
     let (files, _) = model.files();
     if snapshot.files() > files.saturating_mul(2).saturating_add(STALE_FILES_MAX) {
@@ -208,13 +219,13 @@ fn snapshot_without_stale(model: &IndexTreeModel) -> Option<Arc<IndexSnapshot>> 
 
 /// Indexes files, unless another process is building. Returns the time of the next build.
 fn build_and_adopt(
-    shared: &IndexState,
+    shared: &IndexSharedState,
     base: IndexBuildBase,
     unknown: &[(RelPath, Vec<FileName>)],
-) -> Result<Instant, IndexTreeModelError> {
+) -> Result<Instant, IndexedTreeCacheDiscardReason> {
     let now = Instant::now();
     match try_build(shared, base, unknown) {
-        Ok(Some(IndexBuildOutcome::Stopped)) => Err(IndexTreeModelError::Stopped),
+        Ok(Some(IndexBuildOutcome::Stopped)) => Err(IndexedTreeCacheDiscardReason::Stopped),
         Ok(Some(IndexBuildOutcome::Done { recently_modified: 0 })) => {
             shared.set_message(None);
             Ok(now + RETRY_PAUSE)
@@ -233,7 +244,7 @@ fn build_and_adopt(
 }
 
 fn try_build(
-    shared: &IndexState,
+    shared: &IndexSharedState,
     base: IndexBuildBase,
     unknown: &[(RelPath, Vec<FileName>)],
 ) -> Result<Option<IndexBuildOutcome>, stead_disk::DiskError> {
@@ -247,14 +258,14 @@ fn try_build(
 }
 
 /// Builds the index in the calling thread.
-pub(super) fn build_once(shared: &IndexState) -> Result<(), stead_disk::DiskError> {
+pub(super) fn build_once(shared: &IndexSharedState) -> Result<(), stead_disk::DiskError> {
     let snapshot = shared.current_snapshot().unwrap_or_else(|| Arc::new(IndexSnapshot::empty()));
-    let mut model = IndexTreeModel::new(snapshot, None, 0);
+    let mut model = IndexedTreeCache::new(snapshot, None, 0);
     let stopped = || shared.is_stopped();
     if model.refresh(&shared.context, usize::MAX, &stopped).is_err() {
         // The existing index is unusable, so all files are indexed again.
         shared.discard_loaded();
-        model = IndexTreeModel::new(Arc::new(IndexSnapshot::empty()), None, 0);
+        model = IndexedTreeCache::new(Arc::new(IndexSnapshot::empty()), None, 0);
         model.refresh(&shared.context, usize::MAX, &stopped).unwrap_or(TreeModelFreshness::Behind);
     }
     let base = snapshot_without_stale(&model);
@@ -271,12 +282,12 @@ pub(super) fn build_once(shared: &IndexState) -> Result<(), stead_disk::DiskErro
     Ok(())
 }
 
-impl IndexState {
+impl IndexSharedState {
     fn set_message(&self, message: Option<String>) {
         lock_ignoring_poison(&self.thread_status).message = message;
     }
 
-    fn update_file_count(&self, model: &IndexTreeModel) {
+    fn update_file_count(&self, model: &IndexedTreeCache) {
         let counted = model.files();
         lock_ignoring_poison(&self.thread_status).files = Some(counted);
     }

@@ -26,7 +26,7 @@ const FORMAT: u32 = 1;
 const INDEX_SECRET_NAME: &str = "index";
 
 /// The random id of an index file.
-pub(super) type IndexStorageFileId = [u8; 16];
+pub(super) type RandomIndexFileId = [u8; 16];
 
 /// The kind of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl IndexIntegrityKey {
     pub(super) fn hash_block(
         &self,
         kind: IndexBlockKind,
-        file: &IndexStorageFileId,
+        file: &RandomIndexFileId,
         offset: u64,
         bytes: &[u8],
     ) -> [u8; BLOCK_HASH_BYTES] {
@@ -103,7 +103,7 @@ impl IndexIntegrityKey {
     pub(super) fn verify_block<'a>(
         &self,
         kind: IndexBlockKind,
-        file: &IndexStorageFileId,
+        file: &RandomIndexFileId,
         offset: u64,
         block: &'a [u8],
     ) -> Option<&'a [u8]> {

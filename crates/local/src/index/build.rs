@@ -13,7 +13,7 @@ use stead_path::{FileName, RelPath};
 
 use super::{
     IndexContext,
-    blocks::IndexStorageFileId,
+    blocks::RandomIndexFileId,
     segment::{IndexSegmentWriter, IndexedFile, IndexedFileKind, is_encodable},
     snapshot::{IndexCoverage, IndexSnapshot, SEGMENTS_MAX, manifest_fingerprint, needed_file_names},
 };
@@ -143,7 +143,7 @@ fn index_file<'g>(
     Ok((IndexedFile { kind: sort, fingerprint: stamp }, grams))
 }
 
-fn is_same_fingerprint(file: &OpenFile, stamp: &stead_engine::FileIdentity) -> bool {
+fn is_same_fingerprint(file: &OpenFile, stamp: &stead_engine::FileStatFingerprint) -> bool {
     file.restat().is_ok_and(|now| to_engine_fingerprint(&now.fingerprint) == *stamp)
 }
 
@@ -156,14 +156,14 @@ fn available_bytes(context: &IndexContext, base: &IndexSnapshot) -> Result<u64, 
 fn publish_manifest(
     context: &IndexContext,
     index_directory: &DirectoryHandle,
-    names: &[IndexStorageFileId],
+    names: &[RandomIndexFileId],
     extent: IndexCoverage,
 ) -> Result<(), DiskError> {
     IndexSnapshot::write_manifest(index_directory, &context.key, names, extent)
 }
 
 /// Deletes files of the index directory that the manifest does not name, for example those of killed builds.
-fn remove_unused_segments(index_directory: &DirectoryHandle, names: &[IndexStorageFileId]) -> Result<(), DiskError> {
+fn remove_unused_segments(index_directory: &DirectoryHandle, names: &[RandomIndexFileId]) -> Result<(), DiskError> {
     let needed = needed_file_names(names);
     for entry in index_directory.list()? {
         if !needed.iter().any(|name| name.as_bytes() == entry.name.as_bytes()) {

@@ -9,7 +9,7 @@ mod write;
 
 use stead_disk::{DirectoryHandle, OpenFile};
 use stead_engine::{
-    FileIdentity,
+    FileStatFingerprint,
     index::{RequiredTrigrams, Trigram},
 };
 use stead_path::{FileName, RelPath};
@@ -17,7 +17,7 @@ use stead_path::{FileName, RelPath};
 pub(super) use write::IndexSegmentWriter;
 
 use super::blocks::{
-    BLOCK_HASH_BYTES, IndexBlockKind, IndexByteReader, IndexIntegrityKey, IndexStorageFileId, write_bytes, write_number,
+    BLOCK_HASH_BYTES, IndexBlockKind, IndexByteReader, IndexIntegrityKey, RandomIndexFileId, write_bytes, write_number,
 };
 
 /// The length of the trailer without its hash: offset and length of the table of contents, and number of files.
@@ -32,7 +32,7 @@ const FEW_FILES: usize = 64;
 pub(super) struct IndexCorrupt;
 
 pub(super) struct IndexSegment {
-    pub(super) name: IndexStorageFileId,
+    pub(super) name: RandomIndexFileId,
     key: IndexIntegrityKey,
     file: OpenFile,
     /// The concatenated paths of the directories, in byte order.
@@ -65,13 +65,13 @@ struct PostingBlockLocation {
 
 /// A set of file numbers of a segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum SegmentFileSelection {
+pub(super) enum SelectedIndexedFilesOfSegment {
     All,
     /// The files with these numbers, in ascending order.
     Only(Vec<u32>),
 }
 
-impl SegmentFileSelection {
+impl SelectedIndexedFilesOfSegment {
     pub(super) fn contains(&self, number: u32) -> bool {
         match self {
             Self::All => true,
@@ -80,7 +80,7 @@ impl SegmentFileSelection {
     }
 }
 
-pub(super) fn segment_file_name(name: &IndexStorageFileId) -> String {
+pub(super) fn segment_file_name(name: &RandomIndexFileId) -> String {
     let hex: String = name.iter().map(|byte| format!("{byte:02x}")).collect();
     format!("{SEGMENT_FILE_PREFIX}{hex}")
 }
@@ -89,7 +89,7 @@ impl IndexSegment {
     /// Opens a segment and reads its table of contents.
     pub(super) fn open(
         directory: &DirectoryHandle,
-        name: IndexStorageFileId,
+        name: RandomIndexFileId,
         key: &IndexIntegrityKey,
     ) -> Result<Self, IndexCorrupt> {
         let file_name = FileName::new(segment_file_name(&name).as_bytes()).map_err(|_| IndexCorrupt)?;
@@ -188,29 +188,32 @@ impl IndexSegment {
     }
 
     /// The files that contain the required trigrams.
-    pub(super) fn files_matching(&self, required: &RequiredTrigrams) -> Result<SegmentFileSelection, IndexCorrupt> {
+    pub(super) fn files_matching(
+        &self,
+        required: &RequiredTrigrams,
+    ) -> Result<SelectedIndexedFilesOfSegment, IndexCorrupt> {
         match required {
-            RequiredTrigrams::Anything => Ok(SegmentFileSelection::All),
-            RequiredTrigrams::Trigram(gram) => Ok(SegmentFileSelection::Only(self.files_containing(*gram)?)),
+            RequiredTrigrams::Anything => Ok(SelectedIndexedFilesOfSegment::All),
+            RequiredTrigrams::Trigram(gram) => Ok(SelectedIndexedFilesOfSegment::Only(self.files_containing(*gram)?)),
             RequiredTrigrams::All(needs) => self.files_matching_all(needs),
             RequiredTrigrams::Any(needs) => {
                 let mut numbers = Vec::new();
                 for required in needs {
                     match self.files_matching(required)? {
-                        SegmentFileSelection::All => return Ok(SegmentFileSelection::All),
-                        SegmentFileSelection::Only(more) => numbers.extend(more),
+                        SelectedIndexedFilesOfSegment::All => return Ok(SelectedIndexedFilesOfSegment::All),
+                        SelectedIndexedFilesOfSegment::Only(more) => numbers.extend(more),
                     }
                 }
                 numbers.sort_unstable();
                 numbers.dedup();
-                Ok(SegmentFileSelection::Only(numbers))
+                Ok(SelectedIndexedFilesOfSegment::Only(numbers))
             }
         }
     }
 
     /// The files that meet all requirements. Rare trigrams are looked up first. Once few candidate files are left, the
     /// other trigrams are skipped, because reading these files costs less than looking up trigrams.
-    fn files_matching_all(&self, needs: &[RequiredTrigrams]) -> Result<SegmentFileSelection, IndexCorrupt> {
+    fn files_matching_all(&self, needs: &[RequiredTrigrams]) -> Result<SelectedIndexedFilesOfSegment, IndexCorrupt> {
         let cost = |required: &RequiredTrigrams| match required {
             RequiredTrigrams::Trigram(gram) => self.block_of(*gram).map_or(0, |block| block.length),
             RequiredTrigrams::Anything | RequiredTrigrams::All(_) | RequiredTrigrams::Any(_) => u32::MAX,
@@ -218,17 +221,17 @@ impl IndexSegment {
         let mut needs: Vec<(u32, &RequiredTrigrams)> =
             needs.iter().map(|required| (cost(required), required)).collect();
         needs.sort_by_key(|(cost, _)| *cost);
-        let mut left = SegmentFileSelection::All;
+        let mut left = SelectedIndexedFilesOfSegment::All;
         for (_, required) in needs {
             left = match (left, self.files_matching(required)?) {
-                (SegmentFileSelection::All, files) => files,
-                (files, SegmentFileSelection::All) => files,
-                (SegmentFileSelection::Only(mut one), SegmentFileSelection::Only(two)) => {
+                (SelectedIndexedFilesOfSegment::All, files) => files,
+                (files, SelectedIndexedFilesOfSegment::All) => files,
+                (SelectedIndexedFilesOfSegment::Only(mut one), SelectedIndexedFilesOfSegment::Only(two)) => {
                     one.retain(|number| two.binary_search(number).is_ok());
-                    SegmentFileSelection::Only(one)
+                    SelectedIndexedFilesOfSegment::Only(one)
                 }
             };
-            if matches!(&left, SegmentFileSelection::Only(numbers) if numbers.len() <= FEW_FILES) {
+            if matches!(&left, SelectedIndexedFilesOfSegment::Only(numbers) if numbers.len() <= FEW_FILES) {
                 break;
             }
         }
@@ -324,7 +327,7 @@ impl IndexedFileKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct IndexedFile {
     pub(super) kind: IndexedFileKind,
-    pub(super) fingerprint: FileIdentity,
+    pub(super) fingerprint: FileStatFingerprint,
 }
 
 type NamedIndexedFile = (Vec<u8>, IndexedFile);
@@ -354,7 +357,12 @@ impl IndexedDirectoryFiles {
                 at,
                 IndexedFile {
                     kind: sort,
-                    fingerprint: FileIdentity { device_and_inode: (device, inode), size, modified_ns, changed_ns },
+                    fingerprint: FileStatFingerprint {
+                        device_and_inode: (device, inode),
+                        size,
+                        modified_ns,
+                        changed_ns,
+                    },
                 },
             ));
         }
@@ -395,6 +403,6 @@ fn read_time(reading: &mut IndexByteReader<'_>) -> Option<i128> {
 }
 
 /// Whether the timestamps of a file can be encoded without loss.
-pub(super) fn is_encodable(stamp: &FileIdentity) -> bool {
+pub(super) fn is_encodable(stamp: &FileStatFingerprint) -> bool {
     [stamp.modified_ns, stamp.changed_ns].iter().all(|time| u64::try_from(*time).is_ok())
 }

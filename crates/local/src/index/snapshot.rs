@@ -10,15 +10,16 @@ use stead_disk::{
     DirectoryHandle, DiskError, DiskErrorKind, FileAttributeSource, InodeFingerprint, StagedContentSource,
 };
 use stead_engine::{
-    FileIdentity as FileStamp,
-    index::{IndexBasedDirectoryFilter, IndexBasedSearchFilter, RequiredTrigrams, SearchIndexVerdict},
+    FileStatFingerprint as FileStamp,
+    index::{IndexBasedFileFilter, IndexBasedFileSkipReason, IndexBasedSearchFilter, RequiredTrigrams},
 };
 use stead_path::{FileName, RelPath};
 
 use super::{
-    blocks::{BLOCK_HASH_BYTES, IndexBlockKind, IndexByteReader, IndexIntegrityKey, IndexStorageFileId, write_number},
+    blocks::{BLOCK_HASH_BYTES, IndexBlockKind, IndexByteReader, IndexIntegrityKey, RandomIndexFileId, write_number},
     segment::{
-        self, IndexCorrupt, IndexSegment, IndexedDirectoryFiles, IndexedFile, IndexedFileKind, SegmentFileSelection,
+        self, IndexCorrupt, IndexSegment, IndexedDirectoryFiles, IndexedFile, IndexedFileKind,
+        SelectedIndexedFilesOfSegment,
     },
 };
 
@@ -26,7 +27,7 @@ const MANIFEST: &str = "manifest";
 pub(super) const SEGMENTS_MAX: usize = 512;
 const MANIFEST_BYTES_MAX: u64 = 64 << 10;
 /// The file id that is hashed with the manifest. Unlike a segment, the manifest has no random id.
-const MANIFEST_FILE_ID: IndexStorageFileId = [0; 16];
+const MANIFEST_FILE_ID: RandomIndexFileId = [0; 16];
 const MANIFEST_MODE: u32 = 0o600;
 
 /// Whether all indexable files are indexed.
@@ -76,7 +77,7 @@ impl IndexSnapshot {
         let count = reading.read_number().filter(|count| *count <= SEGMENTS_MAX as u64).ok_or(IndexCorrupt)?;
         let mut segments = Vec::new();
         for _ in 0..count {
-            let name: IndexStorageFileId =
+            let name: RandomIndexFileId =
                 reading.take_bytes(MANIFEST_FILE_ID.len()).and_then(|name| name.try_into().ok()).ok_or(IndexCorrupt)?;
             let known = before.and_then(|before| before.segments.iter().find(|segment| segment.name == name));
             segments.push(match known {
@@ -91,7 +92,7 @@ impl IndexSnapshot {
     pub(super) fn write_manifest(
         directory: &DirectoryHandle,
         key: &IndexIntegrityKey,
-        names: &[IndexStorageFileId],
+        names: &[RandomIndexFileId],
         extent: IndexCoverage,
     ) -> Result<(), DiskError> {
         let mut bytes = vec![match extent {
@@ -112,7 +113,7 @@ impl IndexSnapshot {
         placed
     }
 
-    pub(super) fn segment_ids(&self) -> Vec<IndexStorageFileId> {
+    pub(super) fn segment_ids(&self) -> Vec<RandomIndexFileId> {
         self.segments.iter().map(|segment| segment.name).collect()
     }
 
@@ -130,7 +131,7 @@ impl IndexSnapshot {
     pub(super) fn files_matching(
         &self,
         required: &RequiredTrigrams,
-    ) -> Result<Vec<SegmentFileSelection>, IndexCorrupt> {
+    ) -> Result<Vec<SelectedIndexedFilesOfSegment>, IndexCorrupt> {
         self.segments.iter().map(|segment| segment.files_matching(required)).collect()
     }
 
@@ -170,16 +171,16 @@ impl DirectoryFilesBySegment {
 pub(super) struct SnapshotIndexFilter {
     pub(super) snapshot: Arc<IndexSnapshot>,
     /// For each segment the files that must be read.
-    pub(super) files: Vec<SegmentFileSelection>,
+    pub(super) files: Vec<SelectedIndexedFilesOfSegment>,
     /// Called when a block has a wrong hash.
     pub(super) on_corrupt: Arc<dyn Fn() + Send + Sync>,
 }
 
 impl IndexBasedSearchFilter for SnapshotIndexFilter {
-    fn directory_index(&self, directory: &RelPath) -> Option<Box<dyn IndexBasedDirectoryFilter + '_>> {
+    fn directory_index(&self, directory: &RelPath) -> Option<Box<dyn IndexBasedFileFilter + '_>> {
         match self.snapshot.directory_segments(directory) {
             Ok(segments) if segments.is_empty() => None,
-            Ok(segments) => Some(Box::new(SnapshotDirectoryIndex { files: &self.files, segments })),
+            Ok(segments) => Some(Box::new(IndexSearchFilterForOneDirectory { files: &self.files, segments })),
             Err(IndexCorrupt) => {
                 (self.on_corrupt)();
                 None
@@ -188,28 +189,28 @@ impl IndexBasedSearchFilter for SnapshotIndexFilter {
     }
 }
 
-struct SnapshotDirectoryIndex<'s> {
-    files: &'s [SegmentFileSelection],
+struct IndexSearchFilterForOneDirectory<'s> {
+    files: &'s [SelectedIndexedFilesOfSegment],
     segments: DirectoryFilesBySegment,
 }
 
-impl IndexBasedDirectoryFilter for SnapshotDirectoryIndex<'_> {
+impl IndexBasedFileFilter for IndexSearchFilterForOneDirectory<'_> {
     fn may_know(&self, name: &FileName) -> bool {
         self.segments.contains_name(name)
     }
 
-    fn verdict(&self, name: &FileName, stamp: &FileStamp) -> Option<SearchIndexVerdict> {
+    fn verdict(&self, name: &FileName, stamp: &FileStamp) -> Option<IndexBasedFileSkipReason> {
         let (segment, number, row) = self.segments.find_file(name, stamp)?;
         match row.kind {
             IndexedFileKind::Text if self.files.get(segment)?.contains(number) => None,
-            IndexedFileKind::Text => Some(SearchIndexVerdict::TextWithoutMatch { bytes: row.fingerprint.size }),
-            IndexedFileKind::Binary => Some(SearchIndexVerdict::Binary),
+            IndexedFileKind::Text => Some(IndexBasedFileSkipReason::TextWithoutMatch { bytes: row.fingerprint.size }),
+            IndexedFileKind::Binary => Some(IndexBasedFileSkipReason::Binary),
             IndexedFileKind::AlwaysRead => None,
         }
     }
 }
 
 /// The names of the files in the index directory that must be kept: the segments and the manifest.
-pub(super) fn needed_file_names(names: &[IndexStorageFileId]) -> Vec<String> {
+pub(super) fn needed_file_names(names: &[RandomIndexFileId]) -> Vec<String> {
     names.iter().map(segment::segment_file_name).chain([MANIFEST.to_owned()]).collect()
 }

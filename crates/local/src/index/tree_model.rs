@@ -2,9 +2,10 @@
 //! directory that a walk would enter, the segment of each indexed file, and the names of the files that are not
 //! indexed. Watches report changes of the tree.
 //!
-//! Promises: after [`IndexTreeModel::refresh`] the model is equal to the result of a walk that starts at that moment,
+//! Promises: after [`IndexedTreeCache::refresh`] the model is equal to the result of a walk that starts at that moment,
 //! as far as the kernel reports changes. A directory is watched before it is listed, and listed again after any event
-//! in it. After an [`IndexTreeModelError`] the model must be discarded. The model needs about thirty bytes per file.
+//! in it. After an [`IndexedTreeCacheDiscardReason`] the model must be discarded. The model needs about thirty bytes
+//! per file.
 
 mod listing;
 
@@ -13,16 +14,16 @@ use std::{
     sync::Arc,
 };
 
-use stead_disk::fs_events::{FsEvent, FsEventDrainResult, FsEventFileType, FsEventKind, FsEventQueue, FsWatchId};
+use stead_disk::fs_events::{FsEvent, FsEventDrainResult, FsEventFileType, FsEventKind, FsEventQueue, InotifyWatchId};
 use stead_engine::{
-    index::{IndexIgnoreRules, IndexedWalk, RequiredTrigrams},
+    index::{IndexIgnoreRules, IndexedSearchCandidates, RequiredTrigrams},
     limits,
 };
 use stead_path::{FileName, RelPath};
 
 use super::{
     IndexContext,
-    segment::{IndexCorrupt, SegmentFileSelection},
+    segment::{IndexCorrupt, SelectedIndexedFilesOfSegment},
     snapshot::IndexSnapshot,
 };
 
@@ -32,7 +33,7 @@ const DRAINS_MAX: usize = 4;
 
 /// Why a model must be discarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum IndexTreeModelError {
+pub(super) enum IndexedTreeCacheDiscardReason {
     /// Events were lost, or arrive faster than they can be processed.
     EventsLost,
     /// A directory cannot be watched.
@@ -44,7 +45,7 @@ pub(super) enum IndexTreeModelError {
     Unsupported,
 }
 
-impl From<IndexCorrupt> for IndexTreeModelError {
+impl From<IndexCorrupt> for IndexedTreeCacheDiscardReason {
     fn from(_: IndexCorrupt) -> Self {
         Self::IndexCorrupt
     }
@@ -58,14 +59,14 @@ pub(super) enum TreeModelFreshness {
     Behind,
 }
 
-pub(super) struct IndexTreeModel {
+pub(super) struct IndexedTreeCache {
     snapshot: Arc<IndexSnapshot>,
     event_queue: Option<FsEventQueue>,
     watches_max: usize,
     /// The directories by number. Number 0 is the root.
-    directories: Vec<Option<TreeModelDirectory>>,
+    directories: Vec<Option<IndexedTreeDirectoryNode>>,
     free_numbers: Vec<u32>,
-    watched: HashMap<FsWatchId, (u32, IndexWatchPurpose)>,
+    watched: HashMap<InotifyWatchId, (u32, IndexWatchPurpose)>,
     /// For each segment and each of its files, the number of the directory that contains the file now.
     directory_of_files: Vec<Vec<u32>>,
     /// The directories that must be listed again.
@@ -87,12 +88,12 @@ enum IndexWatchPurpose {
     GitInfoDirectory,
 }
 
-struct TreeModelDirectory {
+struct IndexedTreeDirectoryNode {
     path: RelPath,
     parent: u32,
     children: Vec<u32>,
     ignored: IndexIgnoreRules,
-    watches: Vec<FsWatchId>,
+    watches: Vec<InotifyWatchId>,
     /// The indexed files. For each file: the position of its segment, and its number in that segment.
     indexed_files: Vec<(u16, u32)>,
     /// Files that must be read.
@@ -122,12 +123,12 @@ struct DirectoryEntryCounts {
     unreadable: u64,
 }
 
-impl IndexTreeModel {
+impl IndexedTreeCache {
     /// Creates an empty model. The first refresh lists all directories.
     pub(super) fn new(snapshot: Arc<IndexSnapshot>, event_queue: Option<FsEventQueue>, watches_max: usize) -> Self {
         let directory_of_files =
             snapshot.segments.iter().map(|segment| vec![NO_DIRECTORY; segment.files as usize]).collect();
-        let root = TreeModelDirectory::new(RelPath::root(), NO_DIRECTORY, IndexIgnoreRules::default());
+        let root = IndexedTreeDirectoryNode::new(RelPath::root(), NO_DIRECTORY, IndexIgnoreRules::default());
         Self {
             snapshot,
             event_queue,
@@ -148,7 +149,7 @@ impl IndexTreeModel {
         context: &IndexContext,
         directories_max: usize,
         stopped: &dyn Fn() -> bool,
-    ) -> Result<TreeModelFreshness, IndexTreeModelError> {
+    ) -> Result<TreeModelFreshness, IndexedTreeCacheDiscardReason> {
         self.drain_events()?;
         let mut listed = 0;
         while let Some(number) = self.stale_directories.pop_first() {
@@ -157,7 +158,7 @@ impl IndexTreeModel {
                 return Ok(TreeModelFreshness::Behind);
             }
             if stopped() {
-                return Err(IndexTreeModelError::Stopped);
+                return Err(IndexedTreeCacheDiscardReason::Stopped);
             }
             self.relist_directory(context, number)?;
             listed += 1;
@@ -166,23 +167,23 @@ impl IndexTreeModel {
         Ok(TreeModelFreshness::Current)
     }
 
-    fn drain_events(&mut self) -> Result<(), IndexTreeModelError> {
+    fn drain_events(&mut self) -> Result<(), IndexedTreeCacheDiscardReason> {
         let Some(watch) = &self.event_queue else { return Ok(()) };
         let (mut events, mut drained) = (Vec::new(), FsEventDrainResult::Partial);
         for _ in 0..DRAINS_MAX {
-            drained = watch.drain(&mut events).map_err(|_| IndexTreeModelError::EventsLost)?;
+            drained = watch.drain(&mut events).map_err(|_| IndexedTreeCacheDiscardReason::EventsLost)?;
             if drained == FsEventDrainResult::Complete {
                 break;
             }
         }
         if drained != FsEventDrainResult::Complete {
-            return Err(IndexTreeModelError::EventsLost);
+            return Err(IndexedTreeCacheDiscardReason::EventsLost);
         }
         events.into_iter().try_for_each(|event| self.apply_event(&event))
     }
 
-    fn apply_event(&mut self, event: &FsEvent) -> Result<(), IndexTreeModelError> {
-        let Some(watch) = event.watch else { return Err(IndexTreeModelError::EventsLost) };
+    fn apply_event(&mut self, event: &FsEvent) -> Result<(), IndexedTreeCacheDiscardReason> {
+        let Some(watch) = event.watch else { return Err(IndexedTreeCacheDiscardReason::EventsLost) };
         // The event is from a watch that was already removed, so its directory is no longer in the model.
         let Some((number, role)) = self.watched.get(&watch).copied() else { return Ok(()) };
         let name = event.name.as_ref().map(FileName::as_bytes);
@@ -239,11 +240,11 @@ impl IndexTreeModel {
         self.stale_directories.insert(number);
     }
 
-    fn directory(&self, number: u32) -> Option<&TreeModelDirectory> {
+    fn directory(&self, number: u32) -> Option<&IndexedTreeDirectoryNode> {
         self.directories.get(number as usize)?.as_ref()
     }
 
-    fn directory_mut(&mut self, number: u32) -> Option<&mut TreeModelDirectory> {
+    fn directory_mut(&mut self, number: u32) -> Option<&mut IndexedTreeDirectoryNode> {
         self.directories.get_mut(number as usize)?.as_mut()
     }
 
@@ -277,7 +278,7 @@ impl IndexTreeModel {
 
     /// Removes a watch, unless it now belongs to another directory of the model because the watched directory was
     /// moved.
-    fn unwatch(&mut self, watch: FsWatchId, number: u32) {
+    fn unwatch(&mut self, watch: InotifyWatchId, number: u32) {
         if self.watched.get(&watch).is_some_and(|(owner, _)| *owner == number) {
             self.watched.remove(&watch);
             if let Some(queue) = &self.event_queue {
@@ -302,7 +303,7 @@ impl IndexTreeModel {
 
     /// Whether there are files without current index data.
     pub(super) fn has_unindexed(&self) -> bool {
-        let is_new = |folder: &TreeModelDirectory| {
+        let is_new = |folder: &IndexedTreeDirectoryNode| {
             folder.unindexed_files.iter().any(|(_, why)| *why == UnindexedReason::NotYetIndexed)
         };
         self.directories.iter().flatten().any(is_new)
@@ -326,7 +327,7 @@ impl IndexTreeModel {
 
     /// The files without current index data, by directory.
     pub(super) fn unindexed_files(&self) -> Vec<(RelPath, Vec<FileName>)> {
-        let names = |folder: &TreeModelDirectory| -> Vec<FileName> {
+        let names = |folder: &IndexedTreeDirectoryNode| -> Vec<FileName> {
             folder
                 .unindexed_files
                 .iter()
@@ -386,7 +387,7 @@ impl IndexTreeModel {
     }
 }
 
-impl TreeModelDirectory {
+impl IndexedTreeDirectoryNode {
     fn new(path: RelPath, parent: u32, ignored: IndexIgnoreRules) -> Self {
         Self {
             path,
@@ -410,17 +411,17 @@ impl TreeModelDirectory {
 /// fast.
 const CANDIDATES_MAX: usize = 2_000;
 
-impl IndexTreeModel {
+impl IndexedTreeCache {
     /// Determines what a walk below a directory would count, and which files the search must read. Returns `None` if
     /// the directory is not in the model or if there are too many files to read. The model must be current.
     pub(super) fn indexed_walk(
         &self,
         start: &RelPath,
         required: &RequiredTrigrams,
-    ) -> Result<Option<IndexedWalk>, IndexTreeModelError> {
+    ) -> Result<Option<IndexedSearchCandidates>, IndexedTreeCacheDiscardReason> {
         let is_open = |number: &u32| self.directory(*number).is_some_and(|folder| folder.counts.unreadable == 0);
         let Some(start) = self.find_directory(start).filter(is_open) else { return Ok(None) };
-        let mut walk = IndexedWalk::default();
+        let mut walk = IndexedSearchCandidates::default();
         let mut met = vec![false; self.directories.len()];
         let mut total = DirectoryEntryCounts::default();
         let mut waiting = vec![start];
@@ -447,7 +448,7 @@ impl IndexTreeModel {
         for ((segment, files), owners) in self.snapshot.segments.iter().zip(holding).zip(&self.directory_of_files) {
             let is_met = |owner: u32| owner != NO_DIRECTORY && met.get(owner as usize).copied().unwrap_or(false);
             let stands_here = |file: &u32| owners.get(*file as usize).is_some_and(|owner| is_met(*owner));
-            let SegmentFileSelection::Only(mut files) = files else { return Ok(None) };
+            let SelectedIndexedFilesOfSegment::Only(mut files) = files else { return Ok(None) };
             files.retain(stands_here);
             if walk.candidates.len() + files.len() > CANDIDATES_MAX {
                 return Ok(None);

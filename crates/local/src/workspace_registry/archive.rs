@@ -12,7 +12,7 @@ use stead_path::{FileName, RelPath};
 
 use super::{
     CreateWorkspaceRequest, FILES_DIRECTORY, WorkspaceDescription, WorkspaceName, WorkspaceRegistry,
-    create::{InitialContentOrigin, PendingWorkspace},
+    create::{NewWorkspaceContentOrigin, PendingWorkspace},
     fork::WorkspaceCopyCounts,
     tar::{TarEntry, TarReader, TarWriter},
 };
@@ -71,7 +71,7 @@ impl WorkspaceRegistry {
             drop(engine);
             workspace.close();
             let origin = imported?;
-            Ok(InitialContentOrigin {
+            Ok(NewWorkspaceContentOrigin {
                 origin: Some(json!({ "archive": { "files": origin.files, "bytes": origin.bytes } })),
             })
         })

@@ -4,16 +4,16 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 use stead_disk::{
-    DirectoryHandle, DiskErrorKind, FileAttributeSource, LockMode, PrivateDirectory, StagedContentSource,
+    DirectoryHandle, DiskErrorKind, FileAttributeSource, LockMode, ServerOnlyDirectoryHandle, StagedContentSource,
     StateDirectoryError,
 };
 use stead_engine::{Caller, Error, ErrorKind, Policy};
 use stead_path::FileName;
 
 use super::{
-    DiskReconciliationState, FILES_DIRECTORY, STATE_DIRECTORY, WORKSPACES_DIRECTORY, WORKSPACES_MAX,
-    WorkspaceLifecycle, WorkspaceName, WorkspaceRegistry, WorkspaceRow,
-    rows::{self, WorkspaceDestroyPolicy, directory_name_of_id},
+    FILES_DIRECTORY, STATE_DIRECTORY, WORKSPACES_DIRECTORY, WORKSPACES_MAX, WorkspaceDatabaseRow, WorkspaceLifecycle,
+    WorkspaceName, WorkspaceRegistry, WorkspaceRowReconciliationStatus,
+    rows::{self, DestroyedWorkspaceTrashPolicy, directory_name_of_id},
 };
 use crate::{errors, options::Durability, policy_file::POLICY_FILE, store::lock_ignoring_poison};
 
@@ -27,7 +27,7 @@ pub struct CreateWorkspaceRequest {
     /// Whether the workspace is moved to the trash or deleted when it is destroyed.
     #[serde(default)]
     #[serde(rename = "lasting")]
-    pub destroy_policy: WorkspaceDestroyPolicy,
+    pub destroy_policy: DestroyedWorkspaceTrashPolicy,
     /// A description for people.
     #[serde(default)]
     pub label: String,
@@ -68,14 +68,14 @@ impl CreateWorkspaceRequest {
 
 /// A workspace that is being created: its name is reserved, and it cannot be opened yet.
 pub(super) struct PendingWorkspace {
-    pub(super) row: WorkspaceRow,
-    pub(super) directory: PrivateDirectory,
-    _lock: super::WorkspaceLock,
+    pub(super) row: WorkspaceDatabaseRow,
+    pub(super) directory: ServerOnlyDirectoryHandle,
+    _lock: super::WorkspaceLifecycleLock,
 }
 
 /// The content that was put into a new workspace.
 #[derive(Debug, Default)]
-pub(super) struct InitialContentOrigin {
+pub(super) struct NewWorkspaceContentOrigin {
     /// The source of the content, as JSON; `None` for an empty workspace.
     pub(super) origin: Option<Value>,
 }
@@ -88,7 +88,9 @@ impl WorkspaceRegistry {
         name: &WorkspaceName,
         request: &CreateWorkspaceRequest,
     ) -> Result<super::WorkspaceDescription, Error> {
-        self.create_with_content(by, "workspace_create", name, request, &mut |_| Ok(InitialContentOrigin::default()))
+        self.create_with_content(by, "workspace_create", name, request, &mut |_| {
+            Ok(NewWorkspaceContentOrigin::default())
+        })
     }
 
     /// Creates a workspace with the content that `fill` puts into it. If anything fails, no workspace is created.
@@ -98,7 +100,7 @@ impl WorkspaceRegistry {
         operation: &str,
         name: &WorkspaceName,
         request: &CreateWorkspaceRequest,
-        fill: &mut dyn FnMut(&PendingWorkspace) -> Result<InitialContentOrigin, Error>,
+        fill: &mut dyn FnMut(&PendingWorkspace) -> Result<NewWorkspaceContentOrigin, Error>,
     ) -> Result<super::WorkspaceDescription, Error> {
         let policy = request.policy_text()?;
         let pending = self.begin_creation(by, name.as_str(), request)?;
@@ -115,9 +117,9 @@ impl WorkspaceRegistry {
             }
         };
         let origin = content.origin.map(|origin| origin.to_string());
-        let row = WorkspaceRow {
+        let row = WorkspaceDatabaseRow {
             lifecycle: WorkspaceLifecycle::Ready,
-            reconciliation: DiskReconciliationState::Done,
+            reconciliation: WorkspaceRowReconciliationStatus::Done,
             origin,
             ..pending.row.clone()
         };
@@ -154,7 +156,7 @@ impl WorkspaceRegistry {
         let id = rows::generate_id()?;
         let lock = self.lock_workspace(&id, LockMode::Exclusive)?;
         let now_ms = self.now_ms();
-        let row = WorkspaceRow {
+        let row = WorkspaceDatabaseRow {
             id: id.clone(),
             name: name.to_owned(),
             lifecycle: WorkspaceLifecycle::Creating,
@@ -164,7 +166,7 @@ impl WorkspaceRegistry {
             created_ms: now_ms,
             last_used_ms: now_ms,
             expires_ms: None,
-            reconciliation: DiskReconciliationState::Pending,
+            reconciliation: WorkspaceRowReconciliationStatus::Pending,
             origin: None,
         };
         self.reserve_name(&row)?;
@@ -183,7 +185,7 @@ impl WorkspaceRegistry {
     }
 
     /// Inserts the row if the name is free. A name that a dead process reserved is freed first.
-    fn reserve_name(&self, row: &WorkspaceRow) -> Result<(), Error> {
+    fn reserve_name(&self, row: &WorkspaceDatabaseRow) -> Result<(), Error> {
         for last in [false, true] {
             let wanted = row.clone();
             let taken = self.update_without_entry(move |transaction| {
@@ -216,7 +218,11 @@ impl WorkspaceRegistry {
     }
 
     /// Creates the directories inside a workspace's directory.
-    pub(super) fn create_layout(&self, directory: &PrivateDirectory, policy: Option<&str>) -> Result<(), Error> {
+    pub(super) fn create_layout(
+        &self,
+        directory: &ServerOnlyDirectoryHandle,
+        policy: Option<&str>,
+    ) -> Result<(), Error> {
         for name in [FILES_DIRECTORY, STATE_DIRECTORY] {
             let name = FileName::new(name.as_bytes())?;
             directory.with(|directory| directory.create_directory(&name, DIRECTORY_MODE)).map_err(creation_error)?;
@@ -236,7 +242,7 @@ impl WorkspaceRegistry {
     }
 
     /// Syncs a new workspace with its content to disk.
-    fn sync_new_workspace(&self, pending: &PendingWorkspace, content: &InitialContentOrigin) -> Result<(), Error> {
+    fn sync_new_workspace(&self, pending: &PendingWorkspace, content: &NewWorkspaceContentOrigin) -> Result<(), Error> {
         let synced = match (&content.origin, self.options.durability) {
             (Some(_), Durability::Full) => self.directory.sync_file_system(),
             (Some(_), Durability::Fast) | (None, _) => Ok(()),

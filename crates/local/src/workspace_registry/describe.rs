@@ -5,9 +5,9 @@ use stead_disk::WalkLimits;
 use stead_engine::Error;
 
 use super::{
-    FILES_DIRECTORY, TRASH_DIRECTORY, WORKSPACES_DIRECTORY, WorkspaceLifecycle, WorkspaceName, WorkspaceRegistry,
-    WorkspaceRow,
-    rows::{self, WorkspaceDestroyPolicy, directory_name_of_id},
+    FILES_DIRECTORY, TRASH_DIRECTORY, WORKSPACES_DIRECTORY, WorkspaceDatabaseRow, WorkspaceLifecycle, WorkspaceName,
+    WorkspaceRegistry,
+    rows::{self, DestroyedWorkspaceTrashPolicy, directory_name_of_id},
 };
 use crate::errors;
 
@@ -19,7 +19,7 @@ const MEASURED_ENTRIES_MAX: u64 = 1_000_000;
 
 /// A request for one page of the list of workspaces.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct WorkspacePageRequest {
+pub struct ListWorkspacesRequest {
     /// The cursor that was returned with the previous page; `None` for the first page.
     pub cursor: Option<String>,
     /// The most workspaces on the page.
@@ -46,7 +46,7 @@ pub struct WorkspaceDescription {
     /// The id, which differs even between workspaces that had the same name at different times.
     pub id: String,
     /// Whether the workspace is moved to the trash or deleted when it is destroyed.
-    pub destroy_policy: WorkspaceDestroyPolicy,
+    pub destroy_policy: DestroyedWorkspaceTrashPolicy,
     /// A description for people.
     pub label: String,
     /// The principal that created the workspace.
@@ -81,7 +81,7 @@ impl WorkspaceDescription {
 }
 
 impl WorkspaceRegistry {
-    pub(super) fn description_of_row(&self, row: &WorkspaceRow) -> WorkspaceDescription {
+    pub(super) fn description_of_row(&self, row: &WorkspaceDatabaseRow) -> WorkspaceDescription {
         let state = match row.lifecycle {
             WorkspaceLifecycle::Ready if self.is_open(&row.id) => "open",
             WorkspaceLifecycle::Ready => "idle",
@@ -103,7 +103,7 @@ impl WorkspaceRegistry {
     }
 
     /// One page of workspaces, sorted by name, and the cursor of the next page.
-    pub fn list(&self, page: &WorkspacePageRequest) -> Result<(Vec<WorkspaceDescription>, Option<String>), Error> {
+    pub fn list(&self, page: &ListWorkspacesRequest) -> Result<(Vec<WorkspaceDescription>, Option<String>), Error> {
         let limit = page.limit.unwrap_or(PAGE_SIZE_DEFAULT).clamp(1, PAGE_SIZE_MAX);
         let stage = match page.filter {
             WorkspaceListFilter::Active => WorkspaceLifecycle::Ready,
@@ -134,7 +134,7 @@ impl WorkspaceRegistry {
         Ok(object)
     }
 
-    fn measure_workspace(&self, row: &WorkspaceRow) -> Result<stead_disk::DiskTreeSize, Error> {
+    fn measure_workspace(&self, row: &WorkspaceDatabaseRow) -> Result<stead_disk::DiskTreeSize, Error> {
         let (directory_name, files_name) =
             (directory_name_of_id(&row.id)?, stead_path::FileName::new(FILES_DIRECTORY.as_bytes())?);
         let directory = self.workspaces.open_directory(&directory_name);

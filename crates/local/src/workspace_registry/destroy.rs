@@ -2,12 +2,13 @@
 //! workspace is deleted at once; any other stays in the trash until it expires.
 
 use serde_json::json;
-use stead_disk::{DirectoryHandle, DiskErrorKind, ExistingTargetPolicy, LockMode, PrivateDirectory};
+use stead_disk::{DirectoryHandle, DiskErrorKind, ExistingTargetPolicy, LockMode, ServerOnlyDirectoryHandle};
 use stead_engine::{Caller, Error, ErrorKind, Principal};
 
 use super::{
-    DiskReconciliationState, WorkspaceDescription, WorkspaceLifecycle, WorkspaceName, WorkspaceRegistry, WorkspaceRow,
-    rows::{self, WorkspaceDestroyPolicy, directory_name_of_id},
+    WorkspaceDatabaseRow, WorkspaceDescription, WorkspaceLifecycle, WorkspaceName, WorkspaceRegistry,
+    WorkspaceRowReconciliationStatus,
+    rows::{self, DestroyedWorkspaceTrashPolicy, directory_name_of_id},
 };
 use crate::errors;
 
@@ -20,14 +21,14 @@ impl WorkspaceRegistry {
         let row = self.load_unchanged_row(&id, WorkspaceLifecycle::Ready, name.as_str())?;
         let now_ms = self.now_ms();
         let after = match row.destroy_policy {
-            WorkspaceDestroyPolicy::DeleteAtOnce => WorkspaceRow {
+            DestroyedWorkspaceTrashPolicy::DeleteAtOnce => WorkspaceDatabaseRow {
                 lifecycle: WorkspaceLifecycle::Deleting,
-                reconciliation: DiskReconciliationState::Pending,
+                reconciliation: WorkspaceRowReconciliationStatus::Pending,
                 ..row
             },
-            WorkspaceDestroyPolicy::MoveToTrash => WorkspaceRow {
+            DestroyedWorkspaceTrashPolicy::MoveToTrash => WorkspaceDatabaseRow {
                 lifecycle: WorkspaceLifecycle::Trashed,
-                reconciliation: DiskReconciliationState::Pending,
+                reconciliation: WorkspaceRowReconciliationStatus::Pending,
                 expires_ms: Some(now_ms.saturating_add(self.options.trash_retention_ms)),
                 ..row
             },
@@ -65,9 +66,9 @@ impl WorkspaceRegistry {
         let _alone = self.lock_workspace(&id, LockMode::Exclusive)?;
         let row = self.load_row(&id)?.filter(|row| row.lifecycle == WorkspaceLifecycle::Trashed).ok_or_else(missing)?;
         let name = rename.map_or(row.name.clone(), |name| name.as_str().to_owned());
-        let after = WorkspaceRow {
+        let after = WorkspaceDatabaseRow {
             lifecycle: WorkspaceLifecycle::Ready,
-            reconciliation: DiskReconciliationState::Pending,
+            reconciliation: WorkspaceRowReconciliationStatus::Pending,
             expires_ms: None,
             name,
             ..row
@@ -94,14 +95,14 @@ impl WorkspaceRegistry {
     pub(super) fn expire(&self, id: &str) -> Result<(), Error> {
         let Some(_alone) = self.try_lock_workspace(id, LockMode::Exclusive)? else { return Ok(()) };
         let now_ms = self.now_ms();
-        let over = |row: &WorkspaceRow| {
+        let over = |row: &WorkspaceDatabaseRow| {
             row.lifecycle == WorkspaceLifecycle::Trashed && row.expires_ms.is_some_and(|ends_ms| ends_ms <= now_ms)
         };
         let Some(row) = self.load_row(id)?.filter(over) else { return Ok(()) };
         let by = Caller::new(Principal::System, "estate", "server");
-        let after = WorkspaceRow {
+        let after = WorkspaceDatabaseRow {
             lifecycle: WorkspaceLifecycle::Deleting,
-            reconciliation: DiskReconciliationState::Pending,
+            reconciliation: WorkspaceRowReconciliationStatus::Pending,
             ..row
         };
         self.record_row(&by, "workspace_expire", &json!({ "workspace": after.name, "id": id }), &after)?;
@@ -111,14 +112,14 @@ impl WorkspaceRegistry {
     /// Makes the disk match the row of a workspace, unless another process has locked the workspace.
     pub(super) fn reconcile_if_unlocked(&self, id: &str) -> Result<(), Error> {
         let Some(_alone) = self.try_lock_workspace(id, LockMode::Exclusive)? else { return Ok(()) };
-        match self.load_row(id)?.filter(|row| row.reconciliation == DiskReconciliationState::Pending) {
+        match self.load_row(id)?.filter(|row| row.reconciliation == WorkspaceRowReconciliationStatus::Pending) {
             Some(row) => self.reconcile_disk(&row),
             None => Ok(()),
         }
     }
 
     /// Makes the disk match a row. The caller holds the exclusive lock. The method can be interrupted and called again.
-    pub(super) fn reconcile_disk(&self, row: &WorkspaceRow) -> Result<(), Error> {
+    pub(super) fn reconcile_disk(&self, row: &WorkspaceDatabaseRow) -> Result<(), Error> {
         match row.lifecycle {
             WorkspaceLifecycle::Creating | WorkspaceLifecycle::Deleting => {
                 return self.delete_directory(&row.id);
@@ -126,12 +127,17 @@ impl WorkspaceRegistry {
             WorkspaceLifecycle::Ready => self.move_directory(&self.trash, &self.workspaces, &row.id)?,
             WorkspaceLifecycle::Trashed => self.move_directory(&self.workspaces, &self.trash, &row.id)?,
         }
-        let settled = WorkspaceRow { reconciliation: DiskReconciliationState::Done, ..row.clone() };
+        let settled = WorkspaceDatabaseRow { reconciliation: WorkspaceRowReconciliationStatus::Done, ..row.clone() };
         self.update_without_entry(move |transaction| rows::upsert_row(transaction, &settled).map(Ok))
     }
 
     /// Moves the directory of a workspace, unless it has already been moved.
-    fn move_directory(&self, from: &PrivateDirectory, to: &PrivateDirectory, id: &str) -> Result<(), Error> {
+    fn move_directory(
+        &self,
+        from: &ServerOnlyDirectoryHandle,
+        to: &ServerOnlyDirectoryHandle,
+        id: &str,
+    ) -> Result<(), Error> {
         let name = directory_name_of_id(id)?;
         match from.with(|from| from.rename(&name, to.as_directory(), &name, ExistingTargetPolicy::Refuse)) {
             Ok(()) => {}
@@ -159,7 +165,12 @@ impl WorkspaceRegistry {
     }
 
     /// Loads the row of a workspace again. Fails if its stage or name has changed since it was found.
-    fn load_unchanged_row(&self, id: &str, stage: WorkspaceLifecycle, name: &str) -> Result<WorkspaceRow, Error> {
+    fn load_unchanged_row(
+        &self,
+        id: &str,
+        stage: WorkspaceLifecycle,
+        name: &str,
+    ) -> Result<WorkspaceDatabaseRow, Error> {
         let row = self.load_row(id)?.filter(|row| row.lifecycle == stage && row.name == name);
         row.ok_or_else(|| rows::workspace_not_found(name))
     }

@@ -10,7 +10,7 @@ use stead_path::{DEPTH_MAX, FileName, RelPath};
 
 use super::{
     CreateWorkspaceRequest, FILES_DIRECTORY, WorkspaceDescription, WorkspaceName, WorkspaceRegistry,
-    create::{InitialContentOrigin, PendingWorkspace},
+    create::{NewWorkspaceContentOrigin, PendingWorkspace},
 };
 use crate::{errors, open::LocalWorkspace, store::TransactionSyncTiming};
 
@@ -61,7 +61,7 @@ impl WorkspaceRegistry {
             let fork = LocalWorkspace::open(self.workspace_options(&pending.row.id))?;
             fork.record_origin(by, &taken.origin)?;
             fork.close();
-            Ok(InitialContentOrigin { origin: Some(taken.origin) })
+            Ok(NewWorkspaceContentOrigin { origin: Some(taken.origin) })
         })
     }
 

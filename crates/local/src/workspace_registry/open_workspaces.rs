@@ -12,7 +12,7 @@ use rusqlite::params;
 use stead_disk::LockMode;
 use stead_engine::{Engine, Error, ErrorKind};
 
-use super::{DiskReconciliationState, WorkspaceLifecycle, WorkspaceRegistry};
+use super::{WorkspaceLifecycle, WorkspaceRegistry, WorkspaceRowReconciliationStatus};
 use crate::{open::LocalWorkspace, store::lock_ignoring_poison};
 
 /// The number of references to an open workspace that do not count as use: those of the slot and of its engine.
@@ -127,14 +127,14 @@ impl WorkspaceRegistry {
     fn open_from_disk(&self, id: &str) -> Result<Arc<LocalWorkspace>, Error> {
         let gone = || Error::new(ErrorKind::NotFound, "the workspace no longer exists");
         let row = self.load_row(id)?.filter(|row| row.lifecycle == WorkspaceLifecycle::Ready).ok_or_else(gone)?;
-        if row.reconciliation == DiskReconciliationState::Pending {
+        if row.reconciliation == WorkspaceRowReconciliationStatus::Pending {
             self.reconcile_if_unlocked(id)?;
         }
         // While the lock is held, the workspace cannot be deleted. Otherwise it could be deleted after this check, and
         // opening it would create its directories again.
         let _shared = self.lock_workspace(id, LockMode::Shared)?;
         let settled = self.load_row(id)?.filter(|row| {
-            row.lifecycle == WorkspaceLifecycle::Ready && row.reconciliation == DiskReconciliationState::Done
+            row.lifecycle == WorkspaceLifecycle::Ready && row.reconciliation == WorkspaceRowReconciliationStatus::Done
         });
         settled.ok_or_else(gone)?;
         LocalWorkspace::open(self.workspace_options(id))

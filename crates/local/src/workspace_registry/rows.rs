@@ -69,7 +69,7 @@ impl WorkspaceLifecycle {
 /// Whether a destroyed workspace is moved to the trash or deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum WorkspaceDestroyPolicy {
+pub enum DestroyedWorkspaceTrashPolicy {
     /// A destroyed workspace is moved to the trash.
     #[default]
     #[serde(rename = "kept")]
@@ -81,24 +81,24 @@ pub enum WorkspaceDestroyPolicy {
 
 /// Whether the directory of a workspace matches its row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DiskReconciliationState {
+pub(crate) enum WorkspaceRowReconciliationStatus {
     Done,
     Pending,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct WorkspaceRow {
+pub(crate) struct WorkspaceDatabaseRow {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) lifecycle: WorkspaceLifecycle,
-    pub(crate) destroy_policy: WorkspaceDestroyPolicy,
+    pub(crate) destroy_policy: DestroyedWorkspaceTrashPolicy,
     pub(crate) label: String,
     pub(crate) created_by: String,
     pub(crate) created_ms: i64,
     pub(crate) last_used_ms: i64,
     /// The time in unix milliseconds at which the workspace is deleted from the trash.
     pub(crate) expires_ms: Option<i64>,
-    pub(crate) reconciliation: DiskReconciliationState,
+    pub(crate) reconciliation: WorkspaceRowReconciliationStatus,
     /// The workspace or archive from which this workspace was created, as JSON.
     pub(crate) origin: Option<String>,
 }
@@ -115,16 +115,19 @@ pub(crate) fn create_tables(store: &SqliteStore) -> Result<(), Error> {
         .map_err(errors::store_error)
 }
 
-fn row_from_record(record: &Record<'_>) -> rusqlite::Result<WorkspaceRow> {
+fn row_from_record(record: &Record<'_>) -> rusqlite::Result<WorkspaceDatabaseRow> {
     let stage = WorkspaceLifecycle::from_number(record.get(2)?).ok_or(rusqlite::Error::InvalidQuery)?;
     let lasting = if record.get::<_, i64>(3)? == 0 {
-        WorkspaceDestroyPolicy::MoveToTrash
+        DestroyedWorkspaceTrashPolicy::MoveToTrash
     } else {
-        WorkspaceDestroyPolicy::DeleteAtOnce
+        DestroyedWorkspaceTrashPolicy::DeleteAtOnce
     };
-    let settled =
-        if record.get::<_, i64>(9)? == 0 { DiskReconciliationState::Pending } else { DiskReconciliationState::Done };
-    Ok(WorkspaceRow {
+    let settled = if record.get::<_, i64>(9)? == 0 {
+        WorkspaceRowReconciliationStatus::Pending
+    } else {
+        WorkspaceRowReconciliationStatus::Done
+    };
+    Ok(WorkspaceDatabaseRow {
         id: record.get(0)?,
         name: record.get(1)?,
         lifecycle: stage,
@@ -139,7 +142,7 @@ fn row_from_record(record: &Record<'_>) -> rusqlite::Result<WorkspaceRow> {
     })
 }
 
-pub(crate) fn find_by_id(connection: &Connection, id: &str) -> rusqlite::Result<Option<WorkspaceRow>> {
+pub(crate) fn find_by_id(connection: &Connection, id: &str) -> rusqlite::Result<Option<WorkspaceDatabaseRow>> {
     connection
         .prepare_cached(&format!("{ROW_COLUMNS} WHERE id = ?1"))?
         .query_row(params![id], row_from_record)
@@ -147,7 +150,10 @@ pub(crate) fn find_by_id(connection: &Connection, id: &str) -> rusqlite::Result<
 }
 
 /// The workspace with this name that is ready or being created.
-pub(crate) fn find_active_by_name(connection: &Connection, name: &str) -> rusqlite::Result<Option<WorkspaceRow>> {
+pub(crate) fn find_active_by_name(
+    connection: &Connection,
+    name: &str,
+) -> rusqlite::Result<Option<WorkspaceDatabaseRow>> {
     connection
         .prepare_cached(&format!("{ROW_COLUMNS} WHERE name = ?1 AND stage < 2"))?
         .query_row(params![name], row_from_record)
@@ -156,7 +162,10 @@ pub(crate) fn find_active_by_name(connection: &Connection, name: &str) -> rusqli
 
 /// The workspace in the trash with this name or id. If several workspaces have the name, returns the workspace that was
 /// destroyed last.
-pub(crate) fn find_trashed_by_name(connection: &Connection, name: &str) -> rusqlite::Result<Option<WorkspaceRow>> {
+pub(crate) fn find_trashed_by_name(
+    connection: &Connection,
+    name: &str,
+) -> rusqlite::Result<Option<WorkspaceDatabaseRow>> {
     let found = connection
         .prepare_cached(&format!("{ROW_COLUMNS} WHERE name = ?1 AND stage = 2 ORDER BY ends_ms DESC, id LIMIT 1"))?
         .query_row(params![name], row_from_record)
@@ -173,7 +182,7 @@ pub(crate) fn load_page(
     stage: WorkspaceLifecycle,
     after: (&str, &str),
     limit: usize,
-) -> rusqlite::Result<Vec<WorkspaceRow>> {
+) -> rusqlite::Result<Vec<WorkspaceDatabaseRow>> {
     connection
         .prepare_cached(&format!(
             "{ROW_COLUMNS} WHERE stage = ?1 AND name >= ?2 AND (name, id) > (?2, ?3) ORDER BY name, id LIMIT ?4"
@@ -205,14 +214,14 @@ pub(crate) fn count_workspaces(connection: &Connection) -> rusqlite::Result<usiz
     Ok(usize::try_from(count).unwrap_or(usize::MAX))
 }
 
-pub(crate) fn upsert_row(connection: &Connection, row: &WorkspaceRow) -> rusqlite::Result<()> {
+pub(crate) fn upsert_row(connection: &Connection, row: &WorkspaceDatabaseRow) -> rusqlite::Result<()> {
     let lasting = match row.destroy_policy {
-        WorkspaceDestroyPolicy::MoveToTrash => 0_i64,
-        WorkspaceDestroyPolicy::DeleteAtOnce => 1,
+        DestroyedWorkspaceTrashPolicy::MoveToTrash => 0_i64,
+        DestroyedWorkspaceTrashPolicy::DeleteAtOnce => 1,
     };
     let settled = match row.reconciliation {
-        DiskReconciliationState::Pending => 0_i64,
-        DiskReconciliationState::Done => 1,
+        WorkspaceRowReconciliationStatus::Pending => 0_i64,
+        WorkspaceRowReconciliationStatus::Done => 1,
     };
     connection
         .prepare_cached(

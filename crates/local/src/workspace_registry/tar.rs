@@ -154,7 +154,7 @@ impl<'a> TarReader<'a> {
     fn build_entry(
         &mut self,
         header: &[u8; BLOCK_BYTES],
-        format: TarFormat,
+        format: TarHeaderFormat,
         size: u64,
         overrides: PaxOverrides,
     ) -> Result<TarEntry, Error> {
@@ -203,7 +203,7 @@ impl<'a> TarReader<'a> {
     }
 
     /// Checks the checksum of a header and determines its format.
-    fn detect_format(&self, header: &[u8; BLOCK_BYTES]) -> Result<TarFormat, Error> {
+    fn detect_format(&self, header: &[u8; BLOCK_BYTES]) -> Result<TarHeaderFormat, Error> {
         let checksum = self.parse_number(&header[CHECKSUM_FIELD]);
         if !checksum.as_ref().is_ok_and(|checksum| *checksum == header_checksum(header)) {
             self.refuse_compressed(header)?;
@@ -211,8 +211,8 @@ impl<'a> TarReader<'a> {
             return Err(self.malformed("the header is damaged, or this is not a tar archive"));
         }
         match &header[MAGIC_FIELD] {
-            magic if magic == POSIX_MAGIC => Ok(TarFormat::Posix),
-            magic if magic == GNU_MAGIC => Ok(TarFormat::Gnu),
+            magic if magic == POSIX_MAGIC => Ok(TarHeaderFormat::Posix),
+            magic if magic == GNU_MAGIC => Ok(TarHeaderFormat::Gnu),
             _ => Err(self.malformed("unknown header format")),
         }
     }
@@ -389,20 +389,20 @@ impl<'a> TarReader<'a> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum TarFormat {
+enum TarHeaderFormat {
     Posix,
     Gnu,
 }
 
-fn header_path(header: &[u8; BLOCK_BYTES], format: TarFormat) -> Vec<u8> {
+fn header_path(header: &[u8; BLOCK_BYTES], format: TarHeaderFormat) -> Vec<u8> {
     let until_zero =
         |field: &[u8]| field.iter().position(|byte| *byte == 0).map_or(field, |end| &field[..end]).to_vec();
     let name = until_zero(&header[NAME_FIELD]);
     match format {
-        TarFormat::Posix if header[PREFIX_FIELD.start] != 0 => {
+        TarHeaderFormat::Posix if header[PREFIX_FIELD.start] != 0 => {
             [until_zero(&header[PREFIX_FIELD]).as_slice(), b"/", &name].concat()
         }
-        TarFormat::Posix | TarFormat::Gnu => name,
+        TarHeaderFormat::Posix | TarHeaderFormat::Gnu => name,
     }
 }
 

@@ -41,7 +41,7 @@ impl TokenScope {
 
 /// A token and its scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ScopedToken {
+pub struct TokenRecordWithScope {
     /// The stored token.
     pub token: AccessTokenRecord,
     /// The part of the registry to which the token gives access.
@@ -56,7 +56,7 @@ impl WorkspaceRegistry {
         by: &Caller,
         name: &WorkspaceName,
         request: &CreateTokenRequest,
-    ) -> Result<(ScopedToken, String), Error> {
+    ) -> Result<(TokenRecordWithScope, String), Error> {
         let id = self.find_ready_workspace(name.as_str())?.id;
         self.insert_new_token(by, TokenScope::Workspace(id), request)
     }
@@ -66,7 +66,7 @@ impl WorkspaceRegistry {
         &self,
         by: &Caller,
         request: &CreateTokenRequest,
-    ) -> Result<(ScopedToken, String), Error> {
+    ) -> Result<(TokenRecordWithScope, String), Error> {
         match request.principal {
             Principal::User(_) => self.insert_new_token(by, TokenScope::Administration, request),
             Principal::Agent(_) | Principal::System | Principal::External => {
@@ -80,7 +80,7 @@ impl WorkspaceRegistry {
         by: &Caller,
         scope: TokenScope,
         request: &CreateTokenRequest,
-    ) -> Result<(ScopedToken, String), Error> {
+    ) -> Result<(TokenRecordWithScope, String), Error> {
         let (token, secret) = token::generate_token(request, self.now_ms())?;
         let arguments = token::journal_arguments(&token, None, Some(scope.stored_name()));
         let mut draft = self.registry_workspace.pending_system_entry("token_create", arguments);
@@ -114,7 +114,7 @@ impl WorkspaceRegistry {
             Ok(TransactionOutcome::Recorded(tip.number, tip.hash))
         }))?;
         let text = token::format_token(&token.id, &secret);
-        Ok((ScopedToken { token, scope }, text))
+        Ok((TokenRecordWithScope { token, scope }, text))
     }
 
     /// The tokens of one scope, newest first.
@@ -137,7 +137,12 @@ impl WorkspaceRegistry {
     }
 
     /// Creates a new token with the grants of an old one. The old token expires after `overlap_ms`.
-    pub fn rotate_token(&self, by: &Caller, id: &str, overlap_ms: i64) -> Result<(ScopedToken, String), Error> {
+    pub fn rotate_token(
+        &self,
+        by: &Caller,
+        id: &str,
+        overlap_ms: i64,
+    ) -> Result<(TokenRecordWithScope, String), Error> {
         let old = self.load_token(id)?.ok_or_else(|| token::token_not_found(id))?;
         if old.token.is_expired(self.now_ms()) {
             return Err(Error::new(ErrorKind::Expired, format!("token {id} is revoked or expired")));
@@ -163,7 +168,12 @@ impl WorkspaceRegistry {
         self.set_token_expiry(by, old, now_ms)
     }
 
-    fn set_token_expiry(&self, by: &Caller, old: ScopedToken, ends_ms: i64) -> Result<AccessTokenRecord, Error> {
+    fn set_token_expiry(
+        &self,
+        by: &Caller,
+        old: TokenRecordWithScope,
+        ends_ms: i64,
+    ) -> Result<AccessTokenRecord, Error> {
         let ends_ms = old.token.expires_ms.map_or(ends_ms, |ends| ends.min(ends_ms));
         let mut token = old.token;
         token.expires_ms = Some(ends_ms);
@@ -177,7 +187,7 @@ impl WorkspaceRegistry {
     }
 
     /// Finds the valid token with this text. Takes the same steps for every text.
-    pub fn authenticate(&self, text: &str) -> Result<Option<ScopedToken>, Error> {
+    pub fn authenticate(&self, text: &str) -> Result<Option<TokenRecordWithScope>, Error> {
         let (id, secret) = token::split_token(text);
         let (stored, found) = self.load_token_with_hash(id)?;
         let matches = constant_time_eq(&token::hash(secret), &stored);
@@ -186,13 +196,13 @@ impl WorkspaceRegistry {
     }
 
     /// Loads a token by id.
-    pub fn load_token(&self, id: &str) -> Result<Option<ScopedToken>, Error> {
+    pub fn load_token(&self, id: &str) -> Result<Option<TokenRecordWithScope>, Error> {
         Ok(self.load_token_with_hash(id)?.1)
     }
 
     /// Loads a token with its hash. If no token has this id, the query returns a row that matches no token, so that
     /// both cases take the same steps. A token of a workspace that is not ready is loaded and then ignored.
-    fn load_token_with_hash(&self, id: &str) -> Result<([u8; 32], Option<ScopedToken>), Error> {
+    fn load_token_with_hash(&self, id: &str) -> Result<([u8; 32], Option<TokenRecordWithScope>), Error> {
         let (hash, token, scope_name, stage) = self
             .run_query(|connection| {
                 connection
@@ -213,7 +223,7 @@ impl WorkspaceRegistry {
             .ok_or_else(|| Error::new(ErrorKind::AuditUnavailable, "the token query returned no row"))?;
         let is_usable = scope_name == ADMIN_SCOPE_NAME || stage == WorkspaceLifecycle::Ready.to_number();
         let found = (is_usable && !token.id.is_empty())
-            .then(|| ScopedToken { token, scope: TokenScope::from_stored_name(scope_name) });
+            .then(|| TokenRecordWithScope { token, scope: TokenScope::from_stored_name(scope_name) });
         Ok((hash, found))
     }
 }

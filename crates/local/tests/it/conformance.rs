@@ -7,7 +7,7 @@ use stead_local::{Durability, LocalWorkspace, LocalWorkspaceOptions};
 use tempfile::TempDir;
 use testkit::{
     MemoryWorkspace,
-    conformance::{self, WorkspaceFactory},
+    conformance::{self, ConformanceWorkspaceFactory},
 };
 
 use crate::support::test_options;
@@ -32,7 +32,7 @@ impl LocalWorkspaceFactory {
     }
 }
 
-impl WorkspaceFactory for LocalWorkspaceFactory {
+impl ConformanceWorkspaceFactory for LocalWorkspaceFactory {
     fn create(&self) -> Arc<dyn Workspace> {
         self.open(tempfile::tempdir().unwrap())
     }
@@ -47,7 +47,7 @@ impl WorkspaceFactory for LocalWorkspaceFactory {
 
 struct MemoryWorkspaceFactory;
 
-impl WorkspaceFactory for MemoryWorkspaceFactory {
+impl ConformanceWorkspaceFactory for MemoryWorkspaceFactory {
     fn create(&self) -> Arc<dyn Workspace> {
         Arc::new(MemoryWorkspace::new())
     }

@@ -12,7 +12,7 @@ use stead_engine::{ErrorKind, limits};
 use crate::support::LocalFixture;
 
 /// A file before an edit, the edit, and the file after it; `None` if the edit must be refused.
-struct CorruptionCase {
+struct EditCorruptionTestCase {
     number: &'static str,
     before: &'static [u8],
     old: &'static str,
@@ -20,99 +20,99 @@ struct CorruptionCase {
     after: Result<&'static [u8], ErrorKind>,
 }
 
-const EDITS: &[CorruptionCase] = &[
-    CorruptionCase {
+const EDITS: &[EditCorruptionTestCase] = &[
+    EditCorruptionTestCase {
         number: "D1 every ending stays",
         before: b"one\r\ntwo\r\nthree\r\n",
         old: "two",
         new: "2",
         after: Ok(b"one\r\n2\r\nthree\r\n"),
     },
-    CorruptionCase {
+    EditCorruptionTestCase {
         number: "D1 mixed endings stay mixed",
         before: b"one\r\ntwo\nthree\r\n",
         old: "two",
         new: "2",
         after: Ok(b"one\r\n2\nthree\r\n"),
     },
-    CorruptionCase {
+    EditCorruptionTestCase {
         number: "D2 a file in Latin-1 keeps its bytes",
         before: b"caf\xe9 cr\xe8me\nth\xe9 vert et caf\xe9\n",
         old: "vert",
         new: "noir",
         after: Ok(b"caf\xe9 cr\xe8me\nth\xe9 noir et caf\xe9\n"),
     },
-    CorruptionCase {
+    EditCorruptionTestCase {
         number: "D3 the second line keeps its indentation",
         before: b"def f():\n    a = 1\n    b = 2\n",
         old: "a = 1\nb = 2",
         new: "a = 3\nb = 4",
         after: Ok(b"def f():\n    a = 3\n    b = 4\n"),
     },
-    CorruptionCase {
+    EditCorruptionTestCase {
         number: "D4 blank lines at the end stay",
         before: b"def f():\n    a = 1\n    b = 2\n\n\n",
         old: "a = 1\nb = 2",
         new: "a = 3\nb = 4",
         after: Ok(b"def f():\n    a = 3\n    b = 4\n\n\n"),
     },
-    CorruptionCase {
+    EditCorruptionTestCase {
         number: "D5 tabs quoted as spaces keep their depth",
         before: b"if x {\n\tif y {\n\t\tz()\n\t}\n}\n",
         old: "    if y {\n        z()\n    }",
         new: "    if y {\n        w()\n    }",
         after: Ok(b"if x {\n\tif y {\n\t\tw()\n\t}\n}\n"),
     },
-    CorruptionCase {
+    EditCorruptionTestCase {
         number: "D6 the first of two is not taken",
         before: b"x = 1\ny = 2\nx = 1\n",
         old: "x = 1",
         new: "x = 3",
         after: Err(ErrorKind::Ambiguous),
     },
-    CorruptionCase {
+    EditCorruptionTestCase {
         number: "D7 an empty quote is no place",
         before: b"abc\n",
         old: "",
         new: "x",
         after: Err(ErrorKind::BadRequest),
     },
-    CorruptionCase {
+    EditCorruptionTestCase {
         number: "D8 signs of other tools are text",
         before: b"price: 1\n",
         old: "1",
         new: "$& $1 \\1 $$",
         after: Ok(b"price: $& $1 \\1 $$\n"),
     },
-    CorruptionCase {
+    EditCorruptionTestCase {
         number: "D9 what is not found empties nothing",
         before: b"one\ntwo\n",
         old: "three\nfour",
         new: "",
         after: Err(ErrorKind::TextNotFound),
     },
-    CorruptionCase {
+    EditCorruptionTestCase {
         number: "D19 a line that loses its end is not joined to the next",
         before: b"one\ntwo\nthree\n",
         old: "two\n",
         new: "2",
         after: Ok(b"one\n2\nthree\n"),
     },
-    CorruptionCase {
+    EditCorruptionTestCase {
         number: "D19 the same with the ending of another system",
         before: b"one\r\ntwo\r\nthree\r\n",
         old: "two\r\n",
         new: "2",
         after: Ok(b"one\r\n2\r\nthree\r\n"),
     },
-    CorruptionCase {
+    EditCorruptionTestCase {
         number: "D19 a line that shall go goes",
         before: b"one\ntwo\nthree\n",
         old: "two\n",
         new: "",
         after: Ok(b"one\nthree\n"),
     },
-    CorruptionCase {
+    EditCorruptionTestCase {
         number: "D20 the byte order mark is in nobody's way",
         before: b"\xef\xbb\xbffirst\nsecond\n",
         old: "first",

@@ -3,18 +3,18 @@
 #![expect(clippy::disallowed_methods, reason = "the test looks at the directory from outside")]
 
 use serde_json::{Value, json};
-use stead_engine::{Call, Caller, CallerLifetime, ErrorKind, Principal};
-use stead_local::{BufferChangeResult, EditorWorkspace, LocalWorkspaceOptions};
+use stead_engine::{Call, Caller, CallerResourceLifetime, ErrorKind, Principal};
+use stead_local::{BufferChangeResult, EditorWorkspaceHandle, LocalWorkspaceOptions};
 use tempfile::TempDir;
 
 #[path = "../../examples/editor.rs"]
 #[expect(dead_code, reason = "the example is run from here by its parts")]
 mod example;
 
-fn open_editor(directory: &TempDir) -> EditorWorkspace {
+fn open_editor(directory: &TempDir) -> EditorWorkspaceHandle {
     std::fs::create_dir_all(directory.path().join("ws")).unwrap();
     let options = LocalWorkspaceOptions::new(directory.path().join("ws"), directory.path().join("state"));
-    EditorWorkspace::open(options, Principal::parse("user:ann").unwrap()).unwrap()
+    EditorWorkspaceHandle::open(options, Principal::parse("user:ann").unwrap()).unwrap()
 }
 
 #[test]
@@ -86,21 +86,21 @@ fn a_turn_is_rejected() {
 fn buffers_close_with_their_connection_for_every_process() {
     let directory = tempfile::tempdir().unwrap();
     let (server, other) = (open_editor(&directory), open_editor(&directory));
-    let over = |presence: &CallerLifetime| {
+    let over = |presence: &CallerResourceLifetime| {
         let mut caller = Caller::new(Principal::parse("user:ann").unwrap(), "s", "rpc");
         caller.lifetime = presence.clone();
         caller
     };
-    let call = |editor: &EditorWorkspace, caller: &Caller, operation: &str, arguments: Value| {
+    let call = |editor: &EditorWorkspaceHandle, caller: &Caller, operation: &str, arguments: Value| {
         let arguments = arguments.as_object().cloned().unwrap();
         editor.engine().call(&Call::new(caller, operation, arguments)).map(|answer| Value::Object(answer.json))
     };
-    let standings = |editor: &EditorWorkspace| -> Vec<String> {
-        let listed = call(editor, &over(&CallerLifetime::Process), "buffer.list", json!({})).unwrap();
+    let standings = |editor: &EditorWorkspaceHandle| -> Vec<String> {
+        let listed = call(editor, &over(&CallerResourceLifetime::Process), "buffer.list", json!({})).unwrap();
         let state = |buffer: &Value| buffer["state"].as_str().unwrap().to_owned();
         listed["buffers"].as_array().unwrap().iter().map(state).collect()
     };
-    let (first, second) = (CallerLifetime::connected(), CallerLifetime::connected());
+    let (first, second) = (CallerResourceLifetime::connected(), CallerResourceLifetime::connected());
     for (presence, path) in [(&first, "a.txt"), (&first, "b.txt"), (&second, "c.txt")] {
         call(&server, &over(presence), "buffer.open", json!({ "path": path, "text": "typed\n" })).unwrap();
     }
@@ -114,7 +114,9 @@ fn buffers_close_with_their_connection_for_every_process() {
         assert_eq!(standings(editor), ["draft", "draft", "unsaved"]);
     }
     // A closed connection, or a single request, can open no buffer.
-    for (presence, kind) in [(&first, ErrorKind::Cancelled), (&CallerLifetime::SingleCall, ErrorKind::BadRequest)] {
+    for (presence, kind) in
+        [(&first, ErrorKind::Cancelled), (&CallerResourceLifetime::SingleCall, ErrorKind::BadRequest)]
+    {
         let late = call(&server, &over(presence), "buffer.open", json!({ "path": "d.txt", "text": "d\n" }));
         assert_eq!(late.unwrap_err().kind, kind);
     }

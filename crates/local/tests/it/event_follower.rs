@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::watch::{WatchListener, short_event};
+use crate::watch::{TestWatchClient, short_event};
 
 /// The longest time until a client whose copy is incomplete receives further events.
 const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(30);
@@ -20,10 +20,10 @@ const LISTEN_MS: u64 = 500;
 const SHOWN_EVENTS_MAX: usize = 5;
 
 /// Every file and its content.
-pub(crate) type FollowedTree = BTreeMap<String, String>;
+pub(crate) type FileContentsByPath = BTreeMap<String, String>;
 
-pub(crate) fn read_tree(ws: &Path) -> FollowedTree {
-    let mut model = FollowedTree::new();
+pub(crate) fn read_tree(ws: &Path) -> FileContentsByPath {
+    let mut model = FileContentsByPath::new();
     let mut waiting = vec![ws.to_path_buf()];
     while let Some(directory) = waiting.pop() {
         // Other threads may still be writing.
@@ -46,8 +46,8 @@ pub(crate) fn read_tree(ws: &Path) -> FollowedTree {
 
 /// The copy of the tree that a client derives from events.
 #[derive(Default)]
-pub(crate) struct EventFollower {
-    tree: FollowedTree,
+pub(crate) struct EventDerivedTestTree {
+    tree: FileContentsByPath,
     pub(crate) rescans: usize,
     pub(crate) events: usize,
     /// Whether it has read the directory since it was last complete.
@@ -56,14 +56,14 @@ pub(crate) struct EventFollower {
     pub(crate) recent_events: Vec<String>,
 }
 
-impl EventFollower {
+impl EventDerivedTestTree {
     /// A client that reads the directory before it listens.
     pub(crate) fn from_directory(ws: &Path) -> Self {
         Self { tree: read_tree(ws), ..Self::default() }
     }
 
-    /// Applies the events of one page. The directory is read at most once, at the end: that state is newer than every event
-    /// of the page, and reading it for each event would take minutes in a large tree.
+    /// Applies the events of one page. The directory is read at most once, at the end: that state is newer than every
+    /// event of the page, and reading it for each event would take minutes in a large tree.
     pub(crate) fn apply_page(&mut self, page: &[Value], ws: &Path) {
         let mut needs_read = false;
         for event in page {
@@ -119,7 +119,7 @@ impl EventFollower {
     }
 
     /// Listens until the state equals the disk. No other program changes anything meanwhile.
-    pub(crate) fn catch_up(&mut self, listener: &mut WatchListener<'_>, ws: &Path) -> Result<(), String> {
+    pub(crate) fn catch_up(&mut self, listener: &mut TestWatchClient<'_>, ws: &Path) -> Result<(), String> {
         let (disk, mut end) = (read_tree(ws), Instant::now() + CATCH_UP_TIMEOUT);
         while self.tree != disk {
             let page = listener.next_page(LISTEN_MS);

@@ -19,8 +19,8 @@ use stead_disk::faults::{
 };
 
 use self::{
-    rig::{CallerReply, ExpectedLeftovers, FaultRig, check_leftovers, close, open},
-    scenario::{CallDirection, FaultScenario, SCENARIOS},
+    rig::{FaultScenarioFixture, FaultTestReply, LeftoverFilesExpectation, check_leftovers, close, open},
+    scenario::{FaultScenario, FaultTestDoUndoRedo, SCENARIOS},
 };
 
 /// The fault plan is global to the process, so these tests run one at a time.
@@ -64,7 +64,7 @@ fn may_need_space(call: SystemCall) -> bool {
 }
 
 /// Runs the scenario with one fault. Returns the call that was hit.
-fn run_with_fault(rig: &FaultRig, at: u64, errno: i32, context: &str) -> FaultInjectionReport {
+fn run_with_fault(rig: &FaultScenarioFixture, at: u64, errno: i32, context: &str) -> FaultInjectionReport {
     let directory = rig.copy_template();
     let fixture = open(&directory);
     arm_fault(FaultPlan {
@@ -76,25 +76,29 @@ fn run_with_fault(rig: &FaultRig, at: u64, errno: i32, context: &str) -> FaultIn
     let answer = fixture.call(rig.operation, rig.arguments.clone());
     let fired = disarm_fault();
     let context = format!("{context}: call {at} ({:?}) answered {errno}: {:?}", fired.hit_call, answer.as_ref().err());
-    let reply = if answer.is_ok() { CallerReply::Success } else { CallerReply::Failure };
+    let reply = if answer.is_ok() { FaultTestReply::Success } else { FaultTestReply::Failure };
     if fired.hit_call.is_none() || errno == INTERRUPTED {
-        assert_eq!(reply, CallerReply::Success, "{context}");
+        assert_eq!(reply, FaultTestReply::Success, "{context}");
     }
     rig.check_before_or_after(&fixture.path(""), reply, &format!("{context}, still open"));
     close(fixture);
     let fixture = open(&directory);
     // If the call succeeded despite the fault, the fault hit the cleanup. If the call failed, the cleanup is not
     // affected.
-    let expected = if reply == CallerReply::Success { ExpectedLeftovers::Possible } else { ExpectedLeftovers::None };
+    let expected = if reply == FaultTestReply::Success {
+        LeftoverFilesExpectation::Possible
+    } else {
+        LeftoverFilesExpectation::None
+    };
     check_leftovers(&fixture, expected, &context);
     rig.check_opened(&fixture, reply, &context);
     close(fixture);
     fired
 }
 
-fn fail_at_every_call(base: &FaultScenario, direction: CallDirection) {
+fn fail_at_every_call(base: &FaultScenario, direction: FaultTestDoUndoRedo) {
     let _alone = lock_fault_tests();
-    let rig = FaultRig::new(base, direction);
+    let rig = FaultScenarioFixture::new(base, direction);
     let context = format!("{} {direction:?}", base.name);
     let mut at = 0;
     loop {
@@ -104,7 +108,7 @@ fn fail_at_every_call(base: &FaultScenario, direction: CallDirection) {
             run_with_fault(&rig, at, NO_SPACE, &context);
         }
         // Undo and redo use the same calls; one direction is enough in the ordinary run.
-        if direction == CallDirection::Do || std::env::var_os("STEAD_LONG").is_some() {
+        if direction == FaultTestDoUndoRedo::Do || std::env::var_os("STEAD_LONG").is_some() {
             run_with_fault(&rig, at, INTERRUPTED, &context);
         }
     }
@@ -114,7 +118,7 @@ fn fail_at_every_call(base: &FaultScenario, direction: CallDirection) {
 /// The disk fails at a call and recovers later, with the workspace still open or opened again.
 fn fail_then_recover(base: &FaultScenario) {
     let _alone = lock_fault_tests();
-    let rig = FaultRig::new(base, CallDirection::Do);
+    let rig = FaultScenarioFixture::new(base, FaultTestDoUndoRedo::Do);
     for at in 1.. {
         let context = format!("{}: the device was dead from call {at} on", base.name);
         let directory = rig.copy_template();
@@ -129,17 +133,21 @@ fn fail_then_recover(base: &FaultScenario) {
         let fired = disarm_fault();
         let context = format!("{context}: {:?}", answer.as_ref().err());
         if answer.is_ok() {
-            rig.check_before_or_after(&fixture.path(""), CallerReply::Success, &context);
+            rig.check_before_or_after(&fixture.path(""), FaultTestReply::Success, &context);
         }
         // Repeating the call finishes it, unless a failed sync has made the workspace read-only.
         let again = fixture.call(rig.operation, rig.arguments.clone()).map(|answer| answer.json);
         if !matches!(&again, Err(error) if error.kind == stead_engine::ErrorKind::AuditUnavailable) {
-            rig.check_before_or_after(&fixture.path(""), CallerReply::Success, &format!("{context}, again {again:?}"));
+            rig.check_before_or_after(
+                &fixture.path(""),
+                FaultTestReply::Success,
+                &format!("{context}, again {again:?}"),
+            );
         }
         check_journal(&fixture, &context);
         close(fixture);
         let fixture = open(&directory);
-        rig.check_before_or_after(&fixture.path(""), CallerReply::NoReply, &context);
+        rig.check_before_or_after(&fixture.path(""), FaultTestReply::NoReply, &context);
         check_journal(&fixture, &context);
         close(fixture);
         if fired.hit_call.is_none() {
@@ -155,7 +163,7 @@ fn workspace_recovers_after_the_disk_failed() {
     }
 }
 
-fn for_every_scenario(direction: CallDirection) {
+fn for_every_scenario(direction: FaultTestDoUndoRedo) {
     for base in SCENARIOS {
         fail_at_every_call(base, direction);
     }
@@ -163,15 +171,15 @@ fn for_every_scenario(direction: CallDirection) {
 
 #[test]
 fn changes_survive_a_failure_of_any_call() {
-    for_every_scenario(CallDirection::Do);
+    for_every_scenario(FaultTestDoUndoRedo::Do);
 }
 
 #[test]
 fn undo_survives_a_failure_of_any_call() {
-    for_every_scenario(CallDirection::Undo);
+    for_every_scenario(FaultTestDoUndoRedo::Undo);
 }
 
 #[test]
 fn redo_survives_a_failure_of_any_call() {
-    for_every_scenario(CallDirection::Redo);
+    for_every_scenario(FaultTestDoUndoRedo::Redo);
 }

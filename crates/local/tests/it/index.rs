@@ -23,12 +23,12 @@ use testkit::stress::SeededRng;
 const MIN_FILE_AGE: Duration = Duration::from_millis(30);
 
 /// One open workspace.
-pub(crate) struct SearchWorkspace {
+pub(crate) struct SearchTestWorkspace {
     pub(crate) workspace: Arc<LocalWorkspace>,
     engine: Engine,
 }
 
-impl SearchWorkspace {
+impl SearchTestWorkspace {
     pub(crate) fn open(directory: &Path, state: &str, indexing: IndexMode) -> Self {
         fs::create_dir_all(directory.join("ws")).unwrap();
         let mut options = LocalWorkspaceOptions::new(directory.join("ws"), directory.join(state));
@@ -89,16 +89,16 @@ pub(crate) fn caller() -> Caller {
 }
 
 /// The same tree in three workspaces: without an index, with an index that needs a walk, and with a watched tree.
-struct SearchVariants {
+struct SearchTestWorkspaceVariants {
     directory: TempDir,
-    unindexed: SearchWorkspace,
-    indexed: SearchWorkspace,
-    watched: SearchWorkspace,
+    unindexed: SearchTestWorkspace,
+    indexed: SearchTestWorkspace,
+    watched: SearchTestWorkspace,
 }
 
-impl SearchVariants {
+impl SearchTestWorkspaceVariants {
     fn new(directory: TempDir) -> Self {
-        let open = |state: &str, indexing| SearchWorkspace::open(directory.path(), state, indexing);
+        let open = |state: &str, indexing| SearchTestWorkspace::open(directory.path(), state, indexing);
         let (unindexed, indexed) = (open("plain", IndexMode::Off), open("swept", IndexMode::UseExisting));
         let watched = open("watched", IndexMode::Maintain);
         Self { directory, unindexed, indexed, watched }
@@ -132,7 +132,7 @@ fn random_query(chance: &mut SeededRng) -> Value {
 }
 
 fn random_edits(seed: u64, steps: usize) {
-    let sides = SearchVariants::new(tempfile::tempdir().unwrap());
+    let sides = SearchTestWorkspaceVariants::new(tempfile::tempdir().unwrap());
     let mut chance = SeededRng::from_seed(seed);
     let tree = RandomTree::new(sides.directory.path().join("ws"));
     tree.create(&mut chance);
@@ -165,7 +165,7 @@ fn indexed_answers_equal_unindexed_answers() {
 
 #[test]
 fn the_index_is_really_used() {
-    let sides = SearchVariants::new(tempfile::tempdir().unwrap());
+    let sides = SearchTestWorkspaceVariants::new(tempfile::tempdir().unwrap());
     let top = sides.directory.path().join("ws");
     for number in 0..300 {
         let directory = top.join(format!("d{}", number % 20));
@@ -191,8 +191,8 @@ fn the_index_is_really_used() {
 }
 
 /// A small tree that is already watched.
-fn watched_variants(files: &[(&str, &str)]) -> SearchVariants {
-    let sides = SearchVariants::new(tempfile::tempdir().unwrap());
+fn watched_variants(files: &[(&str, &str)]) -> SearchTestWorkspaceVariants {
+    let sides = SearchTestWorkspaceVariants::new(tempfile::tempdir().unwrap());
     for (path, text) in files {
         let path = sides.directory.path().join("ws").join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -22,7 +22,7 @@ use stead_local::{Clock, ClockReading, LocalWorkspace};
 use tempfile::TempDir;
 use testkit::MemoryWorkspace;
 
-use self::calls::{CallRandom, KnownObjects, RandomCall};
+use self::calls::{ModelBasedTestKnownIds, RandomCall, RandomCallRng};
 use crate::{
     faults::{
         rig_place,
@@ -62,7 +62,7 @@ struct ModelPair {
     seed: u64,
 }
 
-type ModelCallResult = Result<Map<String, Value>, Error>;
+type ModelBasedTestCallResult = Result<Map<String, Value>, Error>;
 
 impl ModelPair {
     fn new(seed: u64) -> Self {
@@ -102,9 +102,9 @@ impl ModelPair {
     }
 
     /// Makes one call on both and compares the results.
-    fn call(&mut self, random_call: &RandomCall, known: &mut KnownObjects) {
+    fn call(&mut self, random_call: &RandomCall, known: &mut ModelBasedTestKnownIds) {
         let caller = &self.callers[random_call.caller];
-        let ask = |engine: &Engine, arguments: &Value| -> ModelCallResult {
+        let ask = |engine: &Engine, arguments: &Value| -> ModelBasedTestCallResult {
             let Value::Object(arguments) = arguments.clone() else { panic!("arguments are an object") };
             let mut call = Call::new(caller, random_call.operation, arguments);
             call.idempotency_key = random_call.key.as_deref();
@@ -112,7 +112,7 @@ impl ModelPair {
         };
         let model = ask(&self.model, &random_call.model_arguments());
         let real = ask(&self.real, &random_call.arguments);
-        let format_result = |answered: &ModelCallResult| match answered {
+        let format_result = |answered: &ModelBasedTestCallResult| match answered {
             Ok(answer) => Value::from(answer.clone()).to_string(),
             Err(error) => format!("{error}"),
         };
@@ -170,14 +170,14 @@ impl ModelPair {
         self.clock.0.fetch_add(ms, Ordering::SeqCst);
     }
 
-    fn reopen(&mut self, closing: ReopenMode) {
+    fn reopen(&mut self, closing: ModelTestShutdownMode) {
         self.remember_call(format!("opened again: {closing:?}"));
         match closing {
-            ReopenMode::Closed => {
+            ModelTestShutdownMode::Closed => {
                 self.local.close();
                 self.abandoned.clear();
             }
-            ReopenMode::Abandoned => {
+            ModelTestShutdownMode::Abandoned => {
                 // Its deferred reads would be written after entries of the next workspace.
                 self.local.flush().unwrap();
                 self.abandoned.push(std::mem::replace(&mut self.real, Engine::new(self.memory.clone())));
@@ -240,7 +240,7 @@ impl ModelPair {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum ReopenMode {
+enum ModelTestShutdownMode {
     Closed,
     Abandoned,
 }
@@ -252,9 +252,9 @@ fn open(directory: &TempDir, clock: &Arc<SharedTestClock>) -> Arc<LocalWorkspace
 }
 
 fn run_round(seed: u64) {
-    let mut random = CallRandom::new(seed);
+    let mut random = RandomCallRng::new(seed);
     let mut pair = ModelPair::new(seed);
-    let mut known = KnownObjects::default();
+    let mut known = ModelBasedTestKnownIds::default();
     for _ in 0..CALLS_PER_ROUND {
         match random.random_below(40) {
             0 => {
@@ -264,7 +264,8 @@ fn run_round(seed: u64) {
             }
             1 => pair.pass_time(i64::try_from(random.random_below(200_000)).unwrap()),
             2 if random.one_in(2) => {
-                let closing = if random.one_in(2) { ReopenMode::Closed } else { ReopenMode::Abandoned };
+                let closing =
+                    if random.one_in(2) { ModelTestShutdownMode::Closed } else { ModelTestShutdownMode::Abandoned };
                 pair.reopen(closing);
             }
             _ => {

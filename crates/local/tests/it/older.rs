@@ -22,9 +22,9 @@ const LATER_MS: i64 = 60_000;
 
 /// A clock shortly after the creation of the fixture, after a reboot, because the files have different inode numbers
 /// now.
-struct Later(i64);
+struct TestClockAfterReboot(i64);
 
-impl Clock for Later {
+impl Clock for TestClockAfterReboot {
     fn now(&self) -> ClockReading {
         ClockReading { wall_ms: self.0, uptime_ms: 1_000, boot_id: "later".to_owned() }
     }
@@ -53,7 +53,7 @@ pub(crate) fn opened() -> LocalFixture {
     let last_ms: i64 =
         database(directory.path()).query_row("SELECT max(time_ms) FROM entries", [], |row| row.get(0)).unwrap();
     let mut options = test_options(&directory);
-    options.clock = Arc::new(Later(last_ms + LATER_MS));
+    options.clock = Arc::new(TestClockAfterReboot(last_ms + LATER_MS));
     LocalFixture::open(directory, options)
 }
 

@@ -15,7 +15,7 @@ use testkit::patch_cases;
 
 use crate::support::LocalFixture;
 
-impl patch_cases::PatchBackend for LocalFixture {
+impl patch_cases::PatchCaseWorkspaceAdapter for LocalFixture {
     fn put_file(&self, path: &str, bytes: &[u8]) {
         let directory = self.path(path);
         std::fs::create_dir_all(directory.parent().unwrap()).unwrap();

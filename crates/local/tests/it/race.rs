@@ -4,14 +4,14 @@
 
 use stead_disk::PathResolutionMethod;
 use testkit::{
-    race::{self, RaceAttackKind, RaceCallCounts},
+    race::{self, PlannedCallCountsPerRaceVictim, RaceAttackKind},
     stress::StressLength,
 };
 
 /// Calls per attack and resolver in an ordinary run.
-const CALLS_DEFAULT: RaceCallCounts = RaceCallCounts { reads: 9_500, changes: 1_700 };
+const CALLS_DEFAULT: PlannedCallCountsPerRaceVictim = PlannedCallCountsPerRaceVictim { reads: 9_500, changes: 1_700 };
 /// Calls per attack and resolver in a long run.
-const CALLS_LONG: RaceCallCounts = RaceCallCounts { reads: 150_000, changes: 50_000 };
+const CALLS_LONG: PlannedCallCountsPerRaceVictim = PlannedCallCountsPerRaceVictim { reads: 150_000, changes: 50_000 };
 /// Minimum total over all attacks and both resolvers.
 const CALLS_MIN: u64 = 200_000;
 const _: () =

@@ -62,7 +62,7 @@ fn person_caller() -> Caller {
 }
 
 /// The approvals, sessions, leases and trash items that exist when the process ends.
-struct OpenItems {
+struct RestartTestOpenItems {
     waiting_approval: String,
     granted_approval: String,
     session: Value,
@@ -79,7 +79,7 @@ fn request_approval(at: &LocalFixture, content: &str) -> String {
     error.details["approval"].as_str().unwrap().to_owned()
 }
 
-fn create_open_items(at: &LocalFixture) -> OpenItems {
+fn create_open_items(at: &LocalFixture) -> RestartTestOpenItems {
     at.write_on_disk("log", "");
     at.write_on_disk("gone", "precious");
     let asked = request_approval(at, "never");
@@ -88,11 +88,14 @@ fn create_open_items(at: &LocalFixture) -> OpenItems {
     let session = at.call_ok("session", json!({ "action": "begin" }))["session"].clone();
     at.call_ok("lock", json!({ "path": "held", "seconds": 600 }));
     let trash = at.call_ok("remove", json!({ "path": "gone" }))["trash"].as_str().unwrap().to_owned();
-    OpenItems { waiting_approval: asked, granted_approval: approved, session, trash }
+    RestartTestOpenItems { waiting_approval: asked, granted_approval: approved, session, trash }
 }
 
 /// The current states of the items.
-fn open_item_states(at: &LocalFixture, left: &OpenItems) -> (ApprovalState, ApprovalState, bool, bool, bool) {
+fn open_item_states(
+    at: &LocalFixture,
+    left: &RestartTestOpenItems,
+) -> (ApprovalState, ApprovalState, bool, bool, bool) {
     let state = |id: &str| at.workspace.approval(id).unwrap().unwrap().state;
     let session = at.workspace.session(left.session.as_str().unwrap()).unwrap().unwrap();
     let held = !at.workspace.leases(&[stead_path::RelPath::from_wire("held").unwrap()]).unwrap().is_empty();

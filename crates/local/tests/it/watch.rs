@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use stead_engine::{Caller, Grants, Principal};
 use stead_path::RelPath;
 
-use crate::{event_follower::EventFollower, support::LocalFixture};
+use crate::{event_follower::EventDerivedTestTree, support::LocalFixture};
 
 const EVENT_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -24,12 +24,12 @@ pub(crate) fn short_event(event: &Value) -> String {
 }
 
 /// A client that remembers its cursor.
-pub(crate) struct WatchListener<'a> {
+pub(crate) struct TestWatchClient<'a> {
     fixture: &'a LocalFixture,
     cursor: Value,
 }
 
-impl<'a> WatchListener<'a> {
+impl<'a> TestWatchClient<'a> {
     pub(crate) fn new(fixture: &'a LocalFixture, watch: Value) -> Self {
         let begun = fixture.call_ok("watch", watch);
         Self { fixture, cursor: begun["cursor"].clone() }
@@ -61,7 +61,7 @@ impl<'a> WatchListener<'a> {
 fn external_changes_are_reported_with_versions_and_lines() {
     let fixture = LocalFixture::new();
     let written = fixture.call_ok("write", json!({ "path": "d/a.txt", "content": "one\ntwo\nthree\n" }));
-    let mut listener = WatchListener::new(&fixture, json!({ "path": "d" }));
+    let mut listener = TestWatchClient::new(&fixture, json!({ "path": "d" }));
     fs::write(fixture.path("d/a.txt"), "one\nTWO\nthree\n").unwrap();
     let heard = listener.wait_for_events(&["modify d/a.txt"]);
     assert_eq!(heard.len(), 1, "{heard:?}");
@@ -91,7 +91,7 @@ fn external_changes_are_reported_with_versions_and_lines() {
 #[test]
 fn own_changes_are_not_reported_as_external() {
     let fixture = LocalFixture::new();
-    let mut listener = WatchListener::new(&fixture, json!({ "recursive": true }));
+    let mut listener = TestWatchClient::new(&fixture, json!({ "recursive": true }));
     fixture.call_ok("write", json!({ "path": "a/b/c.txt", "content": "1\n" }));
     let second = fixture.call_ok("write", json!({ "path": "a/b/d.txt", "content": "2\n" }));
     fixture
@@ -122,7 +122,7 @@ fn own_changes_are_not_reported_as_external() {
 fn atomic_save_is_reported_as_a_change() {
     let fixture = LocalFixture::new();
     fixture.call_ok("write", json!({ "path": "a.rs", "content": "old\n" }));
-    let mut listener = WatchListener::new(&fixture, json!({}));
+    let mut listener = TestWatchClient::new(&fixture, json!({}));
     fs::write(fixture.path(".a.rs.swp"), "new\n").unwrap();
     fs::rename(fixture.path(".a.rs.swp"), fixture.path("a.rs")).unwrap();
     assert_eq!(listener.wait_for_short_events(&["modify a.rs"]), ["modify a.rs"]);
@@ -131,7 +131,7 @@ fn atomic_save_is_reported_as_a_change() {
 #[test]
 fn new_directories_are_watched_from_the_first_file() {
     let fixture = LocalFixture::new();
-    let mut listener = WatchListener::new(&fixture, json!({ "recursive": true, "glob": "*.txt" }));
+    let mut listener = TestWatchClient::new(&fixture, json!({ "recursive": true, "glob": "*.txt" }));
     for number in 0..20 {
         fixture.write_on_disk(&format!("n{number}/deep/er/f.txt"), "x");
         fixture.write_on_disk(&format!("n{number}/deep/er/f.log"), "x");
@@ -147,7 +147,7 @@ fn new_directories_are_watched_from_the_first_file() {
 fn moved_directories_are_reported_under_their_new_name() {
     let fixture = LocalFixture::new();
     fixture.write_on_disk("a/b/f", "1");
-    let mut listener = WatchListener::new(&fixture, json!({ "recursive": true }));
+    let mut listener = TestWatchClient::new(&fixture, json!({ "recursive": true }));
     fs::rename(fixture.path("a"), fixture.path("c")).unwrap();
     assert_eq!(listener.wait_for_short_events(&["rename a -> c"]), ["rename a -> c"]);
     fs::write(fixture.path("c/b/f"), "2").unwrap();
@@ -175,8 +175,8 @@ fn swapped_paths_are_known_afterwards() {
         fixture.write_on_disk(path, content);
     }
     let ws = fixture.path("");
-    let mut listener = WatchListener::new(&fixture, json!({ "recursive": true }));
-    let mut follower = EventFollower::from_directory(&ws);
+    let mut listener = TestWatchClient::new(&fixture, json!({ "recursive": true }));
+    let mut follower = EventDerivedTestTree::from_directory(&ws);
     exchange_paths(&fixture, "a", "b");
     follower.catch_up(&mut listener, &ws).unwrap();
     assert_eq!(follower.rescans, 0);
@@ -194,8 +194,8 @@ fn freed_names_can_be_reused_at_once() {
     let fixture = LocalFixture::new();
     fixture.write_on_disk("d/old", "1");
     let ws = fixture.path("");
-    let mut listener = WatchListener::new(&fixture, json!({ "recursive": true }));
-    let mut follower = EventFollower::from_directory(&ws);
+    let mut listener = TestWatchClient::new(&fixture, json!({ "recursive": true }));
+    let mut follower = EventDerivedTestTree::from_directory(&ws);
     fs::rename(fixture.path("d"), fixture.directory.path().join("out")).unwrap();
     fixture.write_on_disk("d/new", "2");
     follower.catch_up(&mut listener, &ws).unwrap();
@@ -207,7 +207,7 @@ fn freed_names_can_be_reused_at_once() {
 fn moved_directories_with_matching_files_are_reported() {
     let fixture = LocalFixture::new();
     fixture.write_on_disk("d/x.log", "1");
-    let mut listener = WatchListener::new(&fixture, json!({ "recursive": true, "glob": "*.log" }));
+    let mut listener = TestWatchClient::new(&fixture, json!({ "recursive": true, "glob": "*.log" }));
     fs::rename(fixture.path("d"), fixture.path("e")).unwrap();
     listener.wait_for_events(&["rename d -> e"]);
     fs::write(fixture.path("e/x.log"), "2").unwrap();
@@ -220,7 +220,7 @@ fn moved_directories_with_matching_files_are_reported() {
 fn watched_paths_may_disappear_and_return() {
     let fixture = LocalFixture::new();
     fixture.write_on_disk("a/b/f", "1");
-    let mut listener = WatchListener::new(&fixture, json!({ "path": "a/b" }));
+    let mut listener = TestWatchClient::new(&fixture, json!({ "path": "a/b" }));
     fs::rename(fixture.path("a"), fixture.path("x")).unwrap();
     assert_eq!(listener.wait_for_short_events(&["delete a/b"]), ["delete a/b"]);
     fs::write(fixture.path("x/b/f"), "2").unwrap();
@@ -242,7 +242,7 @@ fn types_and_scope_filter_events() {
     assert_eq!(refused.kind.code(), "out_of_scope");
     let begun =
         fixture.call_as(&narrow, "watch", json!({ "path": ".", "recursive": true, "types": ["create"] })).unwrap();
-    let mut listener = WatchListener::new(&fixture, json!({ "recursive": true }));
+    let mut listener = TestWatchClient::new(&fixture, json!({ "recursive": true }));
     fs::write(fixture.path("secret/g"), "2").unwrap();
     fs::write(fixture.path("open/f"), "2").unwrap();
     fs::rename(fixture.path("secret/f"), fixture.path("open/h")).unwrap();
@@ -281,10 +281,10 @@ fn restarts_keep_watches_and_report_the_gap() {
     let mut fixture = fixture.reopen();
     fs::write(fixture.path("missed"), "1").unwrap();
     let mut options = crate::support::test_options(&fixture.directory);
-    options.watch_start = stead_local::WatchStartPolicy::AtOpen;
+    options.watch_start = stead_local::ExternalChangeRecordingStart::AtOpen;
     fixture.workspace.close();
     fixture = LocalFixture::open(std::sync::Arc::clone(&fixture.directory), options);
-    let mut listener = WatchListener { fixture: &fixture, cursor: begun["cursor"].clone() };
+    let mut listener = TestWatchClient { fixture: &fixture, cursor: begun["cursor"].clone() };
     listener.wait_for_events(&["rescan ."]);
     fs::write(fixture.path("heard"), "1").unwrap();
     listener.wait_for_events(&["create heard"]);
@@ -299,10 +299,10 @@ fn deletion_of_files_first_seen_in_a_rescan_is_reported() {
     let mut fixture = fixture.reopen();
     fs::write(fixture.path("a"), "2").unwrap();
     let mut options = crate::support::test_options(&fixture.directory);
-    options.watch_start = stead_local::WatchStartPolicy::AtOpen;
+    options.watch_start = stead_local::ExternalChangeRecordingStart::AtOpen;
     fixture.workspace.close();
     fixture = LocalFixture::open(std::sync::Arc::clone(&fixture.directory), options);
-    let mut listener = WatchListener { fixture: &fixture, cursor: begun["cursor"].clone() };
+    let mut listener = TestWatchClient { fixture: &fixture, cursor: begun["cursor"].clone() };
     listener.wait_for_events(&["rescan ."]);
     fs::remove_file(fixture.path("a")).unwrap();
     listener.wait_for_events(&["delete a"]);

@@ -16,9 +16,9 @@ use stead_disk::faults::{
 };
 
 use crate::{
-    event_follower::EventFollower,
+    event_follower::EventDerivedTestTree,
     support::{self, LocalFixture},
-    watch::WatchListener,
+    watch::TestWatchClient,
 };
 
 /// The environment variables that tell the test `child` what to do, and where.
@@ -51,8 +51,8 @@ fn child() {
     let directory = std::path::PathBuf::from(std::env::var_os(CHILD_DIRECTORY_ENV).unwrap());
     match task.to_str().unwrap() {
         "burst" => write_many_files(&directory.join("ws")),
-        "record" => record_external_changes(&directory, stead_engine::WatchLifetime::Persistent),
-        "subscribe" => record_external_changes(&directory, stead_engine::WatchLifetime::Process),
+        "record" => record_external_changes(&directory, stead_engine::WatchLifetimeKind::Persistent),
+        "subscribe" => record_external_changes(&directory, stead_engine::WatchLifetimeKind::Process),
         "limit" => check_watch_limit(),
         other => panic!("{other}"),
     }
@@ -72,7 +72,7 @@ fn check_watch_limit() {
         calls: FaultFilter::Only(SystemCall::Watch),
     };
     let recursive = json!({ "path": "top", "recursive": true });
-    let mut listener = WatchListener::new(&fixture, json!({ "path": "other", "recursive": true }));
+    let mut listener = TestWatchClient::new(&fixture, json!({ "path": "other", "recursive": true }));
     arm_fault(full);
     let error = fixture.call("watch", recursive.clone()).unwrap_err();
     assert_eq!(error.kind, stead_engine::ErrorKind::TooMany, "{error}");
@@ -87,7 +87,7 @@ fn check_watch_limit() {
     wait_for(&mut listener, "rescan", "other/new");
     assert_eq!(disarm_fault().hit_call, Some(SystemCall::Watch));
     fixture.call_ok("unwatch", json!({ "watch": own[0].id }));
-    let mut listener = WatchListener::new(&fixture, recursive);
+    let mut listener = TestWatchClient::new(&fixture, recursive);
     fs::write(fixture.path("top/c/f"), "x").unwrap();
     wait_for(&mut listener, "create", "top/c/f");
 }
@@ -120,7 +120,7 @@ fn write_many_files(ws: &Path) {
 }
 
 /// Opens the workspace, watches it, and records until it is killed.
-fn record_external_changes(directory: &Path, lasting: stead_engine::WatchLifetime) {
+fn record_external_changes(directory: &Path, lasting: stead_engine::WatchLifetimeKind) {
     let workspace = stead_local::LocalWorkspace::open(support::test_options_at(directory)).unwrap();
     let engine = stead_engine::Engine::new(workspace);
     let caller = stead_engine::Caller::new(stead_engine::Principal::Agent("first".into()), "s0", "library");
@@ -140,9 +140,9 @@ fn wait_ready(child: &mut Child) {
 fn bursts_of_ten_thousand_files_are_reported_or_rescanned() {
     let fixture = LocalFixture::new();
     let ws = fixture.path("");
-    let mut listener = WatchListener::new(&fixture, json!({ "recursive": true }));
+    let mut listener = TestWatchClient::new(&fixture, json!({ "recursive": true }));
     let mut child = start_child("burst", fixture.directory.path());
-    let mut follower = EventFollower::default();
+    let mut follower = EventDerivedTestTree::default();
     while child.try_wait().unwrap().is_none() {
         follower.apply_page(&listener.next_page(50), &ws);
     }
@@ -159,7 +159,7 @@ fn another_process_takes_over_from_a_killed_recorder() {
     let mut child = start_child("record", fixture.directory.path());
     wait_ready(&mut child);
     // The child records; this process reads its entries.
-    let mut listener = WatchListener::new(&fixture, json!({ "recursive": true }));
+    let mut listener = TestWatchClient::new(&fixture, json!({ "recursive": true }));
     fs::write(fixture.path("one"), "1").unwrap();
     let heard = wait_for(&mut listener, "create", "one");
     let entry = fixture.workspace_entry(&heard);
@@ -177,7 +177,7 @@ fn writes_of_another_process_end_a_wait() {
     let fixture = LocalFixture::new();
     let mut child = start_child("record", fixture.directory.path());
     wait_ready(&mut child);
-    let mut listener = WatchListener::new(&fixture, json!({}));
+    let mut listener = TestWatchClient::new(&fixture, json!({}));
     let workspace: &dyn stead_engine::Workspace = &*fixture.workspace;
     for round in 0..20 {
         let end = Instant::now() + EVENT_TIMEOUT;
@@ -203,7 +203,7 @@ fn watch_limit_error_has_a_hint() {
 #[test]
 fn process_bound_watches_end_with_the_process() {
     let fixture = LocalFixture::new();
-    let mut listener = WatchListener::new(&fixture, json!({}));
+    let mut listener = TestWatchClient::new(&fixture, json!({}));
     let first = stead_engine::Principal::Agent("first".into());
     let workspace: &dyn stead_engine::Workspace = &*fixture.workspace;
     let mut child = start_child("subscribe", fixture.directory.path());
@@ -223,7 +223,7 @@ fn process_bound_watches_end_with_the_process() {
     assert_eq!(workspace.watches(&fixture.caller.principal).unwrap().len(), 1, "what is kept stays");
 }
 
-fn wait_for(listener: &mut WatchListener<'_>, event: &str, path: &str) -> Value {
+fn wait_for(listener: &mut TestWatchClient<'_>, event: &str, path: &str) -> Value {
     let end = Instant::now() + EVENT_TIMEOUT;
     loop {
         let page = listener.next_page(500);

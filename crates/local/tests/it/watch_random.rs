@@ -8,7 +8,7 @@ use std::{fs, path::Path, thread};
 use serde_json::json;
 use testkit::stress::SeededRng;
 
-use crate::{event_follower::EventFollower, support::LocalFixture, watch::WatchListener};
+use crate::{event_follower::EventDerivedTestTree, support::LocalFixture, watch::TestWatchClient};
 
 /// The number of bursts. After each burst the client is compared with the disk.
 const ROUNDS: usize = 150;
@@ -59,8 +59,8 @@ fn moved_directories_are_followed_under_concurrent_writes() {
     let ws = fixture.path("");
     let out = fixture.directory.path().join("out");
     fs::create_dir(&out).unwrap();
-    let mut listener = WatchListener::new(&fixture, json!({ "recursive": true }));
-    let mut follower = EventFollower::default();
+    let mut listener = TestWatchClient::new(&fixture, json!({ "recursive": true }));
+    let mut follower = EventDerivedTestTree::default();
     for round in 0..ROUNDS {
         let (directory, out, mut burst) = (ws.clone(), out.clone(), SeededRng::from_seed(chance.next_u64()));
         let other = thread::spawn(move || {

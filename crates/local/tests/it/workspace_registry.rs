@@ -10,8 +10,8 @@ use std::{path::Path, sync::Arc, time::Duration};
 use serde_json::{Map, Value, json};
 use stead_engine::{Call, Caller, Engine, Error, ErrorKind, Grants, Principal};
 use stead_local::{
-    CreateTokenRequest, CreateWorkspaceRequest, TokenScope, WorkspaceLasting, WorkspaceListFilter, WorkspaceName,
-    WorkspacePageRequest, WorkspaceRegistry, WorkspaceRegistryOptions,
+    CreateTokenRequest, CreateWorkspaceRequest, ListWorkspacesRequest, TokenScope, WorkspaceLasting,
+    WorkspaceListFilter, WorkspaceName, WorkspaceRegistry, WorkspaceRegistryOptions,
 };
 use tempfile::TempDir;
 
@@ -55,7 +55,8 @@ pub(crate) fn read_file(engine: &Engine, path: &str) -> Option<String> {
 }
 
 pub(crate) fn list_names(registry: &WorkspaceRegistry, of: WorkspaceListFilter) -> Vec<String> {
-    let (found, next) = registry.list(&WorkspacePageRequest { filter: of, ..WorkspacePageRequest::default() }).unwrap();
+    let (found, next) =
+        registry.list(&ListWorkspacesRequest { filter: of, ..ListWorkspacesRequest::default() }).unwrap();
     assert_eq!(next, None);
     found.into_iter().map(|one| one.name).collect()
 }
@@ -201,7 +202,7 @@ fn workspace_list_is_paged() {
     let (mut found, mut cursor) = (Vec::new(), None);
     loop {
         let (page, next) = registry
-            .list(&WorkspacePageRequest { cursor, limit: Some(3), filter: WorkspaceListFilter::Active })
+            .list(&ListWorkspacesRequest { cursor, limit: Some(3), filter: WorkspaceListFilter::Active })
             .unwrap();
         assert!(page.len() <= 3);
         found.extend(page.into_iter().map(|one| one.name));

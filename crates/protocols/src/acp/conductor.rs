@@ -23,14 +23,14 @@ const CONDUCTOR_METHODS: &[(&str, &str)] =
 
 /// Wraps lines for the successor in envelopes, and unwraps lines from the successor.
 #[derive(Default)]
-pub(super) struct SuccessorEnvelopeCodec {
+pub(super) struct AcpConductorEnvelopeCodec {
     /// The method of the envelopes, once the conductor has initialized the connection.
     method: OnceLock<&'static str>,
 }
 
 /// A line from the conductor, by its origin.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum ConductorLine {
+pub(super) enum LineFromAcpConductor {
     /// A line from the editor, or from the predecessor in the chain.
     FromEditor(Vec<u8>),
     /// A line from the agent, or from the successor in the chain.
@@ -39,7 +39,7 @@ pub(super) enum ConductorLine {
     Response(Vec<u8>),
 }
 
-impl SuccessorEnvelopeCodec {
+impl AcpConductorEnvelopeCodec {
     /// Wraps a line for the successor. Responses and cancellations need no envelope.
     pub(super) fn wrap_line(&self, line: Vec<u8>) -> Vec<u8> {
         let Ok(message) = AcpMessage::parse(&line) else { return line };
@@ -58,12 +58,12 @@ impl SuccessorEnvelopeCodec {
     }
 
     /// Determines the origin of a line and unwraps it.
-    pub(super) fn unwrap_line(&self, line: Vec<u8>) -> ConductorLine {
-        let Ok(message) = AcpMessage::parse(&line) else { return ConductorLine::FromEditor(line) };
+    pub(super) fn unwrap_line(&self, line: Vec<u8>) -> LineFromAcpConductor {
+        let Ok(message) = AcpMessage::parse(&line) else { return LineFromAcpConductor::FromEditor(line) };
         let (id, method) = match &message.kind {
-            AcpMessageKind::Response { .. } => return ConductorLine::Response(line),
+            AcpMessageKind::Response { .. } => return LineFromAcpConductor::Response(line),
             AcpMessageKind::Notification { method } if method == CANCEL_METHOD => {
-                return ConductorLine::FromAgent(line);
+                return LineFromAcpConductor::FromAgent(line);
             }
             AcpMessageKind::Notification { method } => (None, method.as_str()),
             AcpMessageKind::Request { id, method } => (Some(id), method.as_str()),
@@ -72,18 +72,18 @@ impl SuccessorEnvelopeCodec {
             // The first initialization request determines the envelope method.
             self.method.get_or_init(|| envelope);
             let plain = json_members::set_member(&line, &["method"], &"initialize".into());
-            return ConductorLine::FromEditor(plain.unwrap_or(line));
+            return LineFromAcpConductor::FromEditor(plain.unwrap_or(line));
         }
         if !CONDUCTOR_METHODS.iter().any(|(_, envelope)| *envelope == method) {
-            return ConductorLine::FromEditor(line);
+            return LineFromAcpConductor::FromEditor(line);
         }
         let inner = message.params_bytes(&line);
         let Some(method) = json_members::find_member(inner, "method").map(|range| &inner[range]) else {
-            return ConductorLine::FromAgent(line);
+            return LineFromAcpConductor::FromAgent(line);
         };
         let (id, params) = (id_member(id), params_member(inner, json_members::find_member(inner, "params")));
         let line = [b"{\"jsonrpc\":\"2.0\",", id.as_bytes(), b"\"method\":", method, &params, b"}"].concat();
-        ConductorLine::FromAgent(line)
+        LineFromAcpConductor::FromAgent(line)
     }
 }
 
@@ -98,7 +98,7 @@ fn params_member(text: &[u8], params: Option<Range<usize>>) -> Vec<u8> {
 /// Writes lines to a peer, whole and in order.
 pub(super) struct AcpPeerWriter {
     outbox: Arc<Outbox<BoxedWriter>>,
-    envelope: Option<Arc<SuccessorEnvelopeCodec>>,
+    envelope: Option<Arc<AcpConductorEnvelopeCodec>>,
 }
 
 impl AcpPeerWriter {
@@ -108,7 +108,7 @@ impl AcpPeerWriter {
     }
 
     /// A writer that sends lines to the successor in a chain, over the same connection.
-    pub(super) fn for_successor(&self, envelope: Arc<SuccessorEnvelopeCodec>) -> Self {
+    pub(super) fn for_successor(&self, envelope: Arc<AcpConductorEnvelopeCodec>) -> Self {
         Self { outbox: self.outbox.clone(), envelope: Some(envelope) }
     }
 
@@ -134,22 +134,22 @@ impl AcpPeerWriter {
 mod tests {
     use super::*;
 
-    fn unwrap_line_of(envelope: &SuccessorEnvelopeCodec, line: &str) -> (&'static str, String) {
+    fn unwrap_line_of(envelope: &AcpConductorEnvelopeCodec, line: &str) -> (&'static str, String) {
         let (side, line) = match envelope.unwrap_line(line.as_bytes().to_vec()) {
-            ConductorLine::FromEditor(line) => ("editor", line),
-            ConductorLine::FromAgent(line) => ("agent", line),
-            ConductorLine::Response(line) => ("response", line),
+            LineFromAcpConductor::FromEditor(line) => ("editor", line),
+            LineFromAcpConductor::FromAgent(line) => ("agent", line),
+            LineFromAcpConductor::Response(line) => ("response", line),
         };
         (side, String::from_utf8(line).unwrap())
     }
 
-    fn wrap_line_of(envelope: &SuccessorEnvelopeCodec, line: &str) -> String {
+    fn wrap_line_of(envelope: &AcpConductorEnvelopeCodec, line: &str) -> String {
         String::from_utf8(envelope.wrap_line(line.as_bytes().to_vec())).unwrap()
     }
 
     #[test]
     fn enveloped_lines_come_from_the_agent() {
-        let envelope = SuccessorEnvelopeCodec::default();
+        let envelope = AcpConductorEnvelopeCodec::default();
         let enveloped =
             r#"{"jsonrpc":"2.0","id":7,"method":"proxy/successor","params":{"method":"x/y","params":{"a": 1.0}}}"#;
         let plain = r#"{"jsonrpc":"2.0","id":7,"method":"x/y","params":{"a": 1.0}}"#;
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn envelope_method_matches_the_conductor_version() {
-        let envelope = SuccessorEnvelopeCodec::default();
+        let envelope = AcpConductorEnvelopeCodec::default();
         let (side, line) = unwrap_line_of(&envelope, r#"{"id":0,"method":"_proxy/initialize","params":{}}"#);
         assert_eq!((side, line.as_str()), ("editor", r#"{"id":0,"method":"initialize","params":{}}"#));
         assert_eq!(

@@ -8,11 +8,11 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use stead_engine::{AppliedBy, ErrorKind};
+use stead_engine::{ChangeApplierChoice, ErrorKind};
 
 use super::{
     errors::AcpError,
-    files::FileRequest,
+    files::AcpRunningFileCall,
     session::LastSeenContent,
     setup::AcpCapabilityOffered,
     text_format::{AcpWriteAdjustments, WriteFormatPolicy},
@@ -22,7 +22,7 @@ use crate::dialect::acp::{self, READ_METHOD, WRITE_METHOD};
 /// The text of a file on disk, or the error for a file that is not UTF-8. The editor may have newer text.
 struct DiskText(Result<String, AcpError>);
 
-impl FileRequest<'_> {
+impl AcpRunningFileCall<'_> {
     /// Reads the editor's text, and remembers this text as the content that the agent has last seen.
     pub(super) async fn read_from_editor(&self) -> Result<String, AcpError> {
         let revision = self.session.seen_revision(&self.resolved_path);
@@ -51,7 +51,8 @@ impl FileRequest<'_> {
     ) -> Result<AcpWriteAdjustments, AcpError> {
         let _guard = self.session.lock_for_write(&self.resolved_path).await;
         let editor_text: Option<Arc<str>> = self.current_text().await?.map(Arc::from);
-        let outcome = self.write_with_approval(content, format, &AppliedBy::Editor(editor_text.clone())).await?;
+        let outcome =
+            self.write_with_approval(content, format, &ChangeApplierChoice::Editor(editor_text.clone())).await?;
         let merged = outcome.before_after.first().and_then(|bytes| bytes.after.clone()).unwrap_or_default();
         let merged = String::from_utf8(merged)
             .map_err(|_| AcpError::internal_error("io_error: the merged text is not valid UTF-8"))?;

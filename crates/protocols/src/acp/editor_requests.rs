@@ -21,7 +21,7 @@ pub(super) type EditorResponse = Result<Value, Value>;
 type EditorResponseSenders = HashMap<AcpMessageId, oneshot::Sender<EditorResponse>>;
 
 /// The proxy's requests that the editor has not answered yet.
-pub(super) struct RequestsToEditor {
+pub(super) struct PendingEditorRequestTable {
     id_prefix: String,
     next_id: AtomicU64,
     /// `None` once the editor has disconnected.
@@ -35,7 +35,7 @@ pub(super) struct PendingRequestToEditor {
     pub(super) response: oneshot::Receiver<EditorResponse>,
 }
 
-impl RequestsToEditor {
+impl PendingEditorRequestTable {
     pub(super) fn new() -> Self {
         // The keys of the standard hasher are random in every process, so the hash of a constant is a random number.
         let random = RandomState::new().hash_one(0);
@@ -97,7 +97,7 @@ mod tests {
 
     #[tokio::test]
     async fn responses_reach_only_their_requester() {
-        let requests = RequestsToEditor::new();
+        let requests = PendingEditorRequestTable::new();
         let (one, two) = (requests.register().unwrap(), requests.register().unwrap());
         let id = |text: &str| AcpMessageId::from_json(&Value::from(text));
         assert_eq!(requests.resolve(&id("stead-1"), || Ok(1.into())), AcpResponseRecipient::Other);

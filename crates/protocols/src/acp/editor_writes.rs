@@ -38,13 +38,13 @@ impl ReviewStartPoint {
 
 /// One write, with the editor's text before and after the write.
 #[derive(Debug)]
-struct EditorWriteRecord {
+struct AppliedEditorWriteRecord {
     turn: u64,
     before: Option<Arc<str>>,
     after: Arc<str>,
 }
 
-impl EditorWriteRecord {
+impl AppliedEditorWriteRecord {
     fn byte_len(&self) -> usize {
         self.after.len() + self.before.as_ref().map_or(0, |text| text.len())
     }
@@ -52,21 +52,21 @@ impl EditorWriteRecord {
 
 #[derive(Debug, Default)]
 struct EditorFileWriteHistory {
-    writes: Vec<EditorWriteRecord>,
+    writes: Vec<AppliedEditorWriteRecord>,
     /// The last text of the file that a person accepted.
     accepted_text: Option<Arc<str>>,
 }
 
 /// The names of the two authors of a text: the agent and the person.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct AgentAndPersonNames<'n> {
+pub(super) struct AgentAndPersonAuthorNames<'n> {
     pub(super) agent: &'n str,
     pub(super) person: &'n str,
 }
 
 /// The writes of one session.
 #[derive(Debug, Default)]
-pub(super) struct EditorWriteHistory {
+pub(super) struct SessionEditorWriteHistory {
     /// The sequence number of the current turn.
     turn: u64,
     files: HashMap<AcpResolvedPath, EditorFileWriteHistory>,
@@ -84,14 +84,14 @@ pub(super) struct AttributedEditorFile {
     pub(super) original_text: Option<Arc<str>>,
 }
 
-impl EditorWriteHistory {
+impl SessionEditorWriteHistory {
     pub(super) fn begin_turn(&mut self) {
         self.turn += 1;
     }
 
     /// Records a write that the editor applied.
     pub(super) fn record(&mut self, path: &AcpResolvedPath, before: Option<Arc<str>>, after: Arc<str>) {
-        let write = EditorWriteRecord { turn: self.turn, before, after };
+        let write = AppliedEditorWriteRecord { turn: self.turn, before, after };
         self.bytes += write.byte_len();
         if !self.files.contains_key(path) {
             self.write_order.push_back(path.clone());
@@ -101,7 +101,7 @@ impl EditorWriteHistory {
             let Some(file) = self.write_order.pop_front().and_then(|oldest| self.files.remove(&oldest)) else {
                 return;
             };
-            self.bytes -= file.writes.iter().map(EditorWriteRecord::byte_len).sum::<usize>();
+            self.bytes -= file.writes.iter().map(AppliedEditorWriteRecord::byte_len).sum::<usize>();
             self.is_incomplete = true;
         }
     }
@@ -122,10 +122,11 @@ impl EditorWriteHistory {
         path: &AcpResolvedPath,
         since: ReviewStartPoint,
         current_text: &str,
-        names: AgentAndPersonNames<'_>,
+        names: AgentAndPersonAuthorNames<'_>,
     ) -> Option<AttributedEditorFile> {
         let file = self.files.get(path)?;
-        let in_range = |write: &&EditorWriteRecord| since == ReviewStartPoint::Session || write.turn == self.turn;
+        let in_range =
+            |write: &&AppliedEditorWriteRecord| since == ReviewStartPoint::Session || write.turn == self.turn;
         let first = file.writes.iter().find(in_range)?;
         let mut attributed = TextWithLineAuthors::new(first.before.as_deref().unwrap_or_default());
         for write in file.writes.iter().filter(in_range) {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use stead_engine::{AppliedBy, CallOutcome, Caller, Error, ErrorKind};
+use stead_engine::{CallOutcome, Caller, ChangeApplierChoice, Error, ErrorKind};
 use tokio::sync::watch;
 
 use super::{
@@ -12,7 +12,7 @@ use super::{
     errors::AcpError,
     review,
     router::{AcpFileCall, AcpFileMethod},
-    session::{AcpResolvedPath, AcpSession, LastSeenContent, SessionRoot},
+    session::{AcpOpenedSessionRoot, AcpResolvedPath, AcpSession, LastSeenContent},
     setup::{AcpCapabilityOffered, not_absolute_error},
     text_format::{AcpWriteAdjustments, WriteFormatPolicy},
 };
@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// A running file method.
-pub(super) struct FileRequest<'p> {
+pub(super) struct AcpRunningFileCall<'p> {
     pub(super) proxy: &'p AcpProxy,
     pub(super) session: Arc<AcpSession>,
     pub(super) resolved_path: AcpResolvedPath,
@@ -44,7 +44,7 @@ pub(super) async fn serve_file_call(
     match call.method {
         AcpFileMethod::Read => {
             let params: AcpReadParams = serde_json::from_slice(&call.params).map_err(invalid)?;
-            let request = FileRequest::new(proxy, &params.session_id, params.path, cancelled)?;
+            let request = AcpRunningFileCall::new(proxy, &params.session_id, params.path, cancelled)?;
             let text = match proxy.router.editor_capabilities().read_text_file {
                 AcpCapabilityOffered::Yes => request.read_from_editor().await?,
                 AcpCapabilityOffered::No => request.read_text().await?,
@@ -53,7 +53,7 @@ pub(super) async fn serve_file_call(
         }
         AcpFileMethod::Write => {
             let params: AcpWriteParams = serde_json::from_slice(&call.params).map_err(invalid)?;
-            let request = FileRequest::new(proxy, &params.session_id, params.path, cancelled)?;
+            let request = AcpRunningFileCall::new(proxy, &params.session_id, params.path, cancelled)?;
             let format = proxy.options.text_format.with_call_meta(params.meta.as_ref())?;
             let written = match proxy.router.editor_capabilities().write_text_file {
                 AcpCapabilityOffered::Yes => request.write_through_editor(&params.content, format).await?,
@@ -64,7 +64,7 @@ pub(super) async fn serve_file_call(
     }
 }
 
-impl<'p> FileRequest<'p> {
+impl<'p> AcpRunningFileCall<'p> {
     fn new(
         proxy: &'p AcpProxy,
         session: &str,
@@ -98,7 +98,7 @@ impl<'p> FileRequest<'p> {
     /// Writes the agent's text, merged with the changes that others made since the session saw the file.
     async fn write_text(&self, content: &str, format: WriteFormatPolicy) -> Result<AcpWriteAdjustments, AcpError> {
         let _guard = self.session.lock_for_write(&self.resolved_path).await;
-        let call_outcome = self.write_with_approval(content, format, &AppliedBy::Workspace).await?;
+        let call_outcome = self.write_with_approval(content, format, &ChangeApplierChoice::Workspace).await?;
         self.session.remember(&self.resolved_path, LastSeenContent::Text(content.into()));
         Ok(AcpWriteAdjustments::from_outcome(content, &call_outcome))
     }
@@ -109,7 +109,7 @@ impl<'p> FileRequest<'p> {
         &self,
         content: &str,
         format: WriteFormatPolicy,
-        applied_by: &AppliedBy,
+        applied_by: &ChangeApplierChoice,
     ) -> Result<CallOutcome, AcpError> {
         let known_text = self.session.seen_content(&self.resolved_path).map(|seen| match seen {
             LastSeenContent::Missing => Arc::from(""),
@@ -155,7 +155,7 @@ impl<'p> FileRequest<'p> {
         call.await.map_err(|abort| AcpError::internal_error(format!("io_error: {abort}")))
     }
 
-    pub(super) fn root(&self) -> Result<&SessionRoot, AcpError> {
+    pub(super) fn root(&self) -> Result<&AcpOpenedSessionRoot, AcpError> {
         self.session.root_of(&self.resolved_path).ok_or_else(|| AcpError::file_not_found(&self.requested_path))
     }
 

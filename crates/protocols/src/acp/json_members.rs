@@ -12,7 +12,7 @@ use serde_json::Value;
 const MEMBERS_MAX: usize = 1_024;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct JsonMember {
+pub(super) struct JsonMemberNameAndValueRanges {
     /// The range of the name with its quotes.
     pub(super) name: Range<usize>,
     pub(super) value: Range<usize>,
@@ -23,7 +23,7 @@ pub(super) struct JsonMember {
 pub(super) struct MalformedJsonObjectError;
 
 /// Locates the members of a JSON object.
-pub(super) fn scan_members(text: &[u8]) -> Result<Vec<JsonMember>, MalformedJsonObjectError> {
+pub(super) fn scan_members(text: &[u8]) -> Result<Vec<JsonMemberNameAndValueRanges>, MalformedJsonObjectError> {
     let mut scan = JsonScanner { text, position: 0 };
     scan.skip_whitespace();
     scan.expect_byte(b'{')?;
@@ -43,7 +43,7 @@ pub(super) fn scan_members(text: &[u8]) -> Result<Vec<JsonMember>, MalformedJson
         if members.len() == MEMBERS_MAX {
             return Err(MalformedJsonObjectError);
         }
-        members.push(JsonMember { name, value });
+        members.push(JsonMemberNameAndValueRanges { name, value });
         scan.skip_whitespace();
         match scan.next_byte()? {
             b',' => {}
@@ -54,7 +54,7 @@ pub(super) fn scan_members(text: &[u8]) -> Result<Vec<JsonMember>, MalformedJson
 }
 
 /// The unescaped name of a member.
-pub(super) fn member_name<'t>(text: &'t [u8], member: &JsonMember) -> Cow<'t, str> {
+pub(super) fn member_name<'t>(text: &'t [u8], member: &JsonMemberNameAndValueRanges) -> Cow<'t, str> {
     let quoted = &text[member.name.clone()];
     let plain = &quoted[1..quoted.len() - 1];
     match std::str::from_utf8(plain) {

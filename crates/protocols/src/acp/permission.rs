@@ -5,7 +5,9 @@
 use serde_json::{Value, json};
 use stead_engine::{ApprovalDecision, ApprovalMode, Error, ErrorKind, index::decode_indexable_text};
 
-use super::{editor_requests::EditorResponse, errors::AcpError, files::FileRequest, message, router::CANCEL_METHOD};
+use super::{
+    editor_requests::EditorResponse, errors::AcpError, files::AcpRunningFileCall, message, router::CANCEL_METHOD,
+};
 use crate::limits::{PERMISSION_DIFF_BYTES_MAX, PERMISSION_TIMEOUT};
 
 const PERMISSION_METHOD: &str = "session/request_permission";
@@ -26,7 +28,7 @@ enum PermissionChoice {
     RejectAlways,
 }
 
-impl FileRequest<'_> {
+impl AcpRunningFileCall<'_> {
     /// Asks the person at the editor to approve a write that was refused with `error`. Returns `Ok` if the person
     /// approved the write, so that the caller can retry it.
     pub(super) async fn request_permission(&self, error: &Error) -> Result<(), AcpError> {

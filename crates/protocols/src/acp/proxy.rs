@@ -9,8 +9,8 @@ use tokio::{
 };
 
 use super::{
-    AcpProxy, ConversationClosedBy,
-    conductor::{ConductorLine, SuccessorEnvelopeCodec},
+    AcpConnectionClosedBy, AcpProxy,
+    conductor::{AcpConductorEnvelopeCodec, LineFromAcpConductor},
     editor_requests::AcpResponseRecipient,
     errors::AcpError,
     files,
@@ -82,7 +82,7 @@ impl AcpProxy {
         self: Arc<Self>,
         editor: BoxedReader,
         agent: BoxedReader,
-    ) -> io::Result<ConversationClosedBy> {
+    ) -> io::Result<AcpConnectionClosedBy> {
         let from_editor = async {
             let mut lines = LineReader::new(editor);
             while let Some(line) = next_line(&mut lines).await {
@@ -111,13 +111,13 @@ impl AcpProxy {
         };
         tokio::pin!(from_agent);
         tokio::select! {
-            result = &mut from_agent => return self.flush_editor(result.map(|()| ConversationClosedBy::Agent)).await,
+            result = &mut from_agent => return self.flush_editor(result.map(|()| AcpConnectionClosedBy::Agent)).await,
             // A write error means that the agent is exiting. The remaining output of the agent is still read.
             _ = from_editor => {}
         }
         self.router.cancel_all_calls();
         tokio::select! {
-            result = &mut from_agent => return self.flush_editor(result.map(|()| ConversationClosedBy::Editor)).await,
+            result = &mut from_agent => return self.flush_editor(result.map(|()| AcpConnectionClosedBy::Editor)).await,
             () = self.until_calls_finished() => {}
             () = tokio::time::sleep(SHUTDOWN_TIMEOUT) => {}
         }
@@ -125,8 +125,8 @@ impl AcpProxy {
         // The agent may send more output before it exits. If the agent does not exit, the caller of this function ends
         // the agent's process.
         match tokio::time::timeout(SHUTDOWN_TIMEOUT, from_agent).await {
-            Ok(result) => self.flush_editor(result.map(|()| ConversationClosedBy::Editor)).await,
-            Err(_) => self.flush_editor(Ok(ConversationClosedBy::Editor)).await,
+            Ok(result) => self.flush_editor(result.map(|()| AcpConnectionClosedBy::Editor)).await,
+            Err(_) => self.flush_editor(Ok(AcpConnectionClosedBy::Editor)).await,
         }
     }
 
@@ -134,20 +134,20 @@ impl AcpProxy {
     pub(super) async fn run_in_chain(
         self: Arc<Self>,
         conductor: BoxedReader,
-        envelope: Arc<SuccessorEnvelopeCodec>,
-    ) -> io::Result<ConversationClosedBy> {
+        envelope: Arc<AcpConductorEnvelopeCodec>,
+    ) -> io::Result<AcpConnectionClosedBy> {
         let mut lines = LineReader::new(conductor);
         let mut file_tasks = AcpFileCallTasks::default();
         while let Some(line) = next_line(&mut lines).await {
             match line.map(|line| envelope.unwrap_line(line)) {
-                Ok(ConductorLine::FromEditor(line)) => self.handle_editor_line(line).await?,
-                Ok(ConductorLine::FromAgent(line)) => self.handle_agent_line(line, &mut file_tasks).await?,
-                Ok(ConductorLine::Response(line)) => self.handle_response(line).await?,
+                Ok(LineFromAcpConductor::FromEditor(line)) => self.handle_editor_line(line).await?,
+                Ok(LineFromAcpConductor::FromAgent(line)) => self.handle_agent_line(line, &mut file_tasks).await?,
+                Ok(LineFromAcpConductor::Response(line)) => self.handle_response(line).await?,
                 Err(rejected) => self.editor.send(error_response_line(&rejected)).await?,
             }
         }
         file_tasks.finish_all(&self).await;
-        self.flush_editor(Ok(ConversationClosedBy::Editor)).await
+        self.flush_editor(Ok(AcpConnectionClosedBy::Editor)).await
     }
 
     /// Resolves when no call is running.
@@ -156,7 +156,7 @@ impl AcpProxy {
         drop(self.call_slots.acquire_many(all).await);
     }
 
-    async fn flush_editor(&self, ended: io::Result<ConversationClosedBy>) -> io::Result<ConversationClosedBy> {
+    async fn flush_editor(&self, ended: io::Result<AcpConnectionClosedBy>) -> io::Result<AcpConnectionClosedBy> {
         self.editor.flush().await?;
         ended
     }

@@ -9,14 +9,14 @@ use std::{collections::HashSet, sync::Arc};
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use stead_engine::{AppliedBy, CallOutcome, Error, ErrorKind};
+use stead_engine::{CallOutcome, ChangeApplierChoice, Error, ErrorKind};
 use tokio::sync::watch;
 
 use super::{
     AcpProxy,
-    editor_writes::{AgentAndPersonNames, AttributedEditorFile, ReviewStartPoint},
+    editor_writes::{AgentAndPersonAuthorNames, AttributedEditorFile, ReviewStartPoint},
     errors::AcpError,
-    files::FileRequest,
+    files::AcpRunningFileCall,
     json_members::{self, MalformedJsonObjectError},
     message::{self, AcpMessageId},
     session::{AcpResolvedPath, AcpSession},
@@ -63,7 +63,7 @@ pub(super) struct AcpReviewCall {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct ReviewParams {
+struct AcpReviewParams {
     session_id: String,
     path: Option<String>,
     hunk: Option<String>,
@@ -89,7 +89,7 @@ pub(super) fn lease_notification(session: &AcpSession, path: &str, error: &Error
 
 /// Runs one review call.
 pub(super) async fn run_review_call(proxy: &AcpProxy, call: &AcpReviewCall) -> Result<Value, AcpError> {
-    let mut params: ReviewParams =
+    let mut params: AcpReviewParams =
         serde_json::from_slice(&call.params).map_err(|error| AcpError::invalid_params(error.to_string()))?;
     if params.hunk.is_some() && params.path.is_none() {
         return Err(AcpError::invalid_params("hunk requires path: name the file of the hunk"));
@@ -104,7 +104,7 @@ pub(super) async fn run_review_call(proxy: &AcpProxy, call: &AcpReviewCall) -> R
         Some(path) => Some(session.resolve_path(path).ok_or_else(|| AcpError::file_not_found(path))?),
     };
     let (_sender, cancelled) = watch::channel(false);
-    let handler = ReviewHandler { proxy, session, params, only_path: only, cancelled };
+    let handler = AcpReviewMethodHandler { proxy, session, params, only_path: only, cancelled };
     match call.method {
         AcpReviewMethod::Review => handler.review().await,
         AcpReviewMethod::Keep => handler.keep().await,
@@ -113,10 +113,10 @@ pub(super) async fn run_review_call(proxy: &AcpProxy, call: &AcpReviewCall) -> R
 }
 
 /// A running review call.
-struct ReviewHandler<'p> {
+struct AcpReviewMethodHandler<'p> {
     proxy: &'p AcpProxy,
     session: Arc<AcpSession>,
-    params: ReviewParams,
+    params: AcpReviewParams,
     /// The only file that the call applies to; `None` means all files.
     only_path: Option<AcpResolvedPath>,
     cancelled: watch::Receiver<bool>,
@@ -129,7 +129,7 @@ struct KeepOrRejectResult {
     skipped: Vec<Value>,
 }
 
-impl ReviewHandler<'_> {
+impl AcpReviewMethodHandler<'_> {
     /// Lists the changed files with their hunks and diffs.
     async fn review(&self) -> Result<Value, AcpError> {
         let (mut files, mut room) = (Vec::new(), REVIEW_TEXT_BYTES_MAX);
@@ -256,7 +256,8 @@ impl ReviewHandler<'_> {
         };
         let now: Arc<str> = now.into();
         let mut call = acp::write_call(&resolved.engine_path, text.clone(), Default::default());
-        (call.options.known_text, call.options.applied_by) = (Some(now.clone()), AppliedBy::Editor(Some(now)));
+        (call.options.known_text, call.options.applied_by) =
+            (Some(now.clone()), ChangeApplierChoice::Editor(Some(now)));
         let mut skip = |reason: &str| result.skipped.push(json!({ "path": request.requested_path, "reason": reason }));
         if let Err(error) = request.call_engine_as(person, call).await? {
             skip(&error.message);
@@ -344,7 +345,7 @@ impl ReviewHandler<'_> {
         let now = self.file_request(resolved).current_text().await?.unwrap_or_default();
         let person = self.session.root_of(resolved).map(|root| root.person.principal.to_string()).unwrap_or_default();
         let agent = self.agent_name(resolved.root_index);
-        let names = AgentAndPersonNames { agent: &agent, person: &person };
+        let names = AgentAndPersonAuthorNames { agent: &agent, person: &person };
         let found = self.session.editor_writes().attribute_file(resolved, self.params.since, &now, names);
         Ok(found.map(|found| (found, now)))
     }
@@ -401,9 +402,9 @@ impl ReviewHandler<'_> {
         }
     }
 
-    fn file_request(&self, resolved: &AcpResolvedPath) -> FileRequest<'_> {
+    fn file_request(&self, resolved: &AcpResolvedPath) -> AcpRunningFileCall<'_> {
         let path = self.session.absolute_path(resolved).unwrap_or_else(|| resolved.engine_path.clone());
-        FileRequest {
+        AcpRunningFileCall {
             proxy: self.proxy,
             session: self.session.clone(),
             resolved_path: resolved.clone(),

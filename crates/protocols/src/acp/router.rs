@@ -13,8 +13,8 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::{
-    AcpProxyOptions, AgentAndPersonCallers, OpenedRoot,
-    editor_requests::{AcpResponseRecipient, EditorResponse, RequestsToEditor},
+    AcpConnectionCallers, AcpProxyConfig, OpenedAcpSessionRoot,
+    editor_requests::{AcpResponseRecipient, EditorResponse, PendingEditorRequestTable},
     errors::AcpError,
     json_members,
     message::{self, AcpMessage, AcpMessageError, AcpMessageId, AcpMessageKind},
@@ -64,7 +64,7 @@ pub(super) struct AcpSessionSetupRequest {
 }
 
 /// The result of a session setup.
-pub(super) struct AcpSessionSetupResult {
+pub(super) struct AcpForwardedSessionSetup {
     pub(super) agent_line: Vec<u8>,
     /// The session, if its id is already known. The id of a new session is not known yet, because the agent chooses it.
     pub(super) session: Option<Arc<AcpSession>>,
@@ -135,15 +135,15 @@ struct AcpRouterState {
 }
 
 pub(super) struct AcpRouter {
-    callers: AgentAndPersonCallers,
-    options: AcpProxyOptions,
+    callers: AcpConnectionCallers,
+    options: AcpProxyConfig,
     state: Mutex<AcpRouterState>,
-    pub(super) editor_requests: RequestsToEditor,
+    pub(super) editor_requests: PendingEditorRequestTable,
 }
 
 impl AcpRouter {
-    pub(super) fn new(callers: AgentAndPersonCallers, options: AcpProxyOptions) -> Self {
-        Self { callers, options, state: Mutex::default(), editor_requests: RequestsToEditor::new() }
+    pub(super) fn new(callers: AcpConnectionCallers, options: AcpProxyConfig) -> Self {
+        Self { callers, options, state: Mutex::default(), editor_requests: PendingEditorRequestTable::new() }
     }
 
     pub(super) fn route_from_editor(&self, line: &[u8]) -> AcpRoutingDecision {
@@ -255,10 +255,10 @@ impl AcpRouter {
     pub(super) fn admit_session(
         &self,
         setup: &AcpSessionSetupRequest,
-        opened: Vec<OpenedRoot>,
+        opened: Vec<OpenedAcpSessionRoot>,
         server: Option<&McpServerCommand>,
         line: &[u8],
-    ) -> Result<AcpSessionSetupResult, AcpError> {
+    ) -> Result<AcpForwardedSessionSetup, AcpError> {
         let mut state = self.lock_state();
         let negotiated =
             state.negotiated.unwrap_or(NegotiatedAcpProtocol { version: 1, stdio_servers: AcpCapabilityOffered::Yes });
@@ -292,7 +292,7 @@ impl AcpRouter {
             Some(_) | None => PendingAgentResponse::NewSession(Box::new(session)),
         };
         state.pending_responses.insert(setup.id.clone(), pending);
-        Ok(AcpSessionSetupResult { agent_line: line, session: known })
+        Ok(AcpForwardedSessionSetup { agent_line: line, session: known })
     }
 
     pub(super) fn find_session(&self, id: &str) -> Option<Arc<AcpSession>> {

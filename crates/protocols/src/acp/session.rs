@@ -9,10 +9,10 @@ use std::{
 };
 
 use stead_engine::{Caller, Engine};
-use stead_path::{RelPath, RequiredPathKind};
+use stead_path::{PathKindImpliedBySpelling, RelPath};
 use tokio::sync;
 
-use super::{AgentAndPersonCallers, editor_writes::EditorWriteHistory, setup::SessionTicketEnvVar};
+use super::{AcpConnectionCallers, editor_writes::SessionEditorWriteHistory, setup::SessionTicketEnvVar};
 use crate::{
     call_executor::{CallExecutor, CallRequest, OtherRequestsPending},
     dialect::acp,
@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// An opened root of a session.
-pub struct OpenedRoot {
+pub struct OpenedAcpSessionRoot {
     /// The engine of the workspace that contains the root.
     pub engine: Engine,
     /// The absolute paths of the root: the requested path, and the path with symbolic links resolved.
@@ -40,7 +40,7 @@ pub struct SingleFileRoot {
 }
 
 /// A root with its executor and callers.
-pub(super) struct SessionRoot {
+pub(super) struct AcpOpenedSessionRoot {
     pub(super) executor: CallExecutor,
     pub(super) agent: Caller,
     pub(super) person: Caller,
@@ -81,9 +81,9 @@ pub(super) struct SeenFileRevision(Option<u64>);
 
 pub(super) struct AcpSession {
     pub(super) id: String,
-    roots: Vec<SessionRoot>,
+    roots: Vec<AcpOpenedSessionRoot>,
     seen_files: Mutex<SeenFiles>,
-    editor_writes: Mutex<EditorWriteHistory>,
+    editor_writes: Mutex<SessionEditorWriteHistory>,
     rejected_paths: Mutex<HashSet<AcpResolvedPath>>,
     write_locks: Mutex<HashMap<AcpResolvedPath, Arc<sync::Mutex<()>>>>,
     cancel_count: sync::watch::Sender<u64>,
@@ -101,9 +101,9 @@ pub(super) struct AttachedMcpServer {
 }
 
 /// A turn mark that is being recorded. Writes of the session wait until this guard is dropped.
-pub(super) struct TurnMarkGuard(sync::watch::Sender<usize>);
+pub(super) struct TurnMarkRecordingGuard(sync::watch::Sender<usize>);
 
-impl Drop for TurnMarkGuard {
+impl Drop for TurnMarkRecordingGuard {
     fn drop(&mut self) {
         self.0.send_modify(|marks| *marks -= 1);
     }
@@ -111,8 +111,8 @@ impl Drop for TurnMarkGuard {
 
 impl AcpSession {
     /// A session that has no id yet.
-    pub(super) fn new(callers: &AgentAndPersonCallers, opened: impl IntoIterator<Item = OpenedRoot>) -> Self {
-        let root = |opened: OpenedRoot| {
+    pub(super) fn new(callers: &AcpConnectionCallers, opened: impl IntoIterator<Item = OpenedAcpSessionRoot>) -> Self {
+        let root = |opened: OpenedAcpSessionRoot| {
             let in_root = |mut caller: Caller| {
                 caller.session_started_ms = opened.engine.workspace().now_ms();
                 if let Some(only) = &opened.single_file {
@@ -121,7 +121,7 @@ impl AcpSession {
                 }
                 caller
             };
-            SessionRoot {
+            AcpOpenedSessionRoot {
                 agent: in_root(callers.agent.clone()),
                 person: in_root(callers.person.clone()),
                 executor: CallExecutor::new(opened.engine),
@@ -161,11 +161,11 @@ impl AcpSession {
         self.roots.first().map_or("", |root| &root.agent.session)
     }
 
-    pub(super) fn roots(&self) -> &[SessionRoot] {
+    pub(super) fn roots(&self) -> &[AcpOpenedSessionRoot] {
         &self.roots
     }
 
-    pub(super) fn root_of(&self, path: &AcpResolvedPath) -> Option<&SessionRoot> {
+    pub(super) fn root_of(&self, path: &AcpResolvedPath) -> Option<&AcpOpenedSessionRoot> {
         self.roots.get(path.root_index)
     }
 
@@ -207,7 +207,7 @@ impl AcpSession {
         self.lock_seen_files().remember(path, seen);
     }
 
-    pub(super) fn editor_writes(&self) -> MutexGuard<'_, EditorWriteHistory> {
+    pub(super) fn editor_writes(&self) -> MutexGuard<'_, SessionEditorWriteHistory> {
         self.editor_writes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -237,14 +237,14 @@ impl AcpSession {
 
     /// Blocks writes of this session while a turn mark is recorded. Returns `None` if too many turn marks are being
     /// recorded.
-    pub(super) fn begin_turn_mark(&self) -> Option<TurnMarkGuard> {
+    pub(super) fn begin_turn_mark(&self) -> Option<TurnMarkRecordingGuard> {
         let started = self.open_turn_marks.send_if_modified(|marks| {
             let has_room = *marks < REQUESTS_PENDING_MAX;
             *marks += usize::from(has_room);
             has_room
         });
         self.editor_writes().begin_turn();
-        started.then(|| TurnMarkGuard(self.open_turn_marks.clone()))
+        started.then(|| TurnMarkRecordingGuard(self.open_turn_marks.clone()))
     }
 
     /// Locks a file for a write of this session. Writes get the lock in the order of their requests. This method also
@@ -281,9 +281,9 @@ impl AcpSession {
     }
 }
 
-impl SessionRoot {
+impl AcpOpenedSessionRoot {
     /// Resolves a path in this root. Returns `None` if the path is outside the root.
-    fn resolve(&self, path: &str) -> Option<(RelPath, RequiredPathKind)> {
+    fn resolve(&self, path: &str) -> Option<(RelPath, PathKindImpliedBySpelling)> {
         let spelling = acp::path_beneath_root(path, &self.root_paths)?;
         match &self.single_file {
             None => Some((spelling.path, spelling.required_kind)),
@@ -318,7 +318,7 @@ pub(super) async fn record_turn(session: Arc<AcpSession>) {
     }
 }
 
-async fn record_turn_in_root(root: &SessionRoot) {
+async fn record_turn_in_root(root: &AcpOpenedSessionRoot) {
     let request = CallRequest::new(root.agent.clone(), acp::turn_mark_call());
     // The prompt is forwarded even if the mark cannot be recorded. If the engine refused the call, it has recorded the
     // refusal.
@@ -380,8 +380,8 @@ mod tests {
 
     use super::*;
 
-    fn opened_root(root_paths: &[&str], only: Option<&str>) -> OpenedRoot {
-        OpenedRoot {
+    fn opened_root(root_paths: &[&str], only: Option<&str>) -> OpenedAcpSessionRoot {
+        OpenedAcpSessionRoot {
             engine: Engine::new(Arc::new(MemoryWorkspace::new())),
             root_paths: root_paths.iter().map(|text| (*text).to_owned()).collect(),
             single_file: only.map(|name| {
@@ -391,10 +391,10 @@ mod tests {
         }
     }
 
-    fn new_session(roots: Vec<OpenedRoot>) -> AcpSession {
+    fn new_session(roots: Vec<OpenedAcpSessionRoot>) -> AcpSession {
         let agent = Caller::new(Principal::Agent("a".to_owned()), "s", "acp");
         let person = Caller::new(Principal::User("p".to_owned()), "s", "acp");
-        AcpSession::new(&AgentAndPersonCallers { agent, person }, roots)
+        AcpSession::new(&AcpConnectionCallers { agent, person }, roots)
     }
 
     #[test]

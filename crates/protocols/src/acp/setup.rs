@@ -61,7 +61,7 @@ pub struct AcpFileCapabilities {
 
 /// The rewritten `initialize` request of an editor, and the capabilities in it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct InitializeRewrite {
+pub(super) struct RewrittenInitializeRequest {
     pub(super) editor_capabilities: AcpFileCapabilities,
     /// The capabilities advertised to the agent.
     pub(super) advertised: AcpFileCapabilities,
@@ -83,7 +83,7 @@ fn value_at(text: &[u8], path: &[&str]) -> Option<Value> {
 pub(super) fn rewrite_initialize(
     line: &[u8],
     ours: AcpFileCapabilities,
-) -> Result<InitializeRewrite, MalformedJsonObjectError> {
+) -> Result<RewrittenInitializeRequest, MalformedJsonObjectError> {
     let at = |path: &[&str]| value_at(line, path);
     let offers = |name: &str| at(&["params", CAPABILITIES_MEMBER, "fs", name]) == Some(Value::Bool(true));
     let editor = AcpFileCapabilities {
@@ -95,7 +95,7 @@ pub(super) fn rewrite_initialize(
     let version = at(&["params", "protocolVersion"]).and_then(|version| version.as_u64());
     let has_capabilities = json_members::find_path(line, &["params", CAPABILITIES_MEMBER]).is_some();
     if !has_capabilities && version.is_some_and(|version| version >= VERSION_WITHOUT_FILES) {
-        return Ok(InitializeRewrite {
+        return Ok(RewrittenInitializeRequest {
             editor_capabilities: editor,
             advertised: AcpFileCapabilities::default(),
             wants_notices,
@@ -112,7 +112,7 @@ pub(super) fn rewrite_initialize(
             line = json_members::set_member(&line, &["params", CAPABILITIES_MEMBER, "fs", name], &value)?;
         }
     }
-    Ok(InitializeRewrite { editor_capabilities: editor, advertised: ours, wants_notices, agent_line: line })
+    Ok(RewrittenInitializeRequest { editor_capabilities: editor, advertised: ours, wants_notices, agent_line: line })
 }
 
 /// The protocol version and features that the agent chose in its response to `initialize`.

@@ -7,11 +7,12 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use stead_engine::{
-    BeforeAfterContentInclusion, CallOptions, CallOutcome, Error, ErrorKind, LineEndingAndBomPolicy, MissingBase,
+    BeforeAfterContentInclusion, CallOptions, CallOutcome, Error, ErrorKind, LineEndingAndBomPolicy,
+    MissingBaseVersionPolicy,
 };
 use stead_path::{
-    AbsolutePathRule, BackslashRule, DotDotRule, EmptyPathRule, ParsedPath, PathSyntax, RelPath, RequiredPathKind,
-    TrailingSlashRule,
+    AbsolutePathRule, BackslashRule, DotDotRule, EmptyPathRule, ParsedPath, PathKindImpliedBySpelling, PathSyntax,
+    RelPath, TrailingSlashRule,
 };
 
 use super::{CallResult, Dialect, DialectReply, TranslatedCall};
@@ -65,10 +66,10 @@ pub(crate) fn path_beneath_root(path: &str, root_paths: &[String]) -> Option<Par
     root_paths.iter().find_map(beneath)
 }
 
-pub(crate) fn engine_path(path: &RelPath, trailing: RequiredPathKind) -> String {
+pub(crate) fn engine_path(path: &RelPath, trailing: PathKindImpliedBySpelling) -> String {
     match trailing {
-        RequiredPathKind::Any => path.to_wire().into_owned(),
-        RequiredPathKind::Directory => format!("{}/", path.to_wire()),
+        PathKindImpliedBySpelling::Any => path.to_wire().into_owned(),
+        PathKindImpliedBySpelling::Directory => format!("{}/", path.to_wire()),
     }
 }
 
@@ -90,7 +91,7 @@ pub(crate) fn write_call(engine_path: &str, content: String, format: WriteFormat
         WriteLineEndingPolicy::AsGiven => LineEndingAndBomPolicy::AsGiven,
     };
     let options = CallOptions {
-        missing_base: MissingBase::Overwrite,
+        missing_base: MissingBaseVersionPolicy::Overwrite,
         replacement_format,
         before_after: BeforeAfterContentInclusion::Include,
         ..call_options(WRITE_METHOD)

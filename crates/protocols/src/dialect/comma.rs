@@ -7,11 +7,13 @@
 //! the engine.
 
 use serde_json::{Map, Value, json};
-use stead_engine::{BeforeAfterContentInclusion, CallOptions, CallOutcome, Caller, Error, ErrorKind, ListingStyle};
+use stead_engine::{
+    BeforeAfterContentInclusion, CallOptions, CallOutcome, Caller, Error, ErrorKind, ListingPageSizeAndDetail,
+};
 use stead_path::{AbsolutePathRule, BackslashRule, DotDotRule, EmptyPathRule, PathSyntax, TrailingSlashRule};
 
 use super::{
-    CallResult, Dialect, DialectBuildResult, DialectReply, DialectSettings, TranslatedCall, WorkspaceLocation,
+    CallResult, Dialect, DialectConstructionResult, DialectReply, DialectSettings, TranslatedCall, WorkspaceLocation,
     rendering::clean_path,
 };
 use crate::definition::DialectDefinition;
@@ -55,7 +57,7 @@ pub(super) struct CommaDialect {
     access_limits: CommaAccessLimits,
 }
 
-pub(super) fn build(settings: &DialectSettings, location: &WorkspaceLocation) -> DialectBuildResult {
+pub(super) fn build(settings: &DialectSettings, location: &WorkspaceLocation) -> DialectConstructionResult {
     let exact = settings.is_set_to("origin", "exact", "stricter");
     let hash_required = settings.is_set_to("edit_hash", "required", if exact { "optional" } else { "required" });
     let fuzzy = settings.is_set_to("fuzzy", "true", if exact { "true" } else { "false" });
@@ -210,7 +212,7 @@ impl Dialect for CommaDialect {
             tool: self.full_name(tool),
             path_spelling: self.path_syntax.clone(),
             before_after: BeforeAfterContentInclusion::Include,
-            listing_style: ListingStyle::DetailedEntries(list_directory::ENTRIES_MAX),
+            listing_style: ListingPageSizeAndDetail::DetailedEntries(list_directory::ENTRIES_MAX),
             ..CallOptions::default()
         };
         let call = match self.parse_call(tool, arguments) {

@@ -3,14 +3,14 @@
 
 use serde_json::{Map, Value, json};
 use stead_engine::{
-    BeforeAfterContentInclusion, CallOptions, CallOutcome, DirectoryRemovalPolicy, Error, ErrorKind, ListingStyle,
-    MissingBase,
+    BeforeAfterContentInclusion, CallOptions, CallOutcome, DirectoryRemovalPermission, Error, ErrorKind,
+    ListingPageSizeAndDetail, MissingBaseVersionPolicy,
 };
 use stead_path::{AbsolutePathRule, BackslashRule, DotDotRule, EmptyPathRule, PathSyntax, RelPath, TrailingSlashRule};
 
 use super::{
-    CallResult, Dialect, DialectBuildResult, DialectReply, DialectSettings, TranslatedCall, WorkspaceLocation,
-    rendering::{CallOutcomeExt, error_detail},
+    CallResult, Dialect, DialectConstructionResult, DialectReply, DialectSettings, TranslatedCall, WorkspaceLocation,
+    rendering::{CallOutcomeFieldsExt, error_detail},
 };
 use crate::definition::DialectDefinition;
 
@@ -26,7 +26,7 @@ const PATH_ESCAPES_MESSAGE: &str = "path escapes /workspace or is empty.";
 pub(super) struct JettsonDialect(DialectDefinition);
 
 /// The settings are ignored, because the only option of the dialect has no effect.
-pub(super) fn build(_settings: &DialectSettings, _location: &WorkspaceLocation) -> DialectBuildResult {
+pub(super) fn build(_settings: &DialectSettings, _location: &WorkspaceLocation) -> DialectConstructionResult {
     Ok(Box::new(JettsonDialect(DialectDefinition::from_json(DEFINITION_JSON)?)))
 }
 
@@ -118,9 +118,9 @@ impl Dialect for JettsonDialect {
         let options = CallOptions {
             tool: self.full_name(tool),
             path_spelling: syntax,
-            missing_base: MissingBase::Overwrite,
-            directory_removal: DirectoryRemovalPolicy::Refuse,
-            listing_style: ListingStyle::DetailedEntries(LIST_ENTRIES_MAX),
+            missing_base: MissingBaseVersionPolicy::Overwrite,
+            directory_removal: DirectoryRemovalPermission::Refuse,
+            listing_style: ListingPageSizeAndDetail::DetailedEntries(LIST_ENTRIES_MAX),
             before_after: BeforeAfterContentInclusion::Include,
             ..CallOptions::default()
         };

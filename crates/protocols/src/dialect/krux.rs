@@ -2,10 +2,10 @@
 //! Replies have the documented fields. Every suggested recovery action is a call of an existing capability.
 
 use serde_json::{Map, Value, json};
-use stead_engine::{CallOptions, CallOutcome, Error, ErrorKind, OfferedTool};
+use stead_engine::{CallOptions, CallOutcome, Error, ErrorKind, OfferedToolAndOperation};
 
 use super::{
-    CallResult, Dialect, DialectBuildResult, DialectReply, DialectSettings, TranslatedCall, WorkspaceLocation,
+    CallResult, Dialect, DialectConstructionResult, DialectReply, DialectSettings, TranslatedCall, WorkspaceLocation,
 };
 use crate::definition::{DialectDefinition, ToolDefinition};
 
@@ -18,8 +18,8 @@ mod files;
 mod recovery;
 mod search;
 
-use args::{KruxInputs, KruxPathMapper};
-use capability::{KruxCapability, KruxFileCapability};
+use args::{KruxPathMapper, ValidatedKruxCallArgs};
+use capability::{KruxFileOperation, KruxTool};
 
 const DEFINITION_JSON: &str = include_str!("../generated/krux.json");
 
@@ -28,7 +28,7 @@ pub(super) struct KruxDialect {
     paths: KruxPathMapper,
 }
 
-pub(super) fn build(_settings: &DialectSettings, location: &WorkspaceLocation) -> DialectBuildResult {
+pub(super) fn build(_settings: &DialectSettings, location: &WorkspaceLocation) -> DialectConstructionResult {
     let definition = DialectDefinition::from_json(DEFINITION_JSON)?;
     Ok(Box::new(KruxDialect { definition, paths: KruxPathMapper::new(&location.root) }))
 }
@@ -36,15 +36,15 @@ pub(super) fn build(_settings: &DialectSettings, location: &WorkspaceLocation) -
 /// A call whose inputs match the definition of its capability.
 struct KruxCall<'a> {
     dialect: &'a KruxDialect,
-    capability: KruxCapability,
-    inputs: KruxInputs<'a>,
+    capability: KruxTool,
+    inputs: ValidatedKruxCallArgs<'a>,
 }
 
 impl KruxDialect {
     /// All capabilities of the dialect. The engine needs this list for calls that report which capabilities the policy
     /// allows.
-    fn offered_tools(&self) -> Vec<OfferedTool> {
-        let offered = |tool: &ToolDefinition| OfferedTool {
+    fn offered_tools(&self) -> Vec<OfferedToolAndOperation> {
+        let offered = |tool: &ToolDefinition| OfferedToolAndOperation {
             operation: tool.engine_operation().to_owned(),
             tool: self.full_name(&tool.name),
         };
@@ -54,8 +54,8 @@ impl KruxDialect {
     fn parse_call<'a>(&'a self, tool: &str, arguments: &'a Map<String, Value>) -> Result<KruxCall<'a>, Error> {
         let unknown = || Error::new(ErrorKind::UnknownOperation, "there is no such capability");
         let declared = self.definition.find_tool(tool).ok_or_else(unknown)?;
-        let capability = KruxCapability::from_name(tool).ok_or_else(unknown)?;
-        let inputs = KruxInputs::validate(declared, arguments)?;
+        let capability = KruxTool::from_name(tool).ok_or_else(unknown)?;
+        let inputs = ValidatedKruxCallArgs::validate(declared, arguments)?;
         Ok(KruxCall { dialect: self, capability, inputs })
     }
 }
@@ -63,17 +63,17 @@ impl KruxDialect {
 impl KruxCall<'_> {
     fn translate(&self, options: CallOptions) -> Result<TranslatedCall, Error> {
         match self.capability {
-            KruxCapability::File(capability) => files::translate(self, capability, options),
-            KruxCapability::Search(capability) => search::translate(self, capability, options),
-            KruxCapability::Agent(capability) => agent::translate(self, capability, options),
+            KruxTool::File(capability) => files::translate(self, capability, options),
+            KruxTool::Search(capability) => search::translate(self, capability, options),
+            KruxTool::Agent(capability) => agent::translate(self, capability, options),
         }
     }
 
     fn render_success(&self, outcome: &CallOutcome) -> Result<Value, Error> {
         match self.capability {
-            KruxCapability::File(capability) => files::render_outcome(self, capability, outcome),
-            KruxCapability::Search(capability) => Ok(search::render_outcome(self, capability, outcome)),
-            KruxCapability::Agent(capability) => Ok(agent::render_outcome(self, capability, outcome)),
+            KruxTool::File(capability) => files::render_outcome(self, capability, outcome),
+            KruxTool::Search(capability) => Ok(search::render_outcome(self, capability, outcome)),
+            KruxTool::Agent(capability) => Ok(agent::render_outcome(self, capability, outcome)),
         }
     }
 }
@@ -96,10 +96,10 @@ impl Dialect for KruxDialect {
     fn render_reply(&self, tool: &str, arguments: &Map<String, Value>, outcome: CallResult) -> DialectReply {
         let result = outcome.and_then(|outcome| self.parse_call(tool, arguments)?.render_success(&outcome));
         DialectReply::from_json(result.or_else(|error| {
-            let capability = KruxCapability::from_name(tool);
+            let capability = KruxTool::from_name(tool);
             let missing = matches!(error.kind, ErrorKind::NotFound | ErrorKind::NotDirectory);
             // A missing file is a normal result of `stat`.
-            if missing && capability == Some(KruxCapability::File(KruxFileCapability::Stat)) {
+            if missing && capability == Some(KruxTool::File(KruxFileOperation::Stat)) {
                 return Ok(json!({ "exists": false }));
             }
             Err(errors::error_object(self, tool, capability, arguments, &error))

@@ -7,7 +7,7 @@ use stead_engine::{CallOutcome, Error};
 const TRASH_HANDLE_PREFIX: &str = "/trash/";
 
 /// Typed access to the fields of an outcome. For a missing field, the value is empty, zero or false.
-pub(super) trait CallOutcomeExt {
+pub(super) trait CallOutcomeFieldsExt {
     fn text_field(&self, name: &str) -> &str;
     fn number_field(&self, name: &str) -> u64;
     fn is_set(&self, name: &str) -> bool;
@@ -16,7 +16,7 @@ pub(super) trait CallOutcomeExt {
     fn bytes_before(&self) -> &[u8];
 }
 
-impl CallOutcomeExt for CallOutcome {
+impl CallOutcomeFieldsExt for CallOutcome {
     fn text_field(&self, name: &str) -> &str {
         self.json.get(name).and_then(Value::as_str).unwrap_or_default()
     }

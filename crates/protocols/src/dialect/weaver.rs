@@ -7,15 +7,15 @@
 
 use serde_json::{Map, Value};
 use stead_engine::{
-    BeforeAfterContentInclusion, CallOptions, CallOutcome, Error, ErrorKind, ListingStyle, MissingBase,
-    MissingParentPolicy, WrittenFileMode, edit_rules::EditMatchingRules,
+    BeforeAfterContentInclusion, CallOptions, CallOutcome, Error, ErrorKind, ListingPageSizeAndDetail,
+    MissingBaseVersionPolicy, MissingParentPolicy, WrittenFileMode, edit_rules::EditMatchingRules,
 };
 use stead_path::{AbsolutePathRule, BackslashRule, DotDotRule, EmptyPathRule, PathSyntax, RelPath, TrailingSlashRule};
 
 use super::{
-    CallResult, Dialect, DialectBuildResult, DialectReply, DialectSettings, FilesystemReach, ReplyStatus,
+    CallResult, Dialect, DialectConstructionResult, DialectFilesystemReach, DialectReply, DialectSettings, ReplyStatus,
     TranslatedCall, WorkspaceLocation,
-    rendering::{CallOutcomeExt, clean_path},
+    rendering::{CallOutcomeFieldsExt, clean_path},
 };
 use crate::definition::DialectDefinition;
 
@@ -24,7 +24,7 @@ mod errors;
 mod newest_generation;
 
 use args::{WeaverDisplayPath, WeaverTool, WeaverToolCall};
-use newest_generation::WeaverPagingOptions;
+use newest_generation::WeaverPagingSettings;
 
 const DEFINITION_JSON: &str = include_str!("../generated/weaver.json");
 /// The maximum number of entries in a listing. If the directory has more entries, the last line of the listing says so.
@@ -42,23 +42,23 @@ enum WeaverGeneration {
 pub(super) struct WeaverDialect {
     definition: DialectDefinition,
     workspace_root: String,
-    filesystem_reach: FilesystemReach,
+    filesystem_reach: DialectFilesystemReach,
     generation: WeaverGeneration,
-    paging: WeaverPagingOptions,
+    paging: WeaverPagingSettings,
 }
 
-pub(super) fn build(settings: &DialectSettings, location: &WorkspaceLocation) -> DialectBuildResult {
+pub(super) fn build(settings: &DialectSettings, location: &WorkspaceLocation) -> DialectConstructionResult {
     let generation = if settings.is_set_to("generation", "newest", "0.1.2") {
         WeaverGeneration::Newest
     } else {
         WeaverGeneration::V0_1_2
     };
     let filesystem_reach = if settings.is_set_to("restrict", "false", "true") {
-        FilesystemReach::WholeMachine
+        DialectFilesystemReach::WholeMachine
     } else {
-        FilesystemReach::Workspace
+        DialectFilesystemReach::Workspace
     };
-    let paging = WeaverPagingOptions::from_settings(settings)?;
+    let paging = WeaverPagingSettings::from_settings(settings)?;
     let mut definition = DialectDefinition::from_json(DEFINITION_JSON)?;
     for operation in &mut definition.operations {
         operation.inputs.retain(|input| args::accepts_argument(&input.name, generation, paging.unit));
@@ -70,14 +70,14 @@ pub(super) fn build(settings: &DialectSettings, location: &WorkspaceLocation) ->
 impl WeaverDialect {
     fn path_syntax(&self) -> PathSyntax {
         let default_directory = match self.filesystem_reach {
-            FilesystemReach::Workspace => RelPath::root(),
-            FilesystemReach::WholeMachine => RelPath::from_components(
+            DialectFilesystemReach::Workspace => RelPath::root(),
+            DialectFilesystemReach::WholeMachine => RelPath::from_components(
                 self.workspace_root.split('/').filter(|name| !name.is_empty()).map(str::as_bytes),
             )
             .unwrap_or_default(),
         };
         let dot_dot = match (self.generation, &self.filesystem_reach) {
-            (WeaverGeneration::Newest, FilesystemReach::Workspace) => DotDotRule::Fold,
+            (WeaverGeneration::Newest, DialectFilesystemReach::Workspace) => DotDotRule::Fold,
             (WeaverGeneration::V0_1_2 | WeaverGeneration::Newest, _) => DotDotRule::FoldAbsolute,
         };
         PathSyntax {
@@ -94,8 +94,8 @@ impl WeaverDialect {
         CallOptions {
             tool: self.full_name(tool),
             path_spelling: self.path_syntax(),
-            missing_base: MissingBase::Overwrite,
-            listing_style: ListingStyle::DetailedEntries(LIST_ENTRIES_MAX),
+            missing_base: MissingBaseVersionPolicy::Overwrite,
+            listing_style: ListingPageSizeAndDetail::DetailedEntries(LIST_ENTRIES_MAX),
             edit_rules: EditMatchingRules::LITERAL,
             written_file_mode: match self.generation {
                 WeaverGeneration::V0_1_2 => WrittenFileMode::Default,
@@ -164,7 +164,7 @@ impl Dialect for WeaverDialect {
         result.into_reply()
     }
 
-    fn filesystem_reach(&self) -> FilesystemReach {
+    fn filesystem_reach(&self) -> DialectFilesystemReach {
         self.filesystem_reach.clone()
     }
 }
@@ -174,11 +174,11 @@ impl Dialect for WeaverDialect {
 struct WeaverToolResult {
     for_llm: String,
     for_user: String,
-    kind: WeaverToolResultKind,
+    kind: WeaverToolResultVisibility,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum WeaverToolResultKind {
+enum WeaverToolResultVisibility {
     /// The reply has a text for the model, and can have a text for the user.
     Visible,
     /// The reply has only a text for the model.
@@ -188,15 +188,15 @@ enum WeaverToolResultKind {
 
 impl WeaverToolResult {
     fn visible(for_llm: String) -> Self {
-        Self { for_llm, for_user: String::new(), kind: WeaverToolResultKind::Visible }
+        Self { for_llm, for_user: String::new(), kind: WeaverToolResultVisibility::Visible }
     }
 
     fn silent(for_llm: String) -> Self {
-        Self { for_llm, for_user: String::new(), kind: WeaverToolResultKind::Silent }
+        Self { for_llm, for_user: String::new(), kind: WeaverToolResultVisibility::Silent }
     }
 
     fn error(for_llm: String) -> Self {
-        Self { for_llm, for_user: String::new(), kind: WeaverToolResultKind::Error }
+        Self { for_llm, for_user: String::new(), kind: WeaverToolResultVisibility::Error }
     }
 
     /// Builds the result object of the original. If the text for the user is empty, the object does not contain it.
@@ -206,12 +206,12 @@ impl WeaverToolResult {
         if !self.for_user.is_empty() {
             json.insert("for_user".into(), self.for_user.into());
         }
-        json.insert("silent".into(), (self.kind == WeaverToolResultKind::Silent).into());
-        json.insert("is_error".into(), (self.kind == WeaverToolResultKind::Error).into());
+        json.insert("silent".into(), (self.kind == WeaverToolResultVisibility::Silent).into());
+        json.insert("is_error".into(), (self.kind == WeaverToolResultVisibility::Error).into());
         json.insert("async".into(), false.into());
         let status = match self.kind {
-            WeaverToolResultKind::Error => ReplyStatus::Error,
-            WeaverToolResultKind::Visible | WeaverToolResultKind::Silent => ReplyStatus::Success,
+            WeaverToolResultVisibility::Error => ReplyStatus::Error,
+            WeaverToolResultVisibility::Visible | WeaverToolResultVisibility::Silent => ReplyStatus::Success,
         };
         DialectReply { json, text: self.for_llm, status }
     }

@@ -18,7 +18,7 @@ use tokio_stream::{StreamExt, wrappers::ReceiverStream};
 use super::{
     errors::{self, HttpRejection, HttpResult},
     limits::{ARCHIVE_CHUNK_BYTES, ARCHIVE_CHUNKS_MAX, BODY_READ_TIMEOUT},
-    workspace_admin::{AdminRequestContext, WorkspaceExportSummary, WorkspaceNameInUrl, parse_query},
+    workspace_admin::{AdminRequestContext, WorkspaceExportStartInfo, WorkspaceNameInUrl, parse_query},
 };
 
 const TAR_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/x-tar");
@@ -46,7 +46,7 @@ pub(super) async fn export_workspace(
         let AdminRequestContext { workspace_admin, caller, .. } = context;
         let mut out = ArchiveSender { sender, runtime, chunk: Vec::new() };
         let mut start = Some(start);
-        let mut on_start = |summary: WorkspaceExportSummary| {
+        let mut on_start = |summary: WorkspaceExportStartInfo| {
             if let Some(start) = start.take() {
                 drop(start.send(Ok(summary)));
             }
@@ -83,7 +83,7 @@ pub(super) async fn import_workspace(
     let (options, runtime) = (parse_query(query.as_deref()), Handle::current());
     let import = tokio::task::spawn_blocking(move || {
         let AdminRequestContext { workspace_admin, caller, .. } = context;
-        let mut reader = ArchiveReceiver { receiver, runtime, chunk: Bytes::new() };
+        let mut reader = ArchiveUploadReader { receiver, runtime, chunk: Bytes::new() };
         let result = workspace_admin.import_workspace(&caller, &name, options, &mut reader);
         drop(permit);
         result
@@ -140,13 +140,13 @@ impl Write for ArchiveSender {
 }
 
 /// A blocking reader of the archive that the client sends.
-struct ArchiveReceiver {
+struct ArchiveUploadReader {
     receiver: mpsc::Receiver<ArchiveChunk>,
     runtime: Handle,
     chunk: Bytes,
 }
 
-impl Read for ArchiveReceiver {
+impl Read for ArchiveUploadReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.chunk.is_empty() {
             match self.runtime.block_on(timeout(BODY_READ_TIMEOUT, self.receiver.recv())) {

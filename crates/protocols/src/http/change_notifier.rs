@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use stead_engine::{Engine, Error, JournalEntriesToReturn, JournalEntryQuery};
+use stead_engine::{Engine, Error, JournalEntryQuery, JournalNoChangeEntryFilter};
 use tokio::sync::watch;
 
 /// How often the thread checks whether any subscriber is left.
@@ -18,13 +18,13 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// The notifiers of the workspaces that have subscribers, by workspace id.
 #[derive(Default)]
-pub(super) struct ChangeNotifiers(Mutex<HashMap<String, Weak<ChangeNotifier>>>);
+pub(super) struct ChangeNotifiersByWorkspace(Mutex<HashMap<String, Weak<ChangeNotifier>>>);
 
 /// Notifies the subscribers of one workspace about changes.
-pub(super) struct ChangeNotifier(watch::Sender<ChangeNotifierState>);
+pub(super) struct ChangeNotifier(watch::Sender<ChangeNotifierSignal>);
 
 #[derive(Clone, Copy)]
-enum ChangeNotifierState {
+enum ChangeNotifierSignal {
     /// The thread does not watch the journal yet, so a change would be missed.
     Starting,
     /// The thread watches the journal. This state is sent again for every change.
@@ -33,26 +33,29 @@ enum ChangeNotifierState {
 
 /// A subscription to the changes of one workspace.
 pub(super) struct ChangeSubscription {
-    receiver: watch::Receiver<ChangeNotifierState>,
+    receiver: watch::Receiver<ChangeNotifierSignal>,
     /// The subscription keeps the notifier alive, because the thread runs only as long as the notifier exists.
     _notifier: Arc<ChangeNotifier>,
 }
 
 /// The notifier has stopped, or its thread could not be started.
 #[derive(Debug)]
-pub(super) struct NotifierClosed;
+pub(super) struct ChangeNotifierStoppedError;
 
-impl ChangeNotifiers {
+impl ChangeNotifiersByWorkspace {
     /// Subscribes to a workspace. A subscriber misses no change if it reads the journal after this method returns and
     /// after every notification.
     pub(super) async fn subscribe(
         &self,
         workspace: &str,
         engine: &Engine,
-    ) -> Result<ChangeSubscription, NotifierClosed> {
-        let notifier = self.notifier_for(workspace, engine).map_err(|_| NotifierClosed)?;
+    ) -> Result<ChangeSubscription, ChangeNotifierStoppedError> {
+        let notifier = self.notifier_for(workspace, engine).map_err(|_| ChangeNotifierStoppedError)?;
         let mut receiver = notifier.0.subscribe();
-        receiver.wait_for(|state| matches!(state, ChangeNotifierState::Notified)).await.map_err(|_| NotifierClosed)?;
+        receiver
+            .wait_for(|state| matches!(state, ChangeNotifierSignal::Notified))
+            .await
+            .map_err(|_| ChangeNotifierStoppedError)?;
         Ok(ChangeSubscription { receiver, _notifier: notifier })
     }
 
@@ -63,7 +66,7 @@ impl ChangeNotifiers {
             return Ok(notifier);
         }
         notifiers.retain(|_, notifier| notifier.strong_count() > 0);
-        let notifier = Arc::new(ChangeNotifier(watch::channel(ChangeNotifierState::Starting).0));
+        let notifier = Arc::new(ChangeNotifier(watch::channel(ChangeNotifierSignal::Starting).0));
         let (weak, engine) = (Arc::downgrade(&notifier), engine.clone());
         std::thread::Builder::new().name("change-notifier".to_owned()).spawn(move || watch_journal(&weak, &engine))?;
         notifiers.insert(workspace.to_owned(), Arc::downgrade(&notifier));
@@ -73,8 +76,8 @@ impl ChangeNotifiers {
 
 impl ChangeSubscription {
     /// Resolves when the workspace has changed since the last call of this method.
-    pub(super) async fn changed(&mut self) -> Result<(), NotifierClosed> {
-        self.receiver.changed().await.map_err(|_| NotifierClosed)
+    pub(super) async fn changed(&mut self) -> Result<(), ChangeNotifierStoppedError> {
+        self.receiver.changed().await.map_err(|_| ChangeNotifierStoppedError)
     }
 }
 
@@ -82,14 +85,14 @@ impl ChangeSubscription {
 fn watch_journal(notifier: &Weak<ChangeNotifier>, engine: &Engine) {
     let mut known = engine.workspace().head().map_or(0, |head| head.number);
     match notifier.upgrade() {
-        Some(notifier) => notifier.0.send_replace(ChangeNotifierState::Notified),
+        Some(notifier) => notifier.0.send_replace(ChangeNotifierSignal::Notified),
         None => return,
     };
     loop {
         let waited = engine.workspace().wait_for_entry_after(known, Instant::now() + SUBSCRIBER_CHECK_INTERVAL);
         let Some(notifier) = notifier.upgrade() else { return };
         match waited.and_then(|()| check_changes_after(engine, &mut known)) {
-            Ok(JournalHasChanges::Yes) => drop(notifier.0.send_replace(ChangeNotifierState::Notified)),
+            Ok(JournalHasChanges::Yes) => drop(notifier.0.send_replace(ChangeNotifierSignal::Notified)),
             Ok(JournalHasChanges::No) => {}
             Err(_) => std::thread::sleep(RETRY_DELAY),
         }
@@ -107,7 +110,7 @@ fn check_changes_after(engine: &Engine, known: &mut u64) -> Result<JournalHasCha
     let head = engine.workspace().head()?.number;
     let filter = JournalEntryQuery {
         after: Some(*known),
-        selection: JournalEntriesToReturn::WithChanges,
+        selection: JournalNoChangeEntryFilter::WithChanges,
         limit: 1,
         ..JournalEntryQuery::default()
     };
@@ -134,8 +137,10 @@ mod tests {
     #[tokio::test]
     async fn subscribe_waits_until_journal_is_watched() {
         let engine = Engine::new(Arc::new(MemoryWorkspace::new()));
-        let (notifiers, notifier) =
-            (ChangeNotifiers::default(), Arc::new(ChangeNotifier(watch::channel(ChangeNotifierState::Starting).0)));
+        let (notifiers, notifier) = (
+            ChangeNotifiersByWorkspace::default(),
+            Arc::new(ChangeNotifier(watch::channel(ChangeNotifierSignal::Starting).0)),
+        );
         notifiers.0.lock().unwrap().insert("w".to_owned(), Arc::downgrade(&notifier));
         tokio::select! {
             biased;

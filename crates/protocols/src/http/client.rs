@@ -10,7 +10,7 @@ use axum::{
     http::{HeaderMap, request::Parts},
 };
 use serde_json::{Map, Value};
-use stead_engine::{BeforeAfterContentInclusion, Caller, CallerLifetime, Engine};
+use stead_engine::{BeforeAfterContentInclusion, Caller, CallerResourceLifetime, Engine};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
@@ -18,10 +18,10 @@ use super::{
     errors::HttpRejection,
     limits::REQUESTS_PER_CLIENT_MAX,
     mcp::{self, McpHttpService},
-    state::{HttpServerConfig, ServerState},
+    state::{HttpServerConfig, HttpServerState},
 };
 use crate::{
-    call_executor::{CallExecutionResult, CallExecutor, CallRequest, OtherRequestsPending, WorkspaceCallLimit},
+    call_executor::{CallExecutor, CallRequest, CallResultOrAbortError, OtherRequestsPending, WorkspaceCallLimiter},
     dialect::{self, DialectSet, WorkspaceLocation},
     limits::CLIENT_NAME_CHARS_MAX,
     rpc::RpcServer,
@@ -31,7 +31,7 @@ const SESSION_HEADER: &str = "stead-session";
 pub(crate) const IDEMPOTENCY_KEY_HEADER: &str = "idempotency-key";
 
 /// One authenticated client of a workspace.
-pub(super) struct AuthenticatedClient {
+pub(super) struct AuthenticatedHttpClient {
     pub(super) client_key: String,
     pub(super) workspace_id: String,
     pub(super) caller: Caller,
@@ -45,20 +45,20 @@ pub(super) struct AuthenticatedClient {
     pub(super) limits: Arc<ClientLimits>,
 }
 
-/// The values from which an [`AuthenticatedClient`] is built.
+/// The values from which an [`AuthenticatedHttpClient`] is built.
 pub(super) struct AuthenticatedClientParts {
     pub(super) client_key: String,
     pub(super) workspace_id: String,
     pub(super) location: WorkspaceLocation,
     pub(super) engine: Engine,
     pub(super) caller: Caller,
-    pub(super) workspace_limit: WorkspaceCallLimit,
+    pub(super) workspace_limit: WorkspaceCallLimiter,
     pub(super) limits: Arc<ClientLimits>,
 }
 
 /// The client of a request, and the permit that counts the request against its limit.
 pub(super) struct ClientRequestPermit {
-    pub(super) client: Arc<AuthenticatedClient>,
+    pub(super) client: Arc<AuthenticatedHttpClient>,
     pub(super) permit: OwnedSemaphorePermit,
 }
 
@@ -67,7 +67,7 @@ impl<S: Sync> FromRequestParts<S> for ClientRequestPermit {
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Self::Rejection> {
         let missing = HttpRejection::unauthorized("missing token");
-        let client = parts.extensions.get::<Arc<AuthenticatedClient>>().cloned().ok_or(missing)?;
+        let client = parts.extensions.get::<Arc<AuthenticatedHttpClient>>().cloned().ok_or(missing)?;
         let permit = client.acquire_request_permit()?;
         Ok(Self { client, permit })
     }
@@ -124,7 +124,7 @@ pub(super) fn dialects_not_loaded() -> HttpRejection {
     HttpRejection::internal_error("internal error: the configured dialects cannot be loaded")
 }
 
-impl AuthenticatedClient {
+impl AuthenticatedHttpClient {
     pub(super) fn new(parts: AuthenticatedClientParts, native_dialects: Arc<DialectSet>) -> Self {
         let AuthenticatedClientParts {
             client_key,
@@ -138,7 +138,7 @@ impl AuthenticatedClient {
         caller = caller.starting_session_now(engine.workspace());
         // HTTP requests are independent of each other, so the lifetime of the caller is a single call. Persistent
         // connections set another lifetime.
-        caller.lifetime = CallerLifetime::SingleCall;
+        caller.lifetime = CallerResourceLifetime::SingleCall;
         let executor =
             Arc::new(CallExecutor::with_slots(engine, limits.call_slots.clone()).with_workspace_limit(workspace_limit));
         Self {
@@ -184,7 +184,7 @@ impl AuthenticatedClient {
     pub(super) fn mcp_service(
         &self,
         dialects: &[String],
-        state: &ServerState,
+        state: &HttpServerState,
     ) -> Result<McpHttpService, HttpRejection> {
         let name = dialects.join(",");
         let mut services = self.mcp_services.lock().unwrap_or_else(PoisonError::into_inner);
@@ -204,7 +204,7 @@ impl AuthenticatedClient {
         arguments: Map<String, Value>,
         call_headers: &CallHeaders,
         bytes: FileBytesInclusion,
-    ) -> CallExecutionResult {
+    ) -> CallResultOrAbortError {
         let mut translated = match self.native_dialects.find_tool(operation) {
             Some((dialect, tool)) => dialect.translate_with_tier(tool, &arguments),
             None => dialect::unknown_tool_call(operation, "operation", "GET /v1/openapi.json lists the operations"),

@@ -15,11 +15,11 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio_stream::{StreamExt, wrappers::ReceiverStream};
 
 use super::{
-    change_notifier::{ChangeSubscription, NotifierClosed},
-    client::{AuthenticatedClient, CallHeaders, FileBytesInclusion},
+    change_notifier::{ChangeNotifierStoppedError, ChangeSubscription},
+    client::{AuthenticatedHttpClient, CallHeaders, FileBytesInclusion},
     errors::{HttpRejection, HttpResult},
     limits::STREAM_KEEPALIVE_INTERVAL,
-    state::{ServerState, ShutdownSignal},
+    state::{HttpServerState, ShutdownSignal},
 };
 
 const EVENT_STREAM_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("text/event-stream");
@@ -31,8 +31,8 @@ const CLIENT_HASH_HEX_DIGITS: usize = 16;
 const CURSOR_NOW: &str = "now";
 
 struct EventStream {
-    state: Arc<ServerState>,
-    client: Arc<AuthenticatedClient>,
+    state: Arc<HttpServerState>,
+    client: Arc<AuthenticatedHttpClient>,
     follower: ChangesFollower,
     cursor: String,
     changes: ChangeSubscription,
@@ -40,16 +40,16 @@ struct EventStream {
     _permit: OwnedSemaphorePermit,
 }
 
-enum NextEventPageTiming {
+enum EventStreamNextPageTiming {
     Immediately,
     AfterChange,
 }
 
-struct EventStreamEnded;
+struct HttpEventStreamStoppedError;
 
 pub(super) async fn serve_event_stream(
-    State(state): State<Arc<ServerState>>,
-    Extension(client): Extension<Arc<AuthenticatedClient>>,
+    State(state): State<Arc<HttpServerState>>,
+    Extension(client): Extension<Arc<AuthenticatedHttpClient>>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> HttpResult {
@@ -58,9 +58,10 @@ pub(super) async fn serve_event_stream(
     // The stream subscribes to changes before it reads the first page, so that it misses no change after the first
     // page.
     let engine = client.executor.engine();
-    let changes = state.change_notifiers.subscribe(&client.workspace_id, engine).await.map_err(|NotifierClosed| {
-        HttpRejection::unavailable("the server cannot watch for changes at the moment; retry later")
-    })?;
+    let changes =
+        state.change_notifiers.subscribe(&client.workspace_id, engine).await.map_err(|ChangeNotifierStoppedError| {
+            HttpRejection::unavailable("the server cannot watch for changes at the moment; retry later")
+        })?;
     // The first page is read with a regular, recorded call before the response starts. If the cursor is invalid, the
     // client therefore gets an error status.
     let call_headers = CallHeaders::from_headers(&headers);
@@ -82,7 +83,7 @@ pub(super) async fn serve_event_stream(
 /// The cursor at which the stream starts. If the request has a Last-Event-ID header, the cursor in this header is used.
 /// Otherwise the `since` parameter is used.
 fn starting_cursor(
-    client: &AuthenticatedClient,
+    client: &AuthenticatedHttpClient,
     query: Option<&str>,
     headers: &HeaderMap,
 ) -> Result<String, HttpRejection> {
@@ -106,7 +107,7 @@ fn starting_cursor(
 }
 
 /// The hash in an event id that binds the event id to a workspace and a principal.
-fn client_hash(client: &AuthenticatedClient, cursor: &str) -> String {
+fn client_hash(client: &AuthenticatedHttpClient, cursor: &str) -> String {
     let whole =
         Version::hash_bytes(format!("{}\0{}\0{cursor}", client.workspace_id, client.caller.principal).as_bytes());
     whole.to_string().chars().take(CLIENT_HASH_HEX_DIGITS).collect()
@@ -128,45 +129,52 @@ impl EventStream {
         &mut self,
         outcome: &CallOutcome,
         shutdown: &mut ShutdownSignal,
-    ) -> Result<CallOutcome, EventStreamEnded> {
+    ) -> Result<CallOutcome, HttpEventStreamStoppedError> {
         match self.send_page(outcome).await? {
-            NextEventPageTiming::Immediately => {}
-            NextEventPageTiming::AfterChange => self.wait_for_change(shutdown).await?,
+            EventStreamNextPageTiming::Immediately => {}
+            EventStreamNextPageTiming::AfterChange => self.wait_for_change(shutdown).await?,
         }
         match self.follower.next_page() {
             Ok(outcome) => Ok(outcome),
             Err(error) => {
                 drop(self.sender.send(format_sse_event("error", None, &error.to_json()).into()).await);
-                Err(EventStreamEnded)
+                Err(HttpEventStreamStoppedError)
             }
         }
     }
 
     /// Waits for a change, and sends keep-alive comments during the wait.
-    async fn wait_for_change(&mut self, shutdown: &mut ShutdownSignal) -> Result<(), EventStreamEnded> {
+    async fn wait_for_change(&mut self, shutdown: &mut ShutdownSignal) -> Result<(), HttpEventStreamStoppedError> {
         loop {
             let changed = tokio::select! {
                 // This branch detects a disconnected client before the next event occurs.
-                () = self.sender.closed() => return Err(EventStreamEnded),
+                () = self.sender.closed() => return Err(HttpEventStreamStoppedError),
                 () = shutdown.until_shutdown() => {
                     drop(self.sender.send(Bytes::from_static(b"event: stop\ndata: {}\n\n")).await);
-                    return Err(EventStreamEnded);
+                    return Err(HttpEventStreamStoppedError);
                 }
-                changed = self.changes.changed() => Some(changed.map_err(|NotifierClosed| EventStreamEnded)?),
+                changed = self.changes.changed() => Some(changed.map_err(|ChangeNotifierStoppedError| HttpEventStreamStoppedError)?),
                 () = tokio::time::sleep(STREAM_KEEPALIVE_INTERVAL) => None,
             };
             if !self.state.is_still_valid(&self.client) {
-                return Err(EventStreamEnded);
+                return Err(HttpEventStreamStoppedError);
             }
             match changed {
                 Some(()) => return Ok(()),
-                None => self.sender.send(Bytes::from_static(b": alive\n\n")).await.map_err(|_| EventStreamEnded)?,
+                None => self
+                    .sender
+                    .send(Bytes::from_static(b": alive\n\n"))
+                    .await
+                    .map_err(|_| HttpEventStreamStoppedError)?,
             }
         }
     }
 
     /// Sends the events of one page. Returns whether the next page can be read at once.
-    async fn send_page(&mut self, outcome: &CallOutcome) -> Result<NextEventPageTiming, EventStreamEnded> {
+    async fn send_page(
+        &mut self,
+        outcome: &CallOutcome,
+    ) -> Result<EventStreamNextPageTiming, HttpEventStreamStoppedError> {
         let events = outcome.json.get("events").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         if let Some(cursor) = outcome_cursor(outcome) {
             cursor.clone_into(&mut self.cursor);
@@ -180,10 +188,10 @@ impl EventStream {
                 let id = (at + 1 == events.len()).then_some(id.as_str());
                 page.push_str(&format_sse_event("change", id, event));
             }
-            self.sender.send(page.into()).await.map_err(|_| EventStreamEnded)?;
+            self.sender.send(page.into()).await.map_err(|_| HttpEventStreamStoppedError)?;
         }
         let more = outcome.json.get("truncated").and_then(Value::as_bool) == Some(true);
-        Ok(if more { NextEventPageTiming::Immediately } else { NextEventPageTiming::AfterChange })
+        Ok(if more { EventStreamNextPageTiming::Immediately } else { EventStreamNextPageTiming::AfterChange })
     }
 }
 

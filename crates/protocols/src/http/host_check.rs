@@ -10,7 +10,7 @@ use super::errors::HttpRejection;
 /// The hosts and origins that the server accepts.
 #[derive(Debug, Clone, Default)]
 pub struct AllowedHosts {
-    accepted_schemes: AcceptedUrlSchemes,
+    accepted_schemes: AcceptedHttpOriginSchemes,
     /// The port that clients must use with the loopback names. `None` means that the server listens on a Unix socket,
     /// which has no port.
     port: Option<u16>,
@@ -25,25 +25,25 @@ const LOOPBACK_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 const SAME_SITE_FETCH_VALUES: [&[u8]; 2] = [b"same-origin", b"none"];
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum AcceptedUrlSchemes {
+enum AcceptedHttpOriginSchemes {
     /// `http`, or `https` behind a proxy.
     #[default]
     HttpOrHttps,
     HttpsOnly,
 }
 
-impl AcceptedUrlSchemes {
+impl AcceptedHttpOriginSchemes {
     fn names(self) -> &'static [&'static str] {
         match self {
-            AcceptedUrlSchemes::HttpOrHttps => &["http", "https"],
-            AcceptedUrlSchemes::HttpsOnly => &["https"],
+            AcceptedHttpOriginSchemes::HttpOrHttps => &["http", "https"],
+            AcceptedHttpOriginSchemes::HttpsOnly => &["https"],
         }
     }
 
     fn default_port(self) -> u16 {
         match self {
-            AcceptedUrlSchemes::HttpOrHttps => 80,
-            AcceptedUrlSchemes::HttpsOnly => 443,
+            AcceptedHttpOriginSchemes::HttpOrHttps => 80,
+            AcceptedHttpOriginSchemes::HttpsOnly => 443,
         }
     }
 }
@@ -56,7 +56,7 @@ impl AllowedHosts {
 
     /// Allows the loopback names with this port, for a server with TLS.
     pub fn secure_loopback(port: u16) -> Self {
-        Self { accepted_schemes: AcceptedUrlSchemes::HttpsOnly, ..Self::loopback(port) }
+        Self { accepted_schemes: AcceptedHttpOriginSchemes::HttpsOnly, ..Self::loopback(port) }
     }
 
     /// Allows the loopback names with any port, for a server on a Unix socket.

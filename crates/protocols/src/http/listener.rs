@@ -22,7 +22,7 @@ use super::{
     SocketPeerOrigin,
     limits::{CONNECTIONS_MAX, HEAD_BYTES_MAX, HEAD_READ_TIMEOUT, HEADERS_MAX, SHUTDOWN_TIMEOUT, WRITE_TIMEOUT},
     routes,
-    state::{ServerState, ShutdownSignal},
+    state::{HttpServerState, ShutdownSignal},
     tls::ReloadableTlsConfig,
     unauthenticated::{TooManyUnauthenticated, UnauthenticatedConnection},
     write_timeout::WriteTimeoutStream,
@@ -41,10 +41,11 @@ pub enum HttpListener {
     Unix(UnixListener, u32),
 }
 
-/// Serves clients until [`ServerState::shut_down`] is called, and then finishes in-flight requests within a time limit.
+/// Serves clients until [`HttpServerState::shut_down`] is called, and then finishes in-flight requests within a time
+/// limit.
 ///
 /// Must run inside a tokio runtime; calls occupy its blocking threads.
-pub async fn serve(state: Arc<ServerState>, listener: HttpListener) {
+pub async fn serve(state: Arc<HttpServerState>, listener: HttpListener) {
     let router = routes::build_router(state.clone());
     let slots = Arc::new(Semaphore::new(state.options.connections_max.unwrap_or(CONNECTIONS_MAX)));
     let mut shutdown = state.shutdown_signal();
@@ -99,7 +100,7 @@ impl AcceptedStream {
     /// identifies the client.
     fn register_unauthenticated(
         &self,
-        state: &ServerState,
+        state: &HttpServerState,
     ) -> Result<UnauthenticatedConnection, TooManyUnauthenticated> {
         match self {
             AcceptedStream::Tcp(_, address) | AcceptedStream::Tls(_, _, address) => {
@@ -139,7 +140,7 @@ async fn accept_tcp(listener: &TcpListener) -> io::Result<(TcpStream, IpAddr)> {
 }
 
 struct ServedConnection {
-    state: Arc<ServerState>,
+    state: Arc<HttpServerState>,
     router: Router,
     shutdown: ShutdownSignal,
     unauthenticated: UnauthenticatedConnection,

@@ -21,7 +21,7 @@ use super::{
     client::ClientRequestPermit,
     errors::{self, HttpRejection, HttpResult},
     limits::{BODY_BYTES_MAX, STREAM_KEEPALIVE_INTERVAL},
-    state::ServerState,
+    state::HttpServerState,
 };
 use crate::{
     call_executor::CallExecutor,
@@ -36,7 +36,7 @@ pub(super) fn build_service(
     executor: &Arc<CallExecutor>,
     caller: &Caller,
     dialects: DialectSet,
-    state: &ServerState,
+    state: &HttpServerState,
 ) -> McpHttpService {
     let shared = McpSharedState::new(executor.clone(), caller.clone(), dialects);
     let shared_state = Arc::new(match &state.options.mcp_extension {
@@ -60,7 +60,7 @@ pub(super) fn build_service(
 
 /// `/mcp`: serves the configured dialects.
 pub(super) async fn serve_default_dialects(
-    State(state): State<Arc<ServerState>>,
+    State(state): State<Arc<HttpServerState>>,
     request_permit: ClientRequestPermit,
     request: Request,
 ) -> HttpResult {
@@ -70,7 +70,7 @@ pub(super) async fn serve_default_dialects(
 
 /// `/mcp/{dialect}`: serves one dialect.
 pub(super) async fn serve_named_dialect(
-    State(state): State<Arc<ServerState>>,
+    State(state): State<Arc<HttpServerState>>,
     request_permit: ClientRequestPermit,
     dialect: Result<Path<String>, PathRejection>,
     request: Request,
@@ -84,7 +84,7 @@ pub(super) async fn serve_named_dialect(
 }
 
 async fn forward_to_service(
-    state: &ServerState,
+    state: &HttpServerState,
     request_permit: ClientRequestPermit,
     dialects: &[String],
     request: Request,

@@ -16,14 +16,14 @@ use axum::{
     http::{HeaderValue, Response, StatusCode, header},
 };
 
-use super::{routes::HttpRouteGroup, state::ServerState};
+use super::{routes::HttpRouteGroup, state::HttpServerState};
 
 const METRICS_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4");
 /// Upper bounds of the histogram buckets, in seconds.
 const DURATION_BUCKETS: [f64; 10] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 10.0];
 
 #[derive(Debug, Default, Clone, Copy)]
-struct DurationHistogram {
+struct HttpRequestDurationHistogram {
     bucket_counts: [u64; DURATION_BUCKETS.len()],
     total_count: u64,
     total_seconds: f64,
@@ -32,7 +32,7 @@ struct DurationHistogram {
 #[derive(Debug, Default)]
 pub(super) struct HttpMetrics {
     responses: Mutex<BTreeMap<(HttpRouteGroup, u16), u64>>,
-    durations: Mutex<BTreeMap<HttpRouteGroup, DurationHistogram>>,
+    durations: Mutex<BTreeMap<HttpRouteGroup, HttpRequestDurationHistogram>>,
     connections: AtomicI64,
     streams: AtomicI64,
     /// Connections that were closed because their address had too many unauthenticated connections.
@@ -90,7 +90,7 @@ impl HttpMetrics {
                 below += count;
                 line(format_args!("stead_http_request_seconds_bucket{{route=\"{route}\",le=\"{end}\"}} {below}"));
             }
-            let DurationHistogram { total_count: count, total_seconds: seconds, .. } = durations;
+            let HttpRequestDurationHistogram { total_count: count, total_seconds: seconds, .. } = durations;
             line(format_args!("stead_http_request_seconds_bucket{{route=\"{route}\",le=\"+Inf\"}} {count}"));
             line(format_args!("stead_http_request_seconds_sum{{route=\"{route}\"}} {seconds}"));
             line(format_args!("stead_http_request_seconds_count{{route=\"{route}\"}} {count}"));
@@ -111,7 +111,7 @@ impl HttpMetrics {
 }
 
 /// `GET /metrics`.
-pub(super) async fn serve_metrics(State(state): State<Arc<ServerState>>) -> Response<Body> {
+pub(super) async fn serve_metrics(State(state): State<Arc<HttpServerState>>) -> Response<Body> {
     let mut response = Response::new(Body::from(state.metrics.render(state.client_count())));
     response.headers_mut().insert(header::CONTENT_TYPE, METRICS_CONTENT_TYPE);
     response

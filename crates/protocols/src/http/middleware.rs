@@ -16,8 +16,8 @@ use super::{
     errors::HttpRejection,
     limits::{ARCHIVE_BYTES_MAX, BODY_BYTES_MAX},
     request_log::{HttpRequestId, REQUEST_ID_HEADER, RequestLogGuard},
-    routes::{self, HttpRouteGroup, RequiredRole},
-    state::{ServerState, WorkspaceOrAdminClient},
+    routes::{self, HttpRouteGroup, HttpRouteRequiredRole},
+    state::{HttpServerState, WorkspaceOrAdminClient},
     unauthenticated::UnauthenticatedConnection,
 };
 use crate::call_recorder::{self, RequestCallRecorder};
@@ -33,7 +33,7 @@ const SECURITY_HEADERS: [(HeaderName, HeaderValue); 4] = [
 /// Checks and authenticates a request, stores the client in the request's extensions, and passes the request to the
 /// route.
 pub(super) async fn authenticate_and_log(
-    State(state): State<Arc<ServerState>>,
+    State(state): State<Arc<HttpServerState>>,
     mut request: Request,
     next: Next,
 ) -> Response<Body> {
@@ -82,7 +82,7 @@ pub(super) async fn authenticate_and_log(
 }
 
 /// The WWW-Authenticate challenge, if an authorization server is configured.
-fn auth_challenge(state: &ServerState, request: &Request) -> Option<HeaderValue> {
+fn auth_challenge(state: &HttpServerState, request: &Request) -> Option<HeaderValue> {
     let authorization = state.options.authorization_servers.as_ref()?;
     authorization.auth_challenge(request.headers(), request.uri().path())
 }
@@ -113,7 +113,7 @@ enum RequestCredential {
     SameUser,
 }
 
-fn check_request(state: &ServerState, request: &Request) -> Result<RequestCredential, HttpRejection> {
+fn check_request(state: &HttpServerState, request: &Request) -> Result<RequestCredential, HttpRejection> {
     let target = request.uri();
     state.allowed_hosts.check_request_head(target, request.headers())?;
     let route = routes::route_of_path(target.path());
@@ -133,21 +133,21 @@ fn check_request(state: &ServerState, request: &Request) -> Result<RequestCreden
 
 /// Checks that the client's role permits the route and that the client is within its limits.
 fn authorize_route(
-    state: &ServerState,
+    state: &HttpServerState,
     route: HttpRouteGroup,
     client: Option<WorkspaceOrAdminClient>,
     request: &mut Request,
 ) -> Result<(), HttpRejection> {
     let Some(client) = client else { return Ok(()) };
     match (route.required_role(state.workspace_admin()), &client) {
-        (RequiredRole::Any, _)
-        | (RequiredRole::Workspace, WorkspaceOrAdminClient::Workspace(_))
-        | (RequiredRole::Admin, WorkspaceOrAdminClient::Admin(_)) => {}
-        (RequiredRole::Workspace, WorkspaceOrAdminClient::Admin(_)) => {
+        (HttpRouteRequiredRole::Any, _)
+        | (HttpRouteRequiredRole::Workspace, WorkspaceOrAdminClient::Workspace(_))
+        | (HttpRouteRequiredRole::Admin, WorkspaceOrAdminClient::Admin(_)) => {}
+        (HttpRouteRequiredRole::Workspace, WorkspaceOrAdminClient::Admin(_)) => {
             let reason = "this is an admin token and cannot open a workspace; create a workspace token";
             return Err(HttpRejection::forbidden(reason));
         }
-        (RequiredRole::Admin, WorkspaceOrAdminClient::Workspace(_)) => {
+        (HttpRouteRequiredRole::Admin, WorkspaceOrAdminClient::Workspace(_)) => {
             return Err(HttpRejection::forbidden("this endpoint requires an admin token"));
         }
     }

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::{
     errors::{self, HttpRejection, HttpResult},
     routes::{self, HttpRouteGroup},
-    state::ServerState,
+    state::HttpServerState,
 };
 
 pub(super) const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
@@ -62,13 +62,13 @@ impl AuthorizationServers {
 }
 
 /// The metadata of the whole server.
-pub(super) async fn server_metadata(State(state): State<Arc<ServerState>>, headers: HeaderMap) -> HttpResult {
+pub(super) async fn server_metadata(State(state): State<Arc<HttpServerState>>, headers: HeaderMap) -> HttpResult {
     metadata_response(&state, &headers, "")
 }
 
 /// The metadata of one route.
 pub(super) async fn route_metadata(
-    State(state): State<Arc<ServerState>>,
+    State(state): State<Arc<HttpServerState>>,
     headers: HeaderMap,
     path: Result<Path<String>, PathRejection>,
 ) -> HttpResult {
@@ -85,7 +85,7 @@ fn requires_token(path: &str) -> bool {
     is_plain && !route.needs_no_token() && route != HttpRouteGroup::Unknown
 }
 
-fn metadata_response(state: &ServerState, headers: &HeaderMap, path: &str) -> HttpResult {
+fn metadata_response(state: &HttpServerState, headers: &HeaderMap, path: &str) -> HttpResult {
     let configured = state.options.authorization_servers.as_ref();
     let (authorization, base) =
         configured.and_then(|configured| Some((configured, configured.base_url(headers)?))).ok_or(not_found())?;

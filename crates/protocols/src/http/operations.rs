@@ -14,7 +14,7 @@ use stead_engine::{CallOutcome, ErrorKind};
 
 use super::{
     body,
-    client::{AuthenticatedClient, CallHeaders, ClientRequestPermit, FileBytesInclusion},
+    client::{AuthenticatedHttpClient, CallHeaders, ClientRequestPermit, FileBytesInclusion},
     errors::{self, HttpHandlerError, HttpRejection, HttpResult},
 };
 use crate::rpc::parse_strict;
@@ -278,7 +278,7 @@ pub(super) async fn delete_file(
 
 /// Runs an operation that changes a file, and builds its response.
 async fn change_file(
-    client: &AuthenticatedClient,
+    client: &AuthenticatedHttpClient,
     operation: &str,
     mut arguments: Value,
     base: Option<String>,

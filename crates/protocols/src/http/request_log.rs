@@ -14,9 +14,9 @@ use axum::{
     http::{HeaderMap, HeaderName, HeaderValue, Method, Response},
 };
 
-use super::{body, client::AuthenticatedClient, routes::HttpRouteGroup, state::WorkspaceOrAdminClient};
+use super::{body, client::AuthenticatedHttpClient, routes::HttpRouteGroup, state::WorkspaceOrAdminClient};
 use crate::call_recorder::RequestCallRecorder;
-pub use crate::call_recorder::{CallsOfOneRequest, LoggedCall};
+pub use crate::call_recorder::{CallsOfOneRequest, RequestLogCall};
 
 pub(super) const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
 /// Longest request id that is accepted from a client.
@@ -48,21 +48,21 @@ pub struct RequestLogEntry {
 }
 
 /// Receives log entries.
-pub trait RequestLogger: Send + Sync + 'static {
+pub trait RequestLogSink: Send + Sync + 'static {
     /// Logs a finished request. Must be fast and must not block.
     fn log_request(&self, request: RequestLogEntry);
 }
 
 /// The log entry of a running request. The entry is written when this guard is dropped.
 pub(super) struct RequestLogGuard {
-    logger: Arc<dyn RequestLogger>,
+    logger: Arc<dyn RequestLogSink>,
     started_at: Instant,
     entry: Option<RequestLogEntry>,
     pub(super) recorder: Arc<RequestCallRecorder>,
 }
 
 impl RequestLogGuard {
-    pub(super) fn start(logger: &Arc<dyn RequestLogger>, id: &str, route: HttpRouteGroup, method: &Method) -> Self {
+    pub(super) fn start(logger: &Arc<dyn RequestLogSink>, id: &str, route: HttpRouteGroup, method: &Method) -> Self {
         let entry = RequestLogEntry {
             id: id.to_owned(),
             route: route.name(),
@@ -107,9 +107,9 @@ impl Drop for RequestLogGuard {
 
 /// A call recorder for one WebSocket message. Each WebSocket message gets its own log entry.
 pub(super) fn recorder_for_message(
-    logger: Option<&Arc<dyn RequestLogger>>,
+    logger: Option<&Arc<dyn RequestLogSink>>,
     id: &str,
-    client: &AuthenticatedClient,
+    client: &AuthenticatedHttpClient,
 ) -> Arc<RequestCallRecorder> {
     let (logger, started, limits) = (logger.cloned(), Instant::now(), client.limits.clone());
     let mut entry = RequestLogEntry {

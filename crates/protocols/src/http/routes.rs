@@ -18,7 +18,7 @@ use super::{
     event_stream, mcp, metrics, middleware as http_middleware,
     oauth_metadata::{self, METADATA_PATH},
     operations, rpc,
-    state::ServerState,
+    state::HttpServerState,
     workspace_admin,
 };
 
@@ -69,7 +69,7 @@ impl HttpRouteGroup {
 
 /// The role that a route requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RequiredRole {
+pub(super) enum HttpRouteRequiredRole {
     /// Any authenticated client.
     Any,
     /// A client of a workspace.
@@ -81,20 +81,20 @@ pub(super) enum RequiredRole {
 impl HttpRouteGroup {
     /// The role that the route requires. If the server hosts several workspaces, the metrics cover all of them and
     /// require an admin.
-    pub(super) fn required_role(self, admin: Option<&Arc<dyn WorkspaceAdmin>>) -> RequiredRole {
+    pub(super) fn required_role(self, admin: Option<&Arc<dyn WorkspaceAdmin>>) -> HttpRouteRequiredRole {
         match self {
             HttpRouteGroup::Mcp
             | HttpRouteGroup::Rpc
             | HttpRouteGroup::Files
             | HttpRouteGroup::Operations
-            | HttpRouteGroup::Events => RequiredRole::Workspace,
-            HttpRouteGroup::Workspaces | HttpRouteGroup::Metrics if admin.is_some() => RequiredRole::Admin,
+            | HttpRouteGroup::Events => HttpRouteRequiredRole::Workspace,
+            HttpRouteGroup::Workspaces | HttpRouteGroup::Metrics if admin.is_some() => HttpRouteRequiredRole::Admin,
             HttpRouteGroup::Workspaces
             | HttpRouteGroup::Metrics
             | HttpRouteGroup::OpenApi
             | HttpRouteGroup::Health
             | HttpRouteGroup::OAuthMetadata
-            | HttpRouteGroup::Unknown => RequiredRole::Any,
+            | HttpRouteGroup::Unknown => HttpRouteRequiredRole::Any,
         }
     }
 }
@@ -116,7 +116,7 @@ pub(super) fn route_of_path(path: &str) -> HttpRouteGroup {
     }
 }
 
-pub(super) fn build_router(state: Arc<ServerState>) -> Router {
+pub(super) fn build_router(state: Arc<HttpServerState>) -> Router {
     Router::new()
         .route("/mcp", any(mcp::serve_default_dialects))
         .route("/mcp/{dialect}", any(mcp::serve_named_dialect))
@@ -143,7 +143,7 @@ pub(super) fn build_router(state: Arc<ServerState>) -> Router {
         .with_state(state)
 }
 
-async fn serve_health(State(state): State<Arc<ServerState>>) -> Response<Body> {
+async fn serve_health(State(state): State<Arc<HttpServerState>>) -> Response<Body> {
     let stopping = *state.shutdown.borrow();
     let status = if stopping { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
     let text = if stopping { "stopping" } else { "ok" };

@@ -19,11 +19,11 @@ use tokio::{
 
 use super::{
     body,
-    client::{AuthenticatedClient, CallHeaders, ClientRequestPermit},
+    client::{AuthenticatedHttpClient, CallHeaders, ClientRequestPermit},
     errors::{self, HttpResult},
     limits::{STREAM_KEEPALIVE_INTERVAL, WEBSOCKET_IDLE_TIMEOUT},
     request_log::{self, HttpRequestId},
-    state::ServerState,
+    state::HttpServerState,
 };
 use crate::{
     call_recorder,
@@ -37,7 +37,7 @@ const QUEUED_RESPONSES_MAX: usize = 1;
 
 /// `POST /rpc`: a request, a notification, or a batch.
 pub(super) async fn serve_post(
-    State(state): State<Arc<ServerState>>,
+    State(state): State<Arc<HttpServerState>>,
     ClientRequestPermit { client, permit: _permit }: ClientRequestPermit,
     headers: HeaderMap,
     body: Body,
@@ -54,8 +54,8 @@ pub(super) async fn serve_post(
 
 /// `GET /rpc` with a WebSocket upgrade.
 pub(super) async fn upgrade_websocket(
-    State(state): State<Arc<ServerState>>,
-    Extension(client): Extension<Arc<AuthenticatedClient>>,
+    State(state): State<Arc<HttpServerState>>,
+    Extension(client): Extension<Arc<AuthenticatedHttpClient>>,
     Extension(id): Extension<HttpRequestId>,
     upgrade: WebSocketUpgrade,
 ) -> HttpResult {
@@ -74,7 +74,12 @@ pub(super) async fn upgrade_websocket(
 }
 
 /// Passes messages between the socket and the JSON-RPC server until one of the two sides closes.
-async fn serve_websocket(state: &ServerState, client: &AuthenticatedClient, id: &HttpRequestId, mut socket: WebSocket) {
+async fn serve_websocket(
+    state: &HttpServerState,
+    client: &AuthenticatedHttpClient,
+    id: &HttpRequestId,
+    mut socket: WebSocket,
+) {
     let (sender, mut receiver) = mpsc::channel(QUEUED_RESPONSES_MAX);
     let Ok(rpc) = client.rpc_server(&state.config) else { return };
     let mut messages = FramedRpcConnection::new(rpc, sender);

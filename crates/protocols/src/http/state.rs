@@ -9,21 +9,22 @@ use std::{
 use tokio::sync::watch;
 
 use super::{
-    AuthError, ClientIdentity, ClientScope, Credential, SharedAuthenticator, WorkspaceAdmin, WorkspaceOpener,
-    change_notifier::ChangeNotifiers,
-    client::{AuthenticatedClient, AuthenticatedClientParts, dialects_not_loaded},
+    AuthError, AuthenticatedClientIdentity, ClientScope, Credential, SharedAuthenticator, WorkspaceAdmin,
+    WorkspaceOpener,
+    change_notifier::ChangeNotifiersByWorkspace,
+    client::{AuthenticatedClientParts, AuthenticatedHttpClient, dialects_not_loaded},
     client_limits::{ClientLimits, ClientLimitsTable, RateLimit},
     errors::HttpRejection,
     host_check::AllowedHosts,
     limits::{CACHED_CLIENTS_MAX, EVICTION_BATCH_SIZE},
     metrics::HttpMetrics,
     oauth_metadata::AuthorizationServers,
-    request_log::RequestLogger,
-    unauthenticated::{UnauthenticatedLimit, UnauthenticatedPerAddressLimit},
-    workspace_admin::{AdminClient, AdminLimits},
+    request_log::RequestLogSink,
+    unauthenticated::{UnauthenticatedConnectionLimiter, UnauthenticatedPerAddressLimit},
+    workspace_admin::{AdminConcurrencyLimits, AuthenticatedAdminClient},
 };
 use crate::{
-    call_executor::WorkspaceCallLimit,
+    call_executor::WorkspaceCallLimiter,
     dialect::{DialectSet, DialectSetupError, WorkspaceLocation},
     mcp::LoadedMcpExtension,
 };
@@ -47,8 +48,8 @@ pub struct HttpServerConfig {
 
 /// An authenticated client with its role.
 pub(super) enum WorkspaceOrAdminClient {
-    Workspace(Arc<AuthenticatedClient>),
-    Admin(Arc<AdminClient>),
+    Workspace(Arc<AuthenticatedHttpClient>),
+    Admin(Arc<AuthenticatedAdminClient>),
 }
 
 impl WorkspaceOrAdminClient {
@@ -74,7 +75,7 @@ impl HttpServerConfig {
 #[derive(Clone, Default)]
 pub struct HttpServerOptions {
     /// Receives a log entry for every request.
-    pub request_logger: Option<Arc<dyn RequestLogger>>,
+    pub request_logger: Option<Arc<dyn RequestLogSink>>,
     /// Additional tools, prompts and resources for MCP clients.
     pub mcp_extension: Option<Arc<LoadedMcpExtension>>,
     /// The authorization servers to advertise.
@@ -88,20 +89,20 @@ pub struct HttpServerOptions {
 }
 
 /// The shared state of one server.
-pub struct ServerState {
+pub struct HttpServerState {
     authenticator: SharedAuthenticator,
     pub(super) allowed_hosts: AllowedHosts,
     pub(super) config: HttpServerConfig,
     pub(super) options: HttpServerOptions,
     pub(super) metrics: HttpMetrics,
-    pub(super) unauthenticated: Arc<UnauthenticatedLimit>,
-    clients: Mutex<HashMap<String, CachedClient>>,
-    workspace_limits: Mutex<HashMap<String, WorkspaceCallLimit>>,
+    pub(super) unauthenticated: Arc<UnauthenticatedConnectionLimiter>,
+    clients: Mutex<HashMap<String, CachedAuthenticatedClient>>,
+    workspace_limits: Mutex<HashMap<String, WorkspaceCallLimiter>>,
     client_limits: ClientLimitsTable,
     workspace_admin: Option<Arc<dyn WorkspaceAdmin>>,
     native_dialects: OnceLock<Arc<DialectSet>>,
-    pub(super) admin_limits: AdminLimits,
-    pub(super) change_notifiers: ChangeNotifiers,
+    pub(super) admin_limits: AdminConcurrencyLimits,
+    pub(super) change_notifiers: ChangeNotifiersByWorkspace,
     /// Becomes true at shutdown.
     pub(super) shutdown: watch::Sender<bool>,
 }
@@ -116,12 +117,12 @@ impl ShutdownSignal {
     }
 }
 
-struct CachedClient {
-    client: Arc<AuthenticatedClient>,
+struct CachedAuthenticatedClient {
+    client: Arc<AuthenticatedHttpClient>,
     last_seen: Instant,
 }
 
-impl ServerState {
+impl HttpServerState {
     /// Creates a server with default options.
     pub fn new(authenticator: SharedAuthenticator, allowed_hosts: AllowedHosts, config: HttpServerConfig) -> Arc<Self> {
         Self::with_options(authenticator, allowed_hosts, config, HttpServerOptions::default())
@@ -139,16 +140,16 @@ impl ServerState {
             workspace_admin: authenticator.workspace_admin(),
             native_dialects: OnceLock::new(),
             workspace_limits: Mutex::default(),
-            admin_limits: AdminLimits::default(),
+            admin_limits: AdminConcurrencyLimits::default(),
             authenticator,
             allowed_hosts,
             config,
             client_limits: ClientLimitsTable::new(options.rate_limit),
-            unauthenticated: UnauthenticatedLimit::new(options.per_address_limit),
+            unauthenticated: UnauthenticatedConnectionLimiter::new(options.per_address_limit),
             options,
             metrics: HttpMetrics::default(),
             clients: Mutex::default(),
-            change_notifiers: ChangeNotifiers::default(),
+            change_notifiers: ChangeNotifiersByWorkspace::default(),
             shutdown,
         })
     }
@@ -173,14 +174,14 @@ impl ServerState {
         &self,
         credential: Credential<'_>,
     ) -> Result<WorkspaceOrAdminClient, HttpRejection> {
-        let ClientIdentity { client_key: key, caller, scope } =
+        let AuthenticatedClientIdentity { client_key: key, caller, scope } =
             self.authenticator.authenticate(credential).map_err(reject_auth_error)?;
         let principal = caller.principal.to_string();
         let (id, location, opener) = match scope {
             ClientScope::Workspace { id, location, opener } => (id, location, opener),
             ClientScope::Administration => {
                 let limits = self.client_limits.limits_for(NO_WORKSPACE, &principal);
-                return Ok(WorkspaceOrAdminClient::Admin(Arc::new(AdminClient { caller, limits })));
+                return Ok(WorkspaceOrAdminClient::Admin(Arc::new(AuthenticatedAdminClient { caller, limits })));
             }
         };
         if let Some(client) = self.cached_client(&key) {
@@ -203,13 +204,13 @@ impl ServerState {
             workspace_limit,
             limits,
         };
-        let client = Arc::new(AuthenticatedClient::new(parts, self.native_dialects()?));
+        let client = Arc::new(AuthenticatedHttpClient::new(parts, self.native_dialects()?));
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if clients.len() >= CACHED_CLIENTS_MAX {
             evict_oldest_client(&mut clients);
         }
         // A concurrent request of the same client may have inserted the client first.
-        let cached = clients.entry(key).or_insert(CachedClient { client, last_seen: Instant::now() });
+        let cached = clients.entry(key).or_insert(CachedAuthenticatedClient { client, last_seen: Instant::now() });
         Ok(WorkspaceOrAdminClient::Workspace(cached.client.clone()))
     }
 
@@ -222,16 +223,16 @@ impl ServerState {
         Ok(self.native_dialects.get_or_init(|| Arc::new(native)).clone())
     }
 
-    fn cached_client(&self, key: &str) -> Option<Arc<AuthenticatedClient>> {
+    fn cached_client(&self, key: &str) -> Option<Arc<AuthenticatedHttpClient>> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         let cached = clients.get_mut(key)?;
         cached.last_seen = Instant::now();
         Some(cached.client.clone())
     }
 
-    fn workspace_limit(&self, workspace: &str) -> WorkspaceCallLimit {
+    fn workspace_limit(&self, workspace: &str) -> WorkspaceCallLimiter {
         let mut workspace_limits = self.workspace_limits.lock().unwrap_or_else(PoisonError::into_inner);
-        let new_limit = || WorkspaceCallLimit::new(self.config.workspace_calls_max);
+        let new_limit = || WorkspaceCallLimiter::new(self.config.workspace_calls_max);
         workspace_limits.entry(workspace.to_owned()).or_insert_with(new_limit).clone()
     }
 
@@ -249,7 +250,7 @@ impl ServerState {
             .collect();
         idle.sort();
         idle.truncate(clients_max);
-        let evicted: Vec<CachedClient> = idle.iter().filter_map(|(_, key)| clients.remove(key)).collect();
+        let evicted: Vec<CachedAuthenticatedClient> = idle.iter().filter_map(|(_, key)| clients.remove(key)).collect();
         drop(clients);
         let count = evicted.len();
         drop(evicted);
@@ -259,7 +260,7 @@ impl ServerState {
     }
 
     /// Whether the client's token is still valid.
-    pub(super) fn is_still_valid(&self, client: &AuthenticatedClient) -> bool {
+    pub(super) fn is_still_valid(&self, client: &AuthenticatedHttpClient) -> bool {
         self.authenticator.is_still_valid(&client.client_key)
     }
 
@@ -283,7 +284,7 @@ fn reject_auth_error(reason: AuthError) -> HttpRejection {
 }
 
 /// Evicts the least recently used client. The next request of this client opens the workspace again.
-fn evict_oldest_client(clients: &mut HashMap<String, CachedClient>) {
+fn evict_oldest_client(clients: &mut HashMap<String, CachedAuthenticatedClient>) {
     let oldest = clients.iter().min_by_key(|(_, cached)| cached.last_seen).map(|(key, _)| key.clone());
     if let Some(key) = oldest {
         clients.remove(&key);

@@ -29,7 +29,7 @@ pub enum UnauthenticatedPerAddressLimit {
 }
 
 /// Counts unauthenticated connections per address.
-pub(super) struct UnauthenticatedLimit {
+pub(super) struct UnauthenticatedConnectionLimiter {
     /// `None` means that connections are not counted.
     max_per_address: Option<usize>,
     counts: Mutex<HashMap<IpAddr, usize>>,
@@ -37,7 +37,7 @@ pub(super) struct UnauthenticatedLimit {
 
 /// The slot of one counted connection. The connection counts until this slot is dropped.
 pub(super) struct UnauthenticatedSlot {
-    limit: Arc<UnauthenticatedLimit>,
+    limit: Arc<UnauthenticatedConnectionLimiter>,
     address: IpAddr,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct UnauthenticatedConnection(Arc<Mutex<Option<UnauthenticatedSlot
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TooManyUnauthenticated;
 
-impl UnauthenticatedLimit {
+impl UnauthenticatedConnectionLimiter {
     pub(super) fn new(per_address: UnauthenticatedPerAddressLimit) -> Arc<Self> {
         let max = match per_address {
             UnauthenticatedPerAddressLimit::Default => Some(UNAUTHENTICATED_PER_ADDRESS_MAX),
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     fn register_from(
-        limit: &Arc<UnauthenticatedLimit>,
+        limit: &Arc<UnauthenticatedConnectionLimiter>,
         from: &str,
     ) -> Result<UnauthenticatedConnection, TooManyUnauthenticated> {
         limit.register(from.parse().unwrap())
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn limit_is_per_address_and_ignores_authenticated() {
-        let limit = UnauthenticatedLimit::new(UnauthenticatedPerAddressLimit::AtMost(2));
+        let limit = UnauthenticatedConnectionLimiter::new(UnauthenticatedPerAddressLimit::AtMost(2));
         let first = register_from(&limit, "192.0.2.1").unwrap();
         let _second = register_from(&limit, "::ffff:192.0.2.1").unwrap();
         assert_eq!(register_from(&limit, "192.0.2.1").err(), Some(TooManyUnauthenticated));
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn ipv6_network_counts_as_one_address() {
-        let limit = UnauthenticatedLimit::new(UnauthenticatedPerAddressLimit::AtMost(1));
+        let limit = UnauthenticatedConnectionLimiter::new(UnauthenticatedPerAddressLimit::AtMost(1));
         let _first = register_from(&limit, "2001:db8::1").unwrap();
         assert_eq!(register_from(&limit, "2001:db8::ffff:1").err(), Some(TooManyUnauthenticated));
         let _other = register_from(&limit, "2001:db8:0:1::1").unwrap();
@@ -148,10 +148,10 @@ mod tests {
 
     #[test]
     fn closed_connections_are_not_counted() {
-        let limit = UnauthenticatedLimit::new(UnauthenticatedPerAddressLimit::Default);
+        let limit = UnauthenticatedConnectionLimiter::new(UnauthenticatedPerAddressLimit::Default);
         drop(register_from(&limit, "192.0.2.1").unwrap());
         assert!(limit.counts.lock().unwrap().is_empty());
-        let unlimited = UnauthenticatedLimit::new(UnauthenticatedPerAddressLimit::Unlimited);
+        let unlimited = UnauthenticatedConnectionLimiter::new(UnauthenticatedPerAddressLimit::Unlimited);
         let all: Vec<_> =
             (0..=UNAUTHENTICATED_PER_ADDRESS_MAX).map(|_| register_from(&unlimited, "192.0.2.1")).collect();
         assert!(all.iter().all(Result::is_ok));

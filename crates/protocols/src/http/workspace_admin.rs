@@ -21,7 +21,7 @@ use super::{
     errors::{self, HttpRejection, HttpResult},
     limits::{ADMIN_REQUESTS_MAX, ARCHIVES_MAX},
     middleware, operations,
-    state::ServerState,
+    state::HttpServerState,
 };
 
 /// A request to the workspace administration.
@@ -49,7 +49,7 @@ pub enum AdminRequest {
 
 /// Facts about an exported archive that are known before its first byte is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct WorkspaceExportSummary {
+pub struct WorkspaceExportStartInfo {
     /// The number of links, pipes and other special files that the archive omits.
     pub omitted_files: u64,
 }
@@ -64,7 +64,7 @@ pub trait WorkspaceAdmin: Send + Sync + 'static {
         &self,
         caller: &Caller,
         name: &str,
-        begin: &mut dyn FnMut(WorkspaceExportSummary),
+        begin: &mut dyn FnMut(WorkspaceExportStartInfo),
         out: &mut dyn Write,
     ) -> Result<(), Error>;
 
@@ -79,18 +79,18 @@ pub trait WorkspaceAdmin: Send + Sync + 'static {
 }
 
 /// A client with an admin token.
-pub(super) struct AdminClient {
+pub(super) struct AuthenticatedAdminClient {
     pub(super) caller: Caller,
     pub(super) limits: Arc<ClientLimits>,
 }
 
 /// Limits on concurrent administration requests.
-pub(super) struct AdminLimits {
+pub(super) struct AdminConcurrencyLimits {
     requests: Arc<Semaphore>,
     pub(super) archives: Arc<Semaphore>,
 }
 
-impl Default for AdminLimits {
+impl Default for AdminConcurrencyLimits {
     fn default() -> Self {
         Self {
             requests: Arc::new(Semaphore::new(ADMIN_REQUESTS_MAX)),
@@ -102,16 +102,16 @@ impl Default for AdminLimits {
 /// The administration of workspaces and its caller. A server with a single workspace has no administration, and rejects
 /// administration requests.
 pub(super) struct AdminRequestContext {
-    pub(super) state: Arc<ServerState>,
+    pub(super) state: Arc<HttpServerState>,
     pub(super) workspace_admin: Arc<dyn WorkspaceAdmin>,
     pub(super) caller: Caller,
 }
 
-impl FromRequestParts<Arc<ServerState>> for AdminRequestContext {
+impl FromRequestParts<Arc<HttpServerState>> for AdminRequestContext {
     type Rejection = HttpRejection;
 
-    async fn from_request_parts(parts: &mut Parts, state: &Arc<ServerState>) -> Result<Self, Self::Rejection> {
-        let admin = parts.extensions.get::<Arc<AdminClient>>();
+    async fn from_request_parts(parts: &mut Parts, state: &Arc<HttpServerState>) -> Result<Self, Self::Rejection> {
+        let admin = parts.extensions.get::<Arc<AuthenticatedAdminClient>>();
         let single = "this server serves one workspace; start it with --workspaces to serve many";
         let (workspace_admin, admin) =
             state.workspace_admin().zip(admin).ok_or_else(|| HttpRejection::not_found(single))?;

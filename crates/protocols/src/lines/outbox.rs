@@ -118,9 +118,9 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Default)]
-    struct RecordedWrites(Arc<Mutex<Vec<Vec<u8>>>>);
+    struct RecordingTestWriter(Arc<Mutex<Vec<Vec<u8>>>>);
 
-    impl AsyncWrite for RecordedWrites {
+    impl AsyncWrite for RecordingTestWriter {
         fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
             self.0.lock().unwrap().push(bytes.to_vec());
             Poll::Ready(Ok(bytes.len()))
@@ -137,7 +137,7 @@ mod tests {
 
     #[tokio::test]
     async fn concurrent_lines_are_written_together_in_order() {
-        let writes = RecordedWrites::default();
+        let writes = RecordingTestWriter::default();
         let outbox = Arc::new(Outbox::new(writes.clone()));
         let sends: Vec<_> = (0..100)
             .map(|number| {
@@ -156,7 +156,7 @@ mod tests {
 
     #[tokio::test]
     async fn single_line_is_written_immediately() {
-        let writes = RecordedWrites::default();
+        let writes = RecordingTestWriter::default();
         let outbox = Outbox::new(writes.clone());
         outbox.send(b"a\n".to_vec()).await.unwrap();
         outbox.send(b"b\n".to_vec()).await.unwrap();

@@ -52,7 +52,7 @@ pub(crate) fn check_line(line: &[u8]) -> Result<McpMessageIdAndMethod, McpMessag
     })?;
     let (fault, header) = (Cell::new(None), RefCell::default());
     let mut parser = serde_json::Deserializer::from_str(text);
-    MessageVisitor { depth: 0, header: &header, fault: &fault }
+    McpMessageCheckVisitor { depth: 0, header: &header, fault: &fault }
         .deserialize(&mut parser)
         .and_then(|()| parser.end())
         .map_err(|error| McpMessageError::parse_error(format!("the message is not JSON: {error}")))?;
@@ -91,14 +91,14 @@ struct RawMcpIdAndMethod {
 
 /// Visits a message without storing it, except for the id and the method in the outermost object.
 #[derive(Clone, Copy)]
-struct MessageVisitor<'a> {
+struct McpMessageCheckVisitor<'a> {
     /// The number of objects and arrays that enclose the visited value. The depth of the whole message is 0.
     depth: usize,
     header: &'a RefCell<RawMcpIdAndMethod>,
     fault: JsonFaultCell<'a>,
 }
 
-impl MessageVisitor<'_> {
+impl McpMessageCheckVisitor<'_> {
     fn nested(self) -> Self {
         Self { depth: self.depth + 1, ..self }
     }
@@ -111,7 +111,7 @@ impl MessageVisitor<'_> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for MessageVisitor<'_> {
+impl<'de> DeserializeSeed<'de> for McpMessageCheckVisitor<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -125,7 +125,7 @@ impl<'de> DeserializeSeed<'de> for MessageVisitor<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for MessageVisitor<'_> {
+impl<'de> Visitor<'de> for McpMessageCheckVisitor<'_> {
     type Value = ();
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

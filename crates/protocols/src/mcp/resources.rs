@@ -15,7 +15,7 @@ use rmcp::{
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use stead_engine::{CallOptions, CallOutcome, Caller, Error, ErrorKind, WatchLifetime, limits::READ_BYTES_MAX};
+use stead_engine::{CallOptions, CallOutcome, Caller, Error, ErrorKind, WatchLifetimeKind, limits::READ_BYTES_MAX};
 
 use super::{McpRequestContext, server::McpServer, uses_later_protocol};
 use crate::{
@@ -30,7 +30,7 @@ pub(super) const SKILLS_EXTENSION: &str = "io.modelcontextprotocol/skills";
 const DIRECTORY_READ_METHOD: &str = "resources/directory/read";
 
 #[derive(Deserialize)]
-struct DirectoryReadParams {
+struct McpDirectoryReadParams {
     uri: String,
     #[serde(default)]
     cursor: Option<String>,
@@ -131,7 +131,7 @@ impl McpServer {
             operation: operation.to_owned(),
             arguments: arguments.as_object().cloned().unwrap_or_default(),
             // The watch of a subscription ends with the subscription, even if this process is killed.
-            options: CallOptions { watch_lifetime: WatchLifetime::Process, ..CallOptions::default() },
+            options: CallOptions { watch_lifetime: WatchLifetimeKind::Process, ..CallOptions::default() },
         };
         let request = CallRequest::new(caller.clone(), call);
         let outcome =
@@ -187,7 +187,7 @@ impl McpServer {
         context: &McpRequestContext,
     ) -> Result<Map<String, Value>, ErrorData> {
         let params = request.params.clone().unwrap_or_default();
-        let DirectoryReadParams { uri, cursor } = serde_json::from_value(params)
+        let McpDirectoryReadParams { uri, cursor } = serde_json::from_value(params)
             .map_err(|error| ErrorData::invalid_params(format!("{DIRECTORY_READ_METHOD}: {error}"), None))?;
         let mut arguments = json!({ "path": path_of_uri(&uri)?, "all": true });
         if let Some(cursor) = cursor {

@@ -20,19 +20,19 @@ use stead_engine::{CallOutcome, Caller, Error};
 use tokio::sync::Mutex;
 
 use super::{
-    McpRequestContext, SessionResolver,
+    AssignedSessionNameProvider, McpRequestContext,
     elicitation::{self, ElicitationNextStep, ElicitationReply},
     extension, resources,
     shared_state::McpSharedState,
-    subscriptions::{McpSubscriptions, McpWatchNotifier, WatchedUris},
+    subscriptions::{McpSubscriptions, McpWatchEventNotifier, WatchedUris},
     tool_call::{self, McpCallSpan},
     transport::ClientClosedSignal,
 };
 use crate::{
-    call_executor::{CallRequest, ConversationSession},
+    call_executor::{CallRequest, ConnectionCurrentSession},
     call_recorder,
     dialect::{self, TranslatedCall, error_text},
-    event_pusher::WatchStartOrEnd,
+    event_pusher::OperationWatchEffect,
     http::IDEMPOTENCY_KEY_HEADER,
     limits::CLIENT_NAME_CHARS_MAX,
 };
@@ -47,12 +47,12 @@ const LISTS_CACHE_MS: u64 = 60 * 60 * 1000;
 pub(crate) struct McpServer {
     pub(super) shared: Arc<McpSharedState>,
     close_signal: ClientClosedSignal,
-    session: ConversationSession,
+    session: ConnectionCurrentSession,
     /// Returns the name of the session for which the client was started.
-    session_resolver: Option<Arc<dyn SessionResolver>>,
+    session_resolver: Option<Arc<dyn AssignedSessionNameProvider>>,
     pub(super) subscriptions: Mutex<McpSubscriptions>,
     pub(super) watched_uris: WatchedUris,
-    pub(super) watch_notifier: McpWatchNotifier,
+    pub(super) watch_notifier: McpWatchEventNotifier,
 }
 
 impl McpServer {
@@ -60,15 +60,18 @@ impl McpServer {
         Self {
             shared,
             close_signal,
-            session: ConversationSession::default(),
+            session: ConnectionCurrentSession::default(),
             session_resolver: None,
             subscriptions: Mutex::default(),
             watched_uris: WatchedUris::default(),
-            watch_notifier: McpWatchNotifier::default(),
+            watch_notifier: McpWatchEventNotifier::default(),
         }
     }
 
-    pub(super) fn with_session_resolver(mut self, session_resolver: Option<Arc<dyn SessionResolver>>) -> Self {
+    pub(super) fn with_session_resolver(
+        mut self,
+        session_resolver: Option<Arc<dyn AssignedSessionNameProvider>>,
+    ) -> Self {
         self.session_resolver = session_resolver;
         self
     }
@@ -90,7 +93,7 @@ impl McpServer {
             Some((dialect, tool)) => dialect.translate_with_tier(tool, arguments),
             None => self.unknown_tool_call(tool),
         };
-        let effect = WatchStartOrEnd::for_operation(&translated.operation);
+        let effect = OperationWatchEffect::for_operation(&translated.operation);
         let request = CallRequest {
             idempotency_key: idempotency_key(context),
             ..CallRequest::new(self.caller_in_session(context), translated)

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     dialect::DialectSet,
-    event_pusher::{EVENT_METHOD, EventPusher, PushedEvent, QUEUED_EVENTS_MAX, WatchStartOrEnd},
+    event_pusher::{EVENT_METHOD, EventPusher, OperationWatchEffect, PushedEvent, QUEUED_EVENTS_MAX},
 };
 
 /// The dialect name of a watch that belongs to a subscription. An update of a subscription contains only a URI, so no
@@ -189,19 +189,19 @@ fn drain_changed_uris(
 /// `initialize` get these notifications, as long as the connection is open. Clients of later protocol versions poll for
 /// events with a cursor.
 #[derive(Default)]
-pub(super) struct McpWatchNotifier(Mutex<Option<EventPusher>>);
+pub(super) struct McpWatchEventNotifier(Mutex<Option<EventPusher>>);
 
-impl McpWatchNotifier {
+impl McpWatchEventNotifier {
     /// Starts or stops sending the events of a watch that a successful call started or ended.
     pub(super) fn apply_call(
         &self,
-        effect: &WatchStartOrEnd,
+        effect: &OperationWatchEffect,
         outcome: &CallOutcome,
         (engine, caller): (&Engine, &Caller),
         (dialects, dialect): (&Arc<DialectSet>, &str),
         context: &McpRequestContext,
     ) {
-        if uses_later_protocol(context) || matches!(effect, WatchStartOrEnd::None) {
+        if uses_later_protocol(context) || matches!(effect, OperationWatchEffect::None) {
             return;
         }
         let mut pusher = self.0.lock().unwrap_or_else(PoisonError::into_inner);

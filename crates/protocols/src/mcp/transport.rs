@@ -32,13 +32,13 @@ pub(crate) type ClientClosedSignal = watch::Receiver<bool>;
 
 /// The slot of a pending request. The extensions of the request hold the slot until the request is answered.
 #[derive(Clone)]
-struct PendingRequestSlot(Arc<OwnedSemaphorePermit>);
+struct McpIncomingRequestPermit(Arc<OwnedSemaphorePermit>);
 
 /// Whether no other request is pending. In this case at most two slots are taken: the slot of this request, and the
 /// slot that the transport holds for the next request.
 pub(super) fn is_only_request(extensions: &Extensions) -> bool {
-    let taken = |pending: &PendingRequestSlot| REQUESTS_PENDING_MAX - pending.0.semaphore().available_permits();
-    extensions.get::<PendingRequestSlot>().map(taken).is_some_and(|taken| taken <= 2)
+    let taken = |pending: &McpIncomingRequestPermit| REQUESTS_PENDING_MAX - pending.0.semaphore().available_permits();
+    extensions.get::<McpIncomingRequestPermit>().map(taken).is_some_and(|taken| taken <= 2)
 }
 
 /// A transport over a pair of byte streams.
@@ -106,7 +106,7 @@ where
                     self.handshake = McpHandshakeState::Done;
                 }
                 if let Some(slot) = self.next_slot.take() {
-                    request.request.extensions_mut().insert(PendingRequestSlot(Arc::new(slot)));
+                    request.request.extensions_mut().insert(McpIncomingRequestPermit(Arc::new(slot)));
                 }
                 Some(JsonRpcMessage::Request(request))
             }

@@ -1,7 +1,7 @@
 //! `capabilities.list` and `capabilities.describe`, answered from the definitions.
 
 use serde_json::{Map, Value, json};
-use stead_engine::PolicyTier;
+use stead_engine::SupervisionTier;
 
 use super::{RpcServer, errors, message::RpcError};
 use crate::definition::{
@@ -35,7 +35,7 @@ pub(super) fn describe_capability(rpc: &RpcServer, params: &Map<String, Value>) 
     };
     let mut description = full_description(operation);
     if rpc.is_blocked(dialect, operation) {
-        description["permission_tier"] = json!(PolicyTier::Blocked);
+        description["permission_tier"] = json!(SupervisionTier::Blocked);
     }
     Ok(description)
 }

@@ -10,12 +10,12 @@ use std::{
 };
 
 use serde_json::Value;
-use stead_engine::{Caller, CallerLifetime, CostClass};
+use stead_engine::{CallDurationClass, Caller, CallerResourceLifetime};
 use tokio::sync::{Notify, watch};
 
 use super::transport::MessageSink;
 use crate::{
-    call_executor::{ConversationSession, OtherRequestsPending, until_disconnected},
+    call_executor::{ConnectionCurrentSession, OtherRequestsPending, until_disconnected},
     event_pusher::EventPusher,
 };
 
@@ -24,10 +24,10 @@ pub struct RpcConnection {
     running_calls: Mutex<HashMap<String, Vec<Arc<Notify>>>>,
     pending_messages: AtomicUsize,
     closed: watch::Sender<bool>,
-    session: ConversationSession,
+    session: ConnectionCurrentSession,
     /// The lifetime of the callers of this connection, which ends when the connection ends. `None` means that the
     /// caller keeps its own lifetime.
-    caller_lifetime: Option<CallerLifetime>,
+    caller_lifetime: Option<CallerResourceLifetime>,
     /// The idempotency key in the header of the request, if the connection is for a single HTTP request.
     idempotency_key: Option<String>,
     event_pusher: Option<EventPusher>,
@@ -41,8 +41,8 @@ impl Default for RpcConnection {
             running_calls: Mutex::default(),
             pending_messages: AtomicUsize::new(0),
             closed,
-            session: ConversationSession::default(),
-            caller_lifetime: Some(CallerLifetime::connected()),
+            session: ConnectionCurrentSession::default(),
+            caller_lifetime: Some(CallerResourceLifetime::connected()),
             idempotency_key: None,
             event_pusher: None,
             sink: None,
@@ -63,7 +63,7 @@ impl RpcConnection {
     pub(crate) fn for_single_request(session: Option<String>, idempotency_key: Option<String>) -> Self {
         let mut connection = Self::default();
         (connection.session, connection.caller_lifetime, connection.idempotency_key) =
-            (ConversationSession::with_session(session), None, idempotency_key);
+            (ConnectionCurrentSession::with_session(session), None, idempotency_key);
         connection
     }
 
@@ -80,9 +80,9 @@ impl RpcConnection {
     }
 
     /// Counts a message as pending until the returned value is dropped.
-    pub fn accept_message(self: &Arc<Self>) -> RpcUnansweredMessage {
+    pub fn accept_message(self: &Arc<Self>) -> RpcPendingMessageGuard {
         self.pending_messages.fetch_add(1, Ordering::Relaxed);
-        RpcUnansweredMessage(self.clone())
+        RpcPendingMessageGuard(self.clone())
     }
 
     /// Closes the connection. Calls that wait for an event are cancelled. Other calls run to completion.
@@ -102,21 +102,21 @@ impl RpcConnection {
 impl Drop for RpcConnection {
     /// Ends the caller's lifetime. The engine then closes the caller's open buffers.
     fn drop(&mut self) {
-        self.caller_lifetime.iter().for_each(CallerLifetime::end);
+        self.caller_lifetime.iter().for_each(CallerResourceLifetime::end);
     }
 }
 
 /// A message that the server has received and not yet answered.
-pub struct RpcUnansweredMessage(Arc<RpcConnection>);
+pub struct RpcPendingMessageGuard(Arc<RpcConnection>);
 
-impl Drop for RpcUnansweredMessage {
+impl Drop for RpcPendingMessageGuard {
     fn drop(&mut self) {
         self.0.pending_messages.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl RpcUnansweredMessage {
-    pub(super) fn session(&self) -> &ConversationSession {
+impl RpcPendingMessageGuard {
+    pub(super) fn session(&self) -> &ConnectionCurrentSession {
         &self.0.session
     }
 
@@ -162,7 +162,7 @@ pub(super) struct RpcRunningCall<'a> {
 impl RpcRunningCall<'_> {
     /// Resolves when the client cancels the call. For a call that waits for an event, also resolves when the client
     /// disconnects.
-    pub(super) async fn until_cancelled(&self, cost_class: CostClass) {
+    pub(super) async fn until_cancelled(&self, cost_class: CallDurationClass) {
         tokio::select! {
             () = self.cancel_notify.notified() => {}
             () = until_disconnected(cost_class, self.connection.closed.subscribe()) => {}

@@ -5,7 +5,7 @@ use stead_engine::{CallProgress, Error};
 
 use super::{
     RpcServer, capabilities,
-    connection::RpcUnansweredMessage,
+    connection::RpcPendingMessageGuard,
     errors,
     message::{self, RpcError, RpcRequest, echoable_id},
     transport::message_line,
@@ -13,7 +13,7 @@ use super::{
 use crate::{
     call_executor::{CallRequest, ClientDisconnected, progress_channel},
     dialect::{self, Dialect, DialectReply, ReplyStatus},
-    event_pusher::WatchStartOrEnd,
+    event_pusher::OperationWatchEffect,
 };
 
 const UNKNOWN_METHOD_HINT: &str = "call rpc.discover or capabilities.list for the available methods";
@@ -60,7 +60,7 @@ impl RpcServer {
     pub(super) async fn dispatch(
         &self,
         request: RpcRequest,
-        pending: &RpcUnansweredMessage,
+        pending: &RpcPendingMessageGuard,
     ) -> Result<Value, RpcError> {
         let RpcRequest { id, method, mut params } = request;
         let meta = RpcCallMeta::take_from_params(id, &mut params)?;
@@ -91,7 +91,7 @@ impl RpcServer {
         &self,
         params: &Map<String, Value>,
         meta: RpcCallMeta,
-        pending: &RpcUnansweredMessage,
+        pending: &RpcPendingMessageGuard,
     ) -> Result<Value, RpcError> {
         let usage = "capabilities.invoke takes {\"capability\": string, \"arguments\"?: object}";
         let invalid_params = || RpcError::new(errors::INVALID_PARAMS, usage);
@@ -118,14 +118,14 @@ impl RpcServer {
         tool: &str,
         arguments: &Map<String, Value>,
         meta: RpcCallMeta,
-        pending: &RpcUnansweredMessage,
+        pending: &RpcPendingMessageGuard,
     ) -> Result<RpcToolResult<'_>, RpcError> {
         let found = self.dialects.find_tool(tool);
         let translated = match found {
             Some((dialect, tool)) => dialect.translate_with_tier(tool, arguments),
             None => dialect::unknown_tool_call(tool, "method", UNKNOWN_METHOD_HINT),
         };
-        let watch_effect = WatchStartOrEnd::for_operation(&translated.operation);
+        let watch_effect = OperationWatchEffect::for_operation(&translated.operation);
         let request = CallRequest {
             idempotency_key: meta.idempotency_key.or_else(|| pending.connection().idempotency_key().cloned()),
             approval_wait_ms: meta.approval_wait_ms,

@@ -110,9 +110,9 @@ async fn push_events(rpc: Arc<RpcServer>, mut events: mpsc::Receiver<PushedEvent
 }
 
 #[derive(Clone)]
-struct ChannelSink(mpsc::Sender<Vec<u8>>);
+struct RpcChannelMessageSink(mpsc::Sender<Vec<u8>>);
 
-impl MessageSink for ChannelSink {
+impl MessageSink for RpcChannelMessageSink {
     fn send(&self, line: Vec<u8>) -> Pin<Box<dyn Future<Output = io::Result<()>> + Send + '_>> {
         Box::pin(async { self.0.send(line).await.map_err(|_| io::ErrorKind::BrokenPipe.into()) })
     }
@@ -122,7 +122,7 @@ impl MessageSink for ChannelSink {
 pub(crate) struct FramedRpcConnection {
     server: Arc<RpcServer>,
     connection: Arc<RpcConnection>,
-    sink: ChannelSink,
+    sink: RpcChannelMessageSink,
     message_slots: Arc<Semaphore>,
     /// Limits the bytes of responses that the client has not read.
     response_bytes: Arc<Semaphore>,
@@ -133,7 +133,7 @@ pub(crate) struct FramedRpcConnection {
 impl FramedRpcConnection {
     /// A connection that sends its responses to this channel.
     pub(crate) fn new(server: Arc<RpcServer>, sender: mpsc::Sender<Vec<u8>>) -> Self {
-        let sink = ChannelSink(sender);
+        let sink = RpcChannelMessageSink(sender);
         let (events, pushed) = mpsc::channel(QUEUED_EVENTS_MAX);
         let connection = Arc::new(RpcConnection::with_output(EventPusher::new(events), Arc::new(sink.clone())));
         let push_task = tokio::spawn(push_events(server.clone(), pushed, Arc::new(sink.clone())));

@@ -1,4 +1,5 @@
-//! The comma dialect over MCP: its options, its trash and its refusals, which the examples of the definition do not cover.
+//! The comma dialect over MCP: its options, its trash and its refusals, which the examples of the definition do not
+//! cover.
 
 use serde_json::{Value, json};
 use stead_engine::Version;

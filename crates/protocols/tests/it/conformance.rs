@@ -12,8 +12,8 @@ use stead_engine::{Caller, Engine, Principal};
 use stead_protocols::{
     dialect::WorkspaceLocation,
     http::{
-        AllowedHosts, AuthError, Authenticator, ClientIdentity, ClientScope, Credential, HttpListener,
-        HttpServerConfig, HttpServerOptions, ServerState, opener_for, serve,
+        AllowedHosts, AuthError, AuthenticatedClientIdentity, Authenticator, ClientScope, Credential, HttpListener,
+        HttpServerConfig, HttpServerOptions, HttpServerState, opener_for, serve,
     },
     mcp::{
         LoadedMcpExtension, McpClientHandle, McpExtension, McpExtensionError, McpExtensionFuture, McpExtensionRequest,
@@ -29,9 +29,9 @@ const UNDECLARED_EXTENSION_PREFIX: &str = "tasks-";
 /// JSON-RPC code for invalid params.
 const INVALID_PARAMS: i32 = -32602;
 
-struct ConformanceExtension;
+struct ConformanceTestMcpExtension;
 
-impl McpExtension for ConformanceExtension {
+impl McpExtension for ConformanceTestMcpExtension {
     fn capabilities(&self) -> Map<String, Value> {
         let capabilities = json!({ "logging": {}, "prompts": {}, "completions": {} });
         capabilities.as_object().unwrap().clone()
@@ -90,13 +90,13 @@ fn complete_argument(params: &Value) -> Option<Result<Value, McpExtensionError>>
 }
 
 /// Authenticates only the server's own user.
-struct SameUserAuthenticator(Engine);
+struct SameUserOnlyTestAuthenticator(Engine);
 
-impl Authenticator for SameUserAuthenticator {
-    fn authenticate(&self, credential: Credential<'_>) -> Result<ClientIdentity, AuthError> {
+impl Authenticator for SameUserOnlyTestAuthenticator {
+    fn authenticate(&self, credential: Credential<'_>) -> Result<AuthenticatedClientIdentity, AuthError> {
         match credential {
             Credential::Token(_) => Err(AuthError::UnknownToken),
-            Credential::SameUser => Ok(ClientIdentity {
+            Credential::SameUser => Ok(AuthenticatedClientIdentity {
                 client_key: "own".to_owned(),
                 caller: Caller::new(Principal::Agent("suite".to_owned()), "suite".to_owned(), "http"),
                 scope: ClientScope::Workspace {
@@ -129,10 +129,10 @@ async fn run_conformance_suite(revision: &'static str) -> external_tools::Progra
         rpc_dialects: vec!["stead".to_owned()],
         workspace_calls_max: 16,
     };
-    let authenticator = Arc::new(SameUserAuthenticator(Engine::new(Arc::new(MemoryWorkspace::new()))));
-    let extension = LoadedMcpExtension::new(Arc::new(ConformanceExtension)).unwrap();
+    let authenticator = Arc::new(SameUserOnlyTestAuthenticator(Engine::new(Arc::new(MemoryWorkspace::new()))));
+    let extension = LoadedMcpExtension::new(Arc::new(ConformanceTestMcpExtension)).unwrap();
     let options = HttpServerOptions { mcp_extension: Some(Arc::new(extension)), ..HttpServerOptions::default() };
-    let state = ServerState::with_options(authenticator, AllowedHosts::unix_socket(), settings, options);
+    let state = HttpServerState::with_options(authenticator, AllowedHosts::unix_socket(), settings, options);
     let serving = tokio::spawn(serve(state.clone(), HttpListener::Unix(listener, user)));
     let port = socket_relay::open_relay(&socket).unwrap();
     let output = tokio::task::spawn_blocking(move || {

@@ -1,9 +1,10 @@
-//! Checks that the definition of the native dialect matches the engine: operations, arguments, values and kinds of errors.
+//! Checks that the definition of the native dialect matches the engine: operations, arguments, values and kinds of
+//! errors.
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use stead_engine::{Call, Caller, Engine, Error, ErrorClass, ErrorKind, OPERATIONS, OperationFileEffect, Principal};
+use stead_engine::{Call, Caller, Engine, Error, ErrorClass, ErrorKind, OPERATIONS, OperationEffectClass, Principal};
 use stead_protocols::definition::{DialectDefinition, ToolArgumentDefinition, ToolArgumentType};
 use testkit::MemoryWorkspace;
 
@@ -46,9 +47,9 @@ fn example_for_schema(schema: &Value) -> Value {
 #[test]
 fn operations_match_engine_names_order_and_effects() {
     let definition = DialectDefinition::native().unwrap();
-    let declared: Vec<(&str, OperationFileEffect)> =
+    let declared: Vec<(&str, OperationEffectClass)> =
         definition.operations.iter().map(|operation| (operation.name.as_str(), operation.effect.into())).collect();
-    let known: Vec<(&str, OperationFileEffect)> = OPERATIONS.iter().map(|row| (row.name, row.effect)).collect();
+    let known: Vec<(&str, OperationEffectClass)> = OPERATIONS.iter().map(|row| (row.name, row.effect)).collect();
     assert_eq!(declared, known);
 }
 

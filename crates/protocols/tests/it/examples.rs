@@ -11,7 +11,7 @@ use testkit::MemoryWorkspace;
 use crate::test_client::ProtocolTestClient;
 
 #[derive(Deserialize)]
-struct ExampleFile {
+struct DialectExamplesJson {
     examples: Vec<DialectExample>,
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn native_examples() -> Vec<DialectExample> {
 }
 
 fn parse_examples(generated: &str) -> Vec<DialectExample> {
-    let examples: ExampleFile = serde_json::from_str(generated).unwrap();
+    let examples: DialectExamplesJson = serde_json::from_str(generated).unwrap();
     examples.examples
 }
 

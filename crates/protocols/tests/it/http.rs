@@ -18,8 +18,8 @@ use stead_engine::{AccessMode, Caller, Engine, Grants, Principal};
 use stead_protocols::{
     dialect::WorkspaceLocation,
     http::{
-        AllowedHosts, AuthError, Authenticator, ClientIdentity, ClientScope, Credential, HttpListener,
-        HttpServerConfig, HttpServerOptions, ServerState, UnauthenticatedPerAddressLimit, opener_for,
+        AllowedHosts, AuthError, AuthenticatedClientIdentity, Authenticator, ClientScope, Credential, HttpListener,
+        HttpServerConfig, HttpServerOptions, HttpServerState, UnauthenticatedPerAddressLimit, opener_for,
     },
 };
 use testkit::MemoryWorkspace;
@@ -32,8 +32,8 @@ use tokio::{
 /// Every step is faster than this, unless something hangs.
 const TEST_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
 
-/// Two workspaces and their tokens. `two` is for the second workspace. `one`, `reader` (read-only) and `ann` (a person) are
-/// for the first.
+/// Two workspaces and their tokens. `two` is for the second workspace. `one`, `reader` (read-only) and `ann` (a person)
+/// are for the first.
 pub(crate) struct TestAuthenticator {
     pub(crate) workspaces: [Arc<MemoryWorkspace>; 2],
     /// Whether the token `one` is revoked.
@@ -41,7 +41,7 @@ pub(crate) struct TestAuthenticator {
 }
 
 impl Authenticator for TestAuthenticator {
-    fn authenticate(&self, credential: Credential<'_>) -> Result<ClientIdentity, AuthError> {
+    fn authenticate(&self, credential: Credential<'_>) -> Result<AuthenticatedClientIdentity, AuthError> {
         let Credential::Token(token) = credential else { return Err(AuthError::UnknownToken) };
         let (index, grants) = match token {
             "one" if !self.is_revoked.load(Ordering::Relaxed) => (0, Grants::default()),
@@ -58,7 +58,7 @@ impl Authenticator for TestAuthenticator {
         let engine = Engine::new(self.workspaces[index].clone());
         let location = WorkspaceLocation { root: MemoryWorkspace::ROOT.to_owned() };
         let scope = ClientScope::Workspace { id: index.to_string(), location, opener: opener_for(engine) };
-        Ok(ClientIdentity { client_key: token.to_owned(), caller, scope })
+        Ok(AuthenticatedClientIdentity { client_key: token.to_owned(), caller, scope })
     }
 
     fn is_still_valid(&self, key: &str) -> bool {
@@ -68,7 +68,7 @@ impl Authenticator for TestAuthenticator {
 
 pub(crate) struct TestHttpServer {
     pub(crate) authenticator: Arc<TestAuthenticator>,
-    pub(crate) state: Arc<ServerState>,
+    pub(crate) state: Arc<HttpServerState>,
     pub(crate) port: u16,
     serve_task: JoinHandle<()>,
 }
@@ -119,13 +119,13 @@ impl TestHttpServer {
             rpc_dialects: vec!["stead".to_owned(), "krux".to_owned()],
             workspace_calls_max: 64,
         };
-        let state = ServerState::with_options(authenticator.clone(), names(port), config, options);
+        let state = HttpServerState::with_options(authenticator.clone(), names(port), config, options);
         let serve_task = tokio::spawn(stead_protocols::http::serve(state.clone(), kind(listener)));
         Self { authenticator, state, port, serve_task }
     }
 
-    /// A server for tests that open as many connections as the limit per address allows. Under load the server may not have
-    /// authenticated any of them when the next one arrives.
+    /// A server for tests that open as many connections as the limit per address allows. Under load the server may not
+    /// have authenticated any of them when the next one arrives.
     pub(crate) async fn start_without_address_limit() -> Self {
         let per_address_limit = UnauthenticatedPerAddressLimit::Unlimited;
         let options = HttpServerOptions { per_address_limit, ..HttpServerOptions::default() };

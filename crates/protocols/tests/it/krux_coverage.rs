@@ -1,5 +1,5 @@
-//! Checks that the krux scenarios cover the definition: every declared error, recovery action and usage pattern occurs in
-//! a scenario, and everything in the document is declared.
+//! Checks that the krux scenarios cover the definition: every declared error, recovery action and usage pattern occurs
+//! in a scenario, and everything in the document is declared.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Compares JSON keys with golden files: the keys of outcomes and errors at every depth, because the definitions contain
-//! only the top level, and the keys in the MCP tool list of every dialect.
+//! Compares JSON keys with golden files: the keys of outcomes and errors at every depth, because the definitions
+//! contain only the top level, and the keys in the MCP tool list of every dialect.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

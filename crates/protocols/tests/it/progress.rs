@@ -8,7 +8,7 @@ use stead_protocols::limits::PROGRESS_INTERVAL;
 use crate::test_client::ProtocolTestClient;
 
 /// How a protocol requests and reports progress.
-struct ProgressProtocol {
+struct ProgressTestProtocolAdapter {
     open_client: fn() -> std::pin::Pin<Box<dyn Future<Output = ProtocolTestClient>>>,
     call_message: fn(&str, &Value) -> Value,
     progress_method: &'static str,
@@ -16,7 +16,7 @@ struct ProgressProtocol {
     progress_member: &'static str,
 }
 
-const MCP: ProgressProtocol = ProgressProtocol {
+const MCP: ProgressTestProtocolAdapter = ProgressTestProtocolAdapter {
     open_client: || Box::pin(ProtocolTestClient::initialized("2025-11-25")),
     call_message: |name, arguments| {
         let params = json!({ "name": name, "arguments": arguments, "_meta": { "progressToken": "p" } });
@@ -27,7 +27,7 @@ const MCP: ProgressProtocol = ProgressProtocol {
     progress_member: "progress",
 };
 
-const RPC: ProgressProtocol = ProgressProtocol {
+const RPC: ProgressTestProtocolAdapter = ProgressTestProtocolAdapter {
     open_client: || Box::pin(async { ProtocolTestClient::rpc_client(&["stead"]) }),
     call_message: |name, arguments| {
         let mut params = arguments.clone();
@@ -39,7 +39,7 @@ const RPC: ProgressProtocol = ProgressProtocol {
     progress_member: "done",
 };
 
-const ENVELOPE: ProgressProtocol = ProgressProtocol {
+const ENVELOPE: ProgressTestProtocolAdapter = ProgressTestProtocolAdapter {
     call_message: |name, arguments| {
         let params = json!({ "capability": name, "arguments": arguments, "_meta": { "progressToken": "p" } });
         json!({ "jsonrpc": "2.0", "id": name, "method": "capabilities.invoke", "params": params })
@@ -61,7 +61,7 @@ async fn long_calls_report_progress_on_request() {
     }
 }
 
-impl ProgressProtocol {
+impl ProgressTestProtocolAdapter {
     /// Repeats a call until it reports progress, because a fast call may end without any.
     async fn check_progress(&self, name: &str, mut arguments: Value, expected_message: &str) {
         let mut client = (self.open_client)().await;

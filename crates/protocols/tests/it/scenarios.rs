@@ -8,8 +8,8 @@ use stead_protocols::dialect::{DialectSet, ReplyStatus, WorkspaceLocation};
 use testkit::{
     MemoryWorkspace,
     krux_scenario::{
-        self, InitialItem, KruxScenario, KruxScenarioSuite, OtherCaller, PersonAnswer, ScenarioBackend,
-        ScenarioCallResult, ScenarioRequirement,
+        self, InitialItem, KruxScenario, KruxScenarioCallResult, KruxScenarioOtherCallerKind, KruxScenarioSubject,
+        KruxScenarioSuite, ScenarioApprovalAnswer, ScenarioRequirement,
     },
 };
 use tokio::runtime::Runtime;
@@ -25,13 +25,13 @@ fn create_entry(workspace: &MemoryWorkspace, path: &str, what: InitialItem<'_>) 
 }
 
 /// Approves or denies a call as a person.
-fn answer_approval(workspace: &Arc<MemoryWorkspace>, id: &str, word: PersonAnswer) {
+fn answer_approval(workspace: &Arc<MemoryWorkspace>, id: &str, word: ScenarioApprovalAnswer) {
     let mut person = Caller::new(Principal::User("ann".to_owned()), "cli", "cli");
     person.grants.approver = CallerApproverStatus::SecretVerified;
     let arguments = Map::from_iter([("id".to_owned(), id.into())]);
     let operation = match word {
-        PersonAnswer::Yes => "approve",
-        PersonAnswer::No => "deny",
+        ScenarioApprovalAnswer::Yes => "approve",
+        ScenarioApprovalAnswer::No => "deny",
     };
     Engine::new(workspace.clone()).call(&Call::new(&person, operation, arguments)).unwrap();
 }
@@ -39,17 +39,17 @@ fn answer_approval(workspace: &Arc<MemoryWorkspace>, id: &str, word: PersonAnswe
 /// Calls an operation as another agent or as a person.
 fn call_as_other(
     workspace: &Arc<MemoryWorkspace>,
-    somebody: OtherCaller,
+    somebody: KruxScenarioOtherCallerKind,
     operation: &str,
     arguments: &Map<String, Value>,
 ) {
     let principal = match somebody {
-        OtherCaller::Agent => Principal::Agent("other".to_owned()),
-        OtherCaller::Person => Principal::User("ann".to_owned()),
+        KruxScenarioOtherCallerKind::Agent => Principal::Agent("other".to_owned()),
+        KruxScenarioOtherCallerKind::Person => Principal::User("ann".to_owned()),
     };
     let caller = Caller::new(principal, "elsewhere", "library");
     let mut call = Call::new(&caller, operation, arguments.clone());
-    call.options.missing_base = stead_engine::MissingBase::Overwrite;
+    call.options.missing_base = stead_engine::MissingBaseVersionPolicy::Overwrite;
     Engine::new(workspace.clone()).call(&call).unwrap();
 }
 
@@ -80,7 +80,7 @@ impl EngineScenarioSubject {
     }
 }
 
-impl ScenarioBackend for EngineScenarioSubject {
+impl KruxScenarioSubject for EngineScenarioSubject {
     fn workspace_path(&self) -> String {
         MemoryWorkspace::ROOT.to_owned()
     }
@@ -105,15 +105,20 @@ impl ScenarioBackend for EngineScenarioSubject {
         self.workspace.fail_next(error_of_kind(kind));
     }
 
-    fn answer_approval(&mut self, id: &str, word: PersonAnswer) {
+    fn answer_approval(&mut self, id: &str, word: ScenarioApprovalAnswer) {
         answer_approval(&self.workspace, id, word);
     }
 
-    fn call_as_other(&mut self, somebody: OtherCaller, operation: &str, arguments: &Map<String, Value>) {
+    fn call_as_other(
+        &mut self,
+        somebody: KruxScenarioOtherCallerKind,
+        operation: &str,
+        arguments: &Map<String, Value>,
+    ) {
         call_as_other(&self.workspace, somebody, operation, arguments);
     }
 
-    fn call(&mut self, capability: &str, inputs: &Map<String, Value>) -> ScenarioCallResult {
+    fn call(&mut self, capability: &str, inputs: &Map<String, Value>) -> KruxScenarioCallResult {
         let dialect = self.dialects.find_by_tool(capability).expect("the capability is declared");
         let request = dialect.translate_with_tier(capability, inputs);
         let call = Call { options: request.options, ..Call::new(&self.caller, &request.operation, request.arguments) };
@@ -127,12 +132,12 @@ impl ScenarioBackend for EngineScenarioSubject {
         }
         let reply = dialect.render_reply(capability, inputs, outcome);
         assert_eq!(serde_json::from_str::<Value>(&reply.text).unwrap(), Value::Object(reply.json.clone()));
-        ScenarioCallResult { object: Value::Object(reply.json), is_error: reply.status == ReplyStatus::Error }
+        KruxScenarioCallResult { object: Value::Object(reply.json), is_error: reply.status == ReplyStatus::Error }
     }
 }
 
 /// A scenario backend that sends the calls over a protocol.
-struct ProtocolScenarioSubject {
+struct KruxScenarioSubjectOverProtocol {
     runtime: Runtime,
     client: ProtocolTestClient,
     protocol: ScenarioProtocol,
@@ -146,7 +151,7 @@ enum ScenarioProtocol {
     RpcInvoke,
 }
 
-impl ProtocolScenarioSubject {
+impl KruxScenarioSubjectOverProtocol {
     fn new(protocol: ScenarioProtocol) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let client = runtime.block_on(async {
@@ -159,7 +164,7 @@ impl ProtocolScenarioSubject {
     }
 }
 
-impl ScenarioBackend for ProtocolScenarioSubject {
+impl KruxScenarioSubject for KruxScenarioSubjectOverProtocol {
     fn workspace_path(&self) -> String {
         MemoryWorkspace::ROOT.to_owned()
     }
@@ -184,15 +189,20 @@ impl ScenarioBackend for ProtocolScenarioSubject {
         self.client.workspace.fail_next(error_of_kind(kind));
     }
 
-    fn answer_approval(&mut self, id: &str, word: PersonAnswer) {
+    fn answer_approval(&mut self, id: &str, word: ScenarioApprovalAnswer) {
         answer_approval(&self.client.workspace, id, word);
     }
 
-    fn call_as_other(&mut self, somebody: OtherCaller, operation: &str, arguments: &Map<String, Value>) {
+    fn call_as_other(
+        &mut self,
+        somebody: KruxScenarioOtherCallerKind,
+        operation: &str,
+        arguments: &Map<String, Value>,
+    ) {
         call_as_other(&self.client.workspace, somebody, operation, arguments);
     }
 
-    fn call(&mut self, capability: &str, inputs: &Map<String, Value>) -> ScenarioCallResult {
+    fn call(&mut self, capability: &str, inputs: &Map<String, Value>) -> KruxScenarioCallResult {
         let inputs = Value::Object(inputs.clone());
         let Self { runtime, client, protocol } = self;
         match protocol {
@@ -203,25 +213,25 @@ impl ScenarioBackend for ProtocolScenarioSubject {
                 let object = result["structuredContent"].clone();
                 let text = result["content"][0]["text"].as_str().unwrap();
                 assert_eq!(serde_json::from_str::<Value>(text).unwrap(), object);
-                ScenarioCallResult { object, is_error: result["isError"] == true }
+                KruxScenarioCallResult { object, is_error: result["isError"] == true }
             }
             ScenarioProtocol::Rpc => {
                 let direct = runtime.block_on(client.request(capability, inputs));
                 let failed = direct.get("error").is_some();
                 let object = if failed { &direct["error"]["data"] } else { &direct["result"] };
-                ScenarioCallResult { object: object.clone(), is_error: failed }
+                KruxScenarioCallResult { object: object.clone(), is_error: failed }
             }
             ScenarioProtocol::RpcInvoke => {
                 let invoke = json!({ "capability": capability, "arguments": inputs });
                 let answer = runtime.block_on(client.request("capabilities.invoke", invoke));
                 // An error that has its own JSON-RPC code is the error of the response, not of the result.
                 if let Some(error) = answer.get("error") {
-                    return ScenarioCallResult { object: error["data"].clone(), is_error: true };
+                    return KruxScenarioCallResult { object: error["data"].clone(), is_error: true };
                 }
                 let result = &answer["result"];
                 let failed = result["success"] == false;
                 let object = if failed { unwrap_error(&result["error"]) } else { result["data"].clone() };
-                ScenarioCallResult { object, is_error: failed }
+                KruxScenarioCallResult { object, is_error: failed }
             }
         }
     }
@@ -239,8 +249,8 @@ fn unwrap_error(error: &Value) -> Value {
 fn play_scenario(
     suite: &KruxScenarioSuite,
     scenario: &KruxScenario,
-    backend: &mut dyn ScenarioBackend,
-) -> Vec<ScenarioCallResult> {
+    backend: &mut dyn KruxScenarioSubject,
+) -> Vec<KruxScenarioCallResult> {
     assert!(!scenario.steps.is_empty(), "{}: {}", suite.capability, scenario.title);
     krux_scenario::play_scenario(scenario, backend)
 }
@@ -259,10 +269,10 @@ fn all_scenarios_match_across_engine_and_protocols() {
             fill_disk(scenario, &engine.workspace);
             let engine_results = play_scenario(&suite, scenario, &mut engine);
             for protocol in [ScenarioProtocol::Mcp, ScenarioProtocol::Rpc, ScenarioProtocol::RpcInvoke] {
-                let mut client = ProtocolScenarioSubject::new(protocol);
+                let mut client = KruxScenarioSubjectOverProtocol::new(protocol);
                 fill_disk(scenario, &client.client.workspace);
                 let client_results = play_scenario(&suite, scenario, &mut client);
-                let comparable = |outcomes: &[ScenarioCallResult]| -> Vec<Value> {
+                let comparable = |outcomes: &[KruxScenarioCallResult]| -> Vec<Value> {
                     outcomes.iter().map(krux_scenario::without_protocol_fields).collect()
                 };
                 // The counters of a session include `capabilities.invoke` calls, which only JSON-RPC has.

@@ -173,7 +173,7 @@ impl ProtocolTestClient {
         let caller = Caller::new(Principal::Agent("other".to_owned()), "elsewhere", "library");
         let arguments = json!({ "path": path, "content": content });
         let mut call = stead_engine::Call::new(&caller, "write", arguments.as_object().cloned().unwrap());
-        call.options.missing_base = stead_engine::MissingBase::Overwrite;
+        call.options.missing_base = stead_engine::MissingBaseVersionPolicy::Overwrite;
         Engine::new(self.workspace.clone()).call(&call).unwrap();
     }
 

@@ -14,13 +14,15 @@ use stead_engine::{ApprovalMode, Engine, Error, ErrorKind, FileKind, FinalSymlin
 use stead_local::{LandlockMode, LocalWorkspace};
 use stead_path::RelPath;
 use stead_protocols::{
-    acp::{McpServerCommand, OpenedRoot, SessionRootOpener, SessionTicketEnvVar, SingleFileRoot},
-    dialect::FilesystemReach,
+    acp::{McpServerCommand, OpenedAcpSessionRoot, SessionRootOpener, SessionTicketEnvVar, SingleFileRoot},
+    dialect::DialectFilesystemReach,
 };
 
 use crate::{
     approvals,
-    cli::{AcpFlags, ApprovalModeArg, CallerFlags, DurabilityArg, FileNameProfileArg, FlagSource, WorkspaceFlags},
+    cli::{
+        AcpFlags, ApprovalModeArg, CallerAccessCliFlags, DurabilityArg, FileNameProfileArg, FlagSource, WorkspaceFlags,
+    },
     open_workspace,
     output::CommandError,
     stdio_server::TICKET_VARIABLE,
@@ -28,7 +30,7 @@ use crate::{
 
 pub(super) struct LocalSessionRootOpener {
     flags: WorkspaceFlags,
-    caller: CallerFlags,
+    caller: CallerAccessCliFlags,
     agent_principal: Principal,
     approve: ApprovalModeArg,
     approval_mode: ApprovalMode,
@@ -39,7 +41,7 @@ pub(super) struct LocalSessionRootOpener {
     open_workspaces: Mutex<HashMap<PathBuf, open_workspace::CommandLineWorkspace>>,
 }
 
-struct SessionRootDirectory {
+struct ResolvedSessionRootPath {
     spellings: Vec<String>,
     canonical_path: PathBuf,
     /// The file in the directory, if the root is a file.
@@ -72,7 +74,7 @@ impl LocalSessionRootOpener {
     }
 
     /// Opens the directory of a root, if the root is allowed.
-    fn find_root(&self, root: &str) -> Result<SessionRootDirectory, Error> {
+    fn find_root(&self, root: &str) -> Result<ResolvedSessionRootPath, Error> {
         let found = match open_root_directory(Path::new(root)) {
             Err(error) if error.kind == ErrorKind::NotDirectory => directory_of_file(Path::new(root))?,
             other => other?,
@@ -89,11 +91,9 @@ impl LocalSessionRootOpener {
         let mut flags = self.flags.clone();
         flags.workspace = directory.to_owned();
         // Each root gets its own subdirectory, because one state directory cannot hold several workspaces.
-        flags.state = self
-            .flags
-            .state
-            .as_ref()
-            .map(|state| state.join(open_workspace::state_directory_name(directory, &FilesystemReach::Workspace)));
+        flags.state = self.flags.state.as_ref().map(|state| {
+            state.join(open_workspace::state_directory_name(directory, &DialectFilesystemReach::Workspace))
+        });
         flags
     }
 
@@ -122,7 +122,7 @@ impl LocalSessionRootOpener {
 }
 
 impl SessionRootOpener for LocalSessionRootOpener {
-    fn open_root(&self, root: &str) -> Result<OpenedRoot, Error> {
+    fn open_root(&self, root: &str) -> Result<OpenedAcpSessionRoot, Error> {
         let found = self.find_root(root)?;
         let engine = self.engine_for(&found.canonical_path)?;
         let single_file = match found.file {
@@ -136,7 +136,7 @@ impl SessionRootOpener for LocalSessionRootOpener {
                 Some(SingleFileRoot { requested, resolved })
             }
         };
-        Ok(OpenedRoot { engine, root_paths: found.spellings, single_file })
+        Ok(OpenedAcpSessionRoot { engine, root_paths: found.spellings, single_file })
     }
 
     fn mcp_server_command(&self, root: &str) -> Option<McpServerCommand> {
@@ -147,7 +147,7 @@ impl SessionRootOpener for LocalSessionRootOpener {
         let mut add = |name: &str, value: &str| arguments.extend([name.to_owned(), value.to_owned()]);
         add(
             "--state",
-            open_workspace::state_directory(&flags, &found.canonical_path, &FilesystemReach::Workspace)
+            open_workspace::state_directory(&flags, &found.canonical_path, &DialectFilesystemReach::Workspace)
                 .ok()?
                 .to_str()?,
         );
@@ -204,7 +204,7 @@ impl SessionRootOpener for LocalSessionRootOpener {
     }
 }
 
-fn open_root_directory(path: &Path) -> Result<SessionRootDirectory, Error> {
+fn open_root_directory(path: &Path) -> Result<ResolvedSessionRootPath, Error> {
     let root = RootDirectory::open(path, RootDirectoryOptions::default()).map_err(|error| {
         let is_file = error.kind == DiskErrorKind::NotDirectory;
         let kind = if is_file { ErrorKind::NotDirectory } else { ErrorKind::NotFound };
@@ -214,14 +214,14 @@ fn open_root_directory(path: &Path) -> Result<SessionRootDirectory, Error> {
     // The last spelling is the canonical one.
     let real = spellings.last().map(PathBuf::from);
     let real = real.ok_or_else(|| Error::new(ErrorKind::InvalidName, "the path is not UTF-8"))?;
-    Ok(SessionRootDirectory { spellings, canonical_path: real, file: None })
+    Ok(ResolvedSessionRootPath { spellings, canonical_path: real, file: None })
 }
 
-fn directory_of_file(path: &Path) -> Result<SessionRootDirectory, Error> {
+fn directory_of_file(path: &Path) -> Result<ResolvedSessionRootPath, Error> {
     let missing = || Error::new(ErrorKind::NotFound, "the path has no parent directory");
     let (parent, name) = path.parent().zip(path.file_name()).ok_or_else(missing)?;
     let name = RelPath::from_components([name.as_encoded_bytes()]).map_err(Error::from)?;
-    Ok(SessionRootDirectory { file: Some(name), ..open_root_directory(parent)? })
+    Ok(ResolvedSessionRootPath { file: Some(name), ..open_root_directory(parent)? })
 }
 
 fn error_from_command(error: CommandError) -> Error {

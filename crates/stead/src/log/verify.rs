@@ -7,13 +7,13 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use stead_engine::{Error, ErrorKind};
-use stead_journal::{Checkpoint, MerkleLeafHash, VerifiedJournalPrefix};
+use stead_journal::{JournalCheckpoint, MerkleLeafHash, VerifiedJournalPrefix};
 use stead_local::JournalVerifyReport;
 
 use crate::{
     host_files,
     open_workspace::CommandLineWorkspace,
-    output::{self, CommandError, CommandExit, CommandResult, OutputFormat},
+    output::{self, CliCommandResult, CommandError, CommandExit, OutputFormat},
 };
 
 #[derive(Debug, Args)]
@@ -46,7 +46,7 @@ struct SavedJournalVerification {
     checkpoint: Option<String>,
 }
 
-pub(super) fn run(opened: &CommandLineWorkspace, arguments: &LogVerifyCliArgs) -> CommandResult {
+pub(super) fn run(opened: &CommandLineWorkspace, arguments: &LogVerifyCliArgs) -> CliCommandResult {
     let format = OutputFormat::from(arguments.json);
     match arguments.entry {
         Some(number) => verify_entry(opened, number, format),
@@ -54,7 +54,11 @@ pub(super) fn run(opened: &CommandLineWorkspace, arguments: &LogVerifyCliArgs) -
     }
 }
 
-fn verify_journal(opened: &CommandLineWorkspace, arguments: &LogVerifyCliArgs, format: OutputFormat) -> CommandResult {
+fn verify_journal(
+    opened: &CommandLineWorkspace,
+    arguments: &LogVerifyCliArgs,
+    format: OutputFormat,
+) -> CliCommandResult {
     let mut against =
         arguments.against.iter().map(|path| host_files::read_text(path)).collect::<Result<Vec<_>, _>>()?;
     let from = match &arguments.from_checkpoint {
@@ -97,10 +101,11 @@ fn print_report(report: &JournalVerifyReport, format: OutputFormat) -> Result<()
     Ok(())
 }
 
-fn verify_entry(opened: &CommandLineWorkspace, number: u64, format: OutputFormat) -> CommandResult {
+fn verify_entry(opened: &CommandLineWorkspace, number: u64, format: OutputFormat) -> CliCommandResult {
     let proof = opened.local.prove_entry(number)?;
-    let unreadable = |error: stead_journal::CheckpointError| Error::new(ErrorKind::CorruptHistory, error.to_string());
-    let checkpoint = Checkpoint::parse(&proof.checkpoint).map_err(unreadable)?;
+    let unreadable =
+        |error: stead_journal::JournalCheckpointError| Error::new(ErrorKind::CorruptHistory, error.to_string());
+    let checkpoint = JournalCheckpoint::parse(&proof.checkpoint).map_err(unreadable)?;
     let is_proven = proof.proof.verify(&MerkleLeafHash::from_entry_hash(&proof.hash), &checkpoint.root).is_ok();
     match (format, is_proven) {
         (OutputFormat::Json, _) => output::print_json(&json!({
@@ -136,7 +141,7 @@ fn save_verification(
     report: &JournalVerifyReport,
 ) -> Result<(), CommandError> {
     let size = report.verified_prefix.frontier.size();
-    let same_size = |note: &String| Checkpoint::parse(note).is_ok_and(|checkpoint| checkpoint.size == size);
+    let same_size = |note: &String| JournalCheckpoint::parse(note).is_ok_and(|checkpoint| checkpoint.size == size);
     let checkpoint = opened.local.latest_checkpoint()?.filter(same_size);
     let saved = SavedJournalVerification { trusted: STANDARD.encode(report.verified_prefix.to_bytes()), checkpoint };
     let text = serde_json::to_string(&saved).map_err(|error| CommandError::System(error.to_string()))?;

@@ -2,15 +2,15 @@
 //! compared, because the part between them depends on library versions of the recorded server. Search results are
 //! sorted before they are compared.
 //!
-//! The journal has more audit rows than a recording, such as refusals and created directories. Every recorded row must be in
-//! the journal, in order and with the same fields.
+//! The journal has more audit rows than a recording, such as refusals and created directories. Every recorded row must
+//! be in the journal, in order and with the same fields.
 
 use serde_json::{Map, Value, json};
 use stead_engine::{JournalEntryOrder, JournalEntryQuery, StoredJournalEntry, Workspace};
 use stead_protocols::dialect::{DialectReply, ReplyStatus};
 use stead_text::diff;
 
-use super::{directory::ReplayFileState, placeholders::RecordingPlaceholders, recording::RecordingCallStep};
+use super::{directory::ReplayedFileActualState, placeholders::RecordingPlaceholders, recording::RecordingCallStep};
 use crate::{
     audit_rows::{AuditRow, audit_rows},
     output::CommandError,
@@ -145,15 +145,18 @@ fn to_recorded_form(expected: &Map<String, Value>, answer: &Map<String, Value>) 
     actual
 }
 
-pub(super) fn compare_file(facts: &Map<String, Value>, found: Option<&ReplayFileState>) -> ReplayComparisonResult {
+pub(super) fn compare_file(
+    facts: &Map<String, Value>,
+    found: Option<&ReplayedFileActualState>,
+) -> ReplayComparisonResult {
     let actual: Map<String, Value> = facts
         .keys()
         .map(|name| {
             let value = match (name.as_str(), found) {
-                ("text", Some(ReplayFileState { bytes: Some(bytes), .. })) => {
+                ("text", Some(ReplayedFileActualState { bytes: Some(bytes), .. })) => {
                     Value::String(String::from_utf8_lossy(bytes).into_owned())
                 }
-                ("hex", Some(ReplayFileState { bytes: Some(bytes), .. })) => {
+                ("hex", Some(ReplayedFileActualState { bytes: Some(bytes), .. })) => {
                     bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
                 }
                 ("mode", Some(found)) => format!("{:o}", found.mode).into(),

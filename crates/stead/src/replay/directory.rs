@@ -22,20 +22,20 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 const FILE_MODE: u32 = 0o644;
 const DIRECTORY_MODE: u32 = 0o755;
 
-pub(super) struct ReplayDirectory {
+pub(super) struct ReplayTempDirectory {
     parent: DirectoryHandle,
     name: FileName,
     base: PathBuf,
     root: RootDirectory,
 }
 
-pub(super) struct ReplayFileState {
+pub(super) struct ReplayedFileActualState {
     pub(super) bytes: Option<Vec<u8>>,
     pub(super) mode: u32,
     pub(super) is_link: bool,
 }
 
-impl ReplayDirectory {
+impl ReplayTempDirectory {
     /// Creates a directory in the system's temporary directory.
     pub(super) fn new() -> Result<Self, CommandError> {
         let temporary = std::env::temp_dir();
@@ -107,7 +107,7 @@ impl ReplayDirectory {
     }
 
     /// Reads a file, following links; `None` if it does not exist.
-    pub(super) fn read_file(&self, path: &Path) -> Result<Option<ReplayFileState>, CommandError> {
+    pub(super) fn read_file(&self, path: &Path) -> Result<Option<ReplayedFileActualState>, CommandError> {
         let failed = |error: DiskError| path_error(path, error);
         let place = self.relative_path(path)?;
         let Some(link_stat) = self.root.stat(&place).or_else(missing_as_none).map_err(failed)? else {
@@ -124,7 +124,7 @@ impl ReplayDirectory {
         };
         let read = || self.root.open_file(&real).and_then(|file| file.read_all(FILE_BYTES_MAX)).map_err(failed);
         let bytes = (stat.file_type == FileType::File).then(read).transpose()?;
-        Ok(Some(ReplayFileState {
+        Ok(Some(ReplayedFileActualState {
             bytes,
             mode: link_stat.mode & 0o777,
             is_link: link_stat.file_type == FileType::Symlink,
@@ -132,7 +132,7 @@ impl ReplayDirectory {
     }
 }
 
-impl Drop for ReplayDirectory {
+impl Drop for ReplayTempDirectory {
     fn drop(&mut self) {
         // If removal fails, the files stay in the system's temporary directory.
         self.parent.remove_tree(&self.name).map(|_| ()).unwrap_or_default();

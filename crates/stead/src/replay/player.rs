@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use stead_engine::{Call as EngineCall, Caller, FileNamePolicy, Principal};
 use stead_local::{Durability, LocalWorkspaceOptions};
-use stead_protocols::dialect::{Dialect, DialectReply, DialectSet, FilesystemReach, WorkspaceLocation};
+use stead_protocols::dialect::{Dialect, DialectFilesystemReach, DialectReply, DialectSet, WorkspaceLocation};
 
 use super::{
     compare::{self, ReplayComparisonResult, ReplayMismatch},
-    directory::ReplayDirectory,
+    directory::ReplayTempDirectory,
     placeholders::RecordingPlaceholders,
-    recording::{NewWorkspaceStep, RecordingCallStep, RecordingStepAction},
+    recording::{RecordingCallStep, RecordingNewWorkspaceStep, RecordingStepAction},
 };
 use crate::{
     open_workspace::{self, CommandLineWorkspace},
@@ -35,7 +35,7 @@ pub(super) struct RecordingPlayer {
 struct ReplayWorkspace {
     // This field is declared first, so that the workspace is dropped before its directory.
     open_workspace: Option<CommandLineWorkspace>,
-    directory: ReplayDirectory,
+    directory: ReplayTempDirectory,
     workspace: PathBuf,
     placeholders: RecordingPlaceholders,
     /// Settings of the `new_workspace` step.
@@ -59,7 +59,7 @@ impl RecordingPlayer {
             return Ok(None);
         }
         if self.played.is_none() {
-            self.played = Some(self.new_workspace(&NewWorkspaceStep { workspace: None, restrict: None })?);
+            self.played = Some(self.new_workspace(&RecordingNewWorkspaceStep { workspace: None, restrict: None })?);
         }
         let Some(set) = &mut self.played else { return Ok(None) };
         match action {
@@ -88,8 +88,8 @@ impl RecordingPlayer {
         Ok(None)
     }
 
-    fn new_workspace(&self, new: &NewWorkspaceStep) -> Result<ReplayWorkspace, CommandError> {
-        let directory = ReplayDirectory::new()?;
+    fn new_workspace(&self, new: &RecordingNewWorkspaceStep) -> Result<ReplayWorkspace, CommandError> {
+        let directory = ReplayTempDirectory::new()?;
         let named = new.workspace.as_deref().unwrap_or(DEFAULT_WORKSPACE);
         let workspace = named.replace("$ROOT", directory.root());
         directory.make_directory(Path::new(&workspace))?;
@@ -168,11 +168,11 @@ impl ReplayWorkspace {
 fn open_throwaway_workspace(
     workspace: &Path,
     state: PathBuf,
-    reach: &FilesystemReach,
+    reach: &DialectFilesystemReach,
 ) -> Result<CommandLineWorkspace, CommandError> {
     let mut options = match reach {
-        FilesystemReach::Workspace => LocalWorkspaceOptions::new(workspace.to_owned(), state),
-        FilesystemReach::WholeMachine => open_workspace::whole_machine_options(workspace, state)?,
+        DialectFilesystemReach::Workspace => LocalWorkspaceOptions::new(workspace.to_owned(), state),
+        DialectFilesystemReach::WholeMachine => open_workspace::whole_machine_options(workspace, state)?,
     };
     options.durability = Durability::Fast;
     options.name_profile = FileNamePolicy::Posix;

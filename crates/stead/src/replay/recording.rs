@@ -1,5 +1,5 @@
-//! The format of a recording: one JSON object per line. Steps prepare files, make a call, or state an expectation. Unknown steps
-//! and fields are errors, so that no line is skipped silently.
+//! The format of a recording: one JSON object per line. Steps prepare files, make a call, or state an expectation.
+//! Unknown steps and fields are errors, so that no line is skipped silently.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -14,12 +14,12 @@ pub(super) struct RecordingStep {
 #[serde(tag = "op", rename_all = "snake_case")]
 pub(super) enum RecordingStepAction {
     /// Replaces the workspace by a new, empty one.
-    NewWorkspace(NewWorkspaceStep),
+    NewWorkspace(RecordingNewWorkspaceStep),
     Mkdir {
         path: String,
     },
     #[serde(rename = "put")]
-    WriteFile(RecordedFileWrite),
+    WriteFile(RecordingWriteFileStep),
     Symlink {
         path: String,
         target: String,
@@ -31,7 +31,7 @@ pub(super) enum RecordingStepAction {
     Call(Box<RecordingCallStep>),
     /// Expects a file on disk.
     #[serde(rename = "disk")]
-    ExpectFile(ExpectedFileState),
+    ExpectFile(ReplayFileExpectation),
     /// Expects an audit row, in order.
     #[serde(rename = "audit_entry")]
     ExpectAuditEntry {
@@ -41,7 +41,7 @@ pub(super) enum RecordingStepAction {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct NewWorkspaceStep {
+pub(super) struct RecordingNewWorkspaceStep {
     #[serde(default)]
     pub(super) workspace: Option<String>,
     #[serde(default)]
@@ -50,7 +50,7 @@ pub(super) struct NewWorkspaceStep {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RecordedFileWrite {
+pub(super) struct RecordingWriteFileStep {
     pub(super) path: String,
     #[serde(default)]
     text: Option<String>,
@@ -86,7 +86,7 @@ pub(super) struct ExpectedArgumentError {
 
 /// The expected state of a path; a `text` of null means that the path must not exist.
 #[derive(Debug, Deserialize)]
-pub(super) struct ExpectedFileState {
+pub(super) struct ReplayFileExpectation {
     pub(super) path: String,
     #[serde(flatten)]
     pub(super) facts: Map<String, Value>,
@@ -101,7 +101,7 @@ pub(super) fn parse_recording(text: &str) -> Result<Vec<RecordingStep>, String> 
     Ok(steps)
 }
 
-impl RecordedFileWrite {
+impl RecordingWriteFileStep {
     pub(super) fn bytes(&self) -> Result<Vec<u8>, String> {
         match (&self.text, &self.hex) {
             (Some(text), None) => Ok(text.clone().into_bytes()),

@@ -7,17 +7,20 @@
 use std::sync::Arc;
 
 use stead_engine::{Caller, Engine, Error, ErrorKind, Principal, Version};
-use stead_local::{LocalWorkspace, ScopedToken, TOKEN_PREFIX, TokenScope, WorkspaceRegistry};
+use stead_local::{LocalWorkspace, TOKEN_PREFIX, TokenRecordWithScope, TokenScope, WorkspaceRegistry};
 use stead_protocols::{
     dialect::WorkspaceLocation,
-    http::{self, AuthError, AuthorizationServers, ClientIdentity, ClientScope, Credential, UrlScheme, WorkspaceAdmin},
+    http::{
+        self, AuthError, AuthenticatedClientIdentity, AuthorizationServers, ClientScope, Credential, UrlScheme,
+        WorkspaceAdmin,
+    },
 };
 
 use super::ServeFlags;
 use crate::{
-    open_workspace::{self, CallerKind, CommandLineWorkspace},
+    open_workspace::{self, CallerProtocol, CommandLineWorkspace},
     output::{self, CommandError},
-    workspace_admin::LocalWorkspaceAdmin,
+    workspace_admin::RegistryWorkspaceAdmin,
 };
 
 /// Client key of the temporary token, which is valid until the process ends.
@@ -58,15 +61,15 @@ impl WorkspaceAuthenticator {
         &self.run_token.0
     }
 
-    fn identity_for(&self, key: &str, caller: Caller) -> ClientIdentity {
+    fn identity_for(&self, key: &str, caller: Caller) -> AuthenticatedClientIdentity {
         let (location, opener) = (self.location.clone(), http::opener_for(self.engine.clone()));
         let scope = ClientScope::Workspace { id: SINGLE_WORKSPACE_NAME.to_owned(), location, opener };
-        ClientIdentity { client_key: key.to_owned(), caller, scope }
+        AuthenticatedClientIdentity { client_key: key.to_owned(), caller, scope }
     }
 }
 
 impl http::Authenticator for WorkspaceAuthenticator {
-    fn authenticate(&self, credential: Credential<'_>) -> Result<ClientIdentity, AuthError> {
+    fn authenticate(&self, credential: Credential<'_>) -> Result<AuthenticatedClientIdentity, AuthError> {
         let presented = match credential {
             Credential::SameUser => {
                 return Ok(self.identity_for(SOCKET_USER_KEY, caller_in_session(&self.caller, SOCKET_USER_KEY)));
@@ -99,7 +102,7 @@ impl http::Authenticator for WorkspaceAuthenticator {
 
 pub(super) struct WorkspaceRegistryAuthenticator {
     registry: Arc<WorkspaceRegistry>,
-    workspace_admin: Arc<LocalWorkspaceAdmin>,
+    workspace_admin: Arc<RegistryWorkspaceAdmin>,
     /// The caller of a client that uses the temporary token or the socket; such a client is an administrator.
     caller: Caller,
     run_token: (String, Version),
@@ -107,13 +110,13 @@ pub(super) struct WorkspaceRegistryAuthenticator {
 
 impl WorkspaceRegistryAuthenticator {
     pub(super) fn new(registry: &Arc<WorkspaceRegistry>, flags: &ServeFlags) -> Result<Self, CommandError> {
-        let mut caller = open_workspace::caller_from_flags(&flags.caller, CallerKind::Person)?;
+        let mut caller = open_workspace::caller_from_flags(&flags.caller, CallerProtocol::Person)?;
         if !matches!(caller.principal, Principal::User(_)) {
             return Err(output::usage_error("an administrator must be a user: --principal user:NAME"));
         }
         caller.protocol = "http";
         let run = generate_run_token()?;
-        let workspace_admin = Arc::new(LocalWorkspaceAdmin(registry.clone()));
+        let workspace_admin = Arc::new(RegistryWorkspaceAdmin(registry.clone()));
         Ok(Self {
             registry: registry.clone(),
             workspace_admin,
@@ -126,14 +129,14 @@ impl WorkspaceRegistryAuthenticator {
         &self.run_token.0
     }
 
-    fn admin_identity(&self, key: &str, principal: Principal) -> ClientIdentity {
+    fn admin_identity(&self, key: &str, principal: Principal) -> AuthenticatedClientIdentity {
         let caller = Caller { principal, ..caller_in_session(&self.caller, key) };
-        ClientIdentity { client_key: key.to_owned(), caller, scope: ClientScope::Administration }
+        AuthenticatedClientIdentity { client_key: key.to_owned(), caller, scope: ClientScope::Administration }
     }
 
     /// The identity of a token. The workspace is opened later, by the returned opener.
-    fn identity_of_token(&self, found: ScopedToken) -> Result<ClientIdentity, Error> {
-        let ScopedToken { token, scope } = found;
+    fn identity_of_token(&self, found: TokenRecordWithScope) -> Result<AuthenticatedClientIdentity, Error> {
+        let TokenRecordWithScope { token, scope } = found;
         let principal = Principal::parse(&token.principal)?;
         let id = match scope {
             TokenScope::Administration => return Ok(self.admin_identity(&token.id, principal)),
@@ -151,12 +154,16 @@ impl WorkspaceRegistryAuthenticator {
                 error => AuthError::Unavailable(error.message),
             })
         });
-        Ok(ClientIdentity { client_key: token.id, caller, scope: ClientScope::Workspace { id, location, opener } })
+        Ok(AuthenticatedClientIdentity {
+            client_key: token.id,
+            caller,
+            scope: ClientScope::Workspace { id, location, opener },
+        })
     }
 }
 
 impl http::Authenticator for WorkspaceRegistryAuthenticator {
-    fn authenticate(&self, credential: Credential<'_>) -> Result<ClientIdentity, AuthError> {
+    fn authenticate(&self, credential: Credential<'_>) -> Result<AuthenticatedClientIdentity, AuthError> {
         let presented = match credential {
             Credential::SameUser => {
                 return Ok(self.admin_identity(SOCKET_USER_KEY, self.caller.principal.clone()));

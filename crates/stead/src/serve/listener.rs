@@ -1,7 +1,8 @@
-//! The socket that the server listens on, with its TLS certificate and key. It is bound before the Landlock sandbox starts.
+//! The socket that the server listens on, with its TLS certificate and key. It is bound before the Landlock sandbox
+//! starts.
 //!
-//! A non-loopback address needs TLS. The TLS files are read before the sandbox starts, and again on SIGHUP. A key inside the
-//! workspace is refused, because callers could read it.
+//! A non-loopback address needs TLS. The TLS files are read before the sandbox starts, and again on SIGHUP. A key
+//! inside the workspace is refused, because callers could read it.
 
 use std::{
     net::{SocketAddr, TcpListener},
@@ -12,7 +13,7 @@ use std::{
 
 use stead_protocols::http::{AllowedHosts, ReloadableTlsConfig};
 
-use super::{PeerAddressMeaning, ServeFlags};
+use super::{PeerAddressSharing, ServeFlags};
 use crate::{
     host_files::{self, BoundSocketPath},
     output::{self, CommandError},
@@ -65,11 +66,11 @@ fn is_reachable_remotely(flags: &ServeFlags) -> bool {
 }
 
 /// Whether the peer addresses of connections distinguish clients.
-pub(super) fn address_meaning(flags: &ServeFlags) -> PeerAddressMeaning {
+pub(super) fn address_meaning(flags: &ServeFlags) -> PeerAddressSharing {
     if is_reachable_remotely(flags) && !flags.behind_proxy {
-        PeerAddressMeaning::PerClient
+        PeerAddressSharing::PerClient
     } else {
-        PeerAddressMeaning::Shared
+        PeerAddressSharing::Shared
     }
 }
 

@@ -14,7 +14,7 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
-use stead_protocols::http::{LoggedCall, RequestLogEntry, RequestLogger};
+use stead_protocols::http::{RequestLogCall, RequestLogEntry, RequestLogSink};
 
 use crate::{
     output::{self, CommandError},
@@ -85,7 +85,7 @@ enum LogLineFormat {
     Json,
 }
 
-enum LogWriterCommand {
+enum RequestLogWriterCommand {
     Line(String),
     /// The writer thread sends an answer when it has written all earlier lines.
     Flush(SyncSender<()>),
@@ -95,7 +95,7 @@ pub(crate) struct StderrRequestLog {
     level: LogLevel,
     format: LogLineFormat,
     clock: stead_disk::SystemClock,
-    sender: SyncSender<LogWriterCommand>,
+    sender: SyncSender<RequestLogWriterCommand>,
     dropped_lines: Arc<AtomicU64>,
 }
 
@@ -114,14 +114,14 @@ impl StderrRequestLog {
     /// Waits briefly until the last lines are written.
     pub(crate) fn flush(&self) {
         let (done, flushed) = sync_channel(1);
-        if self.sender.try_send(LogWriterCommand::Flush(done)).is_ok() {
+        if self.sender.try_send(RequestLogWriterCommand::Flush(done)).is_ok() {
             // Lines that are not written within this time are lost.
             flushed.recv_timeout(FLUSH_WAIT).unwrap_or_default();
         }
     }
 }
 
-impl RequestLogger for StderrRequestLog {
+impl RequestLogSink for StderrRequestLog {
     fn log_request(&self, request: RequestLogEntry) {
         let level = level_of_status(request.status);
         if level > self.level {
@@ -132,7 +132,7 @@ impl RequestLogger for StderrRequestLog {
             LogLineFormat::Json => format!("{}\n", json_line(&time, level, &request)),
             LogLineFormat::Plain => plain_line(&time, level, &request),
         };
-        if self.sender.try_send(LogWriterCommand::Line(line)).is_err() {
+        if self.sender.try_send(RequestLogWriterCommand::Line(line)).is_err() {
             self.dropped_lines.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -166,13 +166,13 @@ fn request_fields(request: &RequestLogEntry) -> Map<String, Value> {
     request.workspace.iter().for_each(|workspace| with("workspace", workspace.clone().into()));
     match request.calls.first_calls.as_slice() {
         [] => {}
-        [LoggedCall { operation, error_kind, entry }] if request.calls.count == 1 => {
+        [RequestLogCall { operation, error_kind, entry }] if request.calls.count == 1 => {
             with("operation", (*operation).into());
             error_kind.iter().for_each(|kind| with("failed", (*kind).into()));
             entry.iter().for_each(|entry| with("entry", (*entry).into()));
         }
         several => {
-            let to_json = |called: &LoggedCall| json!({ "operation": called.operation, "failed": called.error_kind, "entry": called.entry });
+            let to_json = |called: &RequestLogCall| json!({ "operation": called.operation, "failed": called.error_kind, "entry": called.entry });
             with("calls", several.iter().map(to_json).collect());
             with("calls_count", request.calls.count.into());
         }
@@ -202,15 +202,15 @@ fn plain_line(time: &str, level: LogLevel, request: &RequestLogEntry) -> String 
 }
 
 /// Writes lines until all senders are dropped.
-fn write_lines(receiver: &Receiver<LogWriterCommand>, dropped_lines: &AtomicU64, form: LogLineFormat) {
+fn write_lines(receiver: &Receiver<RequestLogWriterCommand>, dropped_lines: &AtomicU64, form: LogLineFormat) {
     let mut err = std::io::stderr();
     while let Ok(first) = receiver.recv() {
         let (mut batch, mut done) = (String::new(), Vec::new());
         let mut next = Some(first);
         while let Some(message) = next.take() {
             match message {
-                LogWriterCommand::Line(line) => batch.push_str(&line),
-                LogWriterCommand::Flush(sender) => done.push(sender),
+                RequestLogWriterCommand::Line(line) => batch.push_str(&line),
+                RequestLogWriterCommand::Flush(sender) => done.push(sender),
             }
             if batch.len() < BATCH_BYTES_MAX {
                 next = receiver.try_recv().ok();
@@ -240,7 +240,7 @@ mod tests {
 
     use super::*;
 
-    fn request_with(status: u16, calls: Vec<LoggedCall>) -> RequestLogEntry {
+    fn request_with(status: u16, calls: Vec<RequestLogCall>) -> RequestLogEntry {
         RequestLogEntry {
             id: "7".to_owned(),
             route: "files",
@@ -255,14 +255,14 @@ mod tests {
 
     #[test]
     fn log_line_has_client_request_and_status() {
-        let write = LoggedCall { operation: "write", error_kind: None, entry: Some(9) };
+        let write = RequestLogCall { operation: "write", error_kind: None, entry: Some(9) };
         let line = json_line("T", LogLevel::Info, &request_with(201, vec![write])).to_string();
         assert_eq!(
             line,
             "{\"time\":\"T\",\"level\":\"info\",\"event\":\"request\",\"id\":\"7\",\"route\":\"files\",\"method\":\"PUT\",\
              \"principal\":\"agent:a\",\"workspace\":\"one\",\"operation\":\"write\",\"entry\":9,\"status\":201,\"duration_us\":1500}"
         );
-        let stale = LoggedCall { operation: "write", error_kind: Some("stale"), entry: None };
+        let stale = RequestLogCall { operation: "write", error_kind: Some("stale"), entry: None };
         let line = plain_line("T", LogLevel::Warn, &request_with(412, vec![stale]));
         assert_eq!(
             line,

@@ -1,5 +1,5 @@
-//! The configuration file: one TOML table with the settings as keys. An unknown key or a value of the wrong type is an error
-//! with its line number, because a setting that is silently ignored is worse than a server that does not start.
+//! The configuration file: one TOML table with the settings as keys. An unknown key or a value of the wrong type is an
+//! error with its line number, because a setting that is silently ignored is worse than a server that does not start.
 
 use std::{borrow::Cow, ops::Range, path::Path};
 
@@ -8,10 +8,10 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-use super::{ConfigSettingDefinition, SettingValueForm, nearest_name};
+use super::{ConfigSettingDefinition, SettingValueArity, nearest_name};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ConfigFileSetting {
+pub(super) struct ParsedConfigFileSetting {
     /// Index in the table of settings.
     pub(super) setting_index: usize,
     pub(super) values: Vec<String>,
@@ -31,7 +31,7 @@ pub(super) fn parse_config(
     text: &str,
     directory: &Path,
     settings: &[ConfigSettingDefinition],
-) -> Result<Vec<ConfigFileSetting>, ConfigFileError> {
+) -> Result<Vec<ParsedConfigFileSetting>, ConfigFileError> {
     let wrong = |span: &Range<usize>, reason: String| ConfigFileError { line: line_of_span(text, span), reason };
     let table = DeTable::parse(text)
         .map_err(|error| wrong(&error.span().unwrap_or_default(), error.message().trim().replace('\n', " ")))?;
@@ -42,7 +42,7 @@ pub(super) fn parse_config(
             return Err(wrong(&key.span(), unknown_key_reason(name, settings)));
         };
         let values = values_of(&settings[at], value, directory).map_err(|reason| wrong(&value.span(), reason))?;
-        given.push(ConfigFileSetting { setting_index: at, values, line: line_of_span(text, &key.span()) });
+        given.push(ParsedConfigFileSetting { setting_index: at, values, line: line_of_span(text, &key.span()) });
     }
     Ok(given)
 }
@@ -69,19 +69,19 @@ fn values_of(
         DeValue::Float(_) | DeValue::Boolean(_) | DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => None,
     };
     let values = match (setting.form, value.get_ref()) {
-        (SettingValueForm::Switch, DeValue::Boolean(word)) => Some(vec![word.to_string()]),
-        (SettingValueForm::Switch, _) => None,
-        (SettingValueForm::Single, value) => one(value).map(|text| vec![to_path(text)]),
-        (SettingValueForm::List, DeValue::Array(values)) => {
+        (SettingValueArity::Switch, DeValue::Boolean(word)) => Some(vec![word.to_string()]),
+        (SettingValueArity::Switch, _) => None,
+        (SettingValueArity::Single, value) => one(value).map(|text| vec![to_path(text)]),
+        (SettingValueArity::List, DeValue::Array(values)) => {
             values.iter().map(|value| one(value.get_ref()).map(to_path)).collect()
         }
-        (SettingValueForm::List, _) => None,
+        (SettingValueArity::List, _) => None,
     };
     values.ok_or_else(|| {
         let wanted = match setting.form {
-            SettingValueForm::Switch => "true or false",
-            SettingValueForm::Single => "a string or a number",
-            SettingValueForm::List => "a list of strings: [\"…\", \"…\"]",
+            SettingValueArity::Switch => "true or false",
+            SettingValueArity::Single => "a string or a number",
+            SettingValueArity::List => "a list of strings: [\"…\", \"…\"]",
         };
         format!("{} must be {wanted}", setting.name)
     })
@@ -102,7 +102,8 @@ mod tests {
     fn parse_settings(text: &str) -> Result<Vec<(String, Vec<String>, usize)>, String> {
         let settings = settings::all_settings(&cli::build_command_line(&DialectDefinition::native().unwrap()));
         let given = parse_config(text, Path::new("/etc/stead"), &settings).map_err(|error| error.to_string())?;
-        let to_row = |given: ConfigFileSetting| (settings[given.setting_index].name.clone(), given.values, given.line);
+        let to_row =
+            |given: ParsedConfigFileSetting| (settings[given.setting_index].name.clone(), given.values, given.line);
         let mut given: Vec<_> = given.into_iter().map(to_row).collect();
         given.sort_by_key(|(.., line)| *line);
         Ok(given)

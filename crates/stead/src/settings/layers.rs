@@ -1,5 +1,5 @@
-//! The layers of settings: flag, environment variable, configuration file, default. Values from variables and the file are
-//! added to the command line, so that one parser checks all of them; their origin is kept for error messages and
+//! The layers of settings: flag, environment variable, configuration file, default. Values from variables and the file
+//! are added to the command line, so that one parser checks all of them; their origin is kept for error messages and
 //! `stead config show`. A setting overrides conflicting settings of lower layers.
 
 use std::{
@@ -11,8 +11,8 @@ use std::{
 use clap::{ArgMatches, Command, parser::ValueSource};
 
 use super::{
-    CONFIG_FLAG, ConfigSettingDefinition, SERVE_COMMAND, SettingScope, SettingValueForm, VARIABLE_PREFIX, all_settings,
-    file, nearest_name,
+    CONFIG_FLAG, ConfigSettingDefinition, SERVE_COMMAND, SettingCommandScope, SettingValueArity, VARIABLE_PREFIX,
+    all_settings, file, nearest_name,
 };
 use crate::{
     cli, host_files,
@@ -75,7 +75,7 @@ pub(crate) type EnvironmentVariables = Vec<(OsString, OsString)>;
 
 /// The settings that a command accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum AcceptedSettingsScope {
+enum CommandAcceptedSettings {
     All,
     WorkspaceOnly,
 }
@@ -94,12 +94,12 @@ pub(crate) fn apply_layers(
         return Ok(LayeredCommandLine { arguments: line, ..LayeredCommandLine::default() });
     };
     let takes = match typed.subcommand() {
-        Some((SERVE_COMMAND, _)) => AcceptedSettingsScope::All,
-        Some((CONFIG_FLAG, below)) if below.subcommand().is_some() => AcceptedSettingsScope::All,
-        Some(_) | None => AcceptedSettingsScope::WorkspaceOnly,
+        Some((SERVE_COMMAND, _)) => CommandAcceptedSettings::All,
+        Some((CONFIG_FLAG, below)) if below.subcommand().is_some() => CommandAcceptedSettings::All,
+        Some(_) | None => CommandAcceptedSettings::WorkspaceOnly,
     };
     let settings = all_settings(command);
-    let mut adding = SettingsLayerBuilder::new(&settings, takes, &typed);
+    let mut adding = LayeredSettingsCollector::new(&settings, takes, &typed);
     adding.add_variables(environment)?;
     let file = find_config_file(&typed, environment, takes)?;
     if let Some((path, text)) = &file {
@@ -122,17 +122,17 @@ fn has_other_layers(line: &[OsString], environment: &EnvironmentVariables) -> bo
 }
 
 /// Collects settings from the layers, highest first.
-struct SettingsLayerBuilder<'a> {
+struct LayeredSettingsCollector<'a> {
     settings: &'a [ConfigSettingDefinition],
-    accepted: AcceptedSettingsScope,
+    accepted: CommandAcceptedSettings,
     /// Indexes of the settings that a higher layer has set.
     already_set: Vec<usize>,
-    added_arguments: Vec<(SettingScope, OsString)>,
+    added_arguments: Vec<(SettingCommandScope, OsString)>,
     origins: HashMap<String, SettingOrigin>,
 }
 
-impl<'a> SettingsLayerBuilder<'a> {
-    fn new(settings: &'a [ConfigSettingDefinition], accepted: AcceptedSettingsScope, typed: &ArgMatches) -> Self {
+impl<'a> LayeredSettingsCollector<'a> {
+    fn new(settings: &'a [ConfigSettingDefinition], accepted: CommandAcceptedSettings, typed: &ArgMatches) -> Self {
         let is_typed =
             |setting: &ConfigSettingDefinition| value_source(typed, &setting.name) == Some(ValueSource::CommandLine);
         let already_set = (0..settings.len()).filter(|at| is_typed(&settings[*at])).collect();
@@ -142,7 +142,7 @@ impl<'a> SettingsLayerBuilder<'a> {
     /// Whether the command accepts a setting and no higher layer sets this setting or a conflicting setting.
     fn may_set(&self, at: usize) -> bool {
         let setting = &self.settings[at];
-        let is_taken = self.accepted == AcceptedSettingsScope::All || setting.scope == SettingScope::Workspace;
+        let is_taken = self.accepted == CommandAcceptedSettings::All || setting.scope == SettingCommandScope::Workspace;
         is_taken && !self.already_set.iter().any(|set| *set == at || self.settings[*set].conflicts_with(setting))
     }
 
@@ -168,7 +168,7 @@ impl<'a> SettingsLayerBuilder<'a> {
     fn warn_unknown_variable(&self, name: &OsStr) {
         let known = self.settings.iter().map(|setting| setting.variable.as_str());
         let Some(name) = name.to_str().filter(|name| name.starts_with(VARIABLE_PREFIX)) else { return };
-        if self.accepted == AcceptedSettingsScope::All
+        if self.accepted == CommandAcceptedSettings::All
             && let Some(near) = nearest_name(name, known)
         {
             output::print_note(&format!("unknown setting {name}; did you mean {near}?"));
@@ -208,7 +208,12 @@ impl<'a> SettingsLayerBuilder<'a> {
         let of = |scope| self.added_arguments.iter().filter(move |(of, _)| *of == scope).map(|(_, word)| word.clone());
         let mut words = line.into_iter();
         let program = words.next().unwrap_or_else(|| "stead".into());
-        [program].into_iter().chain(of(SettingScope::Workspace)).chain(words).chain(of(SettingScope::Serve)).collect()
+        [program]
+            .into_iter()
+            .chain(of(SettingCommandScope::Workspace))
+            .chain(words)
+            .chain(of(SettingCommandScope::Serve))
+            .collect()
     }
 }
 
@@ -220,8 +225,8 @@ fn value_source(matches: &ArgMatches, name: &str) -> Option<ValueSource> {
 
 fn split_values(setting: &ConfigSettingDefinition, value: &OsStr) -> Result<Vec<OsString>, CommandError> {
     match setting.form {
-        SettingValueForm::Single | SettingValueForm::Switch => Ok(vec![value.to_owned()]),
-        SettingValueForm::List => {
+        SettingValueArity::Single | SettingValueArity::Switch => Ok(vec![value.to_owned()]),
+        SettingValueArity::List => {
             let unreadable = || CommandError::Usage(format!("{} is not UTF-8", setting.variable));
             let text = value.to_str().ok_or_else(unreadable)?;
             Ok(text.split(LIST_SEPARATOR).map(|part| part.trim().into()).collect())
@@ -234,7 +239,7 @@ fn split_values(setting: &ConfigSettingDefinition, value: &OsStr) -> Result<Vec<
 fn find_config_file(
     typed: &ArgMatches,
     environment: &EnvironmentVariables,
-    takes: AcceptedSettingsScope,
+    takes: CommandAcceptedSettings,
 ) -> Result<Option<(PathBuf, String)>, CommandError> {
     let variable = |wanted: &str| {
         let known = environment.iter().find(|(name, value)| name == wanted && !value.is_empty());
@@ -246,7 +251,7 @@ fn find_config_file(
         let text = host_files::read_text(&path)?;
         return Ok(Some((path, text)));
     }
-    if takes == AcceptedSettingsScope::WorkspaceOnly {
+    if takes == CommandAcceptedSettings::WorkspaceOnly {
         return Ok(None);
     }
     let own = variable("XDG_CONFIG_HOME")

@@ -1,5 +1,5 @@
-//! One approval from end to end: an agent deletes a file through the krux capabilities; a person at another terminal sees the
-//! request, reads what would be deleted, types the secret and answers; and the journal records all of it.
+//! One approval from end to end: an agent deletes a file through the krux capabilities; a person at another terminal
+//! sees the request, reads what would be deleted, types the secret and answers; and the journal records all of it.
 
 use std::{
     io::{Read, Write},
@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use testkit::krux_scenario::ScenarioBackend;
+use testkit::krux_scenario::KruxScenarioSubject;
 
 use crate::{
     cli_fixture::CliFixture,
@@ -17,12 +17,12 @@ use crate::{
 const SECRET: &str = "battery staple";
 
 /// A command with its own terminal.
-struct TerminalProcess {
+struct TestPtyProcess {
     child: Child,
     screen_text: String,
 }
 
-impl TerminalProcess {
+impl TestPtyProcess {
     fn new(fixture: &CliFixture, arguments: &[&str]) -> Self {
         let plain = fixture.command(arguments);
         let mut words = vec![plain.get_program().to_str().unwrap().to_owned()];
@@ -67,18 +67,18 @@ impl TerminalProcess {
 #[test]
 fn secret_is_typed_twice_and_never_shown() {
     let fixture = CliFixture::new();
-    let mut differing = TerminalProcess::new(&fixture, &["approvals", "setup"]);
+    let mut differing = TestPtyProcess::new(&fixture, &["approvals", "setup"]);
     differing.type_answer("new approver's secret: ", SECRET);
     differing.type_answer("repeat it: ", "something else");
     let (fine, seen) = differing.wait_for_exit();
     assert!(!fine && seen.contains("the two secrets differ; no secret was set"), "{seen}");
-    let mut typed = TerminalProcess::new(&fixture, &["approvals", "setup"]);
+    let mut typed = TestPtyProcess::new(&fixture, &["approvals", "setup"]);
     typed.type_answer("new approver's secret: ", SECRET);
     typed.type_answer("repeat it: ", SECRET);
     let (fine, seen) = typed.wait_for_exit();
     assert!(fine && seen.contains("approver's secret is set"), "{seen}");
     assert!(!seen.contains(SECRET), "{seen}");
-    let mut again = TerminalProcess::new(&fixture, &["approvals", "setup"]);
+    let mut again = TestPtyProcess::new(&fixture, &["approvals", "setup"]);
     again.type_answer("approver's secret: ", "wrong");
     let (fine, seen) = again.wait_for_exit();
     assert!(!fine && seen.contains("a secret is already set"), "{seen}");
@@ -95,7 +95,7 @@ fn play_approval_story(protocol: StdioProtocol) {
     let fixture = served.fixture();
     std::fs::create_dir(fixture.workspace().join("notes")).unwrap();
     std::fs::write(fixture.workspace().join("notes/plan.txt"), "first\nsecond\n").unwrap();
-    let mut setup = TerminalProcess::new(served.fixture(), &["approvals", "setup"]);
+    let mut setup = TestPtyProcess::new(served.fixture(), &["approvals", "setup"]);
     setup.type_answer("new approver's secret: ", SECRET);
     setup.type_answer("repeat it: ", SECRET);
     assert!(setup.wait_for_exit().0);
@@ -123,7 +123,7 @@ fn play_approval_story(protocol: StdioProtocol) {
     ] {
         assert!(shown.contains(words), "{words}: {shown}");
     }
-    let mut approve = TerminalProcess::new(served.fixture(), &["approvals", "approve", &id, "--reason", "fine by me"]);
+    let mut approve = TestPtyProcess::new(served.fixture(), &["approvals", "approve", &id, "--reason", "fine by me"]);
     approve.type_answer("approver's secret: ", SECRET);
     let (fine, seen) = approve.wait_for_exit();
     assert!(fine && !seen.contains(SECRET), "{seen}");

@@ -1,5 +1,5 @@
-//! The attack corpus over MCP: the same cases and checks as on the engine, run against the binary by an MCP client. Cases that
-//! advance the clock run on the engine only.
+//! The attack corpus over MCP: the same cases and checks as on the engine, run against the binary by an MCP client.
+//! Cases that advance the clock run on the engine only.
 
 #![expect(
     clippy::print_stdout,
@@ -10,18 +10,21 @@
 use std::{io, path::Path};
 
 use testkit::attack::{
-    AttackGroup, AttackReport, AttackSubject, AttackSuite, CaseLocation, McpAttackSubject, NamespaceOutcome,
-    SubjectOptions, load_groups, load_matrix, run_in_mount_namespace,
+    AttackCaseProcessIsolation, AttackGroup, AttackReport, AttackSubject, AttackSuiteRunner, McpAttackSubject,
+    SubjectOptions, TestMountNamespaceOutcome, load_groups, load_matrix, run_in_mount_namespace,
 };
 
 fn open_mcp_subject(opening: &SubjectOptions) -> io::Result<Box<dyn AttackSubject>> {
     McpAttackSubject::open(Path::new(env!("CARGO_BIN_EXE_stead")), opening)
 }
 
-const MCP_SUITE: AttackSuite<'_> =
-    AttackSuite { subject: "mcp", opener: &open_mcp_subject, resolvers: &[stead_disk::PathResolutionMethod::Auto] };
+const MCP_SUITE: AttackSuiteRunner<'_> = AttackSuiteRunner {
+    subject: "mcp",
+    opener: &open_mcp_subject,
+    resolvers: &[stead_disk::PathResolutionMethod::Auto],
+};
 
-fn assert_group_passes(group: &AttackGroup, place: CaseLocation) {
+fn assert_group_passes(group: &AttackGroup, place: AttackCaseProcessIsolation) {
     let AttackReport { ran, skipped: not_run, failures: wrong } = MCP_SUITE.run_group(group, place).unwrap();
     for line in not_run {
         eprintln!("NOT RUN: {line}");
@@ -34,7 +37,7 @@ macro_rules! test_groups {
     ($($test:ident = $name:literal;)+) => {
         $(#[test] fn $test() {
             let group = load_groups().unwrap().into_iter().find(|group| group.group == $name).unwrap();
-            assert_group_passes(&group, CaseLocation::ThisProcess);
+            assert_group_passes(&group, AttackCaseProcessIsolation::ThisProcess);
         })+
 
         /// Checks that every group of the corpus has a test.
@@ -71,27 +74,27 @@ test_groups! {
 
 #[test]
 fn every_operation_refuses_every_escape() {
-    assert_group_passes(&load_matrix().unwrap(), CaseLocation::ThisProcess);
+    assert_group_passes(&load_matrix().unwrap(), AttackCaseProcessIsolation::ThisProcess);
 }
 
 #[test]
 fn mount_cases_pass() {
     match run_in_mount_namespace("attacks::mount_cases_pass").unwrap() {
-        NamespaceOutcome::Inside => {
+        TestMountNamespaceOutcome::Inside => {
             for group in load_groups().unwrap() {
-                assert_group_passes(&group, CaseLocation::MountNamespace);
+                assert_group_passes(&group, AttackCaseProcessIsolation::MountNamespace);
             }
         }
-        NamespaceOutcome::Child(output) => {
+        TestMountNamespaceOutcome::Child(output) => {
             let printed = String::from_utf8_lossy(&output.stdout);
             let stderr = String::from_utf8_lossy(&output.stderr);
             println!("{printed}");
             assert!(output.status.success() && printed.contains("1 passed"), "{printed}{stderr}");
         }
-        NamespaceOutcome::Unavailable => {
+        TestMountNamespaceOutcome::Unavailable => {
             for group in load_groups().unwrap() {
                 for case in MCP_SUITE
-                    .runnable_cases(&group, CaseLocation::MountNamespace, &mut AttackReport::default())
+                    .runnable_cases(&group, AttackCaseProcessIsolation::MountNamespace, &mut AttackReport::default())
                     .unwrap()
                 {
                     eprintln!("NOT RUN: {}: this machine gives us no mount namespace", case.id);

@@ -7,15 +7,15 @@ use serde_json::Value;
 use crate::server_process::{BINARY, ServerProcess};
 
 /// The sources of settings for one run: flags, environment variables, and the text of the configuration file.
-struct ConfigInput<'a> {
+struct ConfigTestInput<'a> {
     flags: &'a [&'a str],
     variables: &'a [(&'a str, &'a str)],
     file: &'a str,
 }
 
-const EMPTY_INPUT: ConfigInput<'_> = ConfigInput { flags: &[], variables: &[], file: "" };
+const EMPTY_INPUT: ConfigTestInput<'_> = ConfigTestInput { flags: &[], variables: &[], file: "" };
 
-impl ConfigInput<'_> {
+impl ConfigTestInput<'_> {
     fn run(&self, directory: &Path, action: &[&str]) -> std::process::Output {
         std::fs::create_dir_all(directory.join("stead")).unwrap();
         std::fs::write(directory.join("stead/config.toml"), self.file).unwrap();
@@ -79,9 +79,9 @@ fn every_setting_has_a_flag_a_variable_and_a_key() {
         let mut flags = partner.clone();
         flags.push(&flag);
         let variables = [(variable.as_str(), text.as_str())];
-        let by_file = ConfigInput { flags: &partner, variables: &[], file: &key };
-        let by_variable = ConfigInput { flags: &partner, variables: &variables, file: &key };
-        let by_flag = ConfigInput { flags: &flags, variables: &variables, file: &key };
+        let by_file = ConfigTestInput { flags: &partner, variables: &[], file: &key };
+        let by_variable = ConfigTestInput { flags: &partner, variables: &variables, file: &key };
+        let by_flag = ConfigTestInput { flags: &flags, variables: &variables, file: &key };
         for (input, origin) in [(by_file, "file"), (by_variable, "variable"), (by_flag, "flag")] {
             let shown = input.show_settings(directory.path());
             assert_eq!(find_setting(&shown, name)["origin"], origin, "{name}");
@@ -93,7 +93,7 @@ fn every_setting_has_a_flag_a_variable_and_a_key() {
 fn flag_overrides_variable_overrides_file() {
     let directory = tempfile::tempdir().unwrap();
     let file = "\nlisten = \"127.0.0.1:3\"\nhost = [\"f\"]\nbehind_proxy = true\npolicy = \"p.toml\"\n";
-    let input = ConfigInput {
+    let input = ConfigTestInput {
         flags: &["--listen", "127.0.0.1:1", "--behind-proxy=false"],
         variables: &[("STEAD_LISTEN", "127.0.0.1:2"), ("STEAD_HOST", "v,w")],
         file,
@@ -110,7 +110,7 @@ fn flag_overrides_variable_overrides_file() {
     // The output is a configuration file with the same values.
     let output = input.run(directory.path(), &["config", "show"]);
     let text = String::from_utf8(output.stdout).unwrap();
-    let again = ConfigInput { file: &text, ..EMPTY_INPUT }.show_settings(directory.path());
+    let again = ConfigTestInput { file: &text, ..EMPTY_INPUT }.show_settings(directory.path());
     for (one, other) in shown.iter().zip(&again).filter(|(one, _)| !one["value"].is_null()) {
         assert_eq!((&one["value"], "file"), (&other["value"], other["origin"].as_str().unwrap()));
     }
@@ -119,7 +119,7 @@ fn flag_overrides_variable_overrides_file() {
 #[test]
 fn invalid_setting_is_reported_with_its_origin() {
     let directory = tempfile::tempdir().unwrap();
-    let file = |file| ConfigInput { file, ..EMPTY_INPUT };
+    let file = |file| ConfigTestInput { file, ..EMPTY_INPUT };
     for action in [&["config", "check"][..], &["config", "show"], &["serve"]] {
         let printed = file("host = []\nlistn = \"x\"").run_expecting_error(directory.path(), action);
         assert!(printed.contains("config.toml:2: unknown setting listn; did you mean listen?"), "{printed}");
@@ -127,7 +127,7 @@ fn invalid_setting_is_reported_with_its_origin() {
         assert!(printed.contains("config.toml:2:") && printed.contains("--listen"), "{printed}");
     }
     let variables = [("STEAD_DURABILITY", "some")];
-    let printed = ConfigInput { variables: &variables, ..EMPTY_INPUT }
+    let printed = ConfigTestInput { variables: &variables, ..EMPTY_INPUT }
         .run_expecting_error(directory.path(), &["config", "check"]);
     assert!(printed.contains("invalid value from STEAD_DURABILITY"), "{printed}");
     let printed = file("listen = \"0.0.0.0:1\"").run_expecting_error(directory.path(), &["config", "check"]);
@@ -151,7 +151,7 @@ fn default_config_file_applies_only_to_serve() {
     std::fs::create_dir_all(directory.path().join("elsewhere")).unwrap();
     std::fs::write(directory.path().join("elsewhere/x.txt"), "x\n").unwrap();
     let file = format!("workspace = {:?}\nstate = \"../state\"\n", directory.path().join("elsewhere"));
-    let input = ConfigInput { file: &file, ..EMPTY_INPUT };
+    let input = ConfigTestInput { file: &file, ..EMPTY_INPUT };
     assert_eq!(input.run(directory.path(), &["read", "x.txt"]).status.code(), Some(1));
     let named = input.run(directory.path(), &["read", "x.txt", "--config", "stead/config.toml"]);
     assert_eq!(String::from_utf8_lossy(&named.stdout), "x\n", "{}", String::from_utf8_lossy(&named.stderr));
@@ -162,7 +162,7 @@ fn example_config_files_are_valid() {
     let contrib = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib");
     let directory = tempfile::tempdir().unwrap();
     let text = std::fs::read_to_string(contrib.join("config.toml")).unwrap();
-    let shown = ConfigInput { file: &text, ..EMPTY_INPUT }.show_settings(directory.path());
+    let shown = ConfigTestInput { file: &text, ..EMPTY_INPUT }.show_settings(directory.path());
     assert_eq!(find_setting(&shown, "workspace")["value"], "/srv/project");
     // The commented-out settings must be valid too.
     let whole: String = text
@@ -172,7 +172,7 @@ fn example_config_files_are_valid() {
             Some(_) | None => format!("{line}\n"),
         })
         .collect();
-    let shown = ConfigInput { file: &whole, ..EMPTY_INPUT }.show_settings(directory.path());
+    let shown = ConfigTestInput { file: &whole, ..EMPTY_INPUT }.show_settings(directory.path());
     assert_eq!(find_setting(&shown, "tls_key")["origin"], "file");
     // Every variable in the Containerfile is a setting.
     let container = std::fs::read_to_string(contrib.join("Containerfile")).unwrap();

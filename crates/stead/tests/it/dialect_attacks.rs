@@ -1,6 +1,6 @@
-//! The attack corpus through the published dialects. They accept paths that the native dialect rejects, so the expected reply
-//! of a case is not checked. The invariants are: nothing outside the workspace changes, no reply contains data from outside,
-//! and no call hangs.
+//! The attack corpus through the published dialects. They accept paths that the native dialect rejects, so the expected
+//! reply of a case is not checked. The invariants are: nothing outside the workspace changes, no reply contains data
+//! from outside, and no call hangs.
 
 use std::{io, path::Path, sync::Arc};
 
@@ -9,8 +9,8 @@ use stead_engine::{Call, Caller, Engine, Principal};
 use stead_local::{Durability, LocalWorkspace, LocalWorkspaceOptions};
 use stead_protocols::dialect::{self, DialectSet, WorkspaceLocation};
 use testkit::attack::{
-    AttackCase, AttackSubject, AttackVerdict, ExpectedAttackResult, SubjectJournal, SubjectOptions, SubjectReply,
-    SubjectRequest, case_requirements, load_groups, load_matrix, run_sharing_fixture, split_shareable,
+    AttackCase, AttackSubject, AttackSubjectRequest, AttackVerdict, ExpectedAttackResult, SubjectJournal,
+    SubjectOptions, SubjectReply, case_requirements, load_groups, load_matrix, run_sharing_fixture, split_shareable,
 };
 
 /// One dialect over a workspace.
@@ -64,7 +64,8 @@ impl DialectAttackSubject {
         // These dialects reveal the path of the workspace, and of its parent to a caller that already named it.
         let holder = Path::new(&self.workspace).parent().and_then(Path::to_str).unwrap_or_default();
         let named = arguments.values().filter_map(Value::as_str).any(|given| given.contains(holder));
-        // The error for an escape has the absolute form of the requested path, which starts with the path of the workspace.
+        // The error for an escape has the absolute form of the requested path, which starts with the path of the
+        // workspace.
         let named = named || self.name == "comma";
         let hide = |text: String| {
             let plain = text.replace(&self.workspace, "$W");
@@ -77,7 +78,7 @@ impl DialectAttackSubject {
 }
 
 impl AttackSubject for DialectAttackSubject {
-    fn send(&mut self, request: &SubjectRequest) -> io::Result<SubjectReply> {
+    fn send(&mut self, request: &AttackSubjectRequest) -> io::Result<SubjectReply> {
         let principal = Principal::parse(&request.principal).map_err(io::Error::other)?;
         let caller = Caller::new(principal, "attack", "library");
         let arguments = match &request.raw {

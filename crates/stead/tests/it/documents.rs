@@ -1,9 +1,9 @@
 //! Runs the commands in README.md, CONTRIBUTING.md, SECURITY.md and `docs/`, and compares the output they show.
 //!
-//! The `sh` blocks of a page run in order, in one shell, in an empty directory with a state directory of its own. Lines that
-//! begin with `#>` are the expected output of the command above them, where `…` stands for any text. A command must succeed
-//! unless it ends in a comment `# exit CODE`. A block that cannot run is marked `sh no-run: REASON`; its `stead` commands and
-//! flags must exist. `json` and `toml` blocks must parse.
+//! The `sh` blocks of a page run in order, in one shell, in an empty directory with a state directory of its own. Lines
+//! that begin with `#>` are the expected output of the command above them, where `…` stands for any text. A command
+//! must succeed unless it ends in a comment `# exit CODE`. A block that cannot run is marked `sh no-run: REASON`; its
+//! `stead` commands and flags must exist. `json` and `toml` blocks must parse.
 
 use std::{fmt::Write as _, fs, path::Path, path::PathBuf, process::Command};
 
@@ -12,7 +12,7 @@ const ANY_TEXT: char = '…';
 const NOT_RUN: &str = "sh no-run:";
 
 /// A fenced block of a page.
-struct DocumentBlock {
+struct FencedCodeBlock {
     line: usize,
     /// The words behind the fence: the language, and for `sh` a reason not to run it.
     info: String,
@@ -51,14 +51,14 @@ fn document_paths() -> Vec<PathBuf> {
     pages
 }
 
-fn parse_blocks(page: &str) -> Vec<DocumentBlock> {
-    let mut blocks: Vec<DocumentBlock> = Vec::new();
+fn parse_blocks(page: &str) -> Vec<FencedCodeBlock> {
+    let mut blocks: Vec<FencedCodeBlock> = Vec::new();
     let mut is_open = false;
     for (index, line) in page.lines().enumerate() {
         if let Some(info) = line.trim_start().strip_prefix("```") {
             is_open = !is_open;
             if is_open {
-                blocks.push(DocumentBlock { line: index + 1, info: info.trim().to_owned(), text: String::new() });
+                blocks.push(FencedCodeBlock { line: index + 1, info: info.trim().to_owned(), text: String::new() });
             }
         } else if let Some(block) = blocks.last_mut().filter(|_| is_open) {
             block.text.push_str(line);
@@ -70,7 +70,7 @@ fn parse_blocks(page: &str) -> Vec<DocumentBlock> {
 }
 
 /// Splits a block into commands. A line that ends in a backslash continues.
-fn parse_commands(block: &DocumentBlock) -> Vec<DocumentedCommand> {
+fn parse_commands(block: &FencedCodeBlock) -> Vec<DocumentedCommand> {
     let mut commands: Vec<DocumentedCommand> = Vec::new();
     let mut continues = false;
     for (index, line) in block.text.lines().enumerate() {

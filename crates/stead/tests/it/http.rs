@@ -1,39 +1,49 @@
-//! `stead serve` over HTTP: the attack corpus at every endpoint, tokens from the command line, a Unix socket for this user, and
-//! requests from a page of another site.
+//! `stead serve` over HTTP: the attack corpus at every endpoint, tokens from the command line, a Unix socket for this
+//! user, and requests from a page of another site.
 
 use std::{io, os::unix::net::UnixStream, path::Path, process::Command};
 
 use testkit::attack::{
-    AttackGroup, AttackReport, AttackSubject, AttackSuite, CaseLocation, HttpApiKind, HttpAttackSubject,
-    SubjectOptions, load_groups, load_matrix,
+    AttackCaseProcessIsolation, AttackGroup, AttackHttpEndpointKind, AttackReport, AttackSubject, AttackSuiteRunner,
+    HttpAttackSubject, SubjectOptions, load_groups, load_matrix,
 };
 
 use crate::server_process::{BINARY, ServerProcess, exchange_http, stead_command};
 
 fn open_rest_subject(opening: &SubjectOptions) -> io::Result<Box<dyn AttackSubject>> {
-    HttpAttackSubject::open(Path::new(BINARY), opening, HttpApiKind::Rest)
+    HttpAttackSubject::open(Path::new(BINARY), opening, AttackHttpEndpointKind::Rest)
 }
 
 fn open_rpc_subject(opening: &SubjectOptions) -> io::Result<Box<dyn AttackSubject>> {
-    HttpAttackSubject::open(Path::new(BINARY), opening, HttpApiKind::Rpc)
+    HttpAttackSubject::open(Path::new(BINARY), opening, AttackHttpEndpointKind::Rpc)
 }
 
 fn open_mcp_subject(opening: &SubjectOptions) -> io::Result<Box<dyn AttackSubject>> {
-    HttpAttackSubject::open(Path::new(BINARY), opening, HttpApiKind::Mcp)
+    HttpAttackSubject::open(Path::new(BINARY), opening, AttackHttpEndpointKind::Mcp)
 }
 
-fn assert_group_passes(suite: &AttackSuite<'_>, group: &AttackGroup) {
-    let AttackReport { ran, failures: wrong, .. } = suite.run_group(group, CaseLocation::ThisProcess).unwrap();
+fn assert_group_passes(suite: &AttackSuiteRunner<'_>, group: &AttackGroup) {
+    let AttackReport { ran, failures: wrong, .. } =
+        suite.run_group(group, AttackCaseProcessIsolation::ThisProcess).unwrap();
     assert!(ran > 0, "{}: nothing ran", group.group);
     assert!(wrong.is_empty(), "{}: {} wrong:\n{}", suite.subject, wrong.len(), wrong.join("\n"));
 }
 
-const REST_SUITE: AttackSuite<'_> =
-    AttackSuite { subject: "rest", opener: &open_rest_subject, resolvers: &[stead_disk::PathResolutionMethod::Auto] };
-const RPC_SUITE: AttackSuite<'_> =
-    AttackSuite { subject: "rpc", opener: &open_rpc_subject, resolvers: &[stead_disk::PathResolutionMethod::Auto] };
-const MCP_SUITE: AttackSuite<'_> =
-    AttackSuite { subject: "mcp", opener: &open_mcp_subject, resolvers: &[stead_disk::PathResolutionMethod::Auto] };
+const REST_SUITE: AttackSuiteRunner<'_> = AttackSuiteRunner {
+    subject: "rest",
+    opener: &open_rest_subject,
+    resolvers: &[stead_disk::PathResolutionMethod::Auto],
+};
+const RPC_SUITE: AttackSuiteRunner<'_> = AttackSuiteRunner {
+    subject: "rpc",
+    opener: &open_rpc_subject,
+    resolvers: &[stead_disk::PathResolutionMethod::Auto],
+};
+const MCP_SUITE: AttackSuiteRunner<'_> = AttackSuiteRunner {
+    subject: "mcp",
+    opener: &open_mcp_subject,
+    resolvers: &[stead_disk::PathResolutionMethod::Auto],
+};
 
 /// The groups about paths. Races and texts for models are tested with other subjects.
 const PATH_GROUPS: &[&str] = &[
@@ -52,7 +62,7 @@ const PATH_GROUPS: &[&str] = &[
     "moves",
 ];
 
-fn run_path_groups(suite: &AttackSuite<'_>) {
+fn run_path_groups(suite: &AttackSuiteRunner<'_>) {
     let groups = load_groups().unwrap();
     for name in PATH_GROUPS {
         assert_group_passes(suite, groups.iter().find(|group| group.group == *name).unwrap());

@@ -1,5 +1,5 @@
-//! The official MCP Inspector: its strict mode checks the tool schemas of every dialect, and its clients of every protocol era
-//! connect over standard streams and over HTTP.
+//! The official MCP Inspector: its strict mode checks the tool schemas of every dialect, and its clients of every
+//! protocol era connect over standard streams and over HTTP.
 
 use std::{
     path::{Path, PathBuf},

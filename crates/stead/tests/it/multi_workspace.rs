@@ -1,4 +1,5 @@
-//! `stead serve --workspaces` as a platform uses it: every agent has a workspace and a token, and cannot access the others.
+//! `stead serve --workspaces` as a platform uses it: every agent has a workspace and a token, and cannot access the
+//! others.
 
 mod isolation;
 
@@ -20,13 +21,13 @@ use crate::server_process::{self, LINE_TIMEOUT};
 const TOKEN_MARKER: &str = "(valid until the server stops): ";
 
 /// A server for hosted workspaces.
-pub(crate) struct RegistryServerProcess {
+pub(crate) struct WorkspaceRegistryTestServer {
     process: server_process::ServerProcess,
     /// The administrator token.
     pub(crate) token: String,
 }
 
-impl Deref for RegistryServerProcess {
+impl Deref for WorkspaceRegistryTestServer {
     type Target = server_process::ServerProcess;
 
     fn deref(&self) -> &Self::Target {
@@ -47,7 +48,7 @@ pub(crate) fn stead_command(directory: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-impl RegistryServerProcess {
+impl WorkspaceRegistryTestServer {
     pub(crate) fn start(flags: &[&str]) -> Self {
         Self::start_in(tempfile::tempdir().unwrap(), flags)
     }
@@ -118,7 +119,7 @@ fn exchange_http(mut stream: impl Read + Write, host: &str, token: &str, line: &
 
 #[test]
 fn workspaces_are_created_used_and_destroyed_over_http() {
-    let server = RegistryServerProcess::start(&["--listen", "127.0.0.1:0"]);
+    let server = WorkspaceRegistryTestServer::start(&["--listen", "127.0.0.1:0"]);
     let (one, two) = (server.create_workspace("one"), server.create_workspace("two"));
     assert_eq!(server.send_request(&one, "PUT /v1/files/a.txt", b"of one").0, 201);
     assert_eq!(server.send_request(&one, "GET /v1/files/a.txt", b""), (200, b"of one".to_vec()));
@@ -176,7 +177,7 @@ fn listing_a_missing_registry_creates_nothing() {
 
 #[test]
 fn cli_works_beside_a_running_server() {
-    let server = RegistryServerProcess::start(&["--listen", "127.0.0.1:0"]);
+    let server = WorkspaceRegistryTestServer::start(&["--listen", "127.0.0.1:0"]);
     server.run_cli(&["workspace", "create", "kept", "--label", "a person's"]);
     let token = server.run_cli(&["token", "create", "--workspace-name", "kept", "--principal", "agent:a"]);
     assert_eq!(server.send_request(token.trim(), "PUT /v1/files/a.txt", b"kept").0, 201);
@@ -205,7 +206,7 @@ fn cli_works_beside_a_running_server() {
 
 #[test]
 fn workspace_is_forked_exported_imported_and_destroyed() {
-    let server = RegistryServerProcess::start(&["--listen", "127.0.0.1:0"]);
+    let server = WorkspaceRegistryTestServer::start(&["--listen", "127.0.0.1:0"]);
     let one = server.create_workspace("one");
     assert_eq!(server.send_request(&one, "PUT /v1/files/d/a.txt", b"carried").0, 201);
     let forked = server.send_json_request(&server.token, "POST /v1/workspaces/one/fork", &json!({ "name": "fork" }));
@@ -296,7 +297,7 @@ fn racing_and_killed_processes_leave_the_registry_consistent() {
 fn same_user_administers_over_the_socket() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("socket");
-    let server = RegistryServerProcess::start(&["--socket", path.to_str().unwrap()]);
+    let server = WorkspaceRegistryTestServer::start(&["--socket", path.to_str().unwrap()]);
     let ask = |token: &str, line: &str, body: &str| {
         let stream = UnixStream::connect(&path).unwrap();
         stream.set_read_timeout(Some(LINE_TIMEOUT)).unwrap();

@@ -1,5 +1,5 @@
-//! The server against its OpenAPI document: Schemathesis generates valid and invalid requests from the document and checks
-//! every response.
+//! The server against its OpenAPI document: Schemathesis generates valid and invalid requests from the document and
+//! checks every response.
 
 use std::{path::Path, process::Command};
 

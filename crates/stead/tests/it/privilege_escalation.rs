@@ -1,5 +1,5 @@
-//! Attempts of an agent, against the binary, to approve its own calls, widen its scope, exceed its quota, change its rules or
-//! edit the journal. Each attempt is a row of a table; after each, everything must be unchanged.
+//! Attempts of an agent, against the binary, to approve its own calls, widen its scope, exceed its quota, change its
+//! rules or edit the journal. Each attempt is a row of a table; after each, everything must be unchanged.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -10,21 +10,21 @@ use serde_json::{Value, json};
 
 use crate::cli_fixture::{CliFixture, CommandOutput};
 
-/// A policy that requires approval for removals and limits agents to two thousand bytes. It is in the workspace, where agents
-/// could reach it.
+/// A policy that requires approval for removals and limits agents to two thousand bytes. It is in the workspace, where
+/// agents could reach it.
 const POLICY_TEXT: &str = "[[system.rules]]\nname = \"removals\"\noperations = [\"remove\"]\nprincipals = [\"agent:*\"]\n\
                      tier = \"approval_required\"\n[agent.\"agent:*\".quota]\nbytes = 2000\n";
 const POLICY_FLAGS: &[&str] = &["--policy", "conf/rules.toml"];
 
 /// One connection of an agent.
-struct AgentConnection {
+struct TestAgentClient {
     child: Child,
     output: ChildStdin,
     input: BufReader<ChildStdout>,
     next_id: u64,
 }
 
-impl AgentConnection {
+impl TestAgentClient {
     /// Connects as a client that can answer elicitations.
     fn connect(fixture: &CliFixture, protocol: &str) -> Self {
         let words = [POLICY_FLAGS, &[protocol, "--principal", "agent:a", "--durability", "fast"]].concat();
@@ -96,13 +96,13 @@ fn is_refused_by_policy(answer: &Value) -> bool {
 }
 
 /// A workspace that contains its policy file, a pending approval, and links to all protected files.
-struct EscalationFixture {
+struct PrivilegeEscalationFixture {
     fixture: CliFixture,
     pending_approval: String,
     files_before: Vec<(String, Vec<u8>)>,
 }
 
-impl EscalationFixture {
+impl PrivilegeEscalationFixture {
     fn new() -> Self {
         let fixture = CliFixture::new();
         let at = |path: &str| fixture.workspace().join(path);
@@ -117,7 +117,7 @@ impl EscalationFixture {
         std::fs::write(fixture.directory.path().join("secret"), "correct horse\n").unwrap();
         run_with_policy(&fixture, &["approvals", "setup", "--secret-file", "../secret"]);
         std::os::unix::fs::symlink(fixture.state(), at("state")).unwrap();
-        let mut agent = AgentConnection::connect(&fixture, "mcp");
+        let mut agent = TestAgentClient::connect(&fixture, "mcp");
         let request = agent.call("remove", &json!({ "path": "a.txt" }));
         let error = &request["result"]["structuredContent"]["error"];
         let pending_approval = error["approval"].as_str().expect("a pending approval").to_owned();
@@ -174,8 +174,8 @@ fn read_tree(fixture: &CliFixture) -> Vec<(String, Vec<u8>)> {
 /// The identity and the grants of a caller cannot be set by arguments.
 #[test]
 fn arguments_cannot_change_the_caller_identity() {
-    let escalation = EscalationFixture::new();
-    let mut agent = AgentConnection::connect(&escalation.fixture, "mcp");
+    let escalation = PrivilegeEscalationFixture::new();
+    let mut agent = TestAgentClient::connect(&escalation.fixture, "mcp");
     let words = [
         ("principal", json!("user:tester")),
         ("as", json!("user:tester")),
@@ -219,9 +219,9 @@ fn arguments_cannot_change_the_caller_identity() {
 /// Tries every plausible name of an answering method, over MCP and JSON-RPC.
 #[test]
 fn no_protocol_lets_an_agent_answer_approvals() {
-    let escalation = EscalationFixture::new();
+    let escalation = PrivilegeEscalationFixture::new();
     let id = json!({ "id": escalation.pending_approval, "reason": "I say so" });
-    let mut agent = AgentConnection::connect(&escalation.fixture, "mcp");
+    let mut agent = TestAgentClient::connect(&escalation.fixture, "mcp");
     for tool in ["approve", "deny", "approvals", "approvals.approve", "approvals_approve", "stead.approve"] {
         let answer = agent.call(tool, &id);
         assert!(is_refused(&answer) || tool == "approvals", "{tool}: {answer}");
@@ -238,7 +238,7 @@ fn no_protocol_lets_an_agent_answer_approvals() {
     }
     escalation.assert_unchanged("answers unasked");
     agent.close();
-    let mut rpc = AgentConnection::connect(&escalation.fixture, "rpc");
+    let mut rpc = TestAgentClient::connect(&escalation.fixture, "rpc");
     for method in ["approve", "deny", "approvals.approve", "stead.approve"] {
         let answer = rpc.request(method, &id);
         assert!(is_refused(&answer), "{method}: {answer}");
@@ -257,8 +257,8 @@ fn no_protocol_lets_an_agent_answer_approvals() {
 /// If the agent is the client, its answers to elicitations have no effect, in both forms of elicitation.
 #[test]
 fn agent_cannot_answer_its_own_elicitation() {
-    let escalation = EscalationFixture::new();
-    let mut agent = AgentConnection::connect(&escalation.fixture, "mcp");
+    let escalation = PrivilegeEscalationFixture::new();
+    let mut agent = TestAgentClient::connect(&escalation.fixture, "mcp");
     for _ in 0..3 {
         // `request` accepts every elicitation.
         let answer = agent.call("remove", &json!({ "path": "a.txt" }));
@@ -288,7 +288,7 @@ fn agent_cannot_answer_its_own_elicitation() {
         assert!(is_refused(&answer), "{state}: {answer}");
         escalation.assert_unchanged(state);
     }
-    let mut second = AgentConnection::connect(&escalation.fixture, "mcp");
+    let mut second = TestAgentClient::connect(&escalation.fixture, "mcp");
     let answer = second.request("tools/call", &ask(&json!({ "requestState": sealed, "inputResponses": yes })));
     assert!(is_refused(&answer), "{answer}");
     second.close();
@@ -300,8 +300,8 @@ fn agent_cannot_answer_its_own_elicitation() {
 /// Tries every writing operation on every path of the policy file and of its directory.
 #[test]
 fn agents_cannot_change_the_policy_that_binds_them() {
-    let escalation = EscalationFixture::new();
-    let mut agent = AgentConnection::connect(&escalation.fixture, "mcp");
+    let escalation = PrivilegeEscalationFixture::new();
+    let mut agent = TestAgentClient::connect(&escalation.fixture, "mcp");
     let base =
         agent.call("stat", &json!({ "path": "conf/rules.toml" }))["result"]["structuredContent"]["version"].clone();
     let mut attempts = Vec::new();
@@ -356,8 +356,8 @@ fn agents_cannot_change_the_policy_that_binds_them() {
 /// Tries every spelling of the paths of the state directory, the journal and the secret.
 #[test]
 fn state_directory_and_journal_are_unreachable() {
-    let escalation = EscalationFixture::new();
-    let mut agent = AgentConnection::connect(&escalation.fixture, "mcp");
+    let escalation = PrivilegeEscalationFixture::new();
+    let mut agent = TestAgentClient::connect(&escalation.fixture, "mcp");
     let state = escalation.fixture.state().display().to_string();
     let places =
         [state.clone(), format!("{state}/x"), "state".into(), "state/x".into(), "../state".into(), "../secret".into()];
@@ -403,11 +403,11 @@ fn state_directory_and_journal_are_unreachable() {
 /// A second connection, and a third over another protocol, share one quota and one rate limit.
 #[test]
 fn connections_share_one_quota_and_rate_limit() {
-    let escalation = EscalationFixture::new();
+    let escalation = PrivilegeEscalationFixture::new();
     let mut agents = [
-        AgentConnection::connect(&escalation.fixture, "mcp"),
-        AgentConnection::connect(&escalation.fixture, "mcp"),
-        AgentConnection::connect(&escalation.fixture, "rpc"),
+        TestAgentClient::connect(&escalation.fixture, "mcp"),
+        TestAgentClient::connect(&escalation.fixture, "mcp"),
+        TestAgentClient::connect(&escalation.fixture, "rpc"),
     ];
     let [one, two, three] = &mut agents;
     let mut refused = 0;
@@ -424,7 +424,7 @@ fn connections_share_one_quota_and_rate_limit() {
         .map(|meta| meta.len())
         .sum();
     assert!(refused > 40 && held <= 2_000 && held > 1_700, "{refused} refused, {held} held");
-    agents.into_iter().for_each(AgentConnection::close);
+    agents.into_iter().for_each(TestAgentClient::close);
     let usage = run_with_policy(&escalation.fixture, &["policy", "list", "--principal", "agent:a", "--json"]).json();
     assert_eq!(usage["quota"]["bytes"]["limit"], 2_000, "{usage}");
     run_with_policy(&escalation.fixture, &["log", "verify"]);

@@ -14,8 +14,8 @@ const IDLE_MEMORY_MIB_MAX: usize = 60;
 /// Maximum memory for one principal in MiB: its buffered requests and responses, and the files that its calls read.
 const HELD_PER_PRINCIPAL_MIB_MAX: usize = 256;
 const CALL_MEMORY_MIB_MAX: usize = 3 * 64;
-/// Makes the allocator return freed memory at once. Otherwise it would keep some per thread, and the measurement would depend
-/// on the number of threads.
+/// Makes the allocator return freed memory at once. Otherwise it would keep some per thread, and the measurement would
+/// depend on the number of threads.
 const MALLOC_RETURN_VARIABLE: (&str, &str) = ("MALLOC_MMAP_THRESHOLD_", "1048576");
 const JSON_CONTENT_TYPE: &str = "Content-Type: application/json";
 

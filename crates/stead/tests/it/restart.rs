@@ -1,5 +1,5 @@
-//! A server that is killed with SIGKILL repeatedly while it works: sessions stay open, the recorded usage equals the files on
-//! disk, and an approval is used once.
+//! A server that is killed with SIGKILL repeatedly while it works: sessions stay open, the recorded usage equals the
+//! files on disk, and an approval is used once.
 
 use std::{
     io::{BufRead, BufReader, Write},

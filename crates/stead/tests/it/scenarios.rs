@@ -8,7 +8,8 @@ use std::{
 
 use serde_json::{Map, Value, json};
 use testkit::krux_scenario::{
-    self, InitialItem, OtherCaller, PersonAnswer, ScenarioBackend, ScenarioCallResult, ScenarioRequirement,
+    self, InitialItem, KruxScenarioCallResult, KruxScenarioOtherCallerKind, KruxScenarioSubject,
+    ScenarioApprovalAnswer, ScenarioRequirement,
 };
 
 use crate::cli_fixture::CliFixture;
@@ -79,7 +80,7 @@ impl ProtocolProcess {
     }
 }
 
-impl ScenarioBackend for ProtocolProcess {
+impl KruxScenarioSubject for ProtocolProcess {
     fn workspace_path(&self) -> String {
         self.fixture.workspace().canonicalize().unwrap().to_str().unwrap().to_owned()
     }
@@ -102,7 +103,7 @@ impl ScenarioBackend for ProtocolProcess {
         std::fs::write(self.fixture.directory.path().join(POLICY_FILE), policy).unwrap();
     }
 
-    fn answer_approval(&mut self, id: &str, word: PersonAnswer) {
+    fn answer_approval(&mut self, id: &str, word: ScenarioApprovalAnswer) {
         let secret = self.fixture.directory.path().join("secret");
         if !secret.exists() {
             std::fs::write(secret, "correct horse\n").unwrap();
@@ -110,18 +111,23 @@ impl ScenarioBackend for ProtocolProcess {
             assert_eq!(ran.code, 0, "{}", ran.stderr);
         }
         let word = match word {
-            PersonAnswer::Yes => "approve",
-            PersonAnswer::No => "deny",
+            ScenarioApprovalAnswer::Yes => "approve",
+            ScenarioApprovalAnswer::No => "deny",
         };
         let ran = self.fixture.run(&["approvals", word, id, "--secret-file", "../secret"]);
         assert_eq!(ran.code, 0, "{}", ran.stderr);
     }
 
-    fn call_as_other(&mut self, somebody: OtherCaller, operation: &str, arguments: &Map<String, Value>) {
+    fn call_as_other(
+        &mut self,
+        somebody: KruxScenarioOtherCallerKind,
+        operation: &str,
+        arguments: &Map<String, Value>,
+    ) {
         let request = json!({ "jsonrpc": "2.0", "id": 1, "method": operation, "params": arguments });
         let principal = match somebody {
-            OtherCaller::Agent => "agent:other",
-            OtherCaller::Person => "user:ann",
+            KruxScenarioOtherCallerKind::Agent => "agent:other",
+            KruxScenarioOtherCallerKind::Person => "user:ann",
         };
         let mut command = self.fixture.command(&["rpc", "--durability", "fast", "--principal", principal]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -132,20 +138,23 @@ impl ScenarioBackend for ProtocolProcess {
         assert!(answer.get("result").is_some(), "{answer}");
     }
 
-    fn call(&mut self, capability: &str, inputs: &Map<String, Value>) -> ScenarioCallResult {
+    fn call(&mut self, capability: &str, inputs: &Map<String, Value>) -> KruxScenarioCallResult {
         let inputs = Value::Object(inputs.clone());
         match self.protocol {
             StdioProtocol::Mcp => {
                 let params = json!({ "name": capability.replace('.', "__"), "arguments": inputs });
                 let answer = self.request("tools/call", &params);
                 let result = &answer["result"];
-                ScenarioCallResult { object: result["structuredContent"].clone(), is_error: result["isError"] == true }
+                KruxScenarioCallResult {
+                    object: result["structuredContent"].clone(),
+                    is_error: result["isError"] == true,
+                }
             }
             StdioProtocol::Rpc => {
                 let answer = self.request(capability, &inputs);
                 let failed = answer.get("error").is_some();
                 let object = if failed { &answer["error"]["data"] } else { &answer["result"] };
-                ScenarioCallResult { object: object.clone(), is_error: failed }
+                KruxScenarioCallResult { object: object.clone(), is_error: failed }
             }
         }
     }

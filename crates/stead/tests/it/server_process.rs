@@ -21,14 +21,14 @@ struct StderrLines {
 }
 
 /// Builds a `stead` command for the directory that the server serves.
-pub(crate) type CommandBuilderFn = fn(&Path, &[&str]) -> Command;
+pub(crate) type TestServerCommandBuilderFn = fn(&Path, &[&str]) -> Command;
 
 /// A running server.
 pub(crate) struct ServerProcess {
     pub(crate) child: Child,
     pub(crate) directory: tempfile::TempDir,
     pub(crate) address: String,
-    command_line: CommandBuilderFn,
+    command_line: TestServerCommandBuilderFn,
     stderr: Arc<StderrLines>,
 }
 
@@ -55,7 +55,7 @@ impl ServerProcess {
     pub(crate) fn start_command(
         directory: tempfile::TempDir,
         mut command: Command,
-        command_line: CommandBuilderFn,
+        command_line: TestServerCommandBuilderFn,
     ) -> Self {
         let mut child = command
             // The configuration of the user who runs the tests must not apply.

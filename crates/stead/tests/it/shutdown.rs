@@ -1,5 +1,5 @@
-//! Shutdown by a signal or by the end of the client: clean from the first line of output on, with every completed call in the
-//! journal, even if some work is still running.
+//! Shutdown by a signal or by the end of the client: clean from the first line of output on, with every completed call
+//! in the journal, even if some work is still running.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},

@@ -75,7 +75,7 @@ pub struct AttackCase {
     pub arguments: Map<String, Value>,
     /// The arguments as raw text, where JSON cannot express them.
     #[serde(default)]
-    pub raw: Option<RawArguments>,
+    pub raw: Option<AttackCaseArgumentBytes>,
     /// Calls after each round, while attackers change the tree.
     #[serde(default)]
     pub then: Vec<Value>,
@@ -95,7 +95,7 @@ pub struct AttackCase {
     pub decision: Option<String>,
     /// The control server that must fail the case.
     #[serde(default)]
-    pub control: ControlServerKind,
+    pub control: UnsafeControlServerKind,
     /// Why no control can fail the case.
     #[serde(default)]
     pub cannot_bite: Option<String>,
@@ -106,7 +106,7 @@ pub struct AttackCase {
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RawArguments {
+pub struct AttackCaseArgumentBytes {
     /// The bytes in hexadecimal.
     #[serde(default)]
     pub hex: Option<String>,
@@ -115,7 +115,7 @@ pub struct RawArguments {
     pub text: Option<String>,
 }
 
-impl RawArguments {
+impl AttackCaseArgumentBytes {
     /// The bytes.
     pub(crate) fn bytes(&self) -> io::Result<Vec<u8>> {
         match (&self.hex, &self.text) {
@@ -206,7 +206,7 @@ pub struct PostAttackChecks {
 /// A server that is unsafe on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ControlServerKind {
+pub enum UnsafeControlServerKind {
     /// Joins the root and the given path, and lets the operating system resolve it.
     #[default]
     Join,

@@ -22,8 +22,8 @@ use stead_path::RelPath;
 use super::{
     journal_check,
     subject::{
-        AttackSubject, RecordedRequest, SubjectJournal, SubjectMaintenance, SubjectOptions, SubjectReply,
-        SubjectRequest,
+        AttackSubject, AttackSubjectClockOrPurgeAction, AttackSubjectRequest, SubjectJournal, SubjectJournalEntry,
+        SubjectOptions, SubjectReply,
     },
 };
 
@@ -73,7 +73,7 @@ impl EngineAttackSubject {
 }
 
 impl AttackSubject for EngineAttackSubject {
-    fn send(&mut self, request: &SubjectRequest) -> io::Result<SubjectReply> {
+    fn send(&mut self, request: &AttackSubjectRequest) -> io::Result<SubjectReply> {
         let principal = Principal::parse(&request.principal).map_err(io::Error::other)?;
         let mut caller = Caller::new(principal, "attack", "library");
         if request.principal == APPROVER {
@@ -90,16 +90,16 @@ impl AttackSubject for EngineAttackSubject {
         })
     }
 
-    fn maintain(&mut self, chore: SubjectMaintenance) -> io::Result<()> {
+    fn maintain(&mut self, chore: AttackSubjectClockOrPurgeAction) -> io::Result<()> {
         match chore {
-            SubjectMaintenance::AdvanceClocks(by_ms) => {
+            AttackSubjectClockOrPurgeAction::AdvanceClocks(by_ms) => {
                 self.clock.wall_ms.fetch_add(by_ms, Ordering::SeqCst);
                 self.clock.uptime_ms.fetch_add(by_ms, Ordering::SeqCst);
             }
-            SubjectMaintenance::ShiftWallClock(by_ms) => {
+            AttackSubjectClockOrPurgeAction::ShiftWallClock(by_ms) => {
                 self.clock.wall_ms.fetch_add(by_ms, Ordering::SeqCst);
             }
-            SubjectMaintenance::PurgeExpired => {
+            AttackSubjectClockOrPurgeAction::PurgeExpired => {
                 self.workspace.delete_expired_trash().map_err(io::Error::other)?;
             }
         }
@@ -152,7 +152,7 @@ pub fn read_journal(workspace: &LocalWorkspace) -> io::Result<SubjectJournal> {
                 Some(code) => (journal_check::decision_of_kind(&code), Some(code)),
                 None => (entry.decision, entry.reason.clone()),
             };
-            RecordedRequest {
+            SubjectJournalEntry {
                 decision: format!("{decision:?}").to_lowercase(),
                 reason,
                 principal: entry.caller.principal.clone(),

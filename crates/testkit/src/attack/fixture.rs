@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use super::{
     setup_step::SetupStep,
-    snapshot::{ComparedTimes, TreeSnapshot},
+    snapshot::{AttackTreeSnapshot, TimestampComparisonScope},
 };
 
 /// Content of every secret file outside.
@@ -83,17 +83,17 @@ impl AttackFixture {
     }
 
     /// A snapshot of everything outside.
-    pub(crate) fn snapshot_outside(&self) -> io::Result<TreeSnapshot> {
-        TreeSnapshot::take(
+    pub(crate) fn snapshot_outside(&self) -> io::Result<AttackTreeSnapshot> {
+        AttackTreeSnapshot::take(
             &self.base_directory,
             &[&self.workspace, &self.state, &self.attacker_scratch],
-            ComparedTimes::All,
+            TimestampComparisonScope::All,
         )
     }
 
     /// A snapshot of the workspace.
-    pub(crate) fn snapshot_workspace(&self) -> io::Result<TreeSnapshot> {
-        TreeSnapshot::take(&self.workspace, &[&self.state], ComparedTimes::FilesOnly)
+    pub(crate) fn snapshot_workspace(&self) -> io::Result<AttackTreeSnapshot> {
+        AttackTreeSnapshot::take(&self.workspace, &[&self.state], TimestampComparisonScope::FilesOnly)
     }
 
     /// The version of a file in the workspace.

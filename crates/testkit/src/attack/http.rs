@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::{
     mcp::reply_from_answer,
-    subject::{AttackSubject, ServerChild, SubjectJournal, SubjectOptions, SubjectReply, SubjectRequest},
+    subject::{AttackSubject, AttackSubjectRequest, ServerChild, SubjectJournal, SubjectOptions, SubjectReply},
 };
 
 /// Timeout of a reply.
@@ -24,7 +24,7 @@ const MCP_VERSION: &str = "2026-07-28";
 
 /// The endpoint to call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HttpApiKind {
+pub enum AttackHttpEndpointKind {
     /// `POST /v1/{operation}`.
     Rest,
     /// `POST /rpc`.
@@ -37,13 +37,17 @@ pub enum HttpApiKind {
 pub struct HttpAttackSubject {
     binary: PathBuf,
     options: SubjectOptions,
-    api: HttpApiKind,
+    api: AttackHttpEndpointKind,
     servers: BTreeMap<String, AttackHttpServer>,
 }
 
 impl HttpAttackSubject {
     /// The binary at this path, serving the given workspace.
-    pub fn open(binary: &Path, opening: &SubjectOptions, way: HttpApiKind) -> io::Result<Box<dyn AttackSubject>> {
+    pub fn open(
+        binary: &Path,
+        opening: &SubjectOptions,
+        way: AttackHttpEndpointKind,
+    ) -> io::Result<Box<dyn AttackSubject>> {
         let mut subject =
             Self { binary: binary.to_owned(), options: opening.clone(), api: way, servers: BTreeMap::new() };
         // The state directory exists before a case begins, as with every other subject.
@@ -174,7 +178,7 @@ fn wrap_arguments(method: &str, before: &str, arguments: &[u8], after: &str) -> 
 }
 
 impl AttackSubject for HttpAttackSubject {
-    fn send(&mut self, request: &SubjectRequest) -> io::Result<SubjectReply> {
+    fn send(&mut self, request: &AttackSubjectRequest) -> io::Result<SubjectReply> {
         let arguments = match &request.raw {
             Some(raw) => raw.clone(),
             None => serde_json::to_vec(&request.arguments)?,
@@ -183,16 +187,16 @@ impl AttackSubject for HttpAttackSubject {
         let way = self.api;
         let server = self.server_for(&request.principal)?;
         match way {
-            HttpApiKind::Rest => {
+            AttackHttpEndpointKind::Rest => {
                 let answer = server.post(&format!("/v1/{}", request.operation), "", &arguments)?;
                 Ok(reply_from_object(&serde_json::from_slice(&answer)?))
             }
-            HttpApiKind::Rpc => {
+            AttackHttpEndpointKind::Rpc => {
                 let answer = server.post("/rpc", "", &wrap_arguments(&operation, "", &arguments, ""))?;
                 let answer: Value = serde_json::from_slice(&answer)?;
                 Ok(reply_from_object(answer.get("result").or_else(|| answer.pointer("/error/data")).unwrap_or(&answer)))
             }
-            HttpApiKind::Mcp => {
+            AttackHttpEndpointKind::Mcp => {
                 let meta = json!({
                     "io.modelcontextprotocol/protocolVersion": MCP_VERSION,
                     "io.modelcontextprotocol/clientInfo": { "name": "attack", "version": "1" },

@@ -1,20 +1,20 @@
 //! Compares the requests with the journal: one entry per request, with the right decision, in a valid hash chain.
 
 use stead_engine::{ErrorClass as Whose, ErrorKind};
-use stead_journal::EntryDecision;
+use stead_journal::JournaledCallOutcomeStatus;
 
 use super::{
-    run::{AttackFault, FaultSeverity, SentRequest},
-    subject::{RecordedRequest, SubjectJournal},
+    run::{AttackFault, AttackFindingSeverity, AttackRequestRecord},
+    subject::{SubjectJournal, SubjectJournalEntry},
 };
 
 /// Returns the differences between the requests and the journal.
-pub(crate) fn compare_with_journal(went: &[SentRequest], ledger: &SubjectJournal) -> Vec<AttackFault> {
+pub(crate) fn compare_with_journal(went: &[AttackRequestRecord], ledger: &SubjectJournal) -> Vec<AttackFault> {
     let mut faults: Vec<String> = Vec::new();
     if let Some(tamper) = &ledger.tampering {
         faults.push(format!("the journal does not verify: {tamper}"));
     }
-    let wanted: Vec<RecordedRequest> =
+    let wanted: Vec<SubjectJournalEntry> =
         went.iter().filter(|went| went.request.raw.is_none()).map(expected_entry).collect();
     // Several processes may write one journal, so the order does not count.
     let (mut missing, mut extra) = (Vec::new(), ledger.entries.clone());
@@ -36,32 +36,35 @@ pub(crate) fn compare_with_journal(went: &[SentRequest], ledger: &SubjectJournal
             extra.iter().take(3).collect::<Vec<_>>()
         ));
     }
-    faults.into_iter().map(|what| AttackFault { severity: FaultSeverity::WrongJournal, description: what }).collect()
+    faults
+        .into_iter()
+        .map(|what| AttackFault { severity: AttackFindingSeverity::WrongJournal, description: what })
+        .collect()
 }
 
 /// An entry that may replace the expected one: an agent that names a path outside gets an invalid-path error, but the
 /// journal records an escape attempt.
-fn alternative_entry(entry: &RecordedRequest) -> Option<RecordedRequest> {
+fn alternative_entry(entry: &SubjectJournalEntry) -> Option<SubjectJournalEntry> {
     let spelled =
         entry.principal.starts_with("agent:") && entry.reason.as_deref() == Some(ErrorKind::InvalidPath.code());
-    spelled.then(|| RecordedRequest { reason: Some(ErrorKind::PathEscape.code().to_owned()), ..entry.clone() })
+    spelled.then(|| SubjectJournalEntry { reason: Some(ErrorKind::PathEscape.code().to_owned()), ..entry.clone() })
 }
 
 /// How an error of this kind is recorded.
-pub(crate) fn decision_of_kind(code: &str) -> EntryDecision {
+pub(crate) fn decision_of_kind(code: &str) -> JournaledCallOutcomeStatus {
     match ErrorKind::ALL.iter().find(|kind| kind.code() == code).map(|kind| kind.class()) {
-        Some(Whose::Refused) => EntryDecision::Refused,
-        Some(Whose::StateMismatch | Whose::SystemFailure) => EntryDecision::Failed,
+        Some(Whose::Refused) => JournaledCallOutcomeStatus::Refused,
+        Some(Whose::StateMismatch | Whose::SystemFailure) => JournaledCallOutcomeStatus::Failed,
         // Not an engine kind, so no entry can match.
-        None => EntryDecision::Allowed,
+        None => JournaledCallOutcomeStatus::Allowed,
     }
 }
 
 /// The entry that a request should leave.
-fn expected_entry(went: &SentRequest) -> RecordedRequest {
-    let decision = went.refusal.as_deref().map_or(EntryDecision::Allowed, decision_of_kind);
+fn expected_entry(went: &AttackRequestRecord) -> SubjectJournalEntry {
+    let decision = went.refusal.as_deref().map_or(JournaledCallOutcomeStatus::Allowed, decision_of_kind);
     let known = stead_engine::find_operation(&went.request.operation).is_some();
-    RecordedRequest {
+    SubjectJournalEntry {
         principal: went.request.principal.clone(),
         operation: if known { went.request.operation.clone() } else { "unknown".to_owned() },
         decision: format!("{decision:?}").to_lowercase(),

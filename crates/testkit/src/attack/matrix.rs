@@ -13,7 +13,7 @@ pub const MATRIX_GROUP: &str = "matrix";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct AttackMatrix {
+struct AttackMatrixDefinition {
     about: String,
     setup: Vec<Value>,
     forms: Vec<MatrixSpelling>,
@@ -39,7 +39,7 @@ struct MatrixOperation {
 
 /// The matrix as one group. Its cases share one setup and change nothing.
 pub fn load_matrix() -> io::Result<AttackGroup> {
-    let table: AttackMatrix = serde_json::from_str(include_str!("../../cases/attacks/matrix.json"))?;
+    let table: AttackMatrixDefinition = serde_json::from_str(include_str!("../../cases/attacks/matrix.json"))?;
     let mut cases = Vec::new();
     for row in &table.operations {
         for form in &table.forms {
@@ -58,7 +58,7 @@ pub fn load_matrix() -> io::Result<AttackGroup> {
 }
 
 fn matrix_case(
-    table: &AttackMatrix,
+    table: &AttackMatrixDefinition,
     row: &MatrixOperation,
     form: &MatrixSpelling,
     thing: &str,

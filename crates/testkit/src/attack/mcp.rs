@@ -12,7 +12,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::subject::{AttackSubject, ServerChild, SubjectJournal, SubjectOptions, SubjectReply, SubjectRequest};
+use super::subject::{AttackSubject, AttackSubjectRequest, ServerChild, SubjectJournal, SubjectOptions, SubjectReply};
 
 /// Timeout of a reply.
 const REPLY_WAIT: Duration = Duration::from_secs(30);
@@ -116,7 +116,7 @@ impl AttackMcpServer {
 }
 
 impl AttackSubject for McpAttackSubject {
-    fn send(&mut self, request: &SubjectRequest) -> io::Result<SubjectReply> {
+    fn send(&mut self, request: &AttackSubjectRequest) -> io::Result<SubjectReply> {
         let arguments = match &request.raw {
             Some(raw) => raw.clone(),
             None => serde_json::to_vec(&request.arguments)?,

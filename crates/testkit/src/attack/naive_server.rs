@@ -17,9 +17,9 @@ use serde_json::{Map, Value, json};
 use unicode_normalization::UnicodeNormalization;
 
 use super::{
-    case::ControlServerKind,
+    case::UnsafeControlServerKind,
     snapshot::file_kind_name,
-    subject::{AttackSubject, SubjectJournal, SubjectOptions, SubjectReply, SubjectRequest},
+    subject::{AttackSubject, AttackSubjectRequest, SubjectJournal, SubjectOptions, SubjectReply},
 };
 
 /// Bytes read of a file; a device would never end.
@@ -39,13 +39,13 @@ pub(crate) const HUNG_KIND: &str = "hung";
 pub struct NaiveServer {
     root: PathBuf,
     trash: PathBuf,
-    control: ControlServerKind,
+    control: UnsafeControlServerKind,
     trashed: Vec<PathBuf>,
 }
 
 impl NaiveServer {
     /// Opens a control of this kind.
-    pub fn open(opening: &SubjectOptions, control: ControlServerKind) -> io::Result<Box<dyn AttackSubject>> {
+    pub fn open(opening: &SubjectOptions, control: UnsafeControlServerKind) -> io::Result<Box<dyn AttackSubject>> {
         let trash = opening.state.join("trash");
         fs::create_dir_all(&trash)?;
         Ok(Box::new(Self { root: opening.workspace.clone(), trash, control, trashed: Vec::new() }))
@@ -59,8 +59,8 @@ impl NaiveServer {
             (None, _) => return Err(io::ErrorKind::InvalidInput.into()),
         };
         let place = match self.control {
-            ControlServerKind::Join => self.root.join(spelled),
-            ControlServerKind::Decode => self.root.join(self.decode_spelling(spelled)),
+            UnsafeControlServerKind::Join => self.root.join(spelled),
+            UnsafeControlServerKind::Decode => self.root.join(self.decode_spelling(spelled)),
         };
         self.check_fence(place)
     }
@@ -73,7 +73,8 @@ impl NaiveServer {
             if let Ok(real) = fs::canonicalize(&at) {
                 return if real.starts_with(ground) { Ok(place) } else { Err(BEYOND_FENCE.into()) };
             }
-            // For a missing path, the directory in which it would be created, or the target of a dangling link, is checked.
+            // For a missing path, the directory in which it would be created, or the target of a dangling link, is
+            // checked.
             let Some(above) = at.parent() else { break };
             at = match fs::read_link(&at) {
                 Ok(target) => above.join(target),
@@ -131,7 +132,7 @@ impl NaiveServer {
 }
 
 impl AttackSubject for NaiveServer {
-    fn send(&mut self, request: &SubjectRequest) -> io::Result<SubjectReply> {
+    fn send(&mut self, request: &AttackSubjectRequest) -> io::Result<SubjectReply> {
         let arguments = &request.arguments;
         let done = match request.operation.as_str() {
             "remove" => self.resolve_naively(arguments, "path").and_then(|place| self.move_to_trash(&place)),
@@ -410,7 +411,7 @@ mod tests {
             mounts: Vec::new(),
             resolver: stead_disk::PathResolutionMethod::Auto,
         };
-        let mut control = NaiveServer::open(&opening, ControlServerKind::Join).unwrap();
+        let mut control = NaiveServer::open(&opening, UnsafeControlServerKind::Join).unwrap();
         let outside = machine.path().join("file").display().to_string();
         for path in ["there", "dangling", "directory/file", "directory/deep/new", &outside, "../../x"] {
             for (operation, name) in [("write", "path"), ("append", "path"), ("remove", "path"), ("move", "from")] {
@@ -421,8 +422,12 @@ mod tests {
                 if operation != "write" && operation != "append" && !path.contains('/') {
                     continue;
                 }
-                let request =
-                    SubjectRequest { principal: String::new(), operation: operation.to_owned(), arguments, raw: None };
+                let request = AttackSubjectRequest {
+                    principal: String::new(),
+                    operation: operation.to_owned(),
+                    arguments,
+                    raw: None,
+                };
                 assert_eq!(control.send(&request).unwrap().json["beyond"], true, "{operation} {path}");
             }
         }

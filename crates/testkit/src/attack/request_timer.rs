@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 /// Where the kernel counts the microseconds that processes waited for a core.
 const CPU_PRESSURE_FILE: &str = "/proc/pressure/cpu";
 
-pub(super) struct RequestTimer {
+pub(super) struct CpuWaitAdjustedTimer {
     started: Instant,
     cpu_wait_before: Duration,
 }
 
-impl RequestTimer {
+impl CpuWaitAdjustedTimer {
     pub(super) fn start() -> Self {
         Self { started: Instant::now(), cpu_wait_before: total_cpu_wait() }
     }

@@ -15,9 +15,12 @@ use super::{
     case::{AttackCase, AttackGroup, ExpectedAttackResult, PostAttackChecks},
     fixture::AttackFixture,
     journal_check, post_checks,
-    request_timer::RequestTimer,
+    request_timer::CpuWaitAdjustedTimer,
     setup_step::SetupStep,
-    subject::{AttackSubject, SubjectMaintenance, SubjectOpener, SubjectOptions, SubjectReply, SubjectRequest},
+    subject::{
+        AttackSubject, AttackSubjectClockOrPurgeAction, AttackSubjectRequest, SubjectOpener, SubjectOptions,
+        SubjectReply,
+    },
 };
 
 /// The default caller.
@@ -33,14 +36,14 @@ const RACE_ROUNDS_MAX: u64 = 2_000;
 #[derive(Debug, Clone)]
 pub struct AttackFault {
     /// Severity.
-    pub severity: FaultSeverity,
+    pub severity: AttackFindingSeverity,
     /// Description.
     pub description: String,
 }
 
 /// Severity of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FaultSeverity {
+pub enum AttackFindingSeverity {
     /// Something leaked, changed, hung, or was wrongly done.
     Harm,
     /// Nothing happened, but the error is not the right one.
@@ -73,12 +76,12 @@ impl AttackVerdict {
 
     /// Whether harm was done.
     pub fn did_harm(&self) -> bool {
-        self.faults.iter().any(|fault| fault.severity == FaultSeverity::Harm)
+        self.faults.iter().any(|fault| fault.severity == AttackFindingSeverity::Harm)
     }
 }
 
-pub(crate) struct SentRequest {
-    pub(crate) request: SubjectRequest,
+pub(crate) struct AttackRequestRecord {
+    pub(crate) request: AttackSubjectRequest,
     pub(crate) refusal: Option<String>,
 }
 
@@ -92,7 +95,7 @@ pub(crate) struct AttackRun<'a> {
     principal: String,
     /// Values from replies: `TRASH`, `ENTRY`, `VERSION`, `APPROVAL`; and the round, `N`.
     known_values: BTreeMap<&'static str, String>,
-    sent: Vec<SentRequest>,
+    sent: Vec<AttackRequestRecord>,
     attackers: Vec<super::setup_step::AttackerAction>,
     pub(crate) faults: Vec<AttackFault>,
 }
@@ -136,7 +139,7 @@ pub fn run_sharing_fixture(
         && fight.fixture.has_trash()
     {
         last.faults.push(AttackFault {
-            severity: FaultSeverity::Harm,
+            severity: AttackFindingSeverity::Harm,
             description: "something is left in the trash".to_owned(),
         });
     }
@@ -212,12 +215,12 @@ impl<'a> AttackRun<'a> {
             SetupStep::AllowMountInside(name) => self.options.mounts.push(name.clone()),
             SetupStep::SetPrincipal(principal) => self.principal.clone_from(principal),
             SetupStep::AdvanceClocks(by_ms) => {
-                self.open_subject()?.maintain(SubjectMaintenance::AdvanceClocks(*by_ms))?
+                self.open_subject()?.maintain(AttackSubjectClockOrPurgeAction::AdvanceClocks(*by_ms))?
             }
             SetupStep::ShiftWallClock(by_ms) => {
-                self.open_subject()?.maintain(SubjectMaintenance::ShiftWallClock(*by_ms))?
+                self.open_subject()?.maintain(AttackSubjectClockOrPurgeAction::ShiftWallClock(*by_ms))?
             }
-            SetupStep::PurgeExpired => self.open_subject()?.maintain(SubjectMaintenance::PurgeExpired)?,
+            SetupStep::PurgeExpired => self.open_subject()?.maintain(AttackSubjectClockOrPurgeAction::PurgeExpired)?,
             SetupStep::StartAttacker(attacker) => self.attackers.push(attacker.clone()),
             SetupStep::Call { operation, arguments, principal, expected_refusal: refused } => {
                 let reply = self.send_request(operation, arguments, principal.as_deref(), None)?;
@@ -280,7 +283,7 @@ impl<'a> AttackRun<'a> {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
         };
         let principal = principal.unwrap_or(&self.principal).to_owned();
-        let request = SubjectRequest { principal, operation: operation.to_owned(), arguments, raw };
+        let request = AttackSubjectRequest { principal, operation: operation.to_owned(), arguments, raw };
         let reply = self.open_subject()?.send(&request)?;
         for (name, field) in [("TRASH", "trash"), ("ENTRY", "entry"), ("VERSION", "version")] {
             match reply.json.get(field) {
@@ -292,7 +295,7 @@ impl<'a> AttackRun<'a> {
         if let Some(Value::String(id)) = reply.json.pointer("/error/approval") {
             self.known_values.insert("APPROVAL", id.clone());
         }
-        self.sent.push(SentRequest { request, refusal: reply.refusal.clone() });
+        self.sent.push(AttackRequestRecord { request, refusal: reply.refusal.clone() });
         Ok(reply)
     }
 
@@ -353,8 +356,8 @@ impl<'a> AttackRun<'a> {
     }
 
     fn send_timed(&mut self, case: &AttackCase) -> io::Result<(SubjectReply, Duration)> {
-        let watch = RequestTimer::start();
-        let raw = case.raw.as_ref().map(super::case::RawArguments::bytes).transpose()?;
+        let watch = CpuWaitAdjustedTimer::start();
+        let raw = case.raw.as_ref().map(super::case::AttackCaseArgumentBytes::bytes).transpose()?;
         let reply = self.send_request(&case.operation, &case.arguments, case.principal.as_deref(), raw)?;
         Ok((reply, watch.elapsed()))
     }
@@ -419,17 +422,17 @@ impl<'a> AttackRun<'a> {
     }
 
     pub(crate) fn add_harm(&mut self, what: String) {
-        self.faults.push(AttackFault { severity: FaultSeverity::Harm, description: what });
+        self.faults.push(AttackFault { severity: AttackFindingSeverity::Harm, description: what });
     }
 
     fn add_wrong_reason(&mut self, what: String) {
-        self.faults.push(AttackFault { severity: FaultSeverity::WrongReason, description: what });
+        self.faults.push(AttackFault { severity: AttackFindingSeverity::WrongReason, description: what });
     }
 }
 
 /// Requirements of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct CaseRequirements {
+pub struct AttackCaseRequirements {
     /// A mount namespace.
     pub mounts: bool,
     /// The right to create devices.
@@ -439,9 +442,9 @@ pub struct CaseRequirements {
 }
 
 /// The requirements of this case.
-pub fn case_requirements(group: &AttackGroup, case: &AttackCase) -> io::Result<CaseRequirements> {
+pub fn case_requirements(group: &AttackGroup, case: &AttackCase) -> io::Result<AttackCaseRequirements> {
     let steps = parse_setup(group, &case.setup)?;
-    Ok(CaseRequirements {
+    Ok(AttackCaseRequirements {
         mounts: steps.iter().any(SetupStep::needs_mounts),
         devices: steps.iter().any(SetupStep::needs_devices),
         in_process: steps.iter().any(SetupStep::needs_in_process),

@@ -243,11 +243,11 @@ fn parse_offset_ms(text: &str) -> Option<i64> {
     Some(sign * (hours.parse::<i64>().ok()? * 60 + left) * 60_000)
 }
 
-trait PairIntoStep<A, B> {
+trait AttackSetupStepFromPairExt<A, B> {
     fn into_step(self, make: fn(A, B) -> SetupStep) -> SetupStep;
 }
 
-impl<A, B> PairIntoStep<A, B> for (A, B) {
+impl<A, B> AttackSetupStepFromPairExt<A, B> for (A, B) {
     fn into_step(self, make: fn(A, B) -> SetupStep) -> SetupStep {
         make(self.0, self.1)
     }

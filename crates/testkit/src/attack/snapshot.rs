@@ -15,7 +15,7 @@ const BYTES_MAX: u64 = 1 << 16;
 
 /// Which times are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ComparedTimes {
+pub(crate) enum TimestampComparisonScope {
     /// All.
     All,
     /// All times except those of directories, which a temporary file changes.
@@ -24,10 +24,10 @@ pub(crate) enum ComparedTimes {
 
 /// A tree at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct TreeSnapshot(BTreeMap<PathBuf, SnapshotItem>);
+pub(crate) struct AttackTreeSnapshot(BTreeMap<PathBuf, AttackTestSnapshotItem>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct SnapshotItem {
+struct AttackTestSnapshotItem {
     kind: &'static str,
     mode: u32,
     size: u64,
@@ -35,9 +35,9 @@ struct SnapshotItem {
     content: Vec<u8>,
 }
 
-impl TreeSnapshot {
+impl AttackTreeSnapshot {
     /// Reads everything below `top` except the excluded paths.
-    pub(crate) fn take(top: &Path, except: &[&Path], times: ComparedTimes) -> io::Result<Self> {
+    pub(crate) fn take(top: &Path, except: &[&Path], times: TimestampComparisonScope) -> io::Result<Self> {
         let mut seen = BTreeMap::new();
         let device = match fs::symlink_metadata(top) {
             Ok(meta) => meta.dev(),
@@ -84,16 +84,16 @@ fn snapshot_item(
     path: &Path,
     meta: &fs::Metadata,
     kind: &'static str,
-    times: ComparedTimes,
-) -> io::Result<SnapshotItem> {
+    times: TimestampComparisonScope,
+) -> io::Result<AttackTestSnapshotItem> {
     let content = match kind {
         "file" if meta.len() <= BYTES_MAX => fs::read(path).unwrap_or_default(),
         "link" => fs::read_link(path)?.into_os_string().into_encoded_bytes(),
         _ => Vec::new(),
     };
     let modified = i128::from(meta.mtime()) * 1_000_000_000 + i128::from(meta.mtime_nsec());
-    let timed = times == ComparedTimes::All || kind != "directory";
-    Ok(SnapshotItem {
+    let timed = times == TimestampComparisonScope::All || kind != "directory";
+    Ok(AttackTestSnapshotItem {
         kind,
         mode: meta.mode(),
         size: if kind == "directory" { 0 } else { meta.len() },
@@ -130,17 +130,17 @@ mod tests {
         for name in ["same", "other", "gone", "mode"] {
             fs::write(at(name), name).unwrap();
         }
-        let before = TreeSnapshot::take(place.path(), &[], ComparedTimes::All).unwrap();
+        let before = AttackTreeSnapshot::take(place.path(), &[], TimestampComparisonScope::All).unwrap();
         assert_eq!(before.describe_changes(&before), Vec::<String>::new());
         fs::write(at("other"), "OTHER").unwrap();
         fs::remove_file(at("gone")).unwrap();
         fs::write(at("fresh"), "").unwrap();
         fs::set_permissions(at("mode"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-        let after = TreeSnapshot::take(place.path(), &[], ComparedTimes::All).unwrap();
+        let after = AttackTreeSnapshot::take(place.path(), &[], TimestampComparisonScope::All).unwrap();
         let mut changes = before.describe_changes(&after);
         changes.sort();
         assert_eq!(changes, ["fresh is new", "gone is gone", "mode is different", "other is different"]);
-        let without = TreeSnapshot::take(place.path(), &[&at("fresh")], ComparedTimes::All).unwrap();
+        let without = AttackTreeSnapshot::take(place.path(), &[&at("fresh")], TimestampComparisonScope::All).unwrap();
         assert_eq!(after.describe_changes(&without), ["fresh is gone"]);
     }
 }

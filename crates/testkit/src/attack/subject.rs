@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use stead_disk::PathResolutionMethod;
 use stead_local::{LocalWorkspace, LocalWorkspaceOptions};
 
-use super::request_timer::RequestTimer;
+use super::request_timer::CpuWaitAdjustedTimer;
 
 /// How long a server may take to stop.
 const EXIT_WAIT: Duration = Duration::from_secs(30);
@@ -34,7 +34,7 @@ pub struct SubjectOptions {
 
 /// One request.
 #[derive(Debug, Clone)]
-pub struct SubjectRequest {
+pub struct AttackSubjectRequest {
     /// The caller: `agent:…` or `user:…`.
     pub principal: String,
     /// The operation.
@@ -58,7 +58,7 @@ pub struct SubjectReply {
 
 /// Clock and maintenance, for subjects that allow them.
 #[derive(Debug, Clone, Copy)]
-pub enum SubjectMaintenance {
+pub enum AttackSubjectClockOrPurgeAction {
     /// Advances both clocks by this many milliseconds.
     AdvanceClocks(i64),
     /// Moves only the wall clock by this many milliseconds.
@@ -69,7 +69,7 @@ pub enum SubjectMaintenance {
 
 /// A journal entry, as far as the corpus uses it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct RecordedRequest {
+pub struct SubjectJournalEntry {
     /// The principal.
     pub principal: String,
     /// The operation.
@@ -84,7 +84,7 @@ pub struct RecordedRequest {
 #[derive(Debug, Clone)]
 pub struct SubjectJournal {
     /// Every entry of a caller, in order.
-    pub entries: Vec<RecordedRequest>,
+    pub entries: Vec<SubjectJournalEntry>,
     /// The first problem of the hash chain, if any.
     pub tampering: Option<String>,
 }
@@ -92,10 +92,10 @@ pub struct SubjectJournal {
 /// A server of a directory.
 pub trait AttackSubject {
     /// Makes a request.
-    fn send(&mut self, request: &SubjectRequest) -> io::Result<SubjectReply>;
+    fn send(&mut self, request: &AttackSubjectRequest) -> io::Result<SubjectReply>;
 
     /// Moves its clock or runs its maintenance.
-    fn maintain(&mut self, chore: SubjectMaintenance) -> io::Result<()> {
+    fn maintain(&mut self, chore: AttackSubjectClockOrPurgeAction) -> io::Result<()> {
         Err(io::Error::other(format!("this subject cannot do {chore:?}")))
     }
 
@@ -136,8 +136,8 @@ impl ServerChild {
     /// Waits for a clean exit. A stopping server syncs its file system, including data of other processes, so a slow
     /// one gets the same time again after a sync.
     pub(super) fn wait_for_exit(&mut self) -> io::Result<()> {
-        for wait in [ExitWaitRound::First, ExitWaitRound::Last] {
-            let watch = RequestTimer::start();
+        for wait in [ServerExitWaitAttempt::First, ServerExitWaitAttempt::Last] {
+            let watch = CpuWaitAdjustedTimer::start();
             while watch.elapsed() <= EXIT_WAIT {
                 match self.0.try_wait()? {
                     Some(status) if status.success() => return Ok(()),
@@ -146,8 +146,8 @@ impl ServerChild {
                 }
             }
             match wait {
-                ExitWaitRound::First => drop(Command::new("sync").status()?),
-                ExitWaitRound::Last => {}
+                ServerExitWaitAttempt::First => drop(Command::new("sync").status()?),
+                ServerExitWaitAttempt::Last => {}
             }
         }
         self.0.kill()?;
@@ -157,7 +157,7 @@ impl ServerChild {
 }
 
 #[derive(Clone, Copy)]
-enum ExitWaitRound {
+enum ServerExitWaitAttempt {
     First,
     Last,
 }

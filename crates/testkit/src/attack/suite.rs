@@ -23,7 +23,7 @@ const NAMESPACE_VARIABLE: &str = "STEAD_ATTACK_MOUNTS";
 
 /// Where cases run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CaseLocation {
+pub enum AttackCaseProcessIsolation {
     /// In this process.
     ThisProcess,
     /// In a mount namespace.
@@ -31,7 +31,7 @@ pub enum CaseLocation {
 }
 
 /// A subject and how it is opened.
-pub struct AttackSuite<'a> {
+pub struct AttackSuiteRunner<'a> {
     /// `engine` or `mcp`.
     pub subject: &'a str,
     /// Opens the subject.
@@ -51,12 +51,12 @@ pub struct AttackReport {
     pub failures: Vec<String>,
 }
 
-impl AttackSuite<'_> {
+impl AttackSuiteRunner<'_> {
     /// The cases of a group that this subject can run here.
     pub fn runnable_cases(
         &self,
         group: &AttackGroup,
-        place: CaseLocation,
+        place: AttackCaseProcessIsolation,
         report: &mut AttackReport,
     ) -> io::Result<Vec<AttackCase>> {
         let devices = can_make_devices();
@@ -65,7 +65,7 @@ impl AttackSuite<'_> {
         for case in &group.cases {
             let needs = case_requirements(group, case)?;
             let other = case.only.as_ref().is_some_and(|only| only.subject != self.subject);
-            let elsewhere = needs.mounts != (place == CaseLocation::MountNamespace);
+            let elsewhere = needs.mounts != (place == AttackCaseProcessIsolation::MountNamespace);
             let far = needs.in_process && self.subject != "engine";
             if other || elsewhere || far || !case.id.starts_with(&filter) {
                 continue;
@@ -80,7 +80,7 @@ impl AttackSuite<'_> {
     }
 
     /// Runs a group with every resolver.
-    pub fn run_group(&self, group: &AttackGroup, place: CaseLocation) -> io::Result<AttackReport> {
+    pub fn run_group(&self, group: &AttackGroup, place: AttackCaseProcessIsolation) -> io::Result<AttackReport> {
         let mut report = AttackReport::default();
         let cases = self.runnable_cases(group, place, &mut report)?;
         report.ran = cases.len();
@@ -105,7 +105,7 @@ impl AttackSuite<'_> {
 
 /// Result of requesting a mount namespace.
 #[derive(Debug)]
-pub enum NamespaceOutcome {
+pub enum TestMountNamespaceOutcome {
     /// This process has a mount namespace, so the test continues.
     Inside,
     /// The test ran in a child process with a mount namespace. This is its output.
@@ -115,9 +115,9 @@ pub enum NamespaceOutcome {
 }
 
 /// Runs the named test of this binary again in a mount namespace.
-pub fn run_in_mount_namespace(test: &str) -> io::Result<NamespaceOutcome> {
+pub fn run_in_mount_namespace(test: &str) -> io::Result<TestMountNamespaceOutcome> {
     if std::env::var_os(NAMESPACE_VARIABLE).is_some() {
-        return Ok(NamespaceOutcome::Inside);
+        return Ok(TestMountNamespaceOutcome::Inside);
     }
     let root = rustix::process::geteuid().is_root();
     let words: &[&str] = if root { &["-m", "--propagation", "private"] } else { &["-Urm", "--propagation", "private"] };
@@ -127,9 +127,9 @@ pub fn run_in_mount_namespace(test: &str) -> io::Result<NamespaceOutcome> {
         command
     };
     if !unshare(Path::new("true")).output()?.status.success() {
-        return Ok(NamespaceOutcome::Unavailable);
+        return Ok(TestMountNamespaceOutcome::Unavailable);
     }
     let mut command = unshare(&std::env::current_exe()?);
     command.args(["--exact", test, "--nocapture", "--test-threads=1"]).env(NAMESPACE_VARIABLE, "1");
-    command.output().map(NamespaceOutcome::Child)
+    command.output().map(TestMountNamespaceOutcome::Child)
 }

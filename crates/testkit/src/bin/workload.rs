@@ -7,7 +7,7 @@ use std::{
 };
 
 use testkit::{
-    crash::{PowerCutState, check_power_cut},
+    crash::{PowerCutExpectedChanges, check_power_cut},
     stress::Fallible,
     workload::run_child,
 };
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
 fn print_power_cut_check() -> Fallible<()> {
     let mut input = String::new();
     std::io::stdin().lock().read_line(&mut input)?;
-    let cut: PowerCutState = serde_json::from_str(&input)?;
+    let cut: PowerCutExpectedChanges = serde_json::from_str(&input)?;
     let survived = check_power_cut(cut)?;
     Ok(writeln!(std::io::stdout(), "{}", serde_json::to_string(&survived)?)?)
 }

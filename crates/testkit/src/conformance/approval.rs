@@ -1,21 +1,21 @@
 //! Approvals: stored once, answered once, used once, and present after a restart.
 
 use stead_engine::{
-    Approval, ApprovalAnswer, ApprovalDecision, ApprovalFilter, ApprovalRequest, ApprovalState, CallRecord,
-    CommitError, CommitExpectation, ErrorKind, Plan,
+    Approval, ApprovalAnswer, ApprovalDecision, ApprovalFilter, ApprovalRequest, ApprovalState, CommitError,
+    CommitExpectation, ErrorKind, JournalCallRecord, Plan,
 };
 use stead_journal::Digest;
 
-use super::{ConformanceCaseTable, WorkspaceFactory, WorkspaceFixture, put_change};
+use super::{ConformanceWorkspaceFactory, WorkspaceConformanceCaseTable, WorkspaceConformanceFixture, put_change};
 
-pub(super) const CASES: ConformanceCaseTable = &[
+pub(super) const CASES: WorkspaceConformanceCaseTable = &[
     ("a question is kept once and answered once", approval_is_answered_once),
     ("a yes is used once", approval_is_used_once),
     ("another plan makes a question stale", another_plan_makes_approval_stale),
     ("questions and answers outlive a restart", approvals_survive_reopening),
 ];
 
-fn request_approval(fixture: &WorkspaceFixture, plan: &str) -> Approval {
+fn request_approval(fixture: &WorkspaceConformanceFixture, plan: &str) -> Approval {
     fixture
         .workspace
         .request_approval(&ApprovalRequest {
@@ -33,18 +33,22 @@ fn request_approval(fixture: &WorkspaceFixture, plan: &str) -> Approval {
         .unwrap()
 }
 
-fn answer_approval(fixture: &WorkspaceFixture, id: &str, say: ApprovalDecision) -> Result<Approval, ErrorKind> {
+fn answer_approval(
+    fixture: &WorkspaceConformanceFixture,
+    id: &str,
+    say: ApprovalDecision,
+) -> Result<Approval, ErrorKind> {
     let answer = ApprovalAnswer { id: id.to_owned(), decision: say, reason: Some("so".to_owned()) };
     let answered = fixture.workspace.answer_approval(&answer, &fixture.journal_record("approve", None));
     answered.map(|(approval, _)| approval).map_err(|failure| failure.kind)
 }
 
-fn approval_state(fixture: &WorkspaceFixture, id: &str) -> ApprovalState {
+fn approval_state(fixture: &WorkspaceConformanceFixture, id: &str) -> ApprovalState {
     fixture.workspace.approval(id).unwrap().unwrap().state
 }
 
-fn use_approval(fixture: &WorkspaceFixture, id: &str, path: &str) -> Result<(), ErrorKind> {
-    let record = CallRecord { approval: Some(id.to_owned()), ..fixture.journal_record("write", None) };
+fn use_approval(fixture: &WorkspaceConformanceFixture, id: &str, path: &str) -> Result<(), ErrorKind> {
+    let record = JournalCallRecord { approval: Some(id.to_owned()), ..fixture.journal_record("write", None) };
     match fixture.workspace.commit(&Plan::new(vec![put_change(path, CommitExpectation::Absent, b"x")]), &record) {
         Ok(_) => Ok(()),
         Err(CommitError::Failed(failure)) => Err(failure.kind),
@@ -52,8 +56,8 @@ fn use_approval(fixture: &WorkspaceFixture, id: &str, path: &str) -> Result<(), 
     }
 }
 
-fn approval_is_answered_once(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn approval_is_answered_once(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     let first = request_approval(&fixture, "p");
     assert_eq!(first.state, ApprovalState::Pending);
     assert_eq!(request_approval(&fixture, "p").id, first.id);
@@ -65,8 +69,8 @@ fn approval_is_answered_once(factory: &dyn WorkspaceFactory) {
     assert_eq!(answer_approval(&fixture, "ap-none", ApprovalDecision::Approve), Err(ErrorKind::NotFound));
 }
 
-fn approval_is_used_once(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn approval_is_used_once(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     let id = request_approval(&fixture, "p").id;
     assert_eq!(use_approval(&fixture, &id, "a"), Err(ErrorKind::ApprovalStale), "the approval is still pending");
     answer_approval(&fixture, &id, ApprovalDecision::Approve).unwrap();
@@ -79,8 +83,8 @@ fn approval_is_used_once(factory: &dyn WorkspaceFactory) {
     assert_eq!(fixture.workspace.head().unwrap(), before, "a refused commit leaves nothing");
 }
 
-fn another_plan_makes_approval_stale(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn another_plan_makes_approval_stale(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     let first = request_approval(&fixture, "p").id;
     answer_approval(&fixture, &first, ApprovalDecision::Approve).unwrap();
     let second = request_approval(&fixture, "q").id;
@@ -93,8 +97,8 @@ fn another_plan_makes_approval_stale(factory: &dyn WorkspaceFactory) {
     assert_eq!(ids, [second, first], "newest first");
 }
 
-fn approvals_survive_reopening(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn approvals_survive_reopening(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     let id = request_approval(&fixture, "p").id;
     let fixture = fixture.reopen(factory);
     assert_eq!(approval_state(&fixture, &id), ApprovalState::Pending);

@@ -3,13 +3,19 @@
 use std::time::{Duration, Instant};
 
 use stead_engine::{
-    CallRecord, CommitExpectation, ErrorKind, JournalEntriesToReturn, JournalEntryOrder, JournalEntryQuery, Version,
+    CommitExpectation, ErrorKind, JournalCallRecord, JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter,
+    Version,
 };
-use stead_journal::{EntryDecision, JournalEntryRelation, JournalWorkspaceId, chain_hash, encode_entry, genesis_hash};
+use stead_journal::{
+    JournalEntryRelation, JournalWorkspaceId, JournaledCallOutcomeStatus, chain_hash, encode_entry, genesis_hash,
+};
 
-use super::{ConformanceCaseTable, WorkspaceFactory, WorkspaceFixture, put_change, rel_path, remove_change};
+use super::{
+    ConformanceWorkspaceFactory, WorkspaceConformanceCaseTable, WorkspaceConformanceFixture, put_change, rel_path,
+    remove_change,
+};
 
-pub(super) const CASES: ConformanceCaseTable = &[
+pub(super) const CASES: WorkspaceConformanceCaseTable = &[
     ("the chain has no gap", hash_chain_has_no_gap),
     ("reads and refusals are entries too", reads_and_refusals_are_recorded),
     ("entries are found by place, caller, operation, number and time", entries_are_filtered),
@@ -23,7 +29,7 @@ pub(super) fn unfiltered() -> JournalEntryQuery {
 }
 
 /// Numbers increase by one and every hash follows from the previous one.
-pub(super) fn check_chain(fixture: &WorkspaceFixture) {
+pub(super) fn check_chain(fixture: &WorkspaceConformanceFixture) {
     let head = fixture.workspace.head().unwrap();
     let entries = fixture.workspace.entries(&unfiltered()).unwrap();
     let mut hash = genesis_hash(&JournalWorkspaceId::new(&fixture.workspace.profile().id).unwrap());
@@ -35,8 +41,8 @@ pub(super) fn check_chain(fixture: &WorkspaceFixture) {
     assert_eq!((head.number, head.hash), (entries.len() as u64, hash));
 }
 
-fn hash_chain_has_no_gap(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn hash_chain_has_no_gap(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     check_chain(&fixture);
     fixture.create_file("f", b"1");
     fixture.workspace.record_call(&fixture.journal_record("read", None)).unwrap();
@@ -48,12 +54,13 @@ fn hash_chain_has_no_gap(factory: &dyn WorkspaceFactory) {
     check_chain(&fixture);
 }
 
-fn reads_and_refusals_are_recorded(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn reads_and_refusals_are_recorded(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     fixture.workspace.record_call(&fixture.journal_record("read", None)).unwrap();
-    let refused = CallRecord { error_kind: Some(ErrorKind::OutOfScope), ..fixture.journal_record("write", None) };
+    let refused =
+        JournalCallRecord { error_kind: Some(ErrorKind::OutOfScope), ..fixture.journal_record("write", None) };
     fixture.workspace.record_call(&refused).unwrap();
-    let failed = CallRecord { error_kind: Some(ErrorKind::Stale), ..fixture.journal_record("write", None) };
+    let failed = JournalCallRecord { error_kind: Some(ErrorKind::Stale), ..fixture.journal_record("write", None) };
     fixture.workspace.record_call(&failed).unwrap();
     assert_eq!(fixture.head_number(), 3);
     let entries = fixture.workspace.entries(&unfiltered()).unwrap();
@@ -62,15 +69,15 @@ fn reads_and_refusals_are_recorded(factory: &dyn WorkspaceFactory) {
     assert_eq!(
         recorded,
         [
-            (EntryDecision::Allowed, None),
-            (EntryDecision::Refused, Some(ErrorKind::OutOfScope.code())),
-            (EntryDecision::Failed, Some(ErrorKind::Stale.code())),
+            (JournaledCallOutcomeStatus::Allowed, None),
+            (JournaledCallOutcomeStatus::Refused, Some(ErrorKind::OutOfScope.code())),
+            (JournaledCallOutcomeStatus::Failed, Some(ErrorKind::Stale.code())),
         ]
     );
 }
 
-fn entries_are_filtered(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn entries_are_filtered(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     let other = fixture.with_other_agent("two");
     fixture.create_directory("d");
     fixture.create_file("d/x", b"x");
@@ -91,26 +98,29 @@ fn entries_are_filtered(factory: &dyn WorkspaceFactory) {
     assert_eq!(
         numbers(JournalEntryQuery {
             path: Some(rel_path("")),
-            selection: JournalEntriesToReturn::WithChanges,
+            selection: JournalNoChangeEntryFilter::WithChanges,
             ..all()
         }),
         [1, 2, 3, 5]
     );
     assert_eq!(numbers(JournalEntryQuery { principal: Some("agent:two".into()), ..all() }), [3]);
     assert_eq!(numbers(JournalEntryQuery { operation: Some("read".into()), ..all() }), [4]);
-    assert_eq!(numbers(JournalEntryQuery { selection: JournalEntriesToReturn::WithChanges, ..all() }), [1, 2, 3, 5]);
+    assert_eq!(
+        numbers(JournalEntryQuery { selection: JournalNoChangeEntryFilter::WithChanges, ..all() }),
+        [1, 2, 3, 5]
+    );
     assert_eq!(numbers(JournalEntryQuery { after: Some(1), before: Some(4), ..all() }), [2, 3]);
     // An entry without changes concerns the requested paths; a change only the changed ones.
-    let record = CallRecord { paths: vec![rel_path("d/x")], ..fixture.journal_record("read", None) };
+    let record = JournalCallRecord { paths: vec![rel_path("d/x")], ..fixture.journal_record("read", None) };
     fixture.workspace.record_call(&record).unwrap();
     let plan = super::Plan::new(vec![put_change("copy", CommitExpectation::Absent, b"z")]);
-    fixture.workspace.commit(&plan, &CallRecord { operation: "copy", ..record }).unwrap();
+    fixture.workspace.commit(&plan, &JournalCallRecord { operation: "copy", ..record }).unwrap();
     fixture.head_number();
     assert_eq!(numbers(JournalEntryQuery { path: Some(rel_path("d/x")), ..all() }), [2, 5, 6]);
     assert_eq!(
         numbers(JournalEntryQuery {
             path: Some(rel_path("d/x")),
-            selection: JournalEntriesToReturn::WithChanges,
+            selection: JournalNoChangeEntryFilter::WithChanges,
             ..all()
         }),
         [2, 5]
@@ -121,8 +131,8 @@ fn entries_are_filtered(factory: &dyn WorkspaceFactory) {
     assert_eq!(numbers(JournalEntryQuery { since_ms: Some(now_ms - 60_000), ..all() }).len(), 7);
 }
 
-fn undone_entries_are_marked(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn undone_entries_are_marked(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     let first = fixture.create_file("f", b"1");
     let undone = |number| fixture.workspace.undone_by(number).unwrap();
     assert_eq!(undone(first), None);
@@ -143,8 +153,8 @@ fn undone_entries_are_marked(factory: &dyn WorkspaceFactory) {
     assert_eq!(undone(first), None);
 }
 
-fn version_maps_to_its_entry(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn version_maps_to_its_entry(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     let rev = |path: &str, bytes: &[u8]| {
         fixture.workspace.entry_of_version(&rel_path(path), &Version::hash_bytes(bytes)).unwrap()
     };
@@ -164,8 +174,8 @@ fn version_maps_to_its_entry(factory: &dyn WorkspaceFactory) {
     assert_eq!((rev("g", b"1"), rev("g", b"2")), (Some(fourth), None));
 }
 
-fn waiting_ends_with_entry_or_deadline(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn waiting_ends_with_entry_or_deadline(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     fixture.create_file("f", b"1");
     let head = fixture.head_number();
     let soon = || Instant::now() + Duration::from_millis(30);

@@ -2,9 +2,11 @@
 
 use stead_engine::{Error, ErrorKind, Lease, LeaseRequest};
 
-use super::{ConformanceCaseTable, WorkspaceFactory, WorkspaceFixture, assert_fails, rel_path};
+use super::{
+    ConformanceWorkspaceFactory, WorkspaceConformanceCaseTable, WorkspaceConformanceFixture, assert_fails, rel_path,
+};
 
-pub(super) const CASES: ConformanceCaseTable = &[
+pub(super) const CASES: WorkspaceConformanceCaseTable = &[
     ("one holder for a place and all around it", lease_is_exclusive_for_subtree),
     ("a lease ends", lease_expires),
     ("numbers rise with every grant", fencing_numbers_rise),
@@ -13,25 +15,25 @@ pub(super) const CASES: ConformanceCaseTable = &[
 
 pub(super) const LONG_MS: i64 = 600_000;
 
-pub(super) fn acquire_lease(fixture: &WorkspaceFixture, path: &str, for_ms: i64) -> Result<Lease, Error> {
+pub(super) fn acquire_lease(fixture: &WorkspaceConformanceFixture, path: &str, for_ms: i64) -> Result<Lease, Error> {
     let ask = LeaseRequest::Acquire { path: rel_path(path), ends_ms: fixture.workspace.now_ms() + for_ms };
     fixture.workspace.execute_lease_request(&ask, &fixture.journal_record("lock", None)).map(|(lease, _)| lease)
 }
 
-fn release_lease(fixture: &WorkspaceFixture, path: &str) -> Result<Lease, Error> {
+fn release_lease(fixture: &WorkspaceConformanceFixture, path: &str) -> Result<Lease, Error> {
     fixture
         .workspace
         .execute_lease_request(&LeaseRequest::Release { path: rel_path(path) }, &fixture.journal_record("unlock", None))
         .map(|(lease, _)| lease)
 }
 
-fn lease_holders(fixture: &WorkspaceFixture, path: &str) -> Vec<String> {
+fn lease_holders(fixture: &WorkspaceConformanceFixture, path: &str) -> Vec<String> {
     let leases = fixture.workspace.leases(&[rel_path(path)]).unwrap();
     leases.into_iter().map(|lease| format!("{} {}", lease.holder, lease.path)).collect()
 }
 
-fn lease_is_exclusive_for_subtree(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn lease_is_exclusive_for_subtree(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     let other = fixture.with_other_agent("two");
     let before = fixture.head_number();
     let lease = acquire_lease(&fixture, "d/e", LONG_MS).unwrap();
@@ -50,16 +52,16 @@ fn lease_is_exclusive_for_subtree(factory: &dyn WorkspaceFactory) {
     acquire_lease(&fixture, "d/e/g", LONG_MS).unwrap();
 }
 
-fn lease_expires(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn lease_expires(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     acquire_lease(&fixture, "d", 0).unwrap();
     assert_eq!(lease_holders(&fixture, "d"), Vec::<String>::new());
     acquire_lease(&fixture.with_other_agent("two"), "d", LONG_MS).unwrap();
     assert_eq!(lease_holders(&fixture, "d"), ["agent:two d"]);
 }
 
-fn fencing_numbers_rise(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn fencing_numbers_rise(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     let mut last = 0;
     for path in ["a", "b", "a"] {
         let fence = acquire_lease(&fixture, path, LONG_MS).unwrap().fencing_token;
@@ -71,8 +73,8 @@ fn fencing_numbers_rise(factory: &dyn WorkspaceFactory) {
     assert!(acquire_lease(&fixture.with_other_agent("two"), "a", LONG_MS).unwrap().fencing_token > last);
 }
 
-fn only_holder_releases(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn only_holder_releases(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     let other = fixture.with_other_agent("two");
     let lease = acquire_lease(&fixture, "d", LONG_MS).unwrap();
     assert_fails(release_lease(&other, "d"), ErrorKind::NotOwner);

@@ -3,11 +3,11 @@
 use stead_engine::{CommitExpectation, FileKind, PlannedChange, TreeSummary, Version};
 
 use super::{
-    ConformanceCaseTable, LARGE_FILE_BYTES, WorkspaceFactory, WorkspaceFixture, move_change, put_change, rel_path,
-    single_file_tree, unmatched_stamp,
+    ConformanceWorkspaceFactory, LARGE_FILE_BYTES, WorkspaceConformanceCaseTable, WorkspaceConformanceFixture,
+    move_change, put_change, rel_path, single_file_tree, unmatched_stamp,
 };
 
-pub(super) const CASES: ConformanceCaseTable = &[
+pub(super) const CASES: WorkspaceConformanceCaseTable = &[
     ("a file moves with its bytes and bits", file_moves_with_bytes_and_mode),
     ("a file moves over another, which is kept", file_moves_over_another),
     ("a tree moves whole", tree_moves_whole),
@@ -18,8 +18,8 @@ pub(super) const CASES: ConformanceCaseTable = &[
 
 const MOVED_TREE: TreeSummary = TreeSummary { kind: FileKind::Directory, files: 1, directories: 2, bytes: 1 };
 
-fn file_moves_with_bytes_and_mode(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn file_moves_with_bytes_and_mode(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     fixture.create_directory("d");
     let large = vec![b'l'; LARGE_FILE_BYTES];
     for (name, bytes) in [("small", b"s".as_slice()), ("large", &large)] {
@@ -38,8 +38,8 @@ fn file_moves_with_bytes_and_mode(factory: &dyn WorkspaceFactory) {
     }
 }
 
-fn file_moves_over_another(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn file_moves_over_another(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     let large = vec![b'l'; LARGE_FILE_BYTES];
     for replaced in [b"replaced".as_slice(), &large] {
         fixture.create_file("from", b"from");
@@ -58,8 +58,8 @@ fn file_moves_over_another(factory: &dyn WorkspaceFactory) {
     }
 }
 
-fn tree_moves_whole(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn tree_moves_whole(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     fixture.create_directory("d");
     fixture.create_directory("d/e");
     fixture.create_file("d/e/f", b"f");
@@ -70,8 +70,8 @@ fn tree_moves_whole(factory: &dyn WorkspaceFactory) {
     assert_eq!(fixture.read_bytes("x/d/e/f"), b"f");
 }
 
-fn link_moves_itself(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn link_moves_itself(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     fixture.create_file("f", b"f");
     fixture.commit(vec![PlannedChange::MakeLink { path: rel_path("l"), target: b"f".to_vec() }]);
     let expect = CommitExpectation::SameEntry(fixture.stat("l").identity);
@@ -81,8 +81,8 @@ fn link_moves_itself(factory: &dyn WorkspaceFactory) {
     assert_eq!(fixture.read_bytes("f"), b"f");
 }
 
-fn changed_source_is_not_moved(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn changed_source_is_not_moved(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     fixture.create_file("f", b"one");
     let old = fixture.expect_observed_file("f");
     fixture.commit(vec![put_change("f", old, b"two")]);
@@ -130,8 +130,8 @@ fn changed_source_is_not_moved(factory: &dyn WorkspaceFactory) {
     )]);
 }
 
-fn emptied_directory_can_be_removed(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn emptied_directory_can_be_removed(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     fixture.create_directory("d");
     fixture.create_file("d/f", b"f");
     fixture.assert_impossible(vec![PlannedChange::RemoveDirectory { path: rel_path("d") }]);

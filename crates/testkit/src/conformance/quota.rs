@@ -1,17 +1,17 @@
 //! Usage is updated by every change, and a quota is enforced inside the commit.
 
 use stead_engine::{
-    CallRecord, CommitError, CommitExpectation, ErrorKind, FileKind, Plan, PlannedChange, Quota,
+    CommitError, CommitExpectation, ErrorKind, FileKind, JournalCallRecord, Plan, PlannedChange, Quota,
     RequiredUsageFreshness, TreeSummary, WorkspaceUsage,
 };
 use stead_journal::JournalEntryRelation;
 
 use super::{
-    ConformanceCaseTable, WorkspaceFactory, WorkspaceFixture, move_change, put_change, rel_path, remove_change,
-    single_file_tree,
+    ConformanceWorkspaceFactory, WorkspaceConformanceCaseTable, WorkspaceConformanceFixture, move_change, put_change,
+    rel_path, remove_change, single_file_tree,
 };
 
-pub(super) const CASES: ConformanceCaseTable = &[
+pub(super) const CASES: WorkspaceConformanceCaseTable = &[
     ("what is held follows every change", usage_follows_every_change),
     ("a quota holds inside the commit", quota_is_enforced_in_commit),
     ("an undo may bring back what there was", undo_may_exceed_quota),
@@ -22,12 +22,12 @@ const UNLIMITED_QUOTA: Quota = Quota { bytes: None, files: None, trash_bytes: No
 
 /// Commits under a quota and returns the entry.
 fn commit_under_quota(
-    fixture: &WorkspaceFixture,
+    fixture: &WorkspaceConformanceFixture,
     quota: Quota,
     changes: Vec<PlannedChange>,
     link: JournalEntryRelation,
 ) -> Result<(u64, Vec<String>), ErrorKind> {
-    let record = CallRecord { quota: Some(quota), ..fixture.journal_record("test", None) };
+    let record = JournalCallRecord { quota: Some(quota), ..fixture.journal_record("test", None) };
     match fixture.workspace.commit(&Plan::with_link(changes, link), &record) {
         Ok(committed) => Ok((committed.entry, committed.trash_ids)),
         Err(CommitError::Failed(failure)) => Err(failure.kind),
@@ -35,14 +35,14 @@ fn commit_under_quota(
     }
 }
 
-fn usage_of(fixture: &WorkspaceFixture, look: RequiredUsageFreshness) -> (u64, u64) {
+fn usage_of(fixture: &WorkspaceConformanceFixture, look: RequiredUsageFreshness) -> (u64, u64) {
     let WorkspaceUsage { bytes, files } =
         fixture.workspace.principal_usage(&fixture.caller.principal, look).unwrap().unwrap().workspace;
     (bytes, files)
 }
 
-fn usage_follows_every_change(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn usage_follows_every_change(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     fixture.create_directory("d");
     fixture.create_file("d/a", b"12345");
     assert_eq!(usage_of(&fixture, RequiredUsageFreshness::RecountIfStale), (5, 2));
@@ -80,8 +80,8 @@ fn usage_follows_every_change(factory: &dyn WorkspaceFactory) {
     assert_eq!(usage_of(&fixture, RequiredUsageFreshness::Recount), known);
 }
 
-fn quota_is_enforced_in_commit(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn quota_is_enforced_in_commit(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     usage_of(&fixture, RequiredUsageFreshness::RecountIfStale);
     let tight = Quota { bytes: Some(10), files: Some(2), ..UNLIMITED_QUOTA };
     let run = |changes| commit_under_quota(&fixture, tight, changes, JournalEntryRelation::None).map(|_| ());
@@ -97,8 +97,8 @@ fn quota_is_enforced_in_commit(factory: &dyn WorkspaceFactory) {
     assert_eq!(run(vec![put_change("a", fixture.expect_observed_file("a"), b"1")]), Err(ErrorKind::QuotaExceeded));
 }
 
-fn undo_may_exceed_quota(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn undo_may_exceed_quota(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     fixture.create_file("a", b"1234567890");
     usage_of(&fixture, RequiredUsageFreshness::RecountIfStale);
     let tight = Quota { bytes: Some(5), ..UNLIMITED_QUOTA };
@@ -138,14 +138,14 @@ fn undo_may_exceed_quota(factory: &dyn WorkspaceFactory) {
     assert_eq!(fixture.read_bytes("a"), b"1234567890");
 }
 
-fn full_trash_refuses_removal(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn full_trash_refuses_removal(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     for path in ["a", "b"] {
         fixture.create_file(path, b"12345");
     }
     usage_of(&fixture, RequiredUsageFreshness::RecountIfStale);
     let tight = Quota { trash_bytes: Some(5), ..UNLIMITED_QUOTA };
-    let gone = |who: &WorkspaceFixture, path: &str| {
+    let gone = |who: &WorkspaceConformanceFixture, path: &str| {
         commit_under_quota(
             who,
             tight,

@@ -3,9 +3,11 @@
 use stead_engine::{BytesToRead, ErrorKind, FileKind, FinalSymlink, PlannedChange, Version};
 use stead_path::RelPath;
 
-use super::{ConformanceCaseTable, WorkspaceFactory, WorkspaceFixture, assert_fails, rel_path};
+use super::{
+    ConformanceWorkspaceFactory, WorkspaceConformanceCaseTable, WorkspaceConformanceFixture, assert_fails, rel_path,
+};
 
-pub(super) const CASES: ConformanceCaseTable = &[
+pub(super) const CASES: WorkspaceConformanceCaseTable = &[
     ("an empty workspace is empty", empty_workspace_is_empty),
     ("existing items are reported", existing_items_are_reported),
     ("read ranges are exact", read_ranges_are_exact),
@@ -14,8 +16,8 @@ pub(super) const CASES: ConformanceCaseTable = &[
     ("links that lead nowhere good are refused", escaping_links_are_refused),
 ];
 
-fn empty_workspace_is_empty(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn empty_workspace_is_empty(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     assert_eq!(fixture.list_tree(), Vec::new());
     assert_eq!(fixture.head_number(), 0);
     assert_eq!(fixture.stat("").kind, FileKind::Directory);
@@ -23,8 +25,8 @@ fn empty_workspace_is_empty(factory: &dyn WorkspaceFactory) {
     assert!(!fixture.exists("a/b"));
 }
 
-fn existing_items_are_reported(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn existing_items_are_reported(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     fixture.create_directory("d");
     fixture.create_file("d/b", b"bb");
     fixture.create_file("d/a", b"a");
@@ -41,8 +43,8 @@ fn existing_items_are_reported(factory: &dyn WorkspaceFactory) {
     assert_eq!(again, node.identity, "a stamp stays while nothing changes");
 }
 
-fn read_ranges_are_exact(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn read_ranges_are_exact(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     fixture.create_file("f", b"0123456789");
     let read = |want| fixture.workspace.read(&rel_path("f"), want).unwrap();
     let range = |offset, length| read(BytesToRead::Range { offset, length }).bytes;
@@ -62,8 +64,8 @@ fn read_ranges_are_exact(factory: &dyn WorkspaceFactory) {
     assert_fails(fixture.workspace.read(&rel_path("f"), BytesToRead::Whole { limit_bytes: 9 }), ErrorKind::TooLarge);
 }
 
-fn wrong_item_kind_is_an_error(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn wrong_item_kind_is_an_error(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     fixture.create_directory("d");
     fixture.create_file("f", b"f");
     fixture.commit(vec![PlannedChange::MakeLink { path: rel_path("l"), target: b"f".to_vec() }]);
@@ -79,8 +81,8 @@ fn wrong_item_kind_is_an_error(factory: &dyn WorkspaceFactory) {
     assert_eq!(workspace.read_link(&rel_path("l")).unwrap(), b"f");
 }
 
-fn inside_links_are_followed(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn inside_links_are_followed(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     fixture.create_directory("d");
     fixture.create_directory("d/e");
     let link = |path: &str, target: &str| {
@@ -107,8 +109,8 @@ fn inside_links_are_followed(factory: &dyn WorkspaceFactory) {
     }
 }
 
-fn escaping_links_are_refused(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn escaping_links_are_refused(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     let link = |path: &str, target: &str| {
         fixture.commit(vec![PlannedChange::MakeLink { path: rel_path(path), target: target.as_bytes().to_vec() }]);
     };

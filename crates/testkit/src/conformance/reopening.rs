@@ -4,19 +4,19 @@ use stead_engine::{CommitExpectation, PlannedChange, Version};
 use stead_journal::JournalEntryRelation;
 
 use super::{
-    ConformanceCaseTable, LARGE_FILE_BYTES, Plan, WorkspaceFactory, WorkspaceFixture,
+    ConformanceWorkspaceFactory, LARGE_FILE_BYTES, Plan, WorkspaceConformanceCaseTable, WorkspaceConformanceFixture,
     journal::{check_chain, unfiltered},
     lease, put_change, rel_path, remove_change, single_file_tree,
 };
 
-pub(super) const CASES: ConformanceCaseTable = &[
+pub(super) const CASES: WorkspaceConformanceCaseTable = &[
     ("files, journal, keys and marks last", files_journal_and_keys_survive),
     ("trash and kept bytes last", trash_and_retained_bytes_survive),
     ("leases last, and their numbers go on", leases_survive),
 ];
 
-fn files_journal_and_keys_survive(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn files_journal_and_keys_survive(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     let number =
         fixture.try_plan(&Plan::new(vec![put_change("f", CommitExpectation::Absent, b"f")]), Some("k")).unwrap().entry;
     fixture.create_directory("d");
@@ -24,7 +24,7 @@ fn files_journal_and_keys_survive(factory: &dyn WorkspaceFactory) {
     let by = fixture.commit_linked(vec![change], JournalEntryRelation::Undoes(number));
     fixture.workspace.record_call(&fixture.journal_record("read", None)).unwrap();
     let before = (fixture.list_tree(), fixture.head_number());
-    let hashes = |fixture: &WorkspaceFixture| -> Vec<_> {
+    let hashes = |fixture: &WorkspaceConformanceFixture| -> Vec<_> {
         fixture.workspace.entries(&unfiltered()).unwrap().into_iter().map(|stored| stored.hash).collect()
     };
     let chain = hashes(&fixture);
@@ -40,8 +40,8 @@ fn files_journal_and_keys_survive(factory: &dyn WorkspaceFactory) {
     check_chain(&fixture);
 }
 
-fn trash_and_retained_bytes_survive(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn trash_and_retained_bytes_survive(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     let large = vec![b'l'; LARGE_FILE_BYTES];
     for (path, bytes) in [("small", b"s".as_slice()), ("large", &large)] {
         fixture.create_file(path, bytes);
@@ -58,8 +58,8 @@ fn trash_and_retained_bytes_survive(factory: &dyn WorkspaceFactory) {
     assert_eq!(fixture.read_bytes("large"), b"over");
 }
 
-fn leases_survive(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn leases_survive(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     let before = lease::acquire_lease(&fixture, "d", lease::LONG_MS).unwrap();
     let fixture = fixture.reopen(factory);
     let leases = fixture.workspace.leases(&[rel_path("d")]).unwrap();

@@ -1,24 +1,27 @@
 //! Sessions and alerts: recorded, stored, and counted from the journal.
 
-use stead_engine::{AlertSeverity, Error, ErrorKind, SessionStoreReply, SessionStoreRequest, SessionTotalsQuery};
+use stead_engine::{AlertSeverity, Error, ErrorKind, SessionStoreReply, SessionStoreWriteRequest, SessionTotalsQuery};
 
-use super::{ConformanceCaseTable, WorkspaceFactory, WorkspaceFixture, assert_fails};
+use super::{ConformanceWorkspaceFactory, WorkspaceConformanceCaseTable, WorkspaceConformanceFixture, assert_fails};
 
-pub(super) const CASES: ConformanceCaseTable = &[
+pub(super) const CASES: WorkspaceConformanceCaseTable = &[
     ("a session is started once and ended once", session_starts_and_ends_once),
     ("an alert is kept and answered once", alert_is_stored_and_answered_once),
     ("what a session did is counted from the journal", session_activity_is_counted),
     ("usage is reported", usage_is_reported),
 ];
 
-fn run_session_command(fixture: &WorkspaceFixture, ask: &SessionStoreRequest) -> Result<SessionStoreReply, Error> {
+fn run_session_command(
+    fixture: &WorkspaceConformanceFixture,
+    ask: &SessionStoreWriteRequest,
+) -> Result<SessionStoreReply, Error> {
     fixture.workspace.execute_session_request(ask, &fixture.journal_record("session", None)).map(|(kept, _)| kept)
 }
 
-fn session_starts_and_ends_once(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn session_starts_and_ends_once(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     let before = fixture.head_number();
-    let SessionStoreReply::Session(started) = run_session_command(&fixture, &SessionStoreRequest::Begin).unwrap()
+    let SessionStoreReply::Session(started) = run_session_command(&fixture, &SessionStoreWriteRequest::Begin).unwrap()
     else {
         panic!("a session")
     };
@@ -27,15 +30,16 @@ fn session_starts_and_ends_once(factory: &dyn WorkspaceFactory) {
     assert_eq!((started.principal.as_str(), started.ended_ms), ("agent:one", None));
     assert_eq!(fixture.workspace.session(&started.id).unwrap(), Some(started.clone()));
     assert_eq!(fixture.workspace.session("s0").unwrap(), None);
-    let end = SessionStoreRequest::End { session_id: started.id.clone() };
+    let end = SessionStoreWriteRequest::End { session_id: started.id.clone() };
     let SessionStoreReply::Session(ended) = run_session_command(&fixture, &end).unwrap() else { panic!("a session") };
     assert!(ended.ended_ms.is_some());
     assert_fails(run_session_command(&fixture, &end), ErrorKind::NothingToDo);
 }
 
-fn alert_is_stored_and_answered_once(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
-    let ask = SessionStoreRequest::SendAlert { severity: AlertSeverity::Warning, message: "näh\n\"help\"".to_owned() };
+fn alert_is_stored_and_answered_once(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
+    let ask =
+        SessionStoreWriteRequest::SendAlert { severity: AlertSeverity::Warning, message: "näh\n\"help\"".to_owned() };
     let SessionStoreReply::Alert(sent) = run_session_command(&fixture, &ask).unwrap() else { panic!("an alert") };
     assert_eq!(
         (sent.message.as_str(), sent.severity, &sent.response),
@@ -51,7 +55,7 @@ fn alert_is_stored_and_answered_once(factory: &dyn WorkspaceFactory) {
     };
     assert_eq!(ids(None), [later.id.clone(), sent.id.clone()], "newest first");
     assert_eq!(ids(Some("one")).join(" "), sent.id);
-    let answer = SessionStoreRequest::AnswerAlert { alert_id: sent.id.clone(), text: "done".to_owned() };
+    let answer = SessionStoreWriteRequest::AnswerAlert { alert_id: sent.id.clone(), text: "done".to_owned() };
     let SessionStoreReply::Alert(answered) = run_session_command(&fixture.with_other_agent("two"), &answer).unwrap()
     else {
         panic!("an alert")
@@ -61,8 +65,8 @@ fn alert_is_stored_and_answered_once(factory: &dyn WorkspaceFactory) {
     assert_fails(run_session_command(&fixture, &answer), ErrorKind::Exists);
 }
 
-fn session_activity_is_counted(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn session_activity_is_counted(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     let count = |session: &str, from_entry: u64| {
         let principal = stead_engine::Principal::Agent("one".to_owned());
         let of = SessionTotalsQuery { principal: &principal, session, from_entry };
@@ -80,8 +84,8 @@ fn session_activity_is_counted(factory: &dyn WorkspaceFactory) {
     assert_eq!(count("another", 0).calls, 0);
 }
 
-fn usage_is_reported(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn usage_is_reported(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     let usage = fixture.workspace.storage_usage().unwrap();
     assert!(usage.free_bytes <= usage.total_bytes && usage.total_bytes > 0);
     assert_eq!((usage.trash_items, usage.trash_bytes), (0, 0));

@@ -3,11 +3,11 @@
 use stead_engine::{CommitExpectation, ErrorKind, FileKind, PlannedChange, TreeSummary};
 
 use super::{
-    ConformanceCaseTable, TRASH_KEEP_MS, WorkspaceFactory, WorkspaceFixture, assert_commit_fails, put_change, rel_path,
-    remove_change, single_file_tree, unmatched_stamp,
+    ConformanceWorkspaceFactory, TRASH_KEEP_MS, WorkspaceConformanceCaseTable, WorkspaceConformanceFixture,
+    assert_commit_fails, put_change, rel_path, remove_change, single_file_tree, unmatched_stamp,
 };
 
-pub(super) const CASES: ConformanceCaseTable = &[
+pub(super) const CASES: WorkspaceConformanceCaseTable = &[
     ("what is removed can be found and brought back", removed_file_is_restored),
     ("trees go and come whole", removed_tree_is_restored_whole),
     ("the trash knows whose things are whose", trash_knows_owners),
@@ -19,8 +19,8 @@ fn restore_change(trash: &str, path: &str, tree: TreeSummary) -> PlannedChange {
     PlannedChange::Restore { trash: trash.to_owned(), path: rel_path(path), tree }
 }
 
-fn removed_file_is_restored(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn removed_file_is_restored(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     fixture.create_file("f", b"f");
     let keep_until_ms = fixture.workspace.now_ms() + TRASH_KEEP_MS;
     let tree = single_file_tree(1);
@@ -46,8 +46,8 @@ fn removed_file_is_restored(factory: &dyn WorkspaceFactory) {
     assert_commit_fails(fixture.try_commit(vec![restore_change(id, "h", tree)]), ErrorKind::NotFound);
 }
 
-fn removed_tree_is_restored_whole(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn removed_tree_is_restored_whole(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     fixture.create_directory("d");
     fixture.create_directory("d/e");
     fixture.create_file("d/e/f", b"f");
@@ -61,8 +61,8 @@ fn removed_tree_is_restored_whole(factory: &dyn WorkspaceFactory) {
     assert_eq!(fixture.list_tree(), before);
 }
 
-fn trash_knows_owners(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn trash_knows_owners(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     let other = fixture.with_other_agent("two");
     for path in ["a", "b", "c"] {
         fixture.create_file(path, b"x");
@@ -73,7 +73,7 @@ fn trash_knows_owners(factory: &dyn WorkspaceFactory) {
         other.commit(vec![remove_change("b", fixture.expect_observed_file("b"), single_file_tree(1))]).trash_ids;
     let third =
         fixture.commit(vec![remove_change("c", fixture.expect_observed_file("c"), single_file_tree(1))]).trash_ids;
-    let ids = |owner: Option<&WorkspaceFixture>| -> Vec<String> {
+    let ids = |owner: Option<&WorkspaceConformanceFixture>| -> Vec<String> {
         let items = fixture.workspace.trash(owner.map(|fixture| &fixture.caller.principal)).unwrap();
         items.into_iter().map(|item| item.id).collect()
     };
@@ -83,8 +83,8 @@ fn trash_knows_owners(factory: &dyn WorkspaceFactory) {
     assert_eq!(ids(Some(&other)), second);
 }
 
-fn restore_needs_free_path(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn restore_needs_free_path(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     fixture.create_file("f", b"old");
     let id = fixture
         .commit(vec![remove_change("f", fixture.expect_observed_file("f"), single_file_tree(3))])
@@ -100,8 +100,8 @@ fn restore_needs_free_path(factory: &dyn WorkspaceFactory) {
     );
 }
 
-fn changed_file_is_not_removed(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn changed_file_is_not_removed(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     fixture.create_file("f", b"one");
     let old = fixture.expect_observed_file("f");
     fixture.commit(vec![put_change("f", old, b"two")]);

@@ -1,16 +1,16 @@
 //! Writes: every expectation, met and unmet, every source of bytes, and plans of several changes.
 
 use stead_engine::{
-    CommitExpectation, ErrorKind, FileModeSource, ObservedVersion, PlannedChange, PlannedContent, Version,
+    CommitExpectation, ErrorKind, FileModeSource, PlanTimeFileVersion, PlannedChange, PlannedContent, Version,
 };
 use stead_journal::JournalEntryRelation;
 
 use super::{
-    ConformanceCaseTable, LARGE_FILE_BYTES, WorkspaceFactory, WorkspaceFixture, assert_commit_fails, put_change,
-    put_change_with_mode, rel_path, unmatched_stamp,
+    ConformanceWorkspaceFactory, LARGE_FILE_BYTES, WorkspaceConformanceCaseTable, WorkspaceConformanceFixture,
+    assert_commit_fails, put_change, put_change_with_mode, rel_path, unmatched_stamp,
 };
 
-pub(super) const CASES: ConformanceCaseTable = &[
+pub(super) const CASES: WorkspaceConformanceCaseTable = &[
     ("a new file needs a free place", new_file_needs_free_path),
     ("a replaced file must be the one that was seen", replaced_file_must_be_the_seen_one),
     ("permission bits are kept, set, and never set-id", mode_bits_are_kept_and_set),
@@ -23,8 +23,8 @@ pub(super) const CASES: ConformanceCaseTable = &[
     ("the same key is never applied twice", idempotency_key_applies_once),
 ];
 
-fn new_file_needs_free_path(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn new_file_needs_free_path(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     fixture.create_file("f", b"one");
     assert_eq!(fixture.read_bytes("f"), b"one");
     fixture.create_directory("d");
@@ -35,15 +35,15 @@ fn new_file_needs_free_path(factory: &dyn WorkspaceFactory) {
     assert_eq!(fixture.read_bytes("empty"), b"");
 }
 
-fn replaced_file_must_be_the_seen_one(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn replaced_file_must_be_the_seen_one(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     fixture.create_file("f", b"one");
     let first = fixture.observed_file("f");
     fixture.commit(vec![put_change("f", CommitExpectation::File(first), b"two")]);
     assert_eq!(fixture.read_bytes("f"), b"two");
     fixture.assert_changed_since(vec![put_change("f", CommitExpectation::File(first), b"three")], "f");
     // The version decides; a stamp only avoids a second read.
-    let other_stamp = ObservedVersion { version: Version::hash_bytes(b"two"), identity: unmatched_stamp() };
+    let other_stamp = PlanTimeFileVersion { version: Version::hash_bytes(b"two"), identity: unmatched_stamp() };
     fixture.commit(vec![put_change("f", CommitExpectation::File(other_stamp), b"three")]);
     assert_eq!(fixture.read_bytes("f"), b"three");
     fixture.assert_changed_since(vec![put_change("none", CommitExpectation::File(first), b"x")], "none");
@@ -56,8 +56,8 @@ fn replaced_file_must_be_the_seen_one(factory: &dyn WorkspaceFactory) {
     assert_eq!(fixture.read_bytes("f"), b"small");
 }
 
-fn mode_bits_are_kept_and_set(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn mode_bits_are_kept_and_set(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     let mode = |path: &str| fixture.stat(path).mode & 0o7777;
     fixture.commit(vec![put_change_with_mode("f", CommitExpectation::Absent, b"1", FileModeSource::Set(0o700))]);
     assert_eq!(mode("f"), 0o700);
@@ -80,8 +80,8 @@ fn mode_bits_are_kept_and_set(factory: &dyn WorkspaceFactory) {
     assert!(!fixture.exists("h"));
 }
 
-fn replaced_bytes_are_retained(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn replaced_bytes_are_retained(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     let large = vec![b'l'; LARGE_FILE_BYTES];
     for old in [b"small".as_slice(), &large] {
         let expect = if fixture.exists("f") { fixture.expect_observed_file("f") } else { CommitExpectation::Absent };
@@ -115,8 +115,8 @@ fn replaced_bytes_are_retained(factory: &dyn WorkspaceFactory) {
     assert!(!fixture.exists("g"));
 }
 
-fn copy_uses_the_seen_source(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn copy_uses_the_seen_source(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     let large = vec![b'l'; LARGE_FILE_BYTES];
     for (from, bytes) in [("small", b"small".as_slice()), ("large", &large)] {
         fixture.commit(vec![put_change_with_mode(from, CommitExpectation::Absent, bytes, FileModeSource::Set(0o640))]);
@@ -137,8 +137,8 @@ fn copy_uses_the_seen_source(factory: &dyn WorkspaceFactory) {
     }
 }
 
-fn directories_and_links_need_free_paths(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn directories_and_links_need_free_paths(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     let directory = |path: &str| PlannedChange::MakeDirectory { path: rel_path(path), mode: 0o755 };
     let link = |path: &str| PlannedChange::MakeLink { path: rel_path(path), target: b"d".to_vec() };
     fixture.commit(vec![directory("d"), link("l")]);
@@ -149,8 +149,8 @@ fn directories_and_links_need_free_paths(factory: &dyn WorkspaceFactory) {
     }
 }
 
-fn plan_is_all_or_nothing(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn plan_is_all_or_nothing(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     fixture.create_file("a", b"a");
     fixture.create_file("b", b"b");
     let old = fixture.expect_observed_file("b");
@@ -167,8 +167,8 @@ fn plan_is_all_or_nothing(factory: &dyn WorkspaceFactory) {
     );
 }
 
-fn changes_of_a_plan_build_on_each_other(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn changes_of_a_plan_build_on_each_other(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     fixture.create_file("f", b"f");
     let committed = fixture.commit(vec![
         PlannedChange::MakeDirectory { path: rel_path("d"), mode: 0o755 },
@@ -198,8 +198,8 @@ fn changes_of_a_plan_build_on_each_other(factory: &dyn WorkspaceFactory) {
     assert!(fixture.exists("d") && !fixture.exists("d/e"));
 }
 
-fn parent_must_be_a_directory(factory: &dyn WorkspaceFactory) {
-    let fixture = WorkspaceFixture::new(factory);
+fn parent_must_be_a_directory(factory: &dyn ConformanceWorkspaceFactory) {
+    let fixture = WorkspaceConformanceFixture::new(factory);
     fixture.create_file("f", b"f");
     for path in ["none/x", "f/x"] {
         fixture.assert_impossible(vec![put_change(path, CommitExpectation::Absent, b"x")]);
@@ -207,12 +207,12 @@ fn parent_must_be_a_directory(factory: &dyn WorkspaceFactory) {
     }
 }
 
-fn idempotency_key_applies_once(factory: &dyn WorkspaceFactory) {
+fn idempotency_key_applies_once(factory: &dyn ConformanceWorkspaceFactory) {
     use stead_engine::{CommitError, Plan};
-    let fixture = WorkspaceFixture::new(factory);
+    let fixture = WorkspaceConformanceFixture::new(factory);
     let other = fixture.with_other_agent("two");
     let plan = |path: &str| Plan::new(vec![put_change(path, CommitExpectation::Absent, b"x")]);
-    let replayed = |fixture: &WorkspaceFixture, key: &str| {
+    let replayed = |fixture: &WorkspaceConformanceFixture, key: &str| {
         fixture.workspace.entry_for_idempotency_key(&fixture.caller.principal, key).unwrap()
     };
     assert_eq!(replayed(&fixture, "k"), None);

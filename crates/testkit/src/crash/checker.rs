@@ -6,10 +6,12 @@ use stead_engine::{JournalEntryOrder, JournalEntryQuery, StoredJournalEntry, Wor
 use stead_local::LocalWorkspace;
 
 use crate::{
-    crash::ChildRun,
-    journal_replay::{ReplayedItem, replay_entries},
+    crash::KilledChildProgress,
+    journal_replay::{JournalReplayedPathContent, replay_entries},
     stress::Fallible,
-    workload::{PathVersions, WorkloadOrders, WorkloadStep, WorkspaceWalk, walk_workspace},
+    workload::{
+        CrashTestFileVersionByPath, CrashTestWorkloadStep, TestWorkspaceWalkResult, WorkloadOrders, walk_workspace,
+    },
 };
 
 /// Entries per page.
@@ -17,7 +19,7 @@ const ENTRIES_PER_PAGE: usize = 1_000;
 
 /// Outcome of the change that was in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum InFlightOutcome {
+pub enum CrashTestInFlightOutcome {
     /// Nothing was in progress, or the change was not applied.
     NotApplied,
     /// The change was applied.
@@ -45,7 +47,11 @@ impl CrashChecker {
     }
 
     /// Opens and checks the workspace, and updates the model of `work`.
-    pub fn check_workspace(&mut self, work: &mut WorkloadOrders, life: &ChildRun) -> Fallible<InFlightOutcome> {
+    pub fn check_workspace(
+        &mut self,
+        work: &mut WorkloadOrders,
+        life: &KilledChildProgress,
+    ) -> Fallible<CrashTestInFlightOutcome> {
         for (step, ack) in &life.acknowledged {
             work.model.apply_step(step, ack.trash.clone());
         }
@@ -62,9 +68,9 @@ impl CrashChecker {
         &mut self,
         workspace: &Arc<LocalWorkspace>,
         work: &mut WorkloadOrders,
-        life: &ChildRun,
-        found: &WorkspaceWalk,
-    ) -> Fallible<InFlightOutcome> {
+        life: &KilledChildProgress,
+        found: &TestWorkspaceWalkResult,
+    ) -> Fallible<CrashTestInFlightOutcome> {
         let recovery = workspace.recovery();
         self.replayed_steps = recovery.redone_steps;
         if recovery.conflicts > 0 {
@@ -79,12 +85,12 @@ impl CrashChecker {
     fn check_leftovers(
         &mut self,
         work: &WorkloadOrders,
-        life: &ChildRun,
-        verdict: InFlightOutcome,
-        found: &WorkspaceWalk,
+        life: &KilledChildProgress,
+        verdict: CrashTestInFlightOutcome,
+        found: &TestWorkspaceWalkResult,
     ) -> Fallible<()> {
         // Recovery does not know files staged by a change without a journal entry; it must know all others.
-        if let (Some(step), InFlightOutcome::NotApplied) = (&life.in_flight, verdict) {
+        if let (Some(step), CrashTestInFlightOutcome::NotApplied) = (&life.in_flight, verdict) {
             self.leftovers_allowed += work.model.staged_files_max(step);
         }
         let new = || found.leftover_files.iter().filter(|(inode, _)| !self.leftover_files.contains(inode));
@@ -100,8 +106,8 @@ impl CrashChecker {
     fn check_journal(
         &mut self,
         workspace: &Arc<LocalWorkspace>,
-        life: &ChildRun,
-        places: &PathVersions,
+        life: &KilledChildProgress,
+        places: &CrashTestFileVersionByPath,
     ) -> Fallible<()> {
         let report = workspace.verify_journal(self.verified_until.take(), &[])?;
         if let Some(tamper) = report.integrity_error {
@@ -120,7 +126,7 @@ impl CrashChecker {
 }
 
 /// Checks that opening the workspace again finds nothing to recover.
-pub(super) fn check_second_open(work: &WorkloadOrders, found: &WorkspaceWalk) -> Fallible<()> {
+pub(super) fn check_second_open(work: &WorkloadOrders, found: &TestWorkspaceWalkResult) -> Fallible<()> {
     let recovery = work.open()?.recovery();
     if recovery.redone_steps + recovery.conflicts > 0 {
         return Err(format!("a second recovery found work: {recovery:?}").into());
@@ -152,13 +158,13 @@ pub fn all_entries(workspace: &dyn Workspace) -> Fallible<Vec<StoredJournalEntry
 }
 
 /// Checks that the journal describes the files on disk.
-pub fn check_journal_matches_disk(entries: &[StoredJournalEntry], places: &PathVersions) -> Fallible<()> {
-    let recorded: PathVersions = replay_entries(entries)
+pub fn check_journal_matches_disk(entries: &[StoredJournalEntry], places: &CrashTestFileVersionByPath) -> Fallible<()> {
+    let recorded: CrashTestFileVersionByPath = replay_entries(entries)
         .into_iter()
         .filter_map(|(path, recorded)| match recorded {
-            ReplayedItem::File(version) => Some((path, Some(stead_engine::Version(version)))),
-            ReplayedItem::Directory => Some((path, None)),
-            ReplayedItem::Link(_) => None,
+            JournalReplayedPathContent::File(version) => Some((path, Some(stead_engine::Version(version)))),
+            JournalReplayedPathContent::Directory => Some((path, None)),
+            JournalReplayedPathContent::Link(_) => None,
         })
         .collect();
     match first_difference(&recorded, places) {
@@ -196,7 +202,7 @@ fn describe_entries_of(entries: &[StoredJournalEntry], place: &str) -> String {
 const DESCRIBED_ENTRIES_MAX: usize = 6;
 
 /// The first path at which two trees differ.
-pub fn first_difference(one: &PathVersions, other: &PathVersions) -> Option<String> {
+pub fn first_difference(one: &CrashTestFileVersionByPath, other: &CrashTestFileVersionByPath) -> Option<String> {
     let all: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
     let place = all.into_iter().find(|path| one.get(*path) != other.get(*path))?;
     Some(format!("{place}: {:?} and {:?}", one.get(place), other.get(place)))
@@ -206,36 +212,36 @@ pub fn first_difference(one: &PathVersions, other: &PathVersions) -> Option<Stri
 fn match_model(
     workspace: &Arc<LocalWorkspace>,
     work: &mut WorkloadOrders,
-    life: &ChildRun,
-    places: &PathVersions,
-) -> Fallible<InFlightOutcome> {
+    life: &KilledChildProgress,
+    places: &CrashTestFileVersionByPath,
+) -> Fallible<CrashTestInFlightOutcome> {
     let Some(old) = first_difference(&work.model.path_versions(), places) else {
-        return Ok(InFlightOutcome::NotApplied);
+        return Ok(CrashTestInFlightOutcome::NotApplied);
     };
     let Some(step) = &life.in_flight else {
         return Err(format!("an acknowledged change is not there: {old} (expected and found)").into());
     };
     let trash = match step {
-        WorkloadStep::Remove { .. } => workspace
+        CrashTestWorkloadStep::Remove { .. } => workspace
             .trash(None)?
             .into_iter()
             .max_by_key(|item| item.entry)
             .map(|item| item.id)
             .filter(|id| !work.model.knows_trash(id)),
-        WorkloadStep::Write { .. }
-        | WorkloadStep::Append { .. }
-        | WorkloadStep::Copy { .. }
-        | WorkloadStep::Move { .. }
-        | WorkloadStep::Restore { .. }
-        | WorkloadStep::Undo
-        | WorkloadStep::Redo => None,
+        CrashTestWorkloadStep::Write { .. }
+        | CrashTestWorkloadStep::Append { .. }
+        | CrashTestWorkloadStep::Copy { .. }
+        | CrashTestWorkloadStep::Move { .. }
+        | CrashTestWorkloadStep::Restore { .. }
+        | CrashTestWorkloadStep::Undo
+        | CrashTestWorkloadStep::Redo => None,
     };
     let mut new = work.model.clone();
     new.apply_step(step, trash);
     match first_difference(&new.path_versions(), places) {
         None => {
             work.model = new;
-            Ok(InFlightOutcome::Applied)
+            Ok(CrashTestInFlightOutcome::Applied)
         }
         Some(place) => {
             Err(format!("{step:?} is half done: without it {old}; with it {place} (expected and found)").into())

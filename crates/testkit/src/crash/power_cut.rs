@@ -6,25 +6,27 @@ use serde::{Deserialize, Serialize};
 use super::checker::{all_entries, check_journal_matches_disk, check_second_open, first_difference};
 use crate::{
     stress::Fallible,
-    workload::{ChangeAcknowledgement, WorkloadModel, WorkloadOrders, WorkloadStep, walk_workspace},
+    workload::{
+        CrashTestWorkloadStep, WorkloadChangeAcknowledgement, WorkloadOrders, WorkspaceReferenceModel, walk_workspace,
+    },
 };
 
 /// A workspace after a power cut.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct PowerCutState {
+pub struct PowerCutExpectedChanges {
     /// Its directories, and its state when the process started.
     pub work: WorkloadOrders,
     /// Changes acknowledged before the cut.
-    pub certain: Vec<(WorkloadStep, ChangeAcknowledgement)>,
+    pub certain: Vec<(CrashTestWorkloadStep, WorkloadChangeAcknowledgement)>,
     /// Changes made during or after it, in order; the last one is not acknowledged.
-    pub possible: Vec<(WorkloadStep, Option<ChangeAcknowledgement>)>,
+    pub possible: Vec<(CrashTestWorkloadStep, Option<WorkloadChangeAcknowledgement>)>,
 }
 
 /// Result of the check.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct PowerCutSurvivors {
+pub struct PowerCutRecoverySummary {
     /// The state now.
-    pub model: WorkloadModel,
+    pub model: WorkspaceReferenceModel,
     /// How many of the later changes were applied.
     pub of_possible: usize,
     /// Steps of the recovery.
@@ -34,8 +36,8 @@ pub struct PowerCutSurvivors {
 }
 
 /// Opens and checks the workspace.
-pub fn check_power_cut(cut: PowerCutState) -> Fallible<PowerCutSurvivors> {
-    let PowerCutState { mut work, certain, possible } = cut;
+pub fn check_power_cut(cut: PowerCutExpectedChanges) -> Fallible<PowerCutRecoverySummary> {
+    let PowerCutExpectedChanges { mut work, certain, possible } = cut;
     for (step, ack) in &certain {
         work.model.apply_step(step, ack.trash.clone());
     }
@@ -49,7 +51,7 @@ pub fn check_power_cut(cut: PowerCutState) -> Fallible<PowerCutSurvivors> {
     }
     let found = walk_workspace(&work.workspace)?;
     let entries = all_entries(&*workspace)?;
-    let recorded = |ack: &ChangeAcknowledgement| {
+    let recorded = |ack: &WorkloadChangeAcknowledgement| {
         let stored = entries.iter().find(|stored| stored.entry.number == ack.entry);
         stored.is_some_and(|stored| stored.hash.to_string() == ack.hash)
     };
@@ -59,7 +61,8 @@ pub fn check_power_cut(cut: PowerCutState) -> Fallible<PowerCutSurvivors> {
     check_journal_matches_disk(&entries, &found.paths)?;
     // Two changes may cancel out in the tree, so the journal decides which ones were applied.
     let mut of_possible = possible.iter().take_while(|(_, ack)| ack.as_ref().is_some_and(recorded)).count();
-    let happen = |model: &mut WorkloadModel, (step, ack): &(WorkloadStep, Option<ChangeAcknowledgement>)| {
+    let happen = |model: &mut WorkspaceReferenceModel,
+                  (step, ack): &(CrashTestWorkloadStep, Option<WorkloadChangeAcknowledgement>)| {
         model.apply_step(step, ack.as_ref().and_then(|ack| ack.trash.clone()));
     };
     possible[..of_possible].iter().for_each(|change| happen(&mut work.model, change));
@@ -75,5 +78,10 @@ pub fn check_power_cut(cut: PowerCutState) -> Fallible<PowerCutSurvivors> {
     }
     drop(workspace);
     check_second_open(&work, &found)?;
-    Ok(PowerCutSurvivors { model: work.model, of_possible, replayed: recovery.redone_steps, entries: entries.len() })
+    Ok(PowerCutRecoverySummary {
+        model: work.model,
+        of_possible,
+        replayed: recovery.redone_steps,
+        entries: entries.len(),
+    })
 }

@@ -9,8 +9,8 @@ use stead_journal::{ChangeKind, PathState as Recorded};
 use stead_path::RelPath;
 
 use super::{
-    MemoryState,
-    tree::{MemoryItem, MemoryNode, MemorySubtree, MemoryTree},
+    MemoryWorkspaceState,
+    tree::{InMemoryWorkspaceSubtree, MemoryItem, MemoryNode, MemoryTree},
 };
 
 const MODE_BITS: u32 = 0o777;
@@ -18,11 +18,11 @@ const MODE_BITS: u32 = 0o777;
 #[derive(Clone)]
 pub(super) struct MemoryTrashItem {
     pub(super) item: TrashItem,
-    subtree: MemorySubtree,
+    subtree: InMemoryWorkspaceSubtree,
 }
 
 /// Result of a plan.
-pub(super) struct AppliedPlan {
+pub(super) struct MemoryPlanApplyResult {
     pub(super) tree: MemoryTree,
     pub(super) changes: Vec<stead_journal::RecordedChange>,
     pub(super) retained: Vec<(Version, Vec<u8>)>,
@@ -32,11 +32,15 @@ pub(super) struct AppliedPlan {
 }
 
 /// Applies a plan to a copy of the tree.
-pub(super) fn apply_plan(state: &MemoryState, plan: &Plan, owner: &str) -> Result<AppliedPlan, CommitError> {
-    let mut applying = PlanApplication {
+pub(super) fn apply_plan(
+    state: &MemoryWorkspaceState,
+    plan: &Plan,
+    owner: &str,
+) -> Result<MemoryPlanApplyResult, CommitError> {
+    let mut applying = MemoryPlanApplication {
         state,
         owner,
-        result: AppliedPlan {
+        result: MemoryPlanApplyResult {
             tree: state.tree.clone(),
             changes: Vec::new(),
             retained: Vec::new(),
@@ -49,13 +53,13 @@ pub(super) fn apply_plan(state: &MemoryState, plan: &Plan, owner: &str) -> Resul
     Ok(applying.result)
 }
 
-struct PlanApplication<'a> {
-    state: &'a MemoryState,
+struct MemoryPlanApplication<'a> {
+    state: &'a MemoryWorkspaceState,
     owner: &'a str,
-    result: AppliedPlan,
+    result: MemoryPlanApplyResult,
 }
 
-impl PlanApplication<'_> {
+impl MemoryPlanApplication<'_> {
     fn apply_change(&mut self, change: &PlannedChange) -> Result<(), CommitError> {
         match change {
             PlannedChange::Put { path, expectation: expect, content, version, mode, size: _ } => {

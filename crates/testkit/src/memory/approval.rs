@@ -2,12 +2,12 @@
 
 use stead_engine::{
     ALLOWED_BY_OPERATOR, Approval, ApprovalAnswer, ApprovalDecision, ApprovalFilter, ApprovalRequest, ApprovalState,
-    ApproverAndReason, CallRecord, Error, ErrorKind, limits,
+    ApproverAndReason, Error, ErrorKind, JournalCallRecord, limits,
 };
 
-use super::MemoryState;
+use super::MemoryWorkspaceState;
 
-pub(super) fn current_approvals(state: &MemoryState) -> Vec<Approval> {
+pub(super) fn current_approvals(state: &MemoryWorkspaceState) -> Vec<Approval> {
     let now = |approval: &Approval| {
         let mut approval = approval.clone();
         let open = matches!(approval.state, ApprovalState::Pending | ApprovalState::Approved | ApprovalState::Denied);
@@ -19,7 +19,7 @@ pub(super) fn current_approvals(state: &MemoryState) -> Vec<Approval> {
     state.approvals.iter().map(now).collect()
 }
 
-pub(super) fn filter_approvals(state: &MemoryState, filter: &ApprovalFilter) -> Vec<Approval> {
+pub(super) fn filter_approvals(state: &MemoryWorkspaceState, filter: &ApprovalFilter) -> Vec<Approval> {
     let mut found = current_approvals(state);
     found.retain(|approval| {
         filter.principal.as_ref().is_none_or(|principal| approval.request.principal == *principal)
@@ -31,7 +31,7 @@ pub(super) fn filter_approvals(state: &MemoryState, filter: &ApprovalFilter) -> 
     found
 }
 
-pub(super) fn request_approval(state: &mut MemoryState, ask: &ApprovalRequest) -> Result<Approval, Error> {
+pub(super) fn request_approval(state: &mut MemoryWorkspaceState, ask: &ApprovalRequest) -> Result<Approval, Error> {
     let own: Vec<Approval> =
         current_approvals(state).into_iter().filter(|approval| approval.request.principal == ask.principal).collect();
     let is_open = |approval: &&Approval| {
@@ -66,9 +66,9 @@ pub(super) fn request_approval(state: &mut MemoryState, ask: &ApprovalRequest) -
 }
 
 pub(super) fn answer_approval(
-    state: &mut MemoryState,
+    state: &mut MemoryWorkspaceState,
     answer: &ApprovalAnswer,
-    record: &CallRecord<'_>,
+    record: &JournalCallRecord<'_>,
 ) -> Result<Approval, Error> {
     let missing = || Error::new(ErrorKind::NotFound, "no such approval");
     let now = current_approvals(state).into_iter().find(|approval| approval.id == answer.id).ok_or_else(missing)?;
@@ -86,7 +86,7 @@ pub(super) fn answer_approval(
 }
 
 /// Whether the approval of a record can still be used.
-pub(super) fn check_approval(state: &MemoryState, record: &CallRecord<'_>) -> Result<(), Error> {
+pub(super) fn check_approval(state: &MemoryWorkspaceState, record: &JournalCallRecord<'_>) -> Result<(), Error> {
     let Some(id) = record.approval.as_deref().filter(|id| *id != ALLOWED_BY_OPERATOR) else { return Ok(()) };
     let usable = |approval: &Approval| {
         approval.id == id
@@ -100,7 +100,7 @@ pub(super) fn check_approval(state: &MemoryState, record: &CallRecord<'_>) -> Re
 }
 
 /// Marks an approval as used.
-pub(super) fn consume_approval(state: &mut MemoryState, record: &CallRecord<'_>, number: u64) {
+pub(super) fn consume_approval(state: &mut MemoryWorkspaceState, record: &JournalCallRecord<'_>, number: u64) {
     let Some(id) = record.approval.as_deref() else { return };
     if let Some(approval) = state.approvals.iter_mut().find(|approval| approval.id == id) {
         approval.state = ApprovalState::Used;

@@ -2,20 +2,21 @@
 //! it.
 
 use stead_engine::{
-    Buffer, BufferOpenState, BufferStore, BufferStoreRequest, BufferWithText, CallRecord, CallerLifetime,
-    CommitReceipt, Error, ErrorKind, PlannedBufferChange, PlannedBufferChangeKind, Version, limits,
+    BufferOpenState, BufferStore, BufferStoreRequest, BufferWithText, CallerResourceLifetime, CommitReceipt,
+    EditorBufferMetadata, Error, ErrorKind, JournalCallRecord, PlannedBufferChange, PlannedBufferChangeKind, Version,
+    limits,
 };
 use stead_journal::JournalEntryRelation;
 
-use super::{MemoryState, MemoryWorkspace};
+use super::{MemoryWorkspace, MemoryWorkspaceState};
 
-pub(super) type MemoryBuffer = BufferWithText;
+pub(super) type MemoryWorkspaceBuffer = BufferWithText;
 
 impl BufferStore for MemoryWorkspace {
-    fn buffers(&self) -> Result<Vec<Buffer>, Error> {
+    fn buffers(&self) -> Result<Vec<EditorBufferMetadata>, Error> {
         let mut state = self.lock_state();
         orphan_disconnected(&mut state);
-        let mut buffers: Vec<Buffer> = state.buffers.iter().map(|kept| kept.buffer.clone()).collect();
+        let mut buffers: Vec<EditorBufferMetadata> = state.buffers.iter().map(|kept| kept.buffer.clone()).collect();
         buffers.sort_by(|one, two| (&one.path, &one.id).cmp(&(&two.path, &two.id)));
         Ok(buffers)
     }
@@ -29,8 +30,8 @@ impl BufferStore for MemoryWorkspace {
     fn execute_buffer_request(
         &self,
         ask: &BufferStoreRequest,
-        record: &CallRecord<'_>,
-    ) -> Result<(Buffer, CommitReceipt), Error> {
+        record: &JournalCallRecord<'_>,
+    ) -> Result<(EditorBufferMetadata, CommitReceipt), Error> {
         let mut state = self.lock_state();
         orphan_disconnected(&mut state);
         check_change(&state, ask, record)?;
@@ -38,7 +39,7 @@ impl BufferStore for MemoryWorkspace {
         let buffer = apply_change(&mut state, ask, record, head.number)?;
         if let (
             BufferStoreRequest::Open { .. } | BufferStoreRequest::ResumeDraft { .. },
-            CallerLifetime::Connection(connection),
+            CallerResourceLifetime::Connection(connection),
         ) = (ask, &record.caller.lifetime)
         {
             state.connections.insert(buffer.id.clone(), connection.clone());
@@ -50,7 +51,7 @@ impl BufferStore for MemoryWorkspace {
 }
 
 /// Removes editors whose connection has ended.
-fn orphan_disconnected(state: &mut MemoryState) {
+fn orphan_disconnected(state: &mut MemoryWorkspaceState) {
     for kept in &mut state.buffers {
         if state.connections.get(&kept.buffer.id).is_some_and(|connection| connection.has_ended()) {
             kept.buffer.open_state = BufferOpenState::Draft;
@@ -59,13 +60,17 @@ fn orphan_disconnected(state: &mut MemoryState) {
 }
 
 /// Makes all editors crash.
-pub(super) fn orphan_all(state: &mut MemoryState) {
+pub(super) fn orphan_all(state: &mut MemoryWorkspaceState) {
     for kept in &mut state.buffers {
         kept.buffer.open_state = BufferOpenState::Draft;
     }
 }
 
-fn check_change(state: &MemoryState, ask: &BufferStoreRequest, record: &CallRecord<'_>) -> Result<(), Error> {
+fn check_change(
+    state: &MemoryWorkspaceState,
+    ask: &BufferStoreRequest,
+    record: &JournalCallRecord<'_>,
+) -> Result<(), Error> {
     let owner = record.caller.principal.to_string();
     let open = |path: &stead_path::RelPath| {
         state.buffers.iter().any(|kept| kept.buffer.is_open() && kept.buffer.path == *path)
@@ -76,7 +81,8 @@ fn check_change(state: &MemoryState, ask: &BufferStoreRequest, record: &CallReco
     match ask {
         BufferStoreRequest::Open { path, replaced_drafts: instead_of, .. } => {
             taken(path)?;
-            let stays = |kept: &&MemoryBuffer| kept.buffer.owner == owner && !instead_of.contains(&kept.buffer.id);
+            let stays =
+                |kept: &&MemoryWorkspaceBuffer| kept.buffer.owner == owner && !instead_of.contains(&kept.buffer.id);
             let own = state.buffers.iter().filter(stays).count();
             if own >= limits::BUFFERS_PER_PRINCIPAL_MAX {
                 return Err(Error::new(ErrorKind::TooMany, "you have too many buffers and drafts"));
@@ -96,17 +102,17 @@ fn check_change(state: &MemoryState, ask: &BufferStoreRequest, record: &CallReco
 }
 
 fn apply_change(
-    state: &mut MemoryState,
+    state: &mut MemoryWorkspaceState,
     ask: &BufferStoreRequest,
-    record: &CallRecord<'_>,
+    record: &JournalCallRecord<'_>,
     number: u64,
-) -> Result<Buffer, Error> {
+) -> Result<EditorBufferMetadata, Error> {
     let changed_ms = state.now_ms;
     let session = record.caller.session.clone();
     match ask {
         BufferStoreRequest::Open { path, text, base, line_endings: endings, replaced_drafts: instead_of } => {
             state.buffers.retain(|kept| !instead_of.contains(&kept.buffer.id));
-            let buffer = Buffer {
+            let buffer = EditorBufferMetadata {
                 id: format!("b{number}"),
                 path: path.clone(),
                 owner: record.caller.principal.to_string(),
@@ -120,7 +126,11 @@ fn apply_change(
                 editor_revision: 1,
                 changed_ms,
             };
-            state.buffers.push(MemoryBuffer { buffer: buffer.clone(), text: text.clone(), editor_text: text.clone() });
+            state.buffers.push(MemoryWorkspaceBuffer {
+                buffer: buffer.clone(),
+                text: text.clone(),
+                editor_text: text.clone(),
+            });
             Ok(buffer)
         }
         BufferStoreRequest::ResumeDraft { id } => {
@@ -148,7 +158,7 @@ fn apply_change(
 }
 
 /// Whether the buffers of a plan are unchanged since it was made.
-pub(super) fn check_steps(state: &MemoryState, steps: &[PlannedBufferChange]) -> Result<(), Error> {
+pub(super) fn check_steps(state: &MemoryWorkspaceState, steps: &[PlannedBufferChange]) -> Result<(), Error> {
     for step in steps {
         if find_buffer(state, &step.id)?.buffer.revision != step.expected_revision {
             return Err(buffer_busy());
@@ -158,7 +168,7 @@ pub(super) fn check_steps(state: &MemoryState, steps: &[PlannedBufferChange]) ->
 }
 
 /// Applies a plan to the buffers.
-pub(super) fn apply_steps(state: &mut MemoryState, steps: &[PlannedBufferChange]) {
+pub(super) fn apply_steps(state: &mut MemoryWorkspaceState, steps: &[PlannedBufferChange]) {
     for step in steps {
         let Ok(kept) = find_buffer_mut(state, &step.id) else { continue };
         match &step.kind {
@@ -169,12 +179,12 @@ pub(super) fn apply_steps(state: &mut MemoryState, steps: &[PlannedBufferChange]
     }
 }
 
-trait BufferTextExt {
+trait MemoryWorkspaceBufferExt {
     fn set_text(&mut self, text: &[u8], base: Option<Version>);
     fn save_held_text(&mut self);
 }
 
-impl BufferTextExt for MemoryBuffer {
+impl MemoryWorkspaceBufferExt for MemoryWorkspaceBuffer {
     fn set_text(&mut self, text: &[u8], base: Option<Version>) {
         self.text = text.to_vec();
         self.buffer.version = Version::hash_bytes(text);
@@ -189,11 +199,11 @@ impl BufferTextExt for MemoryBuffer {
     }
 }
 
-fn find_buffer<'s>(state: &'s MemoryState, id: &str) -> Result<&'s MemoryBuffer, Error> {
+fn find_buffer<'s>(state: &'s MemoryWorkspaceState, id: &str) -> Result<&'s MemoryWorkspaceBuffer, Error> {
     state.buffers.iter().find(|kept| kept.buffer.id == id).ok_or_else(|| buffer_not_found(id))
 }
 
-fn find_buffer_mut<'s>(state: &'s mut MemoryState, id: &str) -> Result<&'s mut MemoryBuffer, Error> {
+fn find_buffer_mut<'s>(state: &'s mut MemoryWorkspaceState, id: &str) -> Result<&'s mut MemoryWorkspaceBuffer, Error> {
     state.buffers.iter_mut().find(|kept| kept.buffer.id == id).ok_or_else(|| buffer_not_found(id))
 }
 

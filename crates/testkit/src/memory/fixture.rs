@@ -1,7 +1,7 @@
 //! Changes that tests make outside stead: files of other programs, passing time, expired versions. Nothing here is
 //! recorded in the journal. An invalid path is a mistake in the test and panics.
 
-use stead_engine::{Error, NEW_DIRECTORY_MODE, NEW_FILE_MODE, Policy, PolicyFileInWorkspace, Version};
+use stead_engine::{Error, InWorkspacePolicyFileLocation, NEW_DIRECTORY_MODE, NEW_FILE_MODE, Policy, Version};
 use stead_path::RelPath;
 
 use super::{
@@ -82,7 +82,7 @@ impl MemoryWorkspace {
         let path = rel_path(wire);
         let mut state = self.lock_state();
         let identity = state.tree.get(&path).expect("the policy file").node().identity.device_and_inode;
-        state.policy.file_location = Some(PolicyFileInWorkspace { path, device_and_inode: identity });
+        state.policy.file_location = Some(InWorkspacePolicyFileLocation { path, device_and_inode: identity });
     }
 
     /// Drops retained versions, as a quota would.

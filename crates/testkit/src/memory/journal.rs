@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use stead_engine::{
-    CallRecord, ErrorClass, ErrorKind, JournalEntriesToReturn, JournalEntryOrder, JournalEntryQuery, JournalHead,
-    PolicyTier, Principal, StoredJournalEntry, Version,
+    ErrorClass, ErrorKind, JournalCallRecord, JournalEntryOrder, JournalEntryQuery, JournalHead,
+    JournalNoChangeEntryFilter, Principal, StoredJournalEntry, SupervisionTier, Version,
 };
 use stead_journal::{
-    Digest, EntryDecision, JournalEntry, JournalEntryRelation, JournalWorkspaceId, PathState, RecordedChange,
-    chain_hash, encode_entry, genesis_hash,
+    Digest, JournalEntry, JournalEntryRelation, JournalWorkspaceId, JournaledCallOutcomeStatus, PathState,
+    RecordedChange, chain_hash, encode_entry, genesis_hash,
 };
 use stead_path::RelPath;
 
@@ -47,7 +47,7 @@ impl MemoryJournal {
 
     pub(super) fn append(
         &mut self,
-        record: &CallRecord<'_>,
+        record: &JournalCallRecord<'_>,
         changes: Vec<RecordedChange>,
         link: JournalEntryRelation,
         now_ms: i64,
@@ -85,7 +85,7 @@ impl MemoryJournal {
             decision: decision_for(record.error_kind),
             reason: record.error_kind.map(|kind| kind.code().to_owned()),
             policy_version: record.policy_version,
-            tier: (record.policy_tier != PolicyTier::Autonomous).then(|| record.policy_tier.as_str().to_owned()),
+            tier: (record.policy_tier != SupervisionTier::Autonomous).then(|| record.policy_tier.as_str().to_owned()),
             approval: record.approval.clone(),
             changes,
             relation: link,
@@ -141,14 +141,14 @@ impl MemoryJournal {
             && filter.before.is_none_or(|before| entry.number < before)
             && filter.since_ms.is_none_or(|since| entry.time_ms >= since)
             && filter.until_ms.is_none_or(|until| entry.time_ms <= until)
-            && (filter.selection == JournalEntriesToReturn::All || !entry.changes.is_empty())
+            && (filter.selection == JournalNoChangeEntryFilter::All || !entry.changes.is_empty())
     }
 }
 
-fn decision_for(reason: Option<ErrorKind>) -> EntryDecision {
+fn decision_for(reason: Option<ErrorKind>) -> JournaledCallOutcomeStatus {
     match reason.map(ErrorKind::class) {
-        None => EntryDecision::Allowed,
-        Some(ErrorClass::Refused) => EntryDecision::Refused,
-        Some(ErrorClass::StateMismatch | ErrorClass::SystemFailure) => EntryDecision::Failed,
+        None => JournaledCallOutcomeStatus::Allowed,
+        Some(ErrorClass::Refused) => JournaledCallOutcomeStatus::Refused,
+        Some(ErrorClass::StateMismatch | ErrorClass::SystemFailure) => JournaledCallOutcomeStatus::Failed,
     }
 }

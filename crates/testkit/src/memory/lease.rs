@@ -3,9 +3,9 @@
 use stead_engine::{Error, ErrorKind, Lease, LeaseRequest, limits};
 use stead_path::RelPath;
 
-use super::MemoryState;
+use super::MemoryWorkspaceState;
 
-pub(super) fn running_leases(state: &MemoryState) -> impl Iterator<Item = &Lease> {
+pub(super) fn running_leases(state: &MemoryWorkspaceState) -> impl Iterator<Item = &Lease> {
     state.leases.iter().filter(|lease| lease.ends_ms > state.now_ms)
 }
 
@@ -15,7 +15,7 @@ pub(super) fn is_overlapping(one: &RelPath, other: &RelPath) -> bool {
 }
 
 /// The lease that a request would acquire or release, if allowed.
-pub(super) fn check_lease(state: &MemoryState, ask: &LeaseRequest, holder: &str) -> Result<Lease, Error> {
+pub(super) fn check_lease(state: &MemoryWorkspaceState, ask: &LeaseRequest, holder: &str) -> Result<Lease, Error> {
     match ask {
         LeaseRequest::Acquire { path, ends_ms } => {
             if let Some(other) =
@@ -46,7 +46,7 @@ pub(super) fn check_lease(state: &MemoryState, ask: &LeaseRequest, holder: &str)
 }
 
 /// Applies the request.
-pub(super) fn apply_lease(state: &mut MemoryState, ask: &LeaseRequest, lease: &Lease) {
+pub(super) fn apply_lease(state: &mut MemoryWorkspaceState, ask: &LeaseRequest, lease: &Lease) {
     state.leases.retain(|other| other.path != lease.path);
     match ask {
         LeaseRequest::Acquire { .. } => {

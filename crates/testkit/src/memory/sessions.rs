@@ -1,19 +1,19 @@
 //! Sessions and alerts in memory.
 
 use stead_engine::{
-    Alert, AlertResponse, CallRecord, CommitReceipt, Error, ErrorKind, Principal, PrincipalUsage,
-    RequiredUsageFreshness, ReviewBaseline, Session, SessionStore, SessionStoreReply, SessionStoreRequest,
+    AgentToPersonAlert, AlertResponse, CommitReceipt, Error, ErrorKind, JournalCallRecord, Principal, PrincipalUsage,
+    RequiredUsageFreshness, ReviewBaseline, SessionRecord, SessionStore, SessionStoreReply, SessionStoreWriteRequest,
     SessionTotals, SessionTotalsQuery, StorageUsage, WorkspaceUsage, limits,
 };
 use stead_journal::JournalEntryRelation;
 
-use super::{MemoryState, MemoryWorkspace};
+use super::{MemoryWorkspace, MemoryWorkspaceState};
 
 /// Stored sessions and alerts, newest last.
 #[derive(Default)]
 pub(super) struct MemorySessionStore {
-    sessions: Vec<Session>,
-    alerts: Vec<Alert>,
+    sessions: Vec<SessionRecord>,
+    alerts: Vec<AgentToPersonAlert>,
     reviewed_bytes: std::collections::BTreeMap<(String, String, stead_path::RelPath), Option<Vec<u8>>>,
 }
 
@@ -23,8 +23,8 @@ const TOTAL_BYTES: u64 = 1 << 30;
 impl SessionStore for MemoryWorkspace {
     fn execute_session_request(
         &self,
-        ask: &SessionStoreRequest,
-        record: &CallRecord<'_>,
+        ask: &SessionStoreWriteRequest,
+        record: &JournalCallRecord<'_>,
     ) -> Result<(SessionStoreReply, CommitReceipt), Error> {
         let mut state = self.lock_state();
         check_command(&state, ask, record)?;
@@ -35,7 +35,7 @@ impl SessionStore for MemoryWorkspace {
         Ok((kept, committed))
     }
 
-    fn session(&self, id: &str) -> Result<Option<Session>, Error> {
+    fn session(&self, id: &str) -> Result<Option<SessionRecord>, Error> {
         Ok(self.lock_state().sessions.sessions.iter().find(|session| session.id == id).cloned())
     }
 
@@ -62,14 +62,14 @@ impl SessionStore for MemoryWorkspace {
         Ok(own.map(|((_, _, path), text)| ReviewBaseline { path: path.clone(), text: text.clone() }).collect())
     }
 
-    fn alert(&self, id: &str) -> Result<Option<Alert>, Error> {
+    fn alert(&self, id: &str) -> Result<Option<AgentToPersonAlert>, Error> {
         Ok(self.lock_state().sessions.alerts.iter().find(|alert| alert.id == id).cloned())
     }
 
-    fn alerts(&self, from: Option<&Principal>, limit: usize) -> Result<Vec<Alert>, Error> {
+    fn alerts(&self, from: Option<&Principal>, limit: usize) -> Result<Vec<AgentToPersonAlert>, Error> {
         let from = from.map(ToString::to_string);
         let state = self.lock_state();
-        let mine = |alert: &&Alert| from.as_ref().is_none_or(|from| alert.sender == *from);
+        let mine = |alert: &&AgentToPersonAlert| from.as_ref().is_none_or(|from| alert.sender == *from);
         Ok(state.sessions.alerts.iter().rev().filter(mine).take(limit).cloned().collect())
     }
 
@@ -104,7 +104,7 @@ impl SessionStore for MemoryWorkspace {
 }
 
 /// Usage, counted on every call.
-pub(super) fn count_usage(state: &MemoryState, principal: &Principal) -> PrincipalUsage {
+pub(super) fn count_usage(state: &MemoryWorkspaceState, principal: &Principal) -> PrincipalUsage {
     let owner = principal.to_string();
     let owned = state.trash.values().filter(|item| item.item.owner == owner);
     let sizes = state.tree.paths().filter_map(|path| state.tree.get(path)).map(|placed| placed.node().size);
@@ -115,24 +115,30 @@ pub(super) fn count_usage(state: &MemoryState, principal: &Principal) -> Princip
     PrincipalUsage { workspace: stock, trash_bytes: owned.map(|item| item.item.summary.bytes).sum() }
 }
 
-fn check_command(state: &MemoryState, ask: &SessionStoreRequest, record: &CallRecord<'_>) -> Result<(), Error> {
+fn check_command(
+    state: &MemoryWorkspaceState,
+    ask: &SessionStoreWriteRequest,
+    record: &JournalCallRecord<'_>,
+) -> Result<(), Error> {
     let principal = record.caller.principal.to_string();
     let desk = &state.sessions;
     match ask {
-        SessionStoreRequest::Begin => {
+        SessionStoreWriteRequest::Begin => {
             let open = desk.sessions.iter().filter(|one| one.principal == principal && one.ended_ms.is_none());
             check_limit(open.count(), limits::SESSIONS_OPEN_MAX, "you have too many open sessions")
         }
-        SessionStoreRequest::SendAlert { .. } => {
+        SessionStoreWriteRequest::SendAlert { .. } => {
             let open = desk.alerts.iter().filter(|alert| alert.sender == principal && alert.response.is_none());
             check_limit(open.count(), limits::ALERTS_OPEN_MAX, "too many of your alerts wait for an answer")
         }
-        SessionStoreRequest::AcceptChanges { .. } | SessionStoreRequest::BeginTurn => Ok(()),
-        SessionStoreRequest::End { session_id: session } => match desk.sessions.iter().find(|one| one.id == *session) {
-            Some(open) if open.ended_ms.is_none() => Ok(()),
-            Some(_) | None => Err(Error::new(ErrorKind::NothingToDo, "the session has ended already")),
-        },
-        SessionStoreRequest::AnswerAlert { alert_id: alert, .. } => {
+        SessionStoreWriteRequest::AcceptChanges { .. } | SessionStoreWriteRequest::BeginTurn => Ok(()),
+        SessionStoreWriteRequest::End { session_id: session } => {
+            match desk.sessions.iter().find(|one| one.id == *session) {
+                Some(open) if open.ended_ms.is_none() => Ok(()),
+                Some(_) | None => Err(Error::new(ErrorKind::NothingToDo, "the session has ended already")),
+            }
+        }
+        SessionStoreWriteRequest::AnswerAlert { alert_id: alert, .. } => {
             match desk.alerts.iter().find(|one| one.id == *alert) {
                 Some(open) if open.response.is_none() => Ok(()),
                 Some(_) | None => Err(Error::new(ErrorKind::Exists, "the alert was answered already")),
@@ -146,17 +152,17 @@ fn check_limit(count: usize, most: usize, detail: &str) -> Result<(), Error> {
 }
 
 fn apply_command(
-    state: &mut MemoryState,
-    ask: &SessionStoreRequest,
-    record: &CallRecord<'_>,
+    state: &mut MemoryWorkspaceState,
+    ask: &SessionStoreWriteRequest,
+    record: &JournalCallRecord<'_>,
     number: u64,
 ) -> Result<SessionStoreReply, Error> {
     let (principal, now_ms) = (record.caller.principal.to_string(), state.now_ms);
     let gone = || Error::new(ErrorKind::NotFound, "it is gone");
     let desk = &mut state.sessions;
     match ask {
-        SessionStoreRequest::Begin => {
-            let session = Session {
+        SessionStoreWriteRequest::Begin => {
+            let session = SessionRecord {
                 id: format!("s{number}"),
                 principal,
                 protocol: record.caller.protocol.to_owned(),
@@ -167,13 +173,13 @@ fn apply_command(
             desk.sessions.push(session.clone());
             Ok(SessionStoreReply::Session(session))
         }
-        SessionStoreRequest::End { session_id: session } => {
+        SessionStoreWriteRequest::End { session_id: session } => {
             let found = desk.sessions.iter_mut().find(|one| one.id == *session).ok_or_else(gone)?;
             found.ended_ms = Some(now_ms);
             Ok(SessionStoreReply::Session(found.clone()))
         }
-        SessionStoreRequest::SendAlert { severity, message } => {
-            let alert = Alert {
+        SessionStoreWriteRequest::SendAlert { severity, message } => {
+            let alert = AgentToPersonAlert {
                 id: format!("a{number}"),
                 sender: principal,
                 session: record.caller.session.clone(),
@@ -185,15 +191,15 @@ fn apply_command(
             desk.alerts.push(alert.clone());
             Ok(SessionStoreReply::Alert(alert))
         }
-        SessionStoreRequest::AcceptChanges { principal, session, baselines: kept } => {
+        SessionStoreWriteRequest::AcceptChanges { principal, session, baselines: kept } => {
             for ReviewBaseline { path, text } in kept {
                 let key = (principal.clone(), session.clone(), path.clone());
                 desk.reviewed_bytes.insert(key, text.clone());
             }
             Ok(SessionStoreReply::RecordedOnly)
         }
-        SessionStoreRequest::BeginTurn => Ok(SessionStoreReply::RecordedOnly),
-        SessionStoreRequest::AnswerAlert { alert_id: alert, text } => {
+        SessionStoreWriteRequest::BeginTurn => Ok(SessionStoreReply::RecordedOnly),
+        SessionStoreWriteRequest::AnswerAlert { alert_id: alert, text } => {
             let found = desk.alerts.iter_mut().find(|one| one.id == *alert).ok_or_else(gone)?;
             found.response = Some(AlertResponse { responder: principal, text: text.clone(), time_ms: now_ms });
             Ok(SessionStoreReply::Alert(found.clone()))

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use stead_engine::{DirectoryEntry, Error, ErrorKind, FileIdentity, FileKind, FileStat, FinalSymlink};
+use stead_engine::{DirectoryEntry, Error, ErrorKind, FileKind, FileStat, FileStatFingerprint, FinalSymlink};
 use stead_path::{FileName, RelPath};
 
 const LINKS_MAX: usize = 40;
@@ -41,7 +41,7 @@ impl MemoryNode {
             MemoryItem::Directory | MemoryItem::Special => 0,
         };
         let modified_ns = i128::from(self.modified_ms) * 1_000_000;
-        let stamp = FileIdentity { device_and_inode: (1, self.id), size, modified_ns, changed_ns: modified_ns };
+        let stamp = FileStatFingerprint { device_and_inode: (1, self.id), size, modified_ns, changed_ns: modified_ns };
         FileStat {
             kind: self.tree_top(),
             size,
@@ -54,7 +54,7 @@ impl MemoryNode {
 }
 
 /// A removed tree, by path relative to its top.
-pub(super) type MemorySubtree = Vec<(RelPath, MemoryNode)>;
+pub(super) type InMemoryWorkspaceSubtree = Vec<(RelPath, MemoryNode)>;
 
 #[derive(Debug, Clone)]
 pub(super) struct MemoryTree {
@@ -98,13 +98,13 @@ impl MemoryTree {
     }
 
     /// Removes a path with everything below it.
-    pub(super) fn take_subtree(&mut self, top: &RelPath) -> MemorySubtree {
+    pub(super) fn take_subtree(&mut self, top: &RelPath) -> InMemoryWorkspaceSubtree {
         let inside: Vec<RelPath> = self.nodes.keys().filter(|path| path.is_within(top)).cloned().collect();
         inside.iter().filter_map(|path| Some((path.strip_prefix(top)?, self.nodes.remove(path)?))).collect()
     }
 
     /// Puts a removed tree at a path.
-    pub(super) fn insert_subtree(&mut self, top: &RelPath, branch: MemorySubtree) -> Result<(), Error> {
+    pub(super) fn insert_subtree(&mut self, top: &RelPath, branch: InMemoryWorkspaceSubtree) -> Result<(), Error> {
         for (below, placed) in branch {
             self.nodes.insert(top.append(&below)?, placed);
         }

@@ -1,14 +1,14 @@
 //! Watches of the memory workspace. Every change goes through it, so the journal reports everything.
 
-use stead_engine::{CallRecord, Error, ErrorKind, Watch, WatchRequest, limits};
+use stead_engine::{Error, ErrorKind, JournalCallRecord, Watch, WatchRequest, limits};
 
-use super::MemoryState;
+use super::MemoryWorkspaceState;
 
 /// Finds or creates the requested watch.
 pub(super) fn find_or_make_watch(
-    state: &MemoryState,
+    state: &MemoryWorkspaceState,
     ask: &WatchRequest,
-    record: &CallRecord<'_>,
+    record: &JournalCallRecord<'_>,
 ) -> Result<Watch, Error> {
     let owner = record.caller.principal.to_string();
     match ask {
@@ -45,7 +45,7 @@ pub(super) fn find_or_make_watch(
 }
 
 /// Stores or deletes the watch.
-pub(super) fn apply_watch(state: &mut MemoryState, ask: &WatchRequest, watch: &Watch) {
+pub(super) fn apply_watch(state: &mut MemoryWorkspaceState, ask: &WatchRequest, watch: &Watch) {
     match ask {
         WatchRequest::Begin { .. } => state.watches.push(watch.clone()),
         WatchRequest::End { id } => state.watches.retain(|watch| watch.id != *id),

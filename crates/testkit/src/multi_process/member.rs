@@ -49,7 +49,7 @@ impl MemberOrders {
 
 /// One message of a member.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum MemberMessage {
+pub(super) enum MultiProcessTestMemberMessage {
     /// A change is acknowledged.
     Done { operation: String, entry: u64, hash: String, key: Option<String> },
     /// Entries received through the feed, in order.
@@ -62,7 +62,7 @@ pub(super) enum MemberMessage {
     End,
 }
 
-struct MemberRun {
+struct MultiProcessTestMemberRunner {
     engine: Engine,
     own_caller: Caller,
     keyed_caller: Caller,
@@ -80,7 +80,7 @@ pub fn run_member() -> Fallible<()> {
     std::io::stdin().lock().read_line(&mut input)?;
     let orders: MemberOrders = serde_json::from_str(&input)?;
     let workspace = orders.open()?;
-    let mut member = MemberRun {
+    let mut member = MultiProcessTestMemberRunner {
         engine: Engine::new(workspace as Arc<dyn stead_engine::Workspace>),
         own_caller: Caller::new(Principal::Agent(orders.name.clone()), orders.name.clone(), "library"),
         keyed_caller: Caller::new(Principal::Agent(KEYED_DIRECTORY.to_owned()), orders.name.clone(), "library"),
@@ -95,13 +95,13 @@ pub fn run_member() -> Fallible<()> {
         member.run_step()?;
     }
     member.read_feed()?;
-    send_to_parent(&MemberMessage::End)?;
+    send_to_parent(&MultiProcessTestMemberMessage::End)?;
     input.clear();
     std::io::stdin().lock().read_line(&mut input)?;
     Ok(())
 }
 
-impl MemberRun {
+impl MultiProcessTestMemberRunner {
     fn run_step(&mut self) -> Fallible<()> {
         let file = format!("{}f{}", self.random_path(), self.rng.below(3));
         let other = format!("{}f{}", self.random_path(), self.rng.below(3));
@@ -164,7 +164,7 @@ impl MemberRun {
             let events = answer.get("events").and_then(Value::as_array).cloned().unwrap_or_default();
             let mut entries: Vec<u64> = events.iter().filter_map(number).collect();
             entries.dedup();
-            send_to_parent(&MemberMessage::Saw(entries))?;
+            send_to_parent(&MultiProcessTestMemberMessage::Saw(entries))?;
             self.cursor = answer.get("cursor").cloned().unwrap_or(Value::Null);
             if answer.get("truncated") != Some(&Value::Bool(true)) {
                 return Ok(());
@@ -194,19 +194,23 @@ impl MemberRun {
                 Ok(Some(answer.json))
             }
             Err(failure) if ALLOWED_ERRORS.contains(&failure.kind) => {
-                send_to_parent(&MemberMessage::Refused)?;
+                send_to_parent(&MultiProcessTestMemberMessage::Refused)?;
                 Ok(None)
             }
             Err(failure) => {
-                send_to_parent(&MemberMessage::Failed(format!("{operation}: {failure}")))?;
+                send_to_parent(&MultiProcessTestMemberMessage::Failed(format!("{operation}: {failure}")))?;
                 Err(failure.into())
             }
         }
     }
 }
 
-fn acknowledgement_of(operation: &str, key: Option<String>, answer: &CallOutcome) -> Option<MemberMessage> {
+fn acknowledgement_of(
+    operation: &str,
+    key: Option<String>,
+    answer: &CallOutcome,
+) -> Option<MultiProcessTestMemberMessage> {
     let entry = answer.json.get("entry")?.as_u64()?;
     let hash = answer.json.get("hash")?.as_str()?.to_owned();
-    Some(MemberMessage::Done { operation: operation.to_owned(), entry, hash, key })
+    Some(MultiProcessTestMemberMessage::Done { operation: operation.to_owned(), entry, hash, key })
 }

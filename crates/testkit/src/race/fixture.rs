@@ -52,7 +52,7 @@ const INSIDE_FILES: &[&str] =
 
 /// Known facts of one path outside.
 #[derive(Debug, PartialEq, Eq)]
-struct FileFingerprint {
+struct RaceTestFileFingerprint {
     inode: u64,
     mode: u32,
     links: u64,
@@ -65,7 +65,7 @@ struct FileFingerprint {
 /// The directories of one race.
 pub(super) struct RaceFixture {
     directory: TempDir,
-    outside_before: BTreeMap<PathBuf, FileFingerprint>,
+    outside_before: BTreeMap<PathBuf, RaceTestFileFingerprint>,
     outside_versions: Vec<String>,
 }
 
@@ -152,7 +152,7 @@ fn write_file(path: &Path, content: &[u8]) -> Fallible<()> {
     Ok(fs::write(path, content)?)
 }
 
-fn fingerprint_tree(top: &Path) -> Fallible<BTreeMap<PathBuf, FileFingerprint>> {
+fn fingerprint_tree(top: &Path) -> Fallible<BTreeMap<PathBuf, RaceTestFileFingerprint>> {
     let mut found = BTreeMap::new();
     let mut open = vec![top.to_path_buf()];
     while let Some(path) = open.pop() {
@@ -163,7 +163,7 @@ fn fingerprint_tree(top: &Path) -> Fallible<BTreeMap<PathBuf, FileFingerprint>> 
             }
         }
         let version = if meta.is_file() { Some(Version::hash_bytes(&fs::read(&path)?)) } else { None };
-        let fact = FileFingerprint {
+        let fact = RaceTestFileFingerprint {
             inode: meta.ino(),
             mode: meta.mode(),
             links: meta.nlink(),

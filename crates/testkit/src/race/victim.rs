@@ -29,14 +29,14 @@ const WRITTEN_TEXT: &str = "victim";
 const TRASH_KEPT: usize = 8;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum VictimTask {
+pub(super) enum RaceVictimTaskKind {
     /// Reads, stats and lists.
     Read,
     /// Writes, moves, removes and undoes.
     Change,
 }
 
-pub(super) struct RaceVictim<'a> {
+pub(super) struct RaceVictimCaller<'a> {
     attack: RaceAttackKind,
     fixture: &'a RaceFixture,
     workspace: Arc<LocalWorkspace>,
@@ -50,17 +50,17 @@ pub(super) struct RaceVictim<'a> {
     pub(super) tally: RaceTally,
 }
 
-impl<'a> RaceVictim<'a> {
+impl<'a> RaceVictimCaller<'a> {
     pub(super) fn new(
         attack: RaceAttackKind,
         fixture: &'a RaceFixture,
         workspace: &Arc<LocalWorkspace>,
-        task: VictimTask,
+        task: RaceVictimTaskKind,
         seed: u64,
     ) -> Self {
         let name = match task {
-            VictimTask::Read => "looker",
-            VictimTask::Change => "changer",
+            RaceVictimTaskKind::Read => "looker",
+            RaceVictimTaskKind::Change => "changer",
         };
         Self {
             attack,
@@ -76,10 +76,10 @@ impl<'a> RaceVictim<'a> {
         }
     }
 
-    pub(super) fn run_step(&mut self, task: VictimTask) -> Fallible<()> {
+    pub(super) fn run_step(&mut self, task: RaceVictimTaskKind) -> Fallible<()> {
         match task {
-            VictimTask::Read => self.run_read(),
-            VictimTask::Change => self.run_change(),
+            RaceVictimTaskKind::Read => self.run_read(),
+            RaceVictimTaskKind::Change => self.run_change(),
         }
     }
 

@@ -8,7 +8,7 @@ use stead_disk::SystemClock;
 use stead_engine::{Call, Caller, Engine, Error, Principal};
 use stead_local::{Clock, ClockReading, Durability, LocalWorkspace, LocalWorkspaceOptions};
 
-use super::model::{WorkloadModel, WorkloadStep};
+use super::model::{CrashTestWorkloadStep, WorkspaceReferenceModel};
 use crate::stress::{Fallible, SeededRng, send_to_parent};
 
 /// Instructions of a child, one line on its standard input.
@@ -27,7 +27,7 @@ pub struct WorkloadOrders {
     /// Number of changes; then the child waits to be killed.
     pub steps: u64,
     /// The initial state.
-    pub model: WorkloadModel,
+    pub model: WorkspaceReferenceModel,
 }
 
 impl WorkloadOrders {
@@ -36,19 +36,19 @@ impl WorkloadOrders {
         let mut options = LocalWorkspaceOptions::new(self.workspace.clone(), self.state.clone());
         options.durability = if self.full { Durability::Full } else { Durability::Fast };
         if let Some(boot) = &self.boot {
-            options.clock = Arc::new(FakeBootClock { clock: SystemClock::new(), boot: boot.clone() });
+            options.clock = Arc::new(FakeBootIdClock { clock: SystemClock::new(), boot: boot.clone() });
         }
         LocalWorkspace::open(options)
     }
 }
 
 /// The system clock with another boot id.
-struct FakeBootClock {
+struct FakeBootIdClock {
     clock: SystemClock,
     boot: String,
 }
 
-impl Clock for FakeBootClock {
+impl Clock for FakeBootIdClock {
     fn now(&self) -> ClockReading {
         let signed = |milliseconds: u64| i64::try_from(milliseconds).unwrap_or(i64::MAX);
         ClockReading {
@@ -61,7 +61,7 @@ impl Clock for FakeBootClock {
 
 /// The journal entry of an acknowledged change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChangeAcknowledgement {
+pub struct WorkloadChangeAcknowledgement {
     /// Number of the entry.
     pub entry: u64,
     /// Hash of the entry.
@@ -70,7 +70,7 @@ pub struct ChangeAcknowledgement {
     pub trash: Option<String>,
 }
 
-impl ChangeAcknowledgement {
+impl WorkloadChangeAcknowledgement {
     /// Reads the acknowledgement from a result.
     pub fn from_answer(answer: &Map<String, Value>) -> Option<Self> {
         Some(Self {
@@ -83,13 +83,13 @@ impl ChangeAcknowledgement {
 
 /// One message of a child.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum WorkloadMessage {
+pub enum WorkloadChildMessage {
     /// The workspace is open.
     Open,
     /// About to make this change.
-    Begin(WorkloadStep),
+    Begin(CrashTestWorkloadStep),
     /// The change is acknowledged.
-    Done(ChangeAcknowledgement),
+    Done(WorkloadChangeAcknowledgement),
     /// An unexpected error.
     Failed(String),
     /// All changes are done.
@@ -102,27 +102,28 @@ pub fn run_child() -> Fallible<()> {
     std::io::stdin().lock().read_line(&mut input)?;
     let mut work: WorkloadOrders = serde_json::from_str(&input)?;
     let workspace = work.open()?;
-    send_to_parent(&WorkloadMessage::Open)?;
+    send_to_parent(&WorkloadChildMessage::Open)?;
     let engine = Engine::new(workspace as Arc<dyn stead_engine::Workspace>);
     let caller = Caller::new(Principal::Agent("worker".to_owned()), "child", "library");
     let mut chance = SeededRng::from_seed(work.seed);
     for _ in 0..work.steps {
         let step = work.model.next_step(&mut chance);
         let (operation, arguments) = work.model.call_for(&step);
-        send_to_parent(&WorkloadMessage::Begin(step.clone()))?;
+        send_to_parent(&WorkloadChildMessage::Begin(step.clone()))?;
         match engine.call(&Call::new(&caller, operation, arguments)) {
             Ok(answer) => {
-                let ack = ChangeAcknowledgement::from_answer(&answer.json).ok_or("an answer without an entry")?;
+                let ack =
+                    WorkloadChangeAcknowledgement::from_answer(&answer.json).ok_or("an answer without an entry")?;
                 work.model.apply_step(&step, ack.trash.clone());
-                send_to_parent(&WorkloadMessage::Done(ack))?;
+                send_to_parent(&WorkloadChildMessage::Done(ack))?;
             }
             Err(failure) => {
-                send_to_parent(&WorkloadMessage::Failed(format!("{step:?}: {failure}")))?;
+                send_to_parent(&WorkloadChildMessage::Failed(format!("{step:?}: {failure}")))?;
                 break;
             }
         }
     }
-    send_to_parent(&WorkloadMessage::End)?;
+    send_to_parent(&WorkloadChildMessage::End)?;
     // The parent ends the child by closing its input or by killing it.
     input.clear();
     std::io::stdin().lock().read_line(&mut input)?;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use stead_engine::Version;
 
-use super::tree::{FilePieces, ModelItem, PathVersions, piece_text};
+use super::tree::{CrashTestFileVersionByPath, ModelItem, WorkloadFilePieces, piece_text};
 use crate::stress::SeededRng;
 
 /// Length of the undo history.
@@ -22,7 +22,7 @@ const PIECE_LENGTHS: &[usize] = &[16, 200, 3_000, 100_000];
 
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum WorkloadStep {
+pub enum CrashTestWorkloadStep {
     /// Replaces a file's content by this piece.
     Write {
         /// Path of the file.
@@ -80,14 +80,14 @@ struct ModelTrashItem {
 struct ModelUndoRecord {
     before: ModelTree,
     after: ModelTree,
-    step: WorkloadStep,
+    step: CrashTestWorkloadStep,
     /// The trash item of the change, if any.
     trash: Option<String>,
 }
 
 /// The tree, the trash and the undo history.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WorkloadModel {
+pub struct WorkspaceReferenceModel {
     tree: ModelTree,
     trash: Vec<ModelTrashItem>,
     past: Vec<ModelUndoRecord>,
@@ -95,9 +95,9 @@ pub struct WorkloadModel {
     serial: u64,
 }
 
-impl WorkloadModel {
+impl WorkspaceReferenceModel {
     /// The tree as a directory walk finds it.
-    pub fn path_versions(&self) -> PathVersions {
+    pub fn path_versions(&self) -> CrashTestFileVersionByPath {
         self.tree
             .iter()
             .map(|(path, item)| match item {
@@ -110,7 +110,7 @@ impl WorkloadModel {
     }
 
     /// Chooses a change that will succeed.
-    pub fn next_step(&mut self, chance: &mut SeededRng) -> WorkloadStep {
+    pub fn next_step(&mut self, chance: &mut SeededRng) -> CrashTestWorkloadStep {
         self.serial += 1;
         for _ in 0..8 {
             if let Some(step) = self.choose_step(chance) {
@@ -118,19 +118,19 @@ impl WorkloadModel {
             }
         }
         let path = self.random_file_path(chance);
-        WorkloadStep::Write { path, piece: (self.serial, PIECE_LENGTHS[0]) }
+        CrashTestWorkloadStep::Write { path, piece: (self.serial, PIECE_LENGTHS[0]) }
     }
 
-    fn choose_step(&self, chance: &mut SeededRng) -> Option<WorkloadStep> {
+    fn choose_step(&self, chance: &mut SeededRng) -> Option<CrashTestWorkloadStep> {
         let full = self.tree.len() > MODEL_ITEMS_MAX;
         let piece = (self.serial, *chance.pick(PIECE_LENGTHS)?);
         Some(match if full { 12 } else { chance.below(20) } {
-            0..=4 => WorkloadStep::Write { path: self.random_file_path(chance), piece },
+            0..=4 => CrashTestWorkloadStep::Write { path: self.random_file_path(chance), piece },
             5..=7 => {
                 let path = self.random_file_path(chance);
                 match self.tree.get(&path) {
                     Some(ModelItem::File(pieces)) if pieces.len() < FILE_PIECES_MAX => {
-                        WorkloadStep::Append { path, piece }
+                        CrashTestWorkloadStep::Append { path, piece }
                     }
                     Some(_) | None => return None,
                 }
@@ -138,7 +138,7 @@ impl WorkloadModel {
             8..=9 => {
                 let from =
                     if chance.happens_percent(70) { self.random_directory(chance)? } else { self.random_path(chance)? };
-                WorkloadStep::Copy { to: self.random_free_path(chance, &from)?, from }
+                CrashTestWorkloadStep::Copy { to: self.random_free_path(chance, &from)?, from }
             }
             10..=11 => {
                 let from = self.random_path(chance)?;
@@ -149,24 +149,24 @@ impl WorkloadModel {
                         self.random_free_path(chance, &from)?
                     }
                 };
-                WorkloadStep::Move { from, to }
+                CrashTestWorkloadStep::Move { from, to }
             }
-            12..=14 => WorkloadStep::Remove { path: self.random_path(chance)? },
+            12..=14 => CrashTestWorkloadStep::Remove { path: self.random_path(chance)? },
             15..=16 => {
                 let item = chance.pick(&self.trash)?;
                 let below_file = |(at, _)| matches!(self.tree.get(&item.path[..at]), Some(ModelItem::File(_)));
                 let free = !self.tree.contains_key(&item.path) && !item.path.match_indices('/').any(below_file);
-                return free.then(|| WorkloadStep::Restore { id: item.id.clone() });
+                return free.then(|| CrashTestWorkloadStep::Restore { id: item.id.clone() });
             }
-            17..=18 => return (!self.past.is_empty()).then_some(WorkloadStep::Undo),
-            _ => return (!self.undone.is_empty()).then_some(WorkloadStep::Redo),
+            17..=18 => return (!self.past.is_empty()).then_some(CrashTestWorkloadStep::Undo),
+            _ => return (!self.undone.is_empty()).then_some(CrashTestWorkloadStep::Redo),
         })
     }
 
     /// The call that makes a change.
-    pub fn call_for(&self, step: &WorkloadStep) -> (&'static str, Map<String, Value>) {
+    pub fn call_for(&self, step: &CrashTestWorkloadStep) -> (&'static str, Map<String, Value>) {
         let (operation, arguments) = match step {
-            WorkloadStep::Write { path, piece } => {
+            CrashTestWorkloadStep::Write { path, piece } => {
                 let base = match self.tree.get(path) {
                     Some(ModelItem::File(pieces)) => {
                         Version::hash_bytes(ModelItem::content_of(pieces).as_bytes()).to_string()
@@ -175,24 +175,26 @@ impl WorkloadModel {
                 };
                 ("write", json!({ "path": path, "content": piece_text(*piece), "base": base }))
             }
-            WorkloadStep::Append { path, piece } => ("append", json!({ "path": path, "content": piece_text(*piece) })),
-            WorkloadStep::Copy { from, to } => ("copy", json!({ "from": from, "to": to })),
-            WorkloadStep::Move { from, to } => {
+            CrashTestWorkloadStep::Append { path, piece } => {
+                ("append", json!({ "path": path, "content": piece_text(*piece) }))
+            }
+            CrashTestWorkloadStep::Copy { from, to } => ("copy", json!({ "from": from, "to": to })),
+            CrashTestWorkloadStep::Move { from, to } => {
                 ("move", json!({ "from": from, "to": to, "overwrite": self.tree.contains_key(to) }))
             }
-            WorkloadStep::Remove { path } => ("remove", json!({ "path": path, "recursive": true })),
-            WorkloadStep::Restore { id } => ("restore", json!({ "trash": id })),
-            WorkloadStep::Undo => ("undo", json!({})),
-            WorkloadStep::Redo => ("redo", json!({})),
+            CrashTestWorkloadStep::Remove { path } => ("remove", json!({ "path": path, "recursive": true })),
+            CrashTestWorkloadStep::Restore { id } => ("restore", json!({ "trash": id })),
+            CrashTestWorkloadStep::Undo => ("undo", json!({})),
+            CrashTestWorkloadStep::Redo => ("redo", json!({})),
         };
         let Value::Object(arguments) = arguments else { return (operation, Map::new()) };
         (operation, arguments)
     }
 
     /// Applies a change. `trash` is the item it created, if any.
-    pub fn apply_step(&mut self, step: &WorkloadStep, trash: Option<String>) {
+    pub fn apply_step(&mut self, step: &CrashTestWorkloadStep, trash: Option<String>) {
         match step {
-            WorkloadStep::Undo => {
+            CrashTestWorkloadStep::Undo => {
                 let Some(past) = self.past.pop() else { return };
                 self.tree = past.before.clone();
                 if let Some(id) = &past.trash {
@@ -200,58 +202,58 @@ impl WorkloadModel {
                 }
                 self.undone.push(past);
             }
-            WorkloadStep::Redo => {
+            CrashTestWorkloadStep::Redo => {
                 let Some(past) = self.undone.pop() else { return };
                 self.tree = past.after.clone();
                 self.past.push(ModelUndoRecord { trash: None, ..past });
             }
-            WorkloadStep::Write { .. }
-            | WorkloadStep::Append { .. }
-            | WorkloadStep::Copy { .. }
-            | WorkloadStep::Move { .. }
-            | WorkloadStep::Remove { .. }
-            | WorkloadStep::Restore { .. } => self.apply_forward(step, trash),
+            CrashTestWorkloadStep::Write { .. }
+            | CrashTestWorkloadStep::Append { .. }
+            | CrashTestWorkloadStep::Copy { .. }
+            | CrashTestWorkloadStep::Move { .. }
+            | CrashTestWorkloadStep::Remove { .. }
+            | CrashTestWorkloadStep::Restore { .. } => self.apply_forward(step, trash),
         }
     }
 
-    fn apply_forward(&mut self, step: &WorkloadStep, trash: Option<String>) {
+    fn apply_forward(&mut self, step: &CrashTestWorkloadStep, trash: Option<String>) {
         let before = self.tree.clone();
-        if let WorkloadStep::Write { piece, .. } | WorkloadStep::Append { piece, .. } = step {
+        if let CrashTestWorkloadStep::Write { piece, .. } | CrashTestWorkloadStep::Append { piece, .. } = step {
             self.serial = self.serial.max(piece.0);
         }
         match step {
-            WorkloadStep::Write { path, piece } => self.put_item(path, ModelItem::File(vec![*piece])),
-            WorkloadStep::Append { path, piece } => {
-                let mut pieces: FilePieces = match self.tree.get(path) {
+            CrashTestWorkloadStep::Write { path, piece } => self.put_item(path, ModelItem::File(vec![*piece])),
+            CrashTestWorkloadStep::Append { path, piece } => {
+                let mut pieces: WorkloadFilePieces = match self.tree.get(path) {
                     Some(ModelItem::File(pieces)) => pieces.clone(),
                     Some(ModelItem::Directory) | None => Vec::new(),
                 };
                 pieces.push(*piece);
                 self.put_item(path, ModelItem::File(pieces));
             }
-            WorkloadStep::Copy { from, to } => {
+            CrashTestWorkloadStep::Copy { from, to } => {
                 let branch = subtree_of(&self.tree, from);
                 self.insert_subtree(to, branch);
             }
-            WorkloadStep::Move { from, to } => {
+            CrashTestWorkloadStep::Move { from, to } => {
                 let branch = subtree_of(&self.tree, from);
                 self.tree.retain(|path, _| !is_within(path, from));
                 self.insert_subtree(to, branch);
             }
-            WorkloadStep::Remove { path } => {
+            CrashTestWorkloadStep::Remove { path } => {
                 let branch = subtree_of(&self.tree, path);
                 self.tree.retain(|place, _| !is_within(place, path));
                 if let Some(id) = &trash {
                     self.trash.push(ModelTrashItem { id: id.clone(), path: path.clone(), branch });
                 }
             }
-            WorkloadStep::Restore { id } => {
+            CrashTestWorkloadStep::Restore { id } => {
                 if let Some(at) = self.trash.iter().position(|item| item.id == *id) {
                     let item = self.trash.remove(at);
                     self.insert_subtree(&item.path, item.branch);
                 }
             }
-            WorkloadStep::Undo | WorkloadStep::Redo => {}
+            CrashTestWorkloadStep::Undo | CrashTestWorkloadStep::Redo => {}
         }
         self.undone.clear();
         self.past.push(ModelUndoRecord { before, after: self.tree.clone(), step: step.clone(), trash });
@@ -279,17 +281,19 @@ impl WorkloadModel {
     }
 
     /// Maximum number of files that a change stages.
-    pub fn staged_files_max(&self, step: &WorkloadStep) -> usize {
+    pub fn staged_files_max(&self, step: &CrashTestWorkloadStep) -> usize {
         let files = |top: &str| {
             let inside = |(path, item): &(&String, &ModelItem)| is_within(path, top) && **item != ModelItem::Directory;
             self.tree.iter().filter(inside).count()
         };
         match step {
-            WorkloadStep::Write { .. } | WorkloadStep::Append { .. } => 1,
-            WorkloadStep::Copy { from, .. } => files(from),
-            WorkloadStep::Move { .. } | WorkloadStep::Remove { .. } | WorkloadStep::Restore { .. } => 0,
+            CrashTestWorkloadStep::Write { .. } | CrashTestWorkloadStep::Append { .. } => 1,
+            CrashTestWorkloadStep::Copy { from, .. } => files(from),
+            CrashTestWorkloadStep::Move { .. }
+            | CrashTestWorkloadStep::Remove { .. }
+            | CrashTestWorkloadStep::Restore { .. } => 0,
             // Undoing or redoing a removal may stage several files.
-            WorkloadStep::Undo | WorkloadStep::Redo => MODEL_ITEMS_MAX,
+            CrashTestWorkloadStep::Undo | CrashTestWorkloadStep::Redo => MODEL_ITEMS_MAX,
         }
     }
 

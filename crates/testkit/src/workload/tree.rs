@@ -13,7 +13,7 @@ use stead_engine::Version;
 use crate::stress::Fallible;
 
 /// Content of a file: pieces with serial number and length.
-pub(super) type FilePieces = Vec<(u64, usize)>;
+pub(super) type WorkloadFilePieces = Vec<(u64, usize)>;
 
 /// One node of the model's tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,7 +21,7 @@ pub enum ModelItem {
     /// A directory.
     Directory,
     /// A file.
-    File(FilePieces),
+    File(WorkloadFilePieces),
 }
 
 impl ModelItem {
@@ -40,20 +40,21 @@ pub(super) fn piece_text((serial, length): (u64, usize)) -> String {
 }
 
 /// Paths and their content: `None` for a directory, the version of a file.
-pub type PathVersions = BTreeMap<String, Option<Version>>;
+pub type CrashTestFileVersionByPath = BTreeMap<String, Option<Version>>;
 
 /// Result of a directory walk.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WorkspaceWalk {
+pub struct TestWorkspaceWalkResult {
     /// Everything a caller can see.
-    pub paths: PathVersions,
+    pub paths: CrashTestFileVersionByPath,
     /// Staged files by inode; they may move with their directory.
     pub leftover_files: BTreeMap<u64, PathBuf>,
 }
 
 /// Walks a workspace's directory, not through stead.
-pub fn walk_workspace(top: &Path) -> Fallible<WorkspaceWalk> {
-    let mut found = WorkspaceWalk { paths: PathVersions::new(), leftover_files: BTreeMap::new() };
+pub fn walk_workspace(top: &Path) -> Fallible<TestWorkspaceWalkResult> {
+    let mut found =
+        TestWorkspaceWalkResult { paths: CrashTestFileVersionByPath::new(), leftover_files: BTreeMap::new() };
     let mut open = vec![(top.to_path_buf(), String::new())];
     while let Some((directory, prefix)) = open.pop() {
         for entry in fs::read_dir(&directory)? {

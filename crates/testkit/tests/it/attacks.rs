@@ -4,9 +4,9 @@ use std::io;
 
 use stead_disk::PathResolutionMethod;
 use testkit::attack::{
-    AttackCase, AttackGroup, AttackReport, AttackSubject, AttackSuite, AttackVerdict, CaseLocation, ControlServerKind,
-    EngineAttackSubject, ExpectedAttackResult, NaiveServer, NamespaceOutcome, SubjectOptions, case_requirements,
-    load_groups, load_matrix, run_case, run_in_mount_namespace,
+    AttackCase, AttackCaseProcessIsolation, AttackGroup, AttackReport, AttackSubject, AttackSuiteRunner, AttackVerdict,
+    EngineAttackSubject, ExpectedAttackResult, NaiveServer, SubjectOptions, TestMountNamespaceOutcome,
+    UnsafeControlServerKind, case_requirements, load_groups, load_matrix, run_case, run_in_mount_namespace,
 };
 
 use crate::sandbox::enter_sandbox;
@@ -23,15 +23,15 @@ fn open_engine(opening: &SubjectOptions) -> io::Result<Box<dyn AttackSubject>> {
     EngineAttackSubject::open(opening)
 }
 
-const ENGINE_SUITE: AttackSuite<'_> =
-    AttackSuite { subject: "engine", opener: &open_engine, resolvers: BOTH_RESOLVERS };
+const ENGINE_SUITE: AttackSuiteRunner<'_> =
+    AttackSuiteRunner { subject: "engine", opener: &open_engine, resolvers: BOTH_RESOLVERS };
 
 fn runnable_cases(group: &AttackGroup) -> Vec<AttackCase> {
-    ENGINE_SUITE.runnable_cases(group, CaseLocation::ThisProcess, &mut AttackReport::default()).unwrap()
+    ENGINE_SUITE.runnable_cases(group, AttackCaseProcessIsolation::ThisProcess, &mut AttackReport::default()).unwrap()
 }
 
 /// Runs a group on the engine with both path resolution modes; prints every fault before the test fails.
-fn assert_group_passes(group: &AttackGroup, place: CaseLocation) {
+fn assert_group_passes(group: &AttackGroup, place: AttackCaseProcessIsolation) {
     let AttackReport { ran, skipped: not_run, failures: wrong } = ENGINE_SUITE.run_group(group, place).unwrap();
     for line in not_run {
         eprintln!("NOT RUN: {line}");
@@ -46,7 +46,7 @@ macro_rules! test_groups {
             if !enter_sandbox(concat!("attacks::", stringify!($test))) {
                 return;
             }
-            assert_group_passes(&find_group($name), CaseLocation::ThisProcess);
+            assert_group_passes(&find_group($name), AttackCaseProcessIsolation::ThisProcess);
         })+
 
         /// Checks that every group of the corpus has a test.
@@ -87,27 +87,27 @@ fn every_operation_refuses_every_escape() {
     if !enter_sandbox("attacks::every_operation_refuses_every_escape") {
         return;
     }
-    assert_group_passes(&load_matrix().unwrap(), CaseLocation::ThisProcess);
+    assert_group_passes(&load_matrix().unwrap(), AttackCaseProcessIsolation::ThisProcess);
 }
 
 #[test]
 fn mount_cases_pass() {
     match run_in_mount_namespace("attacks::mount_cases_pass").unwrap() {
-        NamespaceOutcome::Inside => {
+        TestMountNamespaceOutcome::Inside => {
             for group in load_groups().unwrap() {
-                assert_group_passes(&group, CaseLocation::MountNamespace);
+                assert_group_passes(&group, AttackCaseProcessIsolation::MountNamespace);
             }
         }
-        NamespaceOutcome::Child(output) => {
+        TestMountNamespaceOutcome::Child(output) => {
             let stdout = String::from_utf8_lossy(&output.stdout);
             let stderr = String::from_utf8_lossy(&output.stderr);
             println!("{stdout}");
             assert!(output.status.success() && stdout.contains("1 passed"), "{stdout}{stderr}");
         }
-        NamespaceOutcome::Unavailable => {
+        TestMountNamespaceOutcome::Unavailable => {
             for group in load_groups().unwrap() {
                 for case in ENGINE_SUITE
-                    .runnable_cases(&group, CaseLocation::MountNamespace, &mut AttackReport::default())
+                    .runnable_cases(&group, AttackCaseProcessIsolation::MountNamespace, &mut AttackReport::default())
                     .unwrap()
                 {
                     eprintln!("NOT RUN: {}: this machine gives us no mount namespace", case.id);
@@ -165,7 +165,7 @@ fn naive_server_fails_the_corpus() {
     let mut toothless = Vec::new();
     for group in &groups {
         for case in runnable_cases(group).iter().filter(|case| case.expect.result == ExpectedAttackResult::Deny) {
-            let verdict = run_control(group, case, ControlServerKind::Join);
+            let verdict = run_control(group, case, UnsafeControlServerKind::Join);
             denied += 1;
             bitten += usize::from(!verdict.has_passed());
             harmed += usize::from(verdict.did_harm());
@@ -195,7 +195,7 @@ fn naive_server_loses_the_races() {
     let askable = |case: &&&AttackCase| !unasked.contains(&case.operation.as_str());
     // If the control creates a directory at a path of an attacker, the attacker stops; such a run is not counted.
     let lost = |case: &&&AttackCase| {
-        let open = |opening: &SubjectOptions| NaiveServer::open(opening, ControlServerKind::Join);
+        let open = |opening: &SubjectOptions| NaiveServer::open(opening, UnsafeControlServerKind::Join);
         run_case(&group, case, &open, PathResolutionMethod::Auto).is_ok_and(|verdict| verdict.did_harm())
     };
     let bitten = safe.iter().filter(askable).filter(lost).count();
@@ -212,8 +212,8 @@ fn decoding_server_fails_the_corpus() {
     let mut toothless = Vec::new();
     let mut count = 0;
     for group in load_groups().unwrap() {
-        for case in runnable_cases(&group).iter().filter(|case| case.control == ControlServerKind::Decode) {
-            let verdict = run_control(&group, case, ControlServerKind::Decode);
+        for case in runnable_cases(&group).iter().filter(|case| case.control == UnsafeControlServerKind::Decode) {
+            let verdict = run_control(&group, case, UnsafeControlServerKind::Decode);
             count += 1;
             if verdict.has_passed() != case.cannot_bite.is_some() {
                 toothless.push(format!("{}: passed: {}", case.id, verdict.has_passed()));
@@ -223,7 +223,7 @@ fn decoding_server_fails_the_corpus() {
     assert!(count > 20 && toothless.is_empty(), "{count} cases\n{}", toothless.join("\n"));
 }
 
-fn run_control(group: &AttackGroup, case: &AttackCase, control: ControlServerKind) -> AttackVerdict {
+fn run_control(group: &AttackGroup, case: &AttackCase, control: UnsafeControlServerKind) -> AttackVerdict {
     let open = |opening: &SubjectOptions| NaiveServer::open(opening, control);
     match run_case(group, case, &open, PathResolutionMethod::Auto) {
         Ok(verdict) => verdict,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 use stead_disk::PathResolutionMethod;
-use testkit::attack::{EngineAttackSubject, SubjectOptions, SubjectRequest};
+use testkit::attack::{AttackSubjectRequest, EngineAttackSubject, SubjectOptions};
 
 /// The flag as `/proc` shows it.
 const CLOSE_ON_EXEC: u32 = 0o2_000_000;
@@ -37,7 +37,7 @@ fn no_descriptor_is_inherited() {
     ] {
         let arguments = arguments.as_object().unwrap().clone();
         let (principal, operation) = ("agent:a".to_owned(), operation.to_owned());
-        let reply = subject.send(&SubjectRequest { principal, operation, arguments, raw: None }).unwrap();
+        let reply = subject.send(&AttackSubjectRequest { principal, operation, arguments, raw: None }).unwrap();
         assert_eq!(reply.refusal, None, "{}", reply.text);
     }
     let opened: Vec<String> = open_descriptors().difference(&before).cloned().collect();

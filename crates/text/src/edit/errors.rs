@@ -7,8 +7,8 @@ use std::ops::RangeInclusive;
 
 use super::{FindReplaceEdit, QuoteMatchMethod};
 use crate::locate::{
-    DisambiguatingContext, EnclosingDefinition, NearestCandidate, QuoteMatch, QuoteMatchPass, ReachedQuoteSearchLimit,
-    SearchableText,
+    EnclosingDefinition, FuzzyTextMatchPass, NearestCandidate, QuoteMatch, QuoteSearchHaystack,
+    ReachedQuoteSearchLimit, SuggestedDisambiguatingLines,
 };
 
 /// The most matches that an error describes; further matches are only counted.
@@ -33,11 +33,11 @@ pub enum EditErrorKind {
     /// The quote matches more than once, but exactly one match is required.
     Ambiguous {
         /// The pass that found the matches.
-        pass: QuoteMatchPass,
+        pass: FuzzyTextMatchPass,
         /// The number of matches.
         total: usize,
         /// The first matches.
-        matches: Vec<QuoteMatchDescription>,
+        matches: Vec<AmbiguousQuoteCandidate>,
     },
     /// The number of matches differs from the number that the edit requires.
     WrongCount {
@@ -46,7 +46,7 @@ pub enum EditErrorKind {
         /// The number of matches.
         total: usize,
         /// The first matches.
-        matches: Vec<QuoteMatchDescription>,
+        matches: Vec<AmbiguousQuoteCandidate>,
     },
     /// The edit overlaps an earlier edit of the same call.
     Overlap {
@@ -73,7 +73,7 @@ pub enum EditErrorKind {
     /// The result would exceed [`RESULT_BYTES_MAX`](super::RESULT_BYTES_MAX).
     TooLong,
     /// The quoted lines changed since the base version.
-    StaleQuote(super::StaleQuote),
+    StaleQuote(super::StaleQuoteLineRanges),
 }
 
 /// Details about a quote that is not in the text.
@@ -94,7 +94,7 @@ pub struct QuoteNotFoundDetails {
 
 /// One of several matches of a quote.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct QuoteMatchDescription {
+pub struct AmbiguousQuoteCandidate {
     /// The bytes of the match in the text.
     pub bytes: std::ops::Range<usize>,
     /// The lines of the match.
@@ -102,13 +102,16 @@ pub struct QuoteMatchDescription {
     /// The definition around the match.
     pub enclosing_definition: Option<EnclosingDefinition>,
     /// Text to add to the quote so that it matches only here.
-    pub disambiguating_context: Option<DisambiguatingContext>,
+    pub disambiguating_context: Option<SuggestedDisambiguatingLines>,
 }
 
 /// Describes the first [`DESCRIBED_MATCHES_MAX`] of `found_matches`.
 #[must_use]
-pub fn describe_matches(finder: &SearchableText<'_>, found_matches: &[QuoteMatch]) -> Vec<QuoteMatchDescription> {
-    let describe = |found: &QuoteMatch| QuoteMatchDescription {
+pub fn describe_matches(
+    finder: &QuoteSearchHaystack<'_>,
+    found_matches: &[QuoteMatch],
+) -> Vec<AmbiguousQuoteCandidate> {
+    let describe = |found: &QuoteMatch| AmbiguousQuoteCandidate {
         bytes: found.bytes.clone(),
         lines: found.lines.clone(),
         enclosing_definition: finder.enclosing_definition(*found.lines.start()),
@@ -119,7 +122,7 @@ pub fn describe_matches(finder: &SearchableText<'_>, found_matches: &[QuoteMatch
 
 /// Details about the quote of edit `index`, which is not in the text.
 pub(super) fn describe_missing_quote(
-    finder: &SearchableText<'_>,
+    finder: &QuoteSearchHaystack<'_>,
     edits: &[FindReplaceEdit<'_>],
     index: usize,
     new_text_lines: Vec<RangeInclusive<usize>>,

@@ -7,17 +7,17 @@
 
 use std::ops::RangeInclusive;
 
-use super::select::{PlannedEditEffect, SelectedMatches};
+use super::select::{PlannedEditEffect, PlannedEditReplacement};
 use super::{
     EditError, EditErrorKind, EditMatchingRules, EditedText, FindReplaceEdit, OccurrenceSelector, QuoteMatchMethod,
-    QuoteNotFoundRecovery, RESULT_BYTES_MAX, TextSplice, apply_selections, apply_splices, replacement, select,
+    QuoteNotFoundPolicy, RESULT_BYTES_MAX, TextSplice, apply_selections, apply_splices, replacement, select,
 };
 use crate::diff::{self, Hunk};
-use crate::locate::{QuoteMatch, QuoteMatchPass, QuoteSearchOptions, SearchableText};
+use crate::locate::{FuzzyTextMatchPass, QuoteMatch, QuoteSearchHaystack, QuoteSearchOptions};
 
 /// A quoted match whose lines changed since the base.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StaleQuote {
+pub struct StaleQuoteLineRanges {
     /// The 1-based lines of the match in the base; `None` if the base does not contain the quote or contains it several
     /// times.
     pub base_lines: Option<RangeInclusive<usize>>,
@@ -62,7 +62,7 @@ fn apply_to_newer_text_with(
     whitespace: WhitespaceStalenessRule,
 ) -> Result<EditedText, Vec<EditError>> {
     let hunks = diff::hunks(base, current);
-    let (base, current) = (SearchableText::new(base), SearchableText::new(current));
+    let (base, current) = (QuoteSearchHaystack::new(base), QuoteSearchHaystack::new(current));
     let mut outcomes = Vec::new();
     let mut refusals = Vec::new();
     for index in 0..edits.len() {
@@ -90,8 +90,8 @@ pub fn map_lines(base: &str, current: &str, lines: &RangeInclusive<usize>) -> Op
 }
 
 fn rebase_edit(
-    base: &SearchableText<'_>,
-    current: &SearchableText<'_>,
+    base: &QuoteSearchHaystack<'_>,
+    current: &QuoteSearchHaystack<'_>,
     hunks: &[Hunk],
     edits: &[FindReplaceEdit<'_>],
     index: usize,
@@ -121,7 +121,7 @@ fn rebase_edit(
     let stale = || {
         let base_lines = in_base.matches.first().map(|target| target.lines.clone());
         let lines = base_lines.as_ref().and_then(|lines| map_surrounding_lines(hunks, lines));
-        Err(EditErrorKind::StaleQuote(StaleQuote { base_lines, lines }))
+        Err(EditErrorKind::StaleQuote(StaleQuoteLineRanges { base_lines, lines }))
     };
     match (in_current, mapped) {
         (Ok(PlannedEditEffect::Replace(selected)), Some(mapped)) => {
@@ -131,7 +131,7 @@ fn rebase_edit(
         (Ok(PlannedEditEffect::AlreadyApplied(lines)), _) => Ok(PlannedEditEffect::AlreadyApplied(lines)),
         (Ok(PlannedEditEffect::Replace(_) | PlannedEditEffect::Unchanged), _) => stale(),
         (Err(EditErrorKind::NotFound(_)), _) => match find_equivalent_change(base, current, hunks, &in_base) {
-            Some(lines) if rules.recovery == QuoteNotFoundRecovery::UndoTypingSlips => {
+            Some(lines) if rules.recovery == QuoteNotFoundPolicy::UndoTypingSlips => {
                 Ok(PlannedEditEffect::AlreadyApplied(lines))
             }
             Some(_) | None => stale(),
@@ -143,10 +143,10 @@ fn rebase_edit(
 /// The lines of the current text that replaced the quoted lines of the base, if another change already made the same
 /// replacement as the edit.
 fn find_equivalent_change(
-    base: &SearchableText<'_>,
-    current: &SearchableText<'_>,
+    base: &QuoteSearchHaystack<'_>,
+    current: &QuoteSearchHaystack<'_>,
     hunks: &[Hunk],
-    in_base: &SelectedMatches,
+    in_base: &PlannedEditReplacement,
 ) -> Option<Vec<RangeInclusive<usize>>> {
     let [target] = in_base.matches.as_slice() else { return None };
     let splices = replacement::build_splices(base, in_base, &mut { RESULT_BYTES_MAX }).ok()?;
@@ -163,19 +163,19 @@ fn find_equivalent_change(
 /// The match in the current text, if its lines differ from the lines in the base only in white space, and the number of
 /// lines is the same.
 fn match_after_reformatting(
-    base: &SearchableText<'_>,
-    current: &SearchableText<'_>,
+    base: &QuoteSearchHaystack<'_>,
+    current: &QuoteSearchHaystack<'_>,
     hunks: &[Hunk],
     edits: &[FindReplaceEdit<'_>],
     index: usize,
     rules: EditMatchingRules,
-) -> Option<SelectedMatches> {
+) -> Option<PlannedEditReplacement> {
     let Ok(PlannedEditEffect::Replace(in_base)) = select::select_matches(base, edits, index, rules) else {
         return None;
     };
     let [target] = in_base.matches.as_slice() else { return None };
     let lines = map_surrounding_lines(hunks, &target.lines)?;
-    let whole = |finder: &SearchableText<'_>, lines: &RangeInclusive<usize>| {
+    let whole = |finder: &QuoteSearchHaystack<'_>, lines: &RangeInclusive<usize>| {
         finder.line_bytes(*lines.start()).start..finder.line_bytes(*lines.end()).end
     };
     let (base_bytes, bytes) = (whole(base, &target.lines), whole(current, &lines));
@@ -190,11 +190,11 @@ fn match_after_reformatting(
         .into_iter()
         .map(|(_, splice)| TextSplice { bytes: shift(splice.bytes.start)..shift(splice.bytes.end), text: splice.text });
     let new = apply_splices(old, &moved.collect::<Vec<_>>());
-    let options = QuoteSearchOptions { passes: &[QuoteMatchPass::Indentation], ..QuoteSearchOptions::WHOLE_LINES };
+    let options = QuoteSearchOptions { passes: &[FuzzyTextMatchPass::Indentation], ..QuoteSearchOptions::WHOLE_LINES };
     let found = current.find(old, options).matches.into_iter().find(|found| found.bytes.start == bytes.start);
     let indentation_shift = found.and_then(|found| found.indentation_shift);
-    Some(SelectedMatches {
-        method: QuoteMatchMethod::Pass(QuoteMatchPass::Indentation),
+    Some(PlannedEditReplacement {
+        method: QuoteMatchMethod::Pass(FuzzyTextMatchPass::Indentation),
         matches: vec![QuoteMatch { bytes, lines, indentation_shift }],
         old: old.to_owned(),
         new,
@@ -213,7 +213,7 @@ fn match_only_in_current(
             if !hunks.is_empty()
                 && !matches!(
                     selected.method,
-                    QuoteMatchMethod::Pass(QuoteMatchPass::Exact | QuoteMatchPass::LineEndings)
+                    QuoteMatchMethod::Pass(FuzzyTextMatchPass::Exact | FuzzyTextMatchPass::LineEndings)
                 ) =>
         {
             Err(stale_without_base_lines(&selected))
@@ -233,9 +233,9 @@ fn reject_ambiguous_match(
     }
 }
 
-fn stale_without_base_lines(selected: &SelectedMatches) -> EditErrorKind {
+fn stale_without_base_lines(selected: &PlannedEditReplacement) -> EditErrorKind {
     let lines = selected.matches.first().map(|target| target.lines.clone());
-    EditErrorKind::StaleQuote(StaleQuote { base_lines: None, lines })
+    EditErrorKind::StaleQuote(StaleQuoteLineRanges { base_lines: None, lines })
 }
 
 /// The position of base lines in the current text; `None` if one of them changed.
@@ -310,7 +310,7 @@ mod tests {
         base: RangeInclusive<usize>,
         lines: Option<RangeInclusive<usize>>,
     ) -> Result<String, EditErrorKind> {
-        Err(EditErrorKind::StaleQuote(StaleQuote { base_lines: Some(base), lines }))
+        Err(EditErrorKind::StaleQuote(StaleQuoteLineRanges { base_lines: Some(base), lines }))
     }
 
     #[test]
@@ -360,7 +360,7 @@ mod tests {
     fn a_quote_ambiguous_in_the_base_stays_ambiguous() {
         let edits = [FindReplaceEdit::new("x\n", "y\n")];
         let result = apply_to_newer_text("x\na\nx\n", "X\na\nx\n", &edits, EditMatchingRules::NATIVE);
-        let reason = EditErrorKind::StaleQuote(StaleQuote { base_lines: None, lines: Some(3..=3) });
+        let reason = EditErrorKind::StaleQuote(StaleQuoteLineRanges { base_lines: None, lines: Some(3..=3) });
         assert_eq!(result, Err(vec![EditError { edit_index: 0, reason }]));
         let counted = FindReplaceEdit { occurrence: OccurrenceSelector::Exactly(1), ..edits[0] };
         assert!(apply_to_newer_text("x\na\nx\n", "X\na\nx\n", &[counted], EditMatchingRules::NATIVE).is_err());

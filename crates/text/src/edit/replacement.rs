@@ -5,17 +5,17 @@
 
 use std::ops::Range;
 
-use super::select::SelectedMatches;
+use super::select::PlannedEditReplacement;
 use super::splice::TextSplice;
-use super::{LineTerminatorRule, QuoteMatchMethod};
-use crate::locate::{QuoteMatch, QuoteMatchPass, SearchableText};
+use super::{NewTextLineTerminatorRule, QuoteMatchMethod};
+use crate::locate::{FuzzyTextMatchPass, QuoteMatch, QuoteSearchHaystack};
 use crate::{diff, lines};
 
 /// A splice and the bytes of its match.
 pub(super) type PlacedSplice = (Range<usize>, TextSplice);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ReplacementError {
+pub(super) enum ReplacementTextBuildError {
     /// This 1-based line of the new text has too little indentation to be shifted left.
     Unindentable(usize),
     /// The inserted bytes exceed the limit on the result.
@@ -25,23 +25,25 @@ pub(super) enum ReplacementError {
 /// The splices of one edit. The number of inserted bytes is subtracted from `room`. The limit `room` is needed because
 /// a short call can replace a million matches.
 pub(super) fn build_splices(
-    finder: &SearchableText<'_>,
-    selected: &SelectedMatches,
+    finder: &QuoteSearchHaystack<'_>,
+    selected: &PlannedEditReplacement,
     room: &mut usize,
-) -> Result<Vec<PlacedSplice>, ReplacementError> {
-    let template = PreparedTextEdit::new(selected);
+) -> Result<Vec<PlacedSplice>, ReplacementTextBuildError> {
+    let template = EditSpliceBuilder::new(selected);
     let mut splices = Vec::with_capacity(selected.matches.len());
     for found in &selected.matches {
         let count = splices.len();
-        template.build_splices_for_match(finder, found, &mut splices).map_err(ReplacementError::Unindentable)?;
+        template
+            .build_splices_for_match(finder, found, &mut splices)
+            .map_err(ReplacementTextBuildError::Unindentable)?;
         let inserted: usize = splices[count..].iter().map(|(_, splice): &PlacedSplice| splice.text.len()).sum();
-        *room = room.checked_sub(inserted).ok_or(ReplacementError::TooLong)?;
+        *room = room.checked_sub(inserted).ok_or(ReplacementTextBuildError::TooLong)?;
     }
     Ok(splices)
 }
 
 /// One edit, split into lines once for all its matches.
-struct PreparedTextEdit<'a> {
+struct EditSpliceBuilder<'a> {
     new: &'a str,
     new_lines: Vec<&'a str>,
     old_count: usize,
@@ -53,8 +55,8 @@ struct PreparedTextEdit<'a> {
     whole_lines: bool,
 }
 
-impl<'a> PreparedTextEdit<'a> {
-    fn new(selected: &'a SelectedMatches) -> Self {
+impl<'a> EditSpliceBuilder<'a> {
+    fn new(selected: &'a PlannedEditReplacement) -> Self {
         let old: Vec<Vec<u8>> = lines::iter(&selected.old).map(comparable_line).collect();
         let new_lines: Vec<&str> = lines::iter(&selected.new).collect();
         let new: Vec<Vec<u8>> = new_lines.iter().map(|line| comparable_line(line)).collect();
@@ -62,7 +64,7 @@ impl<'a> PreparedTextEdit<'a> {
         let new_slices: Vec<&[u8]> = new.iter().map(Vec::as_slice).collect();
         // If a quote with `\r\n` matches byte for byte, its author sees terminators. The terminators of the new text
         // are then written as given.
-        let quotes_cr = selected.match_pass() == Some(QuoteMatchPass::Exact) && selected.old.contains('\r');
+        let quotes_cr = selected.match_pass() == Some(FuzzyTextMatchPass::Exact) && selected.old.contains('\r');
         Self {
             new: &selected.new,
             hunks: if matches!(selected.method, QuoteMatchMethod::Similarity(_)) {
@@ -74,14 +76,14 @@ impl<'a> PreparedTextEdit<'a> {
             quote_ends_with_newline: selected.old.ends_with(['\n', '\r']),
             quote_is_only_terminators: selected.old.chars().all(|c| matches!(c, '\n' | '\r')),
             new_lines,
-            whole_lines: selected.terminators == LineTerminatorRule::ReplacedLines,
-            verbatim: quotes_cr || selected.terminators == LineTerminatorRule::AsGiven,
+            whole_lines: selected.terminators == NewTextLineTerminatorRule::ReplacedLines,
+            verbatim: quotes_cr || selected.terminators == NewTextLineTerminatorRule::AsGiven,
         }
     }
 
     fn build_splices_for_match(
         &self,
-        finder: &SearchableText<'_>,
+        finder: &QuoteSearchHaystack<'_>,
         found: &QuoteMatch,
         splices: &mut Vec<PlacedSplice>,
     ) -> Result<(), usize> {
@@ -120,7 +122,7 @@ impl<'a> PreparedTextEdit<'a> {
     /// One line of the new text, as it is written at a match.
     fn line(
         &self,
-        finder: &SearchableText<'_>,
+        finder: &QuoteSearchHaystack<'_>,
         found: &QuoteMatch,
         hunk: &diff::Hunk,
         line: usize,
@@ -150,7 +152,7 @@ impl<'a> PreparedTextEdit<'a> {
     /// Whether the new text must end with a terminator, so that the following line is not joined to it. The terminator
     /// is needed if the quote covers whole lines. If a quote starts within a line, or covers only the end of a line,
     /// then the edit joins lines on purpose.
-    fn needs_terminator(&self, finder: &SearchableText<'_>, found: &QuoteMatch) -> bool {
+    fn needs_terminator(&self, finder: &QuoteSearchHaystack<'_>, found: &QuoteMatch) -> bool {
         let (text, Range { start, end }) = (finder.text(), found.bytes.clone());
         let starts_line = start == 0 || text[..start].ends_with(['\n', '\r']);
         self.whole_lines
@@ -162,7 +164,7 @@ impl<'a> PreparedTextEdit<'a> {
     }
 
     /// Whether the quote ends with a newline and matched at the end of a text that has no final newline.
-    fn ends_without_terminator(&self, finder: &SearchableText<'_>, found: &QuoteMatch) -> bool {
+    fn ends_without_terminator(&self, finder: &QuoteSearchHaystack<'_>, found: &QuoteMatch) -> bool {
         let text = finder.text();
         self.quote_ends_with_newline && found.bytes.end == text.len() && !text.ends_with(['\n', '\r'])
     }
@@ -179,7 +181,7 @@ fn comparable_line(line: &str) -> Vec<u8> {
 }
 
 /// The terminator of the line. If the line has no terminator, the result is that of the line above.
-fn terminator_of_line<'t>(finder: &SearchableText<'t>, line: usize) -> Option<&'t str> {
+fn terminator_of_line<'t>(finder: &QuoteSearchHaystack<'t>, line: usize) -> Option<&'t str> {
     let terminator = |line: usize| {
         let (_, terminator) = lines::split_terminator(&finder.text()[finder.line_bytes(line)]);
         (!terminator.is_empty()).then_some(terminator)

@@ -9,13 +9,13 @@ use std::ops::RangeInclusive;
 
 use super::splice::LineMapping;
 use super::{
-    AppliedEdit, ChangedLineRanges, EditErrorKind, EditMatchingRules, EmptyQuoteRule, FindReplaceEdit,
-    LineTerminatorRule, OccurrenceSelector, QuoteMatchMethod, QuoteNotFoundRecovery, elision, errors, similarity,
+    AppliedEdit, EditErrorKind, EditMatchingRules, EmptyQuoteRule, FindReplaceEdit, NewTextLineTerminatorRule,
+    OccurrenceSelector, QuoteMatchMethod, QuoteNotFoundPolicy, ReplacedMatchLineRanges, elision, errors, similarity,
     typing_slips,
 };
 use crate::locate::{
-    self, MatchBoundaryRule, MatchOverlapRule, QuoteMatch, QuoteMatchPass, QuoteMatches, QuoteSearchOptions,
-    ReachedQuoteSearchLimit, SearchableText,
+    self, FuzzyTextMatchPass, MatchBoundaryRule, MatchOverlapRule, QuoteMatch, QuoteMatches, QuoteSearchHaystack,
+    QuoteSearchOptions, ReachedQuoteSearchLimit,
 };
 
 /// If a new text has fewer characters, not counting white space, then its positions in the text are not reported.
@@ -34,7 +34,7 @@ const NEW_PLACES_MAX: usize = 5;
 #[derive(Debug)]
 pub(super) enum PlannedEditEffect {
     /// The edit replaces these matches.
-    Replace(SelectedMatches),
+    Replace(PlannedEditReplacement),
     /// The edit has no effect, because old and new are equal.
     Unchanged,
     /// The edit has no effect, because the new text is already present in these lines.
@@ -43,17 +43,17 @@ pub(super) enum PlannedEditEffect {
 
 /// The matches that one edit replaces.
 #[derive(Debug)]
-pub(super) struct SelectedMatches {
+pub(super) struct PlannedEditReplacement {
     pub(super) method: QuoteMatchMethod,
     pub(super) matches: Vec<QuoteMatch>,
     /// The quote as it was found, without typing slips.
     pub(super) old: String,
     /// The new text, without typing slips.
     pub(super) new: String,
-    pub(super) terminators: LineTerminatorRule,
+    pub(super) terminators: NewTextLineTerminatorRule,
 }
 
-impl SelectedMatches {
+impl PlannedEditReplacement {
     fn new(
         method: QuoteMatchMethod,
         matches: Vec<QuoteMatch>,
@@ -65,7 +65,7 @@ impl SelectedMatches {
     }
 
     /// The pass that found the matches; `None` if they were found by similarity.
-    pub(super) fn match_pass(&self) -> Option<QuoteMatchPass> {
+    pub(super) fn match_pass(&self) -> Option<FuzzyTextMatchPass> {
         match &self.method {
             QuoteMatchMethod::Pass(pass)
             | QuoteMatchMethod::LineNumbersStripped(pass)
@@ -76,14 +76,16 @@ impl SelectedMatches {
 }
 
 impl PlannedEditEffect {
-    pub(super) fn to_applied_edit(&self, finder: &SearchableText<'_>, shift: &LineMapping<'_>) -> AppliedEdit {
+    pub(super) fn to_applied_edit(&self, finder: &QuoteSearchHaystack<'_>, shift: &LineMapping<'_>) -> AppliedEdit {
         let without_effect =
             |method, changed_lines| AppliedEdit { method, changed_lines, look_alikes: Vec::new(), matched_text: None };
         match self {
             Self::Unchanged => without_effect(QuoteMatchMethod::NoChange, Vec::new()),
             Self::AlreadyApplied(lines) => {
-                let same_lines =
-                    |lines: &RangeInclusive<usize>| ChangedLineRanges { before: lines.clone(), after: lines.clone() };
+                let same_lines = |lines: &RangeInclusive<usize>| ReplacedMatchLineRanges {
+                    before: lines.clone(),
+                    after: lines.clone(),
+                };
                 without_effect(QuoteMatchMethod::AlreadyApplied, lines.iter().map(same_lines).collect())
             }
             Self::Replace(selected) => {
@@ -101,7 +103,7 @@ impl PlannedEditEffect {
 
 /// The matches that edit `index` selects.
 pub(super) fn select_matches(
-    finder: &SearchableText<'_>,
+    finder: &QuoteSearchHaystack<'_>,
     edits: &[FindReplaceEdit<'_>],
     index: usize,
     rules: EditMatchingRules,
@@ -113,7 +115,7 @@ pub(super) fn select_matches(
     if edit.old.is_empty() {
         return Err(EditErrorKind::EmptyOld);
     }
-    if rules.recovery == QuoteNotFoundRecovery::UndoTypingSlips {
+    if rules.recovery == QuoteNotFoundPolicy::UndoTypingSlips {
         if edit.old == edit.new {
             return Ok(PlannedEditEffect::Unchanged);
         }
@@ -129,15 +131,15 @@ pub(super) fn select_matches(
         return choose_matches(finder, found, edit, QuoteMatchMethod::Pass, rules);
     }
     match rules.recovery {
-        QuoteNotFoundRecovery::None => {}
-        QuoteNotFoundRecovery::AcceptSimilar => {
+        QuoteNotFoundPolicy::None => {}
+        QuoteNotFoundPolicy::AcceptSimilar => {
             if matches!(edit.occurrence, OccurrenceSelector::Only | OccurrenceSelector::Exactly(1))
                 && let Some(outcome) = match_similar_text(finder, edit, rules)
             {
                 return outcome;
             }
         }
-        QuoteNotFoundRecovery::UndoTypingSlips => {
+        QuoteNotFoundPolicy::UndoTypingSlips => {
             if let Some(outcome) = retry_without_typing_slips(finder, edit, matching, rules) {
                 return outcome;
             }
@@ -155,7 +157,7 @@ fn match_options(occurrence: OccurrenceSelector, rules: EditMatchingRules) -> Qu
 
 /// The matches of an empty quote, which are between all characters and at both ends.
 fn match_empty_quote(
-    finder: &SearchableText<'_>,
+    finder: &QuoteSearchHaystack<'_>,
     edit: FindReplaceEdit<'_>,
     rules: EditMatchingRules,
 ) -> Result<PlannedEditEffect, EditErrorKind> {
@@ -174,12 +176,12 @@ fn match_empty_quote(
         return Err(if let OccurrenceSelector::Exactly(expected) = edit.occurrence {
             EditErrorKind::WrongCount { expected, total, matches: described }
         } else {
-            EditErrorKind::Ambiguous { pass: QuoteMatchPass::Exact, total, matches: described }
+            EditErrorKind::Ambiguous { pass: FuzzyTextMatchPass::Exact, total, matches: described }
         });
     }
     let matches = borders().take(locate::MATCHES_MAX).map(hit).collect();
-    Ok(PlannedEditEffect::Replace(SelectedMatches::new(
-        QuoteMatchMethod::Pass(QuoteMatchPass::Exact),
+    Ok(PlannedEditEffect::Replace(PlannedEditReplacement::new(
+        QuoteMatchMethod::Pass(FuzzyTextMatchPass::Exact),
         matches,
         edit,
         rules,
@@ -188,10 +190,10 @@ fn match_empty_quote(
 
 /// Chooses the matches that the edit replaces. The result is an error if their number is wrong.
 fn choose_matches(
-    finder: &SearchableText<'_>,
+    finder: &QuoteSearchHaystack<'_>,
     found: QuoteMatches,
     edit: FindReplaceEdit<'_>,
-    method: impl Fn(QuoteMatchPass) -> QuoteMatchMethod,
+    method: impl Fn(FuzzyTextMatchPass) -> QuoteMatchMethod,
     rules: EditMatchingRules,
 ) -> Result<PlannedEditEffect, EditErrorKind> {
     let total = found.matches.len();
@@ -210,7 +212,7 @@ fn choose_matches(
         }
         OccurrenceSelector::Only | OccurrenceSelector::Exactly(_) | OccurrenceSelector::All => found.matches,
     };
-    Ok(PlannedEditEffect::Replace(SelectedMatches::new(method(found.pass), hits, edit, rules)))
+    Ok(PlannedEditEffect::Replace(PlannedEditReplacement::new(method(found.pass), hits, edit, rules)))
 }
 
 fn has_overlaps(hits: &[QuoteMatch]) -> bool {
@@ -227,7 +229,7 @@ fn nearest_to_line(hits: &[QuoteMatch], line: usize) -> Option<QuoteMatch> {
 
 /// Searches again for the quote with its typing slips undone.
 fn retry_without_typing_slips(
-    finder: &SearchableText<'_>,
+    finder: &QuoteSearchHaystack<'_>,
     edit: FindReplaceEdit<'_>,
     matching: QuoteSearchOptions,
     rules: EditMatchingRules,
@@ -247,7 +249,7 @@ fn retry_without_typing_slips(
 
 /// Selects the only block that resembles the quote.
 fn match_similar_text(
-    finder: &SearchableText<'_>,
+    finder: &QuoteSearchHaystack<'_>,
     edit: FindReplaceEdit<'_>,
     rules: EditMatchingRules,
 ) -> Option<Result<PlannedEditEffect, EditErrorKind>> {
@@ -255,18 +257,23 @@ fn match_similar_text(
     if hits.len() > 1 {
         let described = errors::describe_matches(finder, &hits);
         return Some(Err(EditErrorKind::Ambiguous {
-            pass: QuoteMatchPass::Exact,
+            pass: FuzzyTextMatchPass::Exact,
             total: hits.len(),
             matches: described,
         }));
     }
-    Some(Ok(PlannedEditEffect::Replace(SelectedMatches::new(QuoteMatchMethod::Similarity(method), hits, edit, rules))))
+    Some(Ok(PlannedEditEffect::Replace(PlannedEditReplacement::new(
+        QuoteMatchMethod::Similarity(method),
+        hits,
+        edit,
+        rules,
+    ))))
 }
 
 /// The outcome of an edit whose quote is not in the text. Either the edit is already applied, or the quote is reported
 /// as not found.
 fn quote_not_found(
-    finder: &SearchableText<'_>,
+    finder: &QuoteSearchHaystack<'_>,
     edits: &[FindReplaceEdit<'_>],
     index: usize,
     limit: Option<ReachedQuoteSearchLimit>,
@@ -274,7 +281,7 @@ fn quote_not_found(
 ) -> Result<PlannedEditEffect, EditErrorKind> {
     let edit = edits[index];
     let mut new_text_lines = Vec::new();
-    if rules.recovery == QuoteNotFoundRecovery::UndoTypingSlips {
+    if rules.recovery == QuoteNotFoundPolicy::UndoTypingSlips {
         let (old, new) = typing_slips::strip_line_numbers(edit.old, edit.new)
             .into_iter()
             .next()
@@ -296,13 +303,13 @@ fn quote_not_found(
 }
 
 /// The places where the new text occurs as whole words; empty if the new text is too short.
-fn find_already_applied(finder: &SearchableText<'_>, old: &str, new: &str) -> Vec<QuoteMatch> {
+fn find_already_applied(finder: &QuoteSearchHaystack<'_>, old: &str, new: &str) -> Vec<QuoteMatch> {
     let weight = new.chars().filter(|c| !c.is_whitespace()).count();
     // If the new text is part of the quote, its presence does not show that the edit was applied.
     if weight < ALREADY_APPLIED_CHARS_MIN || old.contains(new.trim()) {
         return Vec::new();
     }
-    let passes = &[QuoteMatchPass::Exact, QuoteMatchPass::LineEndings, QuoteMatchPass::TrailingSpace];
+    let passes = &[FuzzyTextMatchPass::Exact, FuzzyTextMatchPass::LineEndings, FuzzyTextMatchPass::TrailingSpace];
     let options = QuoteSearchOptions {
         passes,
         overlap_rule: MatchOverlapRule::NonOverlapping,
@@ -335,7 +342,7 @@ fn long_words(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Whether a match covers its lines completely, except for blanks before and after it.
-fn covers_whole_lines(finder: &SearchableText<'_>, hit: &QuoteMatch) -> bool {
+fn covers_whole_lines(finder: &QuoteSearchHaystack<'_>, hit: &QuoteMatch) -> bool {
     let matched = &finder.text()[hit.bytes.clone()];
     let start = hit.bytes.end - matched.trim_start().len();
     let end = hit.bytes.start + matched.trim_end().len();

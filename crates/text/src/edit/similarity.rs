@@ -6,14 +6,14 @@
 //! finds a candidate returns all its candidates and prefers none.
 
 use crate::lines;
-use crate::locate::{QuoteMatch, SearchableText, find_line_runs};
+use crate::locate::{QuoteMatch, QuoteSearchHaystack, find_line_runs};
 
 /// If a quote has fewer lines, it is not searched for by its first and last line.
 const ANCHORED_LINES_MIN: usize = 3;
 
 /// A rule by which a block resembles a quote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum SimilarityMethod {
+pub enum QuoteSimilarityRule {
     /// The lines are equal except for white space at both ends.
     TrimmedLines,
     /// The quote has one line, which is equal except for the amount of white space.
@@ -22,7 +22,7 @@ pub enum SimilarityMethod {
     BlockAnchor,
 }
 
-impl SimilarityMethod {
+impl QuoteSimilarityRule {
     /// The name of the method in replies to callers.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -35,7 +35,10 @@ impl SimilarityMethod {
 }
 
 /// All candidates of the first similarity rule that finds a candidate.
-pub(super) fn find_similar(finder: &SearchableText<'_>, quote: &str) -> Option<(SimilarityMethod, Vec<QuoteMatch>)> {
+pub(super) fn find_similar(
+    finder: &QuoteSearchHaystack<'_>,
+    quote: &str,
+) -> Option<(QuoteSimilarityRule, Vec<QuoteMatch>)> {
     let quoted: Vec<&str> = lines::iter(quote).map(str::trim).collect();
     if quoted.iter().all(|line| line.is_empty()) {
         return None;
@@ -51,7 +54,7 @@ pub(super) fn find_similar(finder: &SearchableText<'_>, quote: &str) -> Option<(
     let starts = find_line_runs(&text, &quoted);
     let trimmed: Vec<QuoteMatch> = starts.into_iter().map(|first| block(first, first + quoted.len() - 1)).collect();
     if !trimmed.is_empty() {
-        return Some((SimilarityMethod::TrimmedLines, trimmed));
+        return Some((QuoteSimilarityRule::TrimmedLines, trimmed));
     }
     if let [line] = quoted[..] {
         let collapsed = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -60,7 +63,7 @@ pub(super) fn find_similar(finder: &SearchableText<'_>, quote: &str) -> Option<(
             .filter(|&at| text[at].contains(char::is_whitespace) && collapsed(text[at]) == target)
             .map(|at| block(at, at))
             .collect();
-        return (!same.is_empty()).then_some((SimilarityMethod::CollapsedSpace, same));
+        return (!same.is_empty()).then_some((QuoteSimilarityRule::CollapsedSpace, same));
     }
     if quoted.len() < ANCHORED_LINES_MIN {
         return None;
@@ -79,7 +82,7 @@ pub(super) fn find_similar(finder: &SearchableText<'_>, quote: &str) -> Option<(
         }
     }
     anchored.reverse();
-    (!anchored.is_empty()).then_some((SimilarityMethod::BlockAnchor, anchored))
+    (!anchored.is_empty()).then_some((QuoteSimilarityRule::BlockAnchor, anchored))
 }
 
 /// The first line that equals `last` and is at least two lines below `at`. `next_last` is the first line below `at`
@@ -96,8 +99,8 @@ fn find_closing_line(text: &[&str], at: usize, last: &str, next_last: Option<usi
 mod tests {
     use super::*;
 
-    fn find_similar_texts(text: &str, quote: &str) -> Option<(SimilarityMethod, Vec<String>)> {
-        let (method, matches) = find_similar(&SearchableText::new(text), quote)?;
+    fn find_similar_texts(text: &str, quote: &str) -> Option<(QuoteSimilarityRule, Vec<String>)> {
+        let (method, matches) = find_similar(&QuoteSearchHaystack::new(text), quote)?;
         Some((method, matches.into_iter().map(|found| text[found.bytes].to_owned()).collect()))
     }
 
@@ -105,15 +108,18 @@ mod tests {
     fn each_method_finds_its_kind_of_match() {
         let one = |method, text: &str| Some((method, vec![text.to_owned()]));
         let text = "  if a:\n      b()\n";
-        assert_eq!(find_similar_texts(text, "if a:\n  b()"), one(SimilarityMethod::TrimmedLines, "  if a:\n      b()"));
+        assert_eq!(
+            find_similar_texts(text, "if a:\n  b()"),
+            one(QuoteSimilarityRule::TrimmedLines, "  if a:\n      b()")
+        );
         assert_eq!(
             find_similar_texts("let   x =  1;\n", "let x = 1;"),
-            one(SimilarityMethod::CollapsedSpace, "let   x =  1;")
+            one(QuoteSimilarityRule::CollapsedSpace, "let   x =  1;")
         );
         let body = "f {\n  a;\n  b;\n  c;\n}\n";
         assert_eq!(
             find_similar_texts(body, "f {\n  other\n}"),
-            one(SimilarityMethod::BlockAnchor, "f {\n  a;\n  b;\n  c;\n}")
+            one(QuoteSimilarityRule::BlockAnchor, "f {\n  a;\n  b;\n  c;\n}")
         );
         assert_eq!(find_similar_texts(" x\n  x\n", "\tx\n").unwrap().1, [" x\n", "  x\n"]);
         assert_eq!(find_similar_texts("a\nb\n", "a\nc"), None);

@@ -3,8 +3,8 @@
 
 use std::ops::{Range, RangeInclusive};
 
-use super::ChangedLineRanges;
-use crate::locate::{QuoteMatch, SearchableText};
+use super::ReplacedMatchLineRanges;
+use crate::locate::{QuoteMatch, QuoteSearchHaystack};
 
 /// A byte range of a text and the text that replaces it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub fn inverse_splices(text: &str, splices: &[TextSplice]) -> Vec<TextSplice> {
 
 /// Maps positions in the old text to positions in the new text.
 pub(super) struct LineMapping<'s> {
-    new_text: SearchableText<'s>,
+    new_text: QuoteSearchHaystack<'s>,
     splices: &'s [TextSplice],
     /// For each splice, the numbers of bytes that earlier splices remove and insert.
     byte_totals: Vec<(usize, usize)>,
@@ -67,15 +67,15 @@ impl<'s> LineMapping<'s> {
             sum = (sum.0 + splice.bytes.len(), sum.1 + splice.text.len());
             byte_totals.push(sum);
         }
-        Self { new_text: SearchableText::new(after), splices, byte_totals }
+        Self { new_text: QuoteSearchHaystack::new(after), splices, byte_totals }
     }
 
     /// The lines of a match in the old text, and the lines of its replacement in the new text.
-    pub(super) fn changed_lines(&self, found: &QuoteMatch) -> ChangedLineRanges {
+    pub(super) fn changed_lines(&self, found: &QuoteMatch) -> ReplacedMatchLineRanges {
         let start =
             self.map_offset(found.bytes.start, self.splices.partition_point(|s| s.bytes.start < found.bytes.start));
         let end = self.map_offset(found.bytes.end, self.splices.partition_point(|s| s.bytes.end <= found.bytes.end));
-        ChangedLineRanges { before: found.lines.clone(), after: self.lines(start..end.max(start)) }
+        ReplacedMatchLineRanges { before: found.lines.clone(), after: self.lines(start..end.max(start)) }
     }
 
     fn map_offset(&self, at: usize, applied: usize) -> usize {

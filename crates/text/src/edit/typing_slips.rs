@@ -12,12 +12,12 @@ pub(super) fn strip_line_numbers(old: &str, new: &str) -> Vec<(String, String)> 
         let stripped_new = || strip_numbers_from_all_lines(new, spacing).unwrap_or_else(|| new.to_owned());
         strip_numbers_from_all_lines(old, spacing).map(|stripped_old| (stripped_old, stripped_new()))
     };
-    [SpaceAfterLineNumber::Keep, SpaceAfterLineNumber::StripOne].into_iter().filter_map(strip_both).collect()
+    [LineNumberSpaceStripRule::Keep, LineNumberSpaceStripRule::StripOne].into_iter().filter_map(strip_both).collect()
 }
 
 /// Whether the space after a line number and its separator belongs to the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SpaceAfterLineNumber {
+enum LineNumberSpaceStripRule {
     /// The space belongs to the line and is kept.
     Keep,
     /// The space belongs to the number and is removed.
@@ -25,7 +25,7 @@ enum SpaceAfterLineNumber {
 }
 
 /// Strips the number from every line; `None` if a line has no number or the numbers do not count up.
-fn strip_numbers_from_all_lines(text: &str, spacing: SpaceAfterLineNumber) -> Option<String> {
+fn strip_numbers_from_all_lines(text: &str, spacing: LineNumberSpaceStripRule) -> Option<String> {
     let mut last: Option<u64> = None;
     let mut stripped = String::with_capacity(text.len());
     for line in lines::iter(text) {
@@ -40,7 +40,7 @@ fn strip_numbers_from_all_lines(text: &str, spacing: SpaceAfterLineNumber) -> Op
 }
 
 /// The number of a line and the line without its prefix, such as `  12\t`, `12→`, `12|`, `12:` or `12#VR:`.
-fn strip_line_number(line: &str, spacing: SpaceAfterLineNumber) -> Option<(u64, &str)> {
+fn strip_line_number(line: &str, spacing: LineNumberSpaceStripRule) -> Option<(u64, &str)> {
     let line = line.trim_start_matches(' ');
     let digits = line.len() - line.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let number: u64 = line.get(..digits).filter(|digits| !digits.is_empty())?.parse().ok()?;
@@ -53,8 +53,8 @@ fn strip_line_number(line: &str, spacing: SpaceAfterLineNumber) -> Option<(u64, 
     // Some programs display an empty line as its number, without a separator.
     let content = content.or_else(|| lines::split_terminator(rest).0.is_empty().then_some(rest))?;
     match spacing {
-        SpaceAfterLineNumber::Keep => Some((number, content)),
-        SpaceAfterLineNumber::StripOne => Some((number, content.strip_prefix(' ').unwrap_or(content))),
+        LineNumberSpaceStripRule::Keep => Some((number, content)),
+        LineNumberSpaceStripRule::StripOne => Some((number, content.strip_prefix(' ').unwrap_or(content))),
     }
 }
 

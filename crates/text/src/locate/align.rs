@@ -6,7 +6,7 @@
 
 /// The hashes of a line and its words.
 #[derive(Debug, Clone, Default)]
-pub(super) struct LineFingerprint {
+pub(super) struct HashesOfLineAndItsWords {
     /// The hash of the line without indentation; 0 for a blank line.
     pub(super) line_hash: u64,
     /// The hashes of the words, sorted and distinct.
@@ -48,7 +48,7 @@ struct AlignmentCell {
 }
 
 /// The best alignment of `quote` with a part of `text`; `None` if no line of the quote resembles a line of the text.
-pub(super) fn align(quote: &[WeightedLine], text: &[LineFingerprint]) -> Option<QuoteAlignment> {
+pub(super) fn align(quote: &[WeightedLine], text: &[HashesOfLineAndItsWords]) -> Option<QuoteAlignment> {
     let empty = AlignmentCell { score: 0.0, start: (0, 0) };
     let mut above = vec![empty; text.len() + 1];
     let mut best: Option<(AlignmentCell, (usize, usize))> = None;
@@ -87,7 +87,7 @@ pub(super) fn align(quote: &[WeightedLine], text: &[LineFingerprint]) -> Option<
     })
 }
 
-fn line_similarity(quoted: &WeightedLine, actual: &LineFingerprint) -> f64 {
+fn line_similarity(quoted: &WeightedLine, actual: &HashesOfLineAndItsWords) -> f64 {
     if quoted.line_hash == actual.line_hash {
         return quoted.weight;
     }
@@ -114,8 +114,8 @@ fn line_similarity(quoted: &WeightedLine, actual: &LineFingerprint) -> f64 {
 mod tests {
     use super::*;
 
-    fn fingerprints(lines: &[u64]) -> Vec<LineFingerprint> {
-        lines.iter().map(|&whole| LineFingerprint { line_hash: whole, word_hashes: Vec::new() }).collect()
+    fn fingerprints(lines: &[u64]) -> Vec<HashesOfLineAndItsWords> {
+        lines.iter().map(|&whole| HashesOfLineAndItsWords { line_hash: whole, word_hashes: Vec::new() }).collect()
     }
 
     fn weighted_lines(lines: &[u64]) -> Vec<WeightedLine> {
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn only_rare_words_make_lines_similar() {
         let quoted = WeightedLine { line_hash: 1, weight: 1.0, words: vec![(10, 0.1), (11, 1.0)] };
-        let actual = |words: &[u64]| LineFingerprint { line_hash: 2, word_hashes: words.to_vec() };
+        let actual = |words: &[u64]| HashesOfLineAndItsWords { line_hash: 2, word_hashes: words.to_vec() };
         assert!(line_similarity(&quoted, &actual(&[11, 12, 13])) > 0.3);
         assert!(line_similarity(&quoted, &actual(&[10, 12, 13])) == 0.0);
     }

@@ -5,7 +5,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::{QuoteMatch, SearchableText};
+use super::{QuoteMatch, QuoteSearchHaystack};
 use crate::is_listed;
 
 /// How many lines above a match are searched for a definition.
@@ -46,7 +46,7 @@ pub struct EnclosingDefinition {
 
 /// The position of the lines that distinguish a match from other matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ContextLinesPosition {
+pub enum DisambiguatingContextPosition {
     /// The distinguishing lines are the lines of the match itself; the quote is only a part of them.
     SameLines,
     /// The distinguishing lines are above the match.
@@ -57,16 +57,16 @@ pub enum ContextLinesPosition {
 
 /// Lines to add to a quote so that it matches only once.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DisambiguatingContext {
+pub struct SuggestedDisambiguatingLines {
     /// The position of the lines relative to the match.
-    pub side: ContextLinesPosition,
+    pub side: DisambiguatingContextPosition,
     /// The 1-based range of the lines to add; nearly always a single line.
     pub lines: RangeInclusive<usize>,
     /// The text of the lines to add, without the last terminator.
     pub text: String,
 }
 
-impl SearchableText<'_> {
+impl QuoteSearchHaystack<'_> {
     /// The definition that contains the 1-based `line`, by indentation and keywords.
     #[must_use]
     pub fn enclosing_definition(&self, line: usize) -> Option<EnclosingDefinition> {
@@ -95,7 +95,11 @@ impl SearchableText<'_> {
 
     /// The shortest context that distinguishes `hit` from all other `hits`; `None` if it would take too many lines.
     #[must_use]
-    pub fn disambiguating_context(&self, hit: &QuoteMatch, hits: &[QuoteMatch]) -> Option<DisambiguatingContext> {
+    pub fn disambiguating_context(
+        &self,
+        hit: &QuoteMatch,
+        hits: &[QuoteMatch],
+    ) -> Option<SuggestedDisambiguatingLines> {
         let others: Vec<&QuoteMatch> =
             hits.iter().filter(|other| other.bytes != hit.bytes).take(COMPARED_MATCHES_MAX).collect();
         let unique = |context: &dyn Fn(&QuoteMatch) -> Option<RangeInclusive<usize>>| {
@@ -105,7 +109,7 @@ impl SearchableText<'_> {
             (!others.iter().any(is_same)).then(|| (lines, text.to_owned()))
         };
         if let Some((lines, text)) = unique(&|hit| Some(hit.lines.clone())) {
-            return Some(DisambiguatingContext { side: ContextLinesPosition::SameLines, lines, text });
+            return Some(SuggestedDisambiguatingLines { side: DisambiguatingContextPosition::SameLines, lines, text });
         }
         for count in 1..=CONTEXT_LINES_MAX {
             let before = unique(&|hit| {
@@ -116,10 +120,10 @@ impl SearchableText<'_> {
                 let last = hit.lines.end() + count;
                 (last <= self.line_count()).then(|| hit.lines.end() + 1..=last)
             });
-            let context_on = |side| move |(lines, text)| DisambiguatingContext { side, lines, text };
+            let context_on = |side| move |(lines, text)| SuggestedDisambiguatingLines { side, lines, text };
             let sides = [
-                before.map(context_on(ContextLinesPosition::Before)),
-                after.map(context_on(ContextLinesPosition::After)),
+                before.map(context_on(DisambiguatingContextPosition::Before)),
+                after.map(context_on(DisambiguatingContextPosition::After)),
             ];
             let shortest = sides.into_iter().flatten().min_by_key(|context| context.text.len());
             if shortest.is_some() {
@@ -157,7 +161,7 @@ mod tests {
 
     #[test]
     fn finds_the_enclosing_definition() {
-        let finder = SearchableText::new(RUST);
+        let finder = QuoteSearchHaystack::new(RUST);
         let within = |line| finder.enclosing_definition(line).map(|definition| (definition.line, definition.text));
         assert_eq!(within(4), Some((2, "fn one() {".to_owned())));
         assert_eq!(within(6), Some((2, "fn one() {".to_owned())));
@@ -186,22 +190,25 @@ mod tests {
 
     #[test]
     fn finds_the_shortest_disambiguating_context() {
-        let extras = |text: &str, quote: &str| -> Vec<Option<(ContextLinesPosition, String)>> {
+        let extras = |text: &str, quote: &str| -> Vec<Option<(DisambiguatingContextPosition, String)>> {
             let found = find_quote(text, quote, QuoteSearchOptions::LENIENT);
-            let finder = SearchableText::new(text);
+            let finder = QuoteSearchHaystack::new(text);
             let extra = |hit| finder.disambiguating_context(hit, &found.matches).map(|extra| (extra.side, extra.text));
             found.matches.iter().map(extra).collect()
         };
         let some = |side, text: &str| Some((side, text.to_owned()));
         assert_eq!(
             extras("one\nx\nlong line\ntwo\nx\nb\n", "x"),
-            [some(ContextLinesPosition::Before, "one"), some(ContextLinesPosition::After, "b")]
+            [some(DisambiguatingContextPosition::Before, "one"), some(DisambiguatingContextPosition::After, "b")]
         );
         assert_eq!(
             extras("ax\nbx\n", "x"),
-            [some(ContextLinesPosition::SameLines, "ax"), some(ContextLinesPosition::SameLines, "bx")]
+            [
+                some(DisambiguatingContextPosition::SameLines, "ax"),
+                some(DisambiguatingContextPosition::SameLines, "bx")
+            ]
         );
-        assert_eq!(extras("a\nx\nb\na\nx\nb\n", "x")[0], some(ContextLinesPosition::After, "b\na"));
+        assert_eq!(extras("a\nx\nb\na\nx\nb\n", "x")[0], some(DisambiguatingContextPosition::After, "b\na"));
         assert_eq!(extras("xx", "x"), [None, None]);
     }
 }

@@ -7,8 +7,8 @@
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
-use super::align::{self, LineFingerprint, WeightedLine};
-use super::{SearchableText, fold};
+use super::align::{self, HashesOfLineAndItsWords, WeightedLine};
+use super::{QuoteSearchHaystack, fold};
 use crate::lines;
 
 /// The most lines of a quote that are considered, from its start.
@@ -75,7 +75,7 @@ pub struct QuoteLineDifference {
     pub actual: Option<char>,
 }
 
-impl SearchableText<'_> {
+impl QuoteSearchHaystack<'_> {
     /// The most likely position of `quote`; `None` if the text shares no line or word with it.
     #[must_use]
     pub fn nearest_candidate(&self, quote: &str) -> Option<NearestCandidate> {
@@ -91,7 +91,8 @@ impl SearchableText<'_> {
             let guess = usize::try_from(start.max(0)).ok()?.min(end);
             let from = guess.saturating_sub(count / 2 + ALIGN_SLACK_LINES);
             let to = (guess + count + count / 2 + ALIGN_SLACK_LINES).min(end + 1);
-            let text: Vec<LineFingerprint> = (from..to).map(|line| fingerprint_line(self.line(line + 1))).collect();
+            let text: Vec<HashesOfLineAndItsWords> =
+                (from..to).map(|line| fingerprint_line(self.line(line + 1))).collect();
             let alignment = align::align(&weighted, &text)?;
             let line = |offset: i64| from.saturating_add_signed(isize::try_from(offset).unwrap_or(0)).min(end);
             Some((alignment.score, line(alignment.first), line(alignment.last)))
@@ -104,8 +105,8 @@ impl SearchableText<'_> {
     /// The votes for each start line (0-based, possibly negative), and the lines of the quote with their weights. A
     /// line or word that is rarer in the text has a higher weight.
     fn vote_for_starts(&self, quote: &[&str]) -> (Vec<(i64, f64)>, Vec<WeightedLine>) {
-        let lines: Vec<LineFingerprint> = quote.iter().map(|line| fingerprint_line(line)).collect();
-        let features = lines.iter().flat_map(LineFingerprint::features).count().max(1);
+        let lines: Vec<HashesOfLineAndItsWords> = quote.iter().map(|line| fingerprint_line(line)).collect();
+        let features = lines.iter().flat_map(HashesOfLineAndItsWords::features).count().max(1);
         let most = (VOTES_MAX / features).clamp(OCCURRENCES_MIN, OCCURRENCES_MAX);
         let found = self.find_features(&lines, most);
         let total = self.line_count() as f64;
@@ -135,10 +136,10 @@ impl SearchableText<'_> {
     }
 
     /// The occurrences in the text of the quote's lines and words, at most `most` for each line or word.
-    fn find_features(&self, lines: &[LineFingerprint], most: usize) -> HashMap<u64, TextFeatureOccurrences> {
-        let features = lines.iter().flat_map(LineFingerprint::features);
-        let mut found: HashMap<u64, TextFeatureOccurrences> =
-            features.map(|feature| (feature, TextFeatureOccurrences::default())).collect();
+    fn find_features(&self, lines: &[HashesOfLineAndItsWords], most: usize) -> HashMap<u64, QuoteTermMatchingLines> {
+        let features = lines.iter().flat_map(HashesOfLineAndItsWords::features);
+        let mut found: HashMap<u64, QuoteTermMatchingLines> =
+            features.map(|feature| (feature, QuoteTermMatchingLines::default())).collect();
         for line in 0..self.line_count() {
             for_each_feature(self.line(line + 1), |_, feature| {
                 let Some(found) = found.get_mut(&feature).filter(|found| found.last_line != Some(line)) else {
@@ -178,7 +179,7 @@ impl SearchableText<'_> {
 
 /// The occurrences in the text of a line or word of the quote.
 #[derive(Debug, Default)]
-struct TextFeatureOccurrences {
+struct QuoteTermMatchingLines {
     /// The first lines that contain the feature.
     lines: Vec<usize>,
     /// The number of all lines that contain the feature.
@@ -212,7 +213,7 @@ fn best_starts(votes: &[(i64, f64)], drift: i64, most: usize) -> Vec<i64> {
     starts
 }
 
-impl LineFingerprint {
+impl HashesOfLineAndItsWords {
     /// The hashes of the line and its words; a blank line has no hashes.
     fn features(&self) -> impl Iterator<Item = u64> {
         let whole = (self.line_hash != 0).then_some(self.line_hash);
@@ -220,11 +221,11 @@ impl LineFingerprint {
     }
 }
 
-fn fingerprint_line(line: &str) -> LineFingerprint {
-    let mut fingerprint = LineFingerprint::default();
+fn fingerprint_line(line: &str) -> HashesOfLineAndItsWords {
+    let mut fingerprint = HashesOfLineAndItsWords::default();
     for_each_feature(line, |kind, feature| match kind {
-        LineOrWordFeature::Line => fingerprint.line_hash = feature,
-        LineOrWordFeature::Word => fingerprint.word_hashes.push(feature),
+        LineOrWordHashKind::Line => fingerprint.line_hash = feature,
+        LineOrWordHashKind::Word => fingerprint.word_hashes.push(feature),
     });
     fingerprint.word_hashes.sort_unstable();
     fingerprint.word_hashes.dedup();
@@ -232,14 +233,14 @@ fn fingerprint_line(line: &str) -> LineFingerprint {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum LineOrWordFeature {
+enum LineOrWordHashKind {
     Line,
     Word,
 }
 
 /// Passes the features of a line to `visit`: the folded line without its indentation, its words, and the parts of its
 /// words. Both `read_all` and `readAll` have the parts `read` and `all`.
-fn for_each_feature(line: &str, mut visit: impl FnMut(LineOrWordFeature, u64)) {
+fn for_each_feature(line: &str, mut visit: impl FnMut(LineOrWordHashKind, u64)) {
     let folded;
     let mut line = line.trim();
     if !line.is_ascii() {
@@ -247,19 +248,19 @@ fn for_each_feature(line: &str, mut visit: impl FnMut(LineOrWordFeature, u64)) {
         line = &folded;
     }
     let (mut whole, mut word, mut part) = (
-        LineOrWordFeature::Line.start_hash(),
-        LineOrWordFeature::Word.start_hash(),
-        LineOrWordFeature::Word.start_hash(),
+        LineOrWordHashKind::Line.start_hash(),
+        LineOrWordHashKind::Word.start_hash(),
+        LineOrWordHashKind::Word.start_hash(),
     );
     let mut before = b' ';
     for byte in line.bytes().chain([b'\n']) {
         let is_letter = byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii();
         let is_next_part = byte == b'_' || (byte.is_ascii_uppercase() && before.is_ascii_lowercase());
         if is_next_part || !is_letter {
-            let ended = std::mem::replace(&mut part, LineOrWordFeature::Word.start_hash());
+            let ended = std::mem::replace(&mut part, LineOrWordHashKind::Word.start_hash());
             // If a word has only one part, the part equals the word and is not passed again.
             if ended.bytes >= WORD_BYTES_MIN && (is_letter || ended.bytes < word.bytes) {
-                visit(LineOrWordFeature::Word, ended.hash);
+                visit(LineOrWordHashKind::Word, ended.hash);
             }
         }
         if is_letter {
@@ -268,38 +269,38 @@ fn for_each_feature(line: &str, mut visit: impl FnMut(LineOrWordFeature, u64)) {
                 part.add_byte(byte);
             }
         } else {
-            let ended = std::mem::replace(&mut word, LineOrWordFeature::Word.start_hash());
+            let ended = std::mem::replace(&mut word, LineOrWordHashKind::Word.start_hash());
             if ended.bytes >= WORD_BYTES_MIN {
-                visit(LineOrWordFeature::Word, ended.hash);
+                visit(LineOrWordHashKind::Word, ended.hash);
             }
         }
         whole.add_byte(byte);
         before = byte;
     }
     if !line.is_empty() {
-        visit(LineOrWordFeature::Line, whole.hash);
+        visit(LineOrWordHashKind::Line, whole.hash);
     }
 }
 
 /// A case-insensitive hash (FNV-1a). It is fast, and a collision only causes a wrong guess.
 #[derive(Debug, Clone, Copy)]
-struct CaseFoldingHasher {
+struct CaseFoldingTextHasher {
     hash: u64,
     bytes: usize,
 }
 
-impl LineOrWordFeature {
+impl LineOrWordHashKind {
     /// Lines and words have different seeds. So a line that consists of one word has another hash than that word.
-    fn start_hash(self) -> CaseFoldingHasher {
+    fn start_hash(self) -> CaseFoldingTextHasher {
         let hash = match self {
             Self::Line => 0xcbf2_9ce4_8422_2325,
             Self::Word => 0x9ae1_6a3b_2f90_404f,
         };
-        CaseFoldingHasher { hash, bytes: 0 }
+        CaseFoldingTextHasher { hash, bytes: 0 }
     }
 }
 
-impl CaseFoldingHasher {
+impl CaseFoldingTextHasher {
     fn add_byte(&mut self, byte: u8) {
         self.hash = (self.hash ^ u64::from(byte.to_ascii_lowercase())).wrapping_mul(0x0000_0100_0000_01b3);
         self.bytes += 1;
@@ -315,7 +316,7 @@ mod tests {
     #[test]
     fn finds_a_block_that_was_changed() {
         let quote = "fn two() {\n    begin();\n    middle(2);\n    end();\n}\n";
-        let nearest = SearchableText::new(TEXT).nearest_candidate(quote).unwrap();
+        let nearest = QuoteSearchHaystack::new(TEXT).nearest_candidate(quote).unwrap();
         assert_eq!(nearest.lines, 5..=9);
         let difference =
             QuoteLineDifference { quote_line: 3, text_line: 7, column: 12, quoted: Some('2'), actual: Some('1') };
@@ -329,7 +330,7 @@ mod tests {
         assert_eq!([words("read_all"), words("readAll"), words("read all")], [3, 3, 2]);
         let text = "fn first() {}\n\nfn read_everything() {}\n";
         assert_eq!(
-            SearchableText::new(text).nearest_candidate("fn readAll() {}\n").map(|near| near.lines),
+            QuoteSearchHaystack::new(text).nearest_candidate("fn readAll() {}\n").map(|near| near.lines),
             Some(3..=3)
         );
     }
@@ -337,21 +338,21 @@ mod tests {
     #[test]
     fn rare_lines_outweigh_frequent_ones() {
         let text = "a()\n}\nb()\n}\nc()\n})+\nd()\n}\n";
-        let nearest = SearchableText::new(text).nearest_candidate("gone(x)\n})+\n").unwrap();
+        let nearest = QuoteSearchHaystack::new(text).nearest_candidate("gone(x)\n})+\n").unwrap();
         assert_eq!(nearest.lines, 5..=6);
     }
 
     #[test]
     fn unrelated_quotes_have_no_candidate() {
-        assert_eq!(SearchableText::new(TEXT).nearest_candidate("quite other words"), None);
-        assert_eq!(SearchableText::new(TEXT).nearest_candidate("quite other words\n\n"), None);
-        assert_eq!(SearchableText::new("").nearest_candidate("x"), None);
-        assert_eq!(SearchableText::new(TEXT).nearest_candidate(""), None);
+        assert_eq!(QuoteSearchHaystack::new(TEXT).nearest_candidate("quite other words"), None);
+        assert_eq!(QuoteSearchHaystack::new(TEXT).nearest_candidate("quite other words\n\n"), None);
+        assert_eq!(QuoteSearchHaystack::new("").nearest_candidate("x"), None);
+        assert_eq!(QuoteSearchHaystack::new(TEXT).nearest_candidate(""), None);
     }
 
     #[test]
     fn candidates_lie_within_the_text() {
-        let nearest = SearchableText::new("end\n").nearest_candidate("a\nb\nend\nc\nd\n").unwrap();
+        let nearest = QuoteSearchHaystack::new("end\n").nearest_candidate("a\nb\nend\nc\nd\n").unwrap();
         assert_eq!(nearest.lines, 1..=1);
     }
 }

@@ -2,9 +2,9 @@
 //! the scope of an anchor: the body of its definition or, if the chunk is not in that body, all lines that follow. The
 //! search returns all matching positions in order and prefers none. The time is linear in the text.
 
-use crate::locate::QuoteMatchPass;
+use crate::locate::FuzzyTextMatchPass;
 
-use super::line_index::{LineLookupIndex, LineToFind, SearchBudgetExceeded};
+use super::line_index::{LineLookupIndex, LineToFind, PatchSearchBudgetExceeded};
 
 /// A position of an anchor in the file.
 #[derive(Debug, Clone, Copy)]
@@ -17,23 +17,23 @@ pub(super) struct PatchAnchorMatch {
 
 /// Whether the line of the anchor itself belongs to the lines below the anchor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PatchAnchorLineRule {
+pub(super) enum PatchAnchorLineInclusion {
     Included,
     Skipped,
 }
 
 pub(super) struct PatchAnchorFinder<'i, 't> {
     index: &'i LineLookupIndex<'t>,
-    passes: &'static [QuoteMatchPass],
+    passes: &'static [FuzzyTextMatchPass],
 }
 
 impl<'i, 't> PatchAnchorFinder<'i, 't> {
-    pub(super) fn new(index: &'i LineLookupIndex<'t>, passes: &'static [QuoteMatchPass]) -> Self {
+    pub(super) fn new(index: &'i LineLookupIndex<'t>, passes: &'static [FuzzyTextMatchPass]) -> Self {
         Self { index, passes }
     }
 
     /// The positions of nested anchors, outermost first.
-    pub(super) fn find_nested(&self, anchors: &[String]) -> Result<Vec<PatchAnchorMatch>, SearchBudgetExceeded> {
+    pub(super) fn find_nested(&self, anchors: &[String]) -> Result<Vec<PatchAnchorMatch>, PatchSearchBudgetExceeded> {
         let mut outer: Option<Vec<PatchAnchorMatch>> = None;
         for anchor in anchors {
             outer = Some(self.find_within(anchor, outer.as_deref())?);
@@ -53,7 +53,7 @@ impl<'i, 't> PatchAnchorFinder<'i, 't> {
         &self,
         anchor: &str,
         outer: Option<&[PatchAnchorMatch]>,
-    ) -> Result<Vec<PatchAnchorMatch>, SearchBudgetExceeded> {
+    ) -> Result<Vec<PatchAnchorMatch>, PatchSearchBudgetExceeded> {
         let all = 0..self.index.lines.len();
         for &pass in self.passes {
             let hits = self.index.find_line_run(&[LineToFind { text: anchor, alternative: None }], pass, &all)?;
@@ -74,7 +74,10 @@ impl<'i, 't> PatchAnchorFinder<'i, 't> {
             Some(outer) => outer
                 .iter()
                 .flat_map(|above| {
-                    split_into_scopes(self.lines_below(*above, PatchAnchorLineRule::Skipped, lines), above.scope_end)
+                    split_into_scopes(
+                        self.lines_below(*above, PatchAnchorLineInclusion::Skipped, lines),
+                        above.scope_end,
+                    )
                 })
                 .collect(),
         }
@@ -85,12 +88,12 @@ impl<'i, 't> PatchAnchorFinder<'i, 't> {
     pub(super) fn lines_below<'l>(
         &self,
         above: PatchAnchorMatch,
-        own: PatchAnchorLineRule,
+        own: PatchAnchorLineInclusion,
         lines: &'l [usize],
     ) -> &'l [usize] {
         let first = match own {
-            PatchAnchorLineRule::Included => above.line,
-            PatchAnchorLineRule::Skipped => above.line + 1,
+            PatchAnchorLineInclusion::Included => above.line,
+            PatchAnchorLineInclusion::Skipped => above.line + 1,
         };
         let from = lines.partition_point(|line| *line < first);
         let to = lines.partition_point(|line| *line < above.scope_end).max(from);

@@ -4,17 +4,17 @@
 use std::borrow::Cow;
 
 use crate::edit::is_distinctive;
-use crate::locate::QuoteMatchPass;
+use crate::locate::FuzzyTextMatchPass;
 
 use super::chunk_search::PatchChunkLocator;
-use super::interpretations::{PatchChunkLine, ResolvedLineKind, StatedTerminator, TypingSlipRepair};
-use super::line_edits::{FinalNewlineRule, InsertedLine, LineEdits, default_terminator, static_terminator};
-use super::line_index::{FileLine, LineLookupIndex};
+use super::interpretations::{PatchChunkLine, PatchTypingSlipRepairMode, ResolvedLineKind, StatedTerminator};
+use super::line_edits::{FinalNewlineRule, InsertedLine, PatchLineEdits, default_terminator, static_terminator};
+use super::line_index::{LineLookupIndex, LineWithTerminator};
 use super::{PatchChunk, PatchChunkRepair, PatchLine, PatchLineKind};
 
 /// The condition under which the place of a chunk is ambiguous. An ambiguous place is an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PatchAmbiguityRule {
+pub enum PatchAmbiguityCriterion {
     /// The place is ambiguous if the lines of the chunk occur several times after the previous chunk, and nothing else
     /// distinguishes the occurrences.
     RepeatedLines,
@@ -33,7 +33,7 @@ pub enum UnanchoredInsertionPoint {
 
 /// The text that a chunk is applied to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PatchChunkBaseText {
+pub enum PatchChunkBaseTextPolicy {
     /// Every chunk is applied to the original text, so a chunk cannot quote lines that other chunks add.
     OriginalText,
     /// Each chunk is applied to the result of the previous chunks.
@@ -46,15 +46,15 @@ pub struct PatchChunkPlacementRules<'a> {
     /// The name of the file; some repairs of typing slips depend on it.
     pub name: &'a str,
     /// The matching passes to try, in this order.
-    pub passes: &'static [QuoteMatchPass],
+    pub passes: &'static [FuzzyTextMatchPass],
     /// Whether known typing slips in a chunk are undone.
-    pub slip_repair: TypingSlipRepair,
+    pub slip_repair: PatchTypingSlipRepairMode,
     /// The condition under which the place of a chunk is ambiguous.
-    pub ambiguity: PatchAmbiguityRule,
+    pub ambiguity: PatchAmbiguityCriterion,
     /// Where added lines without context are inserted.
     pub insertion: UnanchoredInsertionPoint,
     /// The text that a chunk is applied to.
-    pub chunk_base: PatchChunkBaseText,
+    pub chunk_base: PatchChunkBaseTextPolicy,
     /// Whether the text ends with a newline if the patch replaces its last line.
     pub file_end: FinalNewlineRule,
 }
@@ -66,15 +66,15 @@ impl<'a> PatchChunkPlacementRules<'a> {
         Self {
             name,
             passes: &[
-                QuoteMatchPass::LineEndings,
-                QuoteMatchPass::TrailingSpace,
-                QuoteMatchPass::LookAlike,
-                QuoteMatchPass::Indentation,
+                FuzzyTextMatchPass::LineEndings,
+                FuzzyTextMatchPass::TrailingSpace,
+                FuzzyTextMatchPass::LookAlike,
+                FuzzyTextMatchPass::Indentation,
             ],
-            slip_repair: TypingSlipRepair::Undo,
-            ambiguity: PatchAmbiguityRule::RepeatedLines,
+            slip_repair: PatchTypingSlipRepairMode::Undo,
+            ambiguity: PatchAmbiguityCriterion::RepeatedLines,
             insertion: UnanchoredInsertionPoint::AtEnd,
-            chunk_base: PatchChunkBaseText::OriginalText,
+            chunk_base: PatchChunkBaseTextPolicy::OriginalText,
             file_end: FinalNewlineRule::FromPatch,
         }
     }
@@ -84,11 +84,11 @@ impl<'a> PatchChunkPlacementRules<'a> {
     pub fn strict(name: &'a str) -> Self {
         Self {
             name,
-            passes: &[QuoteMatchPass::LineEndings],
-            slip_repair: TypingSlipRepair::Off,
-            ambiguity: PatchAmbiguityRule::RepeatedText,
+            passes: &[FuzzyTextMatchPass::LineEndings],
+            slip_repair: PatchTypingSlipRepairMode::Off,
+            ambiguity: PatchAmbiguityCriterion::RepeatedText,
             insertion: UnanchoredInsertionPoint::AtTop,
-            chunk_base: PatchChunkBaseText::PreviousResult,
+            chunk_base: PatchChunkBaseTextPolicy::PreviousResult,
             file_end: FinalNewlineRule::FromFile,
         }
     }
@@ -126,7 +126,7 @@ pub struct PatchChunkMatch {
     /// The first line of the place in the text, 1-based.
     pub line: usize,
     /// The pass that found the place.
-    pub pass: QuoteMatchPass,
+    pub pass: FuzzyTextMatchPass,
     /// The typing slip that was undone, if any.
     pub repair: Option<PatchChunkRepair>,
     /// The basis on which the place was determined.
@@ -207,8 +207,8 @@ pub fn apply_chunks(
     rules: &PatchChunkPlacementRules<'_>,
 ) -> Result<PatchedText, PatchApplyError> {
     let mut applied = match rules.chunk_base {
-        PatchChunkBaseText::OriginalText => apply_to_original(text, chunks, 0, rules)?,
-        PatchChunkBaseText::PreviousResult => {
+        PatchChunkBaseTextPolicy::OriginalText => apply_to_original(text, chunks, 0, rules)?,
+        PatchChunkBaseTextPolicy::PreviousResult => {
             let mut result = apply_to_original(text, &[], 0, rules)?;
             for (number, chunk) in chunks.iter().enumerate() {
                 let next = apply_to_original(&result.text, std::slice::from_ref(chunk), number, rules)?;
@@ -238,7 +238,7 @@ fn apply_to_original(
 ) -> Result<PatchedText, PatchApplyError> {
     let index = LineLookupIndex::new(text);
     let mut search = PatchChunkLocator::new(text, &index, rules);
-    let mut edits = LineEdits::new(index.lines.len());
+    let mut edits = PatchLineEdits::new(index.lines.len());
     let mut placed = Vec::with_capacity(chunks.len());
     let failed = |(chunk, at): (usize, &PatchChunk), reason| PatchApplyError { chunk, line: at.line, reason };
     for (number, chunk) in (first..).zip(chunks) {
@@ -271,7 +271,7 @@ pub(super) struct PlacedPatchChunk<'c> {
     /// The 0-based line where the chunk starts. If the chunk quotes no line, its lines are inserted before this line.
     pub(super) start: usize,
     pub(super) lines: Cow<'c, [PatchChunkLine]>,
-    pub(super) pass: QuoteMatchPass,
+    pub(super) pass: FuzzyTextMatchPass,
     pub(super) repair: Option<PatchChunkRepair>,
     pub(super) basis: PatchPlacementBasis,
     /// All 1-based lines where the chunk matches, if only the order of the chunks decided the place.
@@ -279,7 +279,12 @@ pub(super) struct PlacedPatchChunk<'c> {
 }
 
 /// Adds the removed and inserted lines of a placed chunk to `edits`.
-fn record_chunk_edits(edits: &mut LineEdits, number: usize, lines: &[FileLine<'_>], placed: &PlacedPatchChunk<'_>) {
+fn record_chunk_edits(
+    edits: &mut PatchLineEdits,
+    number: usize,
+    lines: &[LineWithTerminator<'_>],
+    placed: &PlacedPatchChunk<'_>,
+) {
     let source = terminator_source(lines, placed);
     let is_explicit = placed.lines.iter().any(|line| line.stated_terminator == StatedTerminator::NoNewline);
     let quotes_no_line = !placed.lines.iter().any(PatchChunkLine::is_in_old_text);
@@ -333,7 +338,7 @@ enum TerminatorSource {
 
 /// New lines take their terminators from the chunk if the chunk has a terminator other than `\n` and all its quoted
 /// terminators equal those of the file.
-fn terminator_source(lines: &[FileLine<'_>], placed: &PlacedPatchChunk<'_>) -> TerminatorSource {
+fn terminator_source(lines: &[LineWithTerminator<'_>], placed: &PlacedPatchChunk<'_>) -> TerminatorSource {
     let states_terminators =
         placed.lines.iter().any(|line| matches!(line.stated_terminator, StatedTerminator::Cr | StatedTerminator::Crlf));
     let old = placed.lines.iter().filter(|line| line.is_in_old_text());
@@ -351,7 +356,7 @@ fn terminator_source(lines: &[FileLine<'_>], placed: &PlacedPatchChunk<'_>) -> T
 
 /// The terminator of the nearest line above that has a terminator. If there is none, the result is the terminator of
 /// the next line.
-fn neighbouring_terminator(lines: &[FileLine<'_>], at: usize) -> &'static str {
+fn neighbouring_terminator(lines: &[LineWithTerminator<'_>], at: usize) -> &'static str {
     let before = lines[..at].iter().rev().find_map(|line| static_terminator(line.terminator));
     let after = || lines.get(at).and_then(|line| static_terminator(line.terminator));
     before.or_else(after).unwrap_or_else(|| default_terminator(lines))
@@ -378,8 +383,8 @@ pub fn find_already_applied(
         return None;
     }
     let exact = PatchChunkPlacementRules {
-        passes: &[QuoteMatchPass::LineEndings],
-        slip_repair: TypingSlipRepair::Off,
+        passes: &[FuzzyTextMatchPass::LineEndings],
+        slip_repair: PatchTypingSlipRepairMode::Off,
         ..*rules
     };
     let undone = apply_chunks(text, &reversed, &exact).ok()?;
@@ -398,7 +403,7 @@ fn is_distinctive_chunk(chunk: &PatchChunk) -> bool {
 fn are_old_lines_absent(text: &str, chunks: &[PatchChunk], rules: &PatchChunkPlacementRules<'_>) -> bool {
     let index = LineLookupIndex::new(text);
     let mut search = PatchChunkLocator::new(text, &index, rules);
-    let no_edits = LineEdits::new(index.lines.len());
+    let no_edits = PatchLineEdits::new(index.lines.len());
     let changes = |chunk: &&PatchChunk| {
         chunk.lines.iter().any(|line| matches!(line.kind, PatchLineKind::Add | PatchLineKind::Remove))
     };

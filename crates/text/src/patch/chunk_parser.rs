@@ -1,10 +1,10 @@
 //! The parser for the chunks of one envelope section. It decides which line starts a chunk, which lines belong to the
 //! chunk, and which line ends it.
 
-use super::envelope::{MARKER, PatchCursor, marker_text};
+use super::envelope::{MARKER, PatchParseCursor, marker_text};
 use super::{
-    EndOfFileMarker, HunkHeadingMeaning, NoNewlineMarker, PatchChunk, PatchLine, PatchLineKind, PatchParseError,
-    PatchParseErrorKind, PatchSourceLine, PatchSyntaxTolerance,
+    EndOfFileMarker, HunkHeadingMeaning, NoNewlineMarkerPresence, PatchChunk, PatchLine, PatchLineKind,
+    PatchParseError, PatchParseErrorKind, PatchSourceLine, PatchSyntaxTolerance,
 };
 
 const HEADING: &str = "@@";
@@ -16,7 +16,7 @@ pub(super) fn is_no_newline_marker(text: &str) -> bool {
 }
 
 /// Parses the chunks up to the next section header or the end of the patch.
-pub(super) fn parse_chunks(cursor: &mut PatchCursor<'_, '_>) -> Result<Vec<PatchChunk>, PatchParseError> {
+pub(super) fn parse_chunks(cursor: &mut PatchParseCursor<'_, '_>) -> Result<Vec<PatchChunk>, PatchParseError> {
     let mut chunks: Vec<PatchChunk> = Vec::new();
     while let Some(line) = cursor.peek() {
         let headed = parse_heading(&line, cursor).is_some();
@@ -40,7 +40,11 @@ pub(super) fn parse_chunks(cursor: &mut PatchCursor<'_, '_>) -> Result<Vec<Patch
 }
 
 /// Whether the line is blank and not part of a chunk.
-fn is_blank_between_chunks(line: &PatchSourceLine<'_>, cursor: &PatchCursor<'_, '_>, chunks: &[PatchChunk]) -> bool {
+fn is_blank_between_chunks(
+    line: &PatchSourceLine<'_>,
+    cursor: &PatchParseCursor<'_, '_>,
+    chunks: &[PatchChunk],
+) -> bool {
     if !line.text.trim().is_empty() {
         return false;
     }
@@ -53,7 +57,7 @@ fn is_blank_between_chunks(line: &PatchSourceLine<'_>, cursor: &PatchCursor<'_, 
 }
 
 /// The text after `@@`, if the line starts a chunk.
-fn parse_heading<'a>(line: &PatchSourceLine<'a>, cursor: &PatchCursor<'_, '_>) -> Option<&'a str> {
+fn parse_heading<'a>(line: &PatchSourceLine<'a>, cursor: &PatchParseCursor<'_, '_>) -> Option<&'a str> {
     match cursor.grammar.space_around_markers {
         // A leading space is the sign of a context line.
         PatchSyntaxTolerance::Accept if line.text.starts_with(' ') => None,
@@ -61,7 +65,7 @@ fn parse_heading<'a>(line: &PatchSourceLine<'a>, cursor: &PatchCursor<'_, '_>) -
     }
 }
 
-fn parse_chunk(cursor: &mut PatchCursor<'_, '_>) -> Result<PatchChunk, PatchParseError> {
+fn parse_chunk(cursor: &mut PatchParseCursor<'_, '_>) -> Result<PatchChunk, PatchParseError> {
     let start = cursor.peek().map_or(1, |line| line.number);
     let mut chunk = PatchChunk {
         line: start,
@@ -90,7 +94,7 @@ fn parse_chunk(cursor: &mut PatchCursor<'_, '_>) -> Result<PatchChunk, PatchPars
         }
         if is_no_newline_marker(line.text) && !chunk.lines.is_empty() {
             if let Some(last) = chunk.lines.last_mut() {
-                last.no_newline_marker = NoNewlineMarker::Present;
+                last.no_newline_marker = NoNewlineMarkerPresence::Present;
             }
         } else {
             match parse_signed_line(line.text) {
@@ -99,7 +103,7 @@ fn parse_chunk(cursor: &mut PatchCursor<'_, '_>) -> Result<PatchChunk, PatchPars
                     chunk.lines.push(PatchLine {
                         kind: PatchLineKind::Unmarked,
                         text: line.text.to_owned(),
-                        no_newline_marker: NoNewlineMarker::Absent,
+                        no_newline_marker: NoNewlineMarkerPresence::Absent,
                     })
                 }
                 None => break,
@@ -114,7 +118,7 @@ fn parse_chunk(cursor: &mut PatchCursor<'_, '_>) -> Result<PatchChunk, PatchPars
 }
 
 /// Consumes `*** End of File`, if present.
-fn parse_end_of_file(cursor: &mut PatchCursor<'_, '_>, line: &PatchSourceLine<'_>, chunk: &mut PatchChunk) {
+fn parse_end_of_file(cursor: &mut PatchParseCursor<'_, '_>, line: &PatchSourceLine<'_>, chunk: &mut PatchChunk) {
     if cursor.grammar.end_of_file_marker == PatchSyntaxTolerance::Accept
         && marker_text(line, cursor.grammar) == END_OF_FILE
     {
@@ -134,7 +138,7 @@ pub(super) fn parse_signed_line(text: &str) -> Option<PatchLine> {
         Some(b'\r') if text.len() == 1 => (PatchLineKind::Context, text),
         Some(_) => return None,
     };
-    Some(PatchLine { kind, text: text.to_owned(), no_newline_marker: NoNewlineMarker::Absent })
+    Some(PatchLine { kind, text: text.to_owned(), no_newline_marker: NoNewlineMarkerPresence::Absent })
 }
 
 /// The anchor in a heading, if the heading has one. Line numbers copied from a unified diff are not an anchor.

@@ -5,19 +5,19 @@
 use std::borrow::Cow;
 
 use crate::edit::is_distinctive;
-use crate::locate::QuoteMatchPass;
+use crate::locate::FuzzyTextMatchPass;
 
-use super::anchor::{PatchAnchorFinder, PatchAnchorLineRule, PatchAnchorMatch};
+use super::anchor::{PatchAnchorFinder, PatchAnchorLineInclusion, PatchAnchorMatch};
 use super::apply::{
-    PatchAmbiguityRule, PatchApplyErrorKind, PatchChunkPlacementRules, PatchPlacementBasis, PlacedPatchChunk,
+    PatchAmbiguityCriterion, PatchApplyErrorKind, PatchChunkPlacementRules, PatchPlacementBasis, PlacedPatchChunk,
     UnanchoredInsertionPoint,
 };
 use super::interpretations::{
-    PatchChunkInterpretation, PatchChunkLine, ResolvedLineKind, TypingSlipRepair, interpretations,
+    PatchChunkInterpretation, PatchChunkLine, PatchTypingSlipRepairMode, ResolvedLineKind, interpretations,
 };
-use super::line_edits::LineEdits;
-use super::line_index::{LineLookupIndex, LineRunMatch, LineToFind, SearchBudgetExceeded};
-use super::{DeclaredChunkPosition, EndOfFileMarker, NoNewlineMarker, PatchChunk};
+use super::line_edits::PatchLineEdits;
+use super::line_index::{LineLookupIndex, LineRunMatch, LineToFind, PatchSearchBudgetExceeded};
+use super::{DeclaredChunkPosition, EndOfFileMarker, NoNewlineMarkerPresence, PatchChunk};
 
 pub(super) struct PatchChunkLocator<'i, 't> {
     text: &'t str,
@@ -29,8 +29,8 @@ pub(super) struct PatchChunkLocator<'i, 't> {
     cursor: usize,
     /// The distance of the previous chunk from its declared position.
     line_offset: isize,
-    number_trust: LineNumberTrust,
-    order: PatchChunkOrder,
+    number_trust: PatchLineNumberTrust,
+    order: ObservedPatchChunkOrder,
     /// For each line number of the patch, which counts only `\n`, the index of that line among the lines of the text,
     /// which may also end with `\r`.
     numbered_line_starts: Vec<usize>,
@@ -38,7 +38,7 @@ pub(super) struct PatchChunkLocator<'i, 't> {
 
 /// Whether the declared line numbers fit the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LineNumberTrust {
+enum PatchLineNumberTrust {
     /// All chunks so far were at their declared lines.
     Trusted,
     /// A chunk was found at another line than the declared line.
@@ -47,7 +47,7 @@ enum LineNumberTrust {
 
 /// Whether the chunks occur in the text in the order of the patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PatchChunkOrder {
+enum ObservedPatchChunkOrder {
     Ascending,
     Broken,
 }
@@ -67,8 +67,8 @@ enum PatchChunkSearchResult {
     },
 }
 
-impl From<SearchBudgetExceeded> for PatchApplyErrorKind {
-    fn from(_: SearchBudgetExceeded) -> Self {
+impl From<PatchSearchBudgetExceeded> for PatchApplyErrorKind {
+    fn from(_: PatchSearchBudgetExceeded) -> Self {
         PatchApplyErrorKind::Exhausted
     }
 }
@@ -85,8 +85,8 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
             anchors,
             cursor: 0,
             line_offset: 0,
-            number_trust: LineNumberTrust::Trusted,
-            order: PatchChunkOrder::Ascending,
+            number_trust: PatchLineNumberTrust::Trusted,
+            order: ObservedPatchChunkOrder::Ascending,
             numbered_line_starts,
         }
     }
@@ -95,7 +95,7 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
     pub(super) fn place_chunk<'c>(
         &mut self,
         chunk: &'c PatchChunk,
-        edits: &LineEdits,
+        edits: &PatchLineEdits,
     ) -> Result<PlacedPatchChunk<'c>, PatchApplyErrorKind> {
         let interpretations = interpretations(chunk, self.rules);
         if chunk.only_adds() {
@@ -104,7 +104,7 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
             return Ok(PlacedPatchChunk {
                 start,
                 lines: Cow::Owned(lines),
-                pass: QuoteMatchPass::Exact,
+                pass: FuzzyTextMatchPass::Exact,
                 repair: None,
                 basis,
                 candidate_starts: Vec::new(),
@@ -140,7 +140,7 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
         &mut self,
         chunk: &PatchChunk,
         interpretation: PatchChunkInterpretation,
-        pass: QuoteMatchPass,
+        pass: FuzzyTextMatchPass,
         hit: LineRunMatch,
     ) -> PlacedPatchChunk<'c> {
         let mut lines = interpretation.lines;
@@ -154,12 +154,12 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
         }
         let changed = lines.iter().rposition(|line| line.kind != ResolvedLineKind::Context).map_or(0, |last| last + 1);
         if hit.start < self.cursor {
-            self.order = PatchChunkOrder::Broken;
+            self.order = ObservedPatchChunkOrder::Broken;
         }
         self.cursor = hit.start + old_lines(&lines[..changed]).count();
         if let Some(expected) = self.expected_line(chunk) {
             self.line_offset += hit.start.cast_signed() - expected.cast_signed();
-            self.number_trust = if self.line_offset == 0 { self.number_trust } else { LineNumberTrust::Untrusted };
+            self.number_trust = if self.line_offset == 0 { self.number_trust } else { PatchLineNumberTrust::Untrusted };
         }
         PlacedPatchChunk {
             start: hit.start,
@@ -174,11 +174,11 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
     /// Checks a place again after all chunks are placed. If one line number was wrong, then no line number can be
     /// trusted. If one chunk was out of order, then the order of the chunks does not decide between matches.
     pub(super) fn recheck_placement(&self, placed: &PlacedPatchChunk<'_>) -> Option<PatchApplyErrorKind> {
-        if placed.basis == PatchPlacementBasis::LineNumber && self.number_trust == LineNumberTrust::Untrusted {
+        if placed.basis == PatchPlacementBasis::LineNumber && self.number_trust == PatchLineNumberTrust::Untrusted {
             return Some(PatchApplyErrorKind::NumberOnly { line: placed.start });
         }
         let count = old_lines(&placed.lines).count();
-        (self.order == PatchChunkOrder::Broken && !placed.candidate_starts.is_empty())
+        (self.order == ObservedPatchChunkOrder::Broken && !placed.candidate_starts.is_empty())
             .then(|| PatchApplyErrorKind::Ambiguous { lines: placed.candidate_starts.clone(), count })
     }
 
@@ -230,9 +230,9 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
         &self,
         chunk: &PatchChunk,
         interpretation: &PatchChunkInterpretation,
-        pass: QuoteMatchPass,
+        pass: FuzzyTextMatchPass,
         anchored: &[PatchAnchorMatch],
-        edits: &LineEdits,
+        edits: &PatchLineEdits,
     ) -> Result<PatchChunkSearchResult, PatchApplyErrorKind> {
         let pattern: Vec<LineToFind<'_>> = old_lines(&interpretation.lines)
             .map(|line| LineToFind { text: &line.text, alternative: line.alternative.as_deref() })
@@ -241,12 +241,13 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
         hits.retain(|hit| matches_indentation(hit, &interpretation.lines));
         if !chunk.anchors.is_empty() {
             let starts: Vec<usize> = hits.iter().map(|hit| hit.start).collect();
-            let below =
-                |above: &PatchAnchorMatch| self.anchors.lines_below(*above, PatchAnchorLineRule::Included, &starts);
+            let below = |above: &PatchAnchorMatch| {
+                self.anchors.lines_below(*above, PatchAnchorLineInclusion::Included, &starts)
+            };
             let allowed: Vec<usize> = anchored.iter().flat_map(below).copied().collect();
             hits.retain(|hit| allowed.binary_search(&hit.start).is_ok());
         }
-        if self.rules.ambiguity == PatchAmbiguityRule::RepeatedText && occurs_repeatedly(self.text, &pattern) {
+        if self.rules.ambiguity == PatchAmbiguityCriterion::RepeatedText && occurs_repeatedly(self.text, &pattern) {
             return Ok(PatchChunkSearchResult::Ambiguous(hits.iter().map(|hit| hit.start + 1).collect()));
         }
         Ok(self.choose_match(chunk, &interpretation.lines, hits, edits))
@@ -259,12 +260,12 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
         chunk: &PatchChunk,
         lines: &[PatchChunkLine],
         mut hits: Vec<LineRunMatch>,
-        edits: &LineEdits,
+        edits: &PatchLineEdits,
     ) -> PatchChunkSearchResult {
         let old: Vec<&PatchChunkLine> = old_lines(lines).collect();
         let line_count = self.index.lines.len();
         let marks_end = chunk.end_of_file == EndOfFileMarker::Present
-            || chunk.lines.iter().any(|line| line.no_newline_marker == NoNewlineMarker::Present);
+            || chunk.lines.iter().any(|line| line.no_newline_marker == NoNewlineMarkerPresence::Present);
         let at_end = hits.iter().rposition(|hit| marks_end && hit.start + old.len() == line_count);
         let expected = self.expected_line(chunk);
         let at_expected_line = hits.iter().position(|hit| Some(hit.start) == expected);
@@ -298,8 +299,10 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
     }
 
     fn chunk_not_found(&self, chunk: &PatchChunk) -> PatchApplyErrorKind {
-        let mut literal =
-            interpretations(chunk, &PatchChunkPlacementRules { slip_repair: TypingSlipRepair::Off, ..*self.rules });
+        let mut literal = interpretations(
+            chunk,
+            &PatchChunkPlacementRules { slip_repair: PatchTypingSlipRepairMode::Off, ..*self.rules },
+        );
         let lines = literal.pop().map(|interpretation| interpretation.lines).unwrap_or_default();
         let quoted: String = old_lines(&lines).flat_map(|line| [line.text.as_str(), "\n"]).collect();
         let added = lines.iter().filter(|line| !line.is_in_old_text());
@@ -307,7 +310,7 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
         let new = lines.iter().filter(|line| line.kind != ResolvedLineKind::Remove);
         let new: Vec<LineToFind<'_>> = new.map(|line| LineToFind { text: &line.text, alternative: None }).collect();
         let end = self.index.lines.len();
-        let hits = self.index.find_line_run(&new, QuoteMatchPass::LineEndings, &(0..end)).unwrap_or_default();
+        let hits = self.index.find_line_run(&new, FuzzyTextMatchPass::LineEndings, &(0..end)).unwrap_or_default();
         let already = match hits.as_slice() {
             [only] if is_distinctive(&quoted, &added) => Some(only.start + 1),
             [] | [_] | [_, ..] => None,
@@ -330,7 +333,7 @@ fn matches_indentation(hit: &LineRunMatch, lines: &[PatchChunkLine]) -> bool {
 
 /// The earlier chunk that changes a line of this chunk, or quotes a line that this chunk removes. The result also has
 /// the number of that line.
-fn find_overlap(start: usize, old: &[&PatchChunkLine], edits: &LineEdits) -> Option<(usize, usize)> {
+fn find_overlap(start: usize, old: &[&PatchChunkLine], edits: &PatchLineEdits) -> Option<(usize, usize)> {
     (start..).zip(old).find_map(|(at, line)| {
         let quoted = edits.quoted_by[at].filter(|_| line.kind == ResolvedLineKind::Remove);
         edits.removed_by[at].or(quoted).map(|other| (other, at + 1))

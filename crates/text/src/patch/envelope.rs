@@ -121,13 +121,13 @@ pub(super) fn find_begin(lines: &[PatchSourceLine<'_>], grammar: PatchParseOptio
 }
 
 /// A position in the lines of a patch.
-pub(super) struct PatchCursor<'l, 'a> {
+pub(super) struct PatchParseCursor<'l, 'a> {
     pub(super) lines: &'l [PatchSourceLine<'a>],
     pub(super) position: usize,
     pub(super) grammar: PatchParseOptions,
 }
 
-impl<'a> PatchCursor<'_, 'a> {
+impl<'a> PatchParseCursor<'_, 'a> {
     pub(super) fn peek(&self) -> Option<PatchSourceLine<'a>> {
         self.lines.get(self.position).copied()
     }
@@ -164,7 +164,7 @@ pub(super) fn parse_sections(
     grammar: PatchParseOptions,
 ) -> Result<Vec<FilePatch>, PatchParseError> {
     let end = find_end(lines, first, grammar)?;
-    let mut cursor = PatchCursor { lines: &lines[..end], position: first, grammar };
+    let mut cursor = PatchParseCursor { lines: &lines[..end], position: first, grammar };
     if grammar.environment_header == PatchSyntaxTolerance::Accept {
         skip_environment(&mut cursor)?;
     }
@@ -205,7 +205,7 @@ fn find_end(lines: &[PatchSourceLine<'_>], first: usize, grammar: PatchParseOpti
 }
 
 /// Skips the environment header, which is accepted and ignored.
-fn skip_environment(cursor: &mut PatchCursor<'_, '_>) -> Result<(), PatchParseError> {
+fn skip_environment(cursor: &mut PatchParseCursor<'_, '_>) -> Result<(), PatchParseError> {
     let mut count = 0;
     cursor.skip_blank();
     while let Some(line) = cursor.peek() {
@@ -220,7 +220,7 @@ fn skip_environment(cursor: &mut PatchCursor<'_, '_>) -> Result<(), PatchParseEr
     Ok(())
 }
 
-fn parse_section(cursor: &mut PatchCursor<'_, '_>) -> Result<PatchSectionKind, PatchParseError> {
+fn parse_section(cursor: &mut PatchParseCursor<'_, '_>) -> Result<PatchSectionKind, PatchParseError> {
     let Some(line) = cursor.peek() else { return Err(PatchParseErrorKind::NoSections.at_line(1)) };
     if let Some(path) = cursor.path(ADD) {
         let path = path?.to_owned();
@@ -251,7 +251,7 @@ fn parse_section(cursor: &mut PatchCursor<'_, '_>) -> Result<PatchSectionKind, P
 
 /// Parses an update section after its header.
 fn parse_update_section(
-    cursor: &mut PatchCursor<'_, '_>,
+    cursor: &mut PatchParseCursor<'_, '_>,
     header: usize,
     path: &str,
 ) -> Result<PatchSectionKind, PatchParseError> {
@@ -272,7 +272,7 @@ fn parse_update_section(
 }
 
 /// Parses the content of a new file. Every line ends with a newline unless a no-newline marker follows.
-fn parse_added_content(cursor: &mut PatchCursor<'_, '_>) -> Result<String, PatchParseError> {
+fn parse_added_content(cursor: &mut PatchParseCursor<'_, '_>) -> Result<String, PatchParseError> {
     let mut content = String::new();
     while let Some(line) = cursor.peek() {
         if let Some(text) = line.text.strip_prefix('+') {

@@ -5,7 +5,7 @@
 use crate::edit::decode_leading_tabs;
 use crate::lines;
 
-use super::{NoNewlineMarker, PatchChunk, PatchChunkPlacementRules, PatchLine, PatchLineKind};
+use super::{NoNewlineMarkerPresence, PatchChunk, PatchChunkPlacementRules, PatchLine, PatchLineKind};
 
 /// A typing slip that was undone to find a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -79,7 +79,7 @@ pub(super) struct PatchChunkInterpretation {
 
 /// Whether typing slips are undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum TypingSlipRepair {
+pub enum PatchTypingSlipRepairMode {
     /// Chunks are taken literally.
     Off,
     /// Known slips are undone.
@@ -95,7 +95,7 @@ pub(super) fn interpretations(
     let is_unmarked = |line: &PatchLine| line.kind == PatchLineKind::Unmarked;
     let repair = chunk.lines.iter().any(is_unmarked).then_some(PatchChunkRepair::MissingSigns);
     let mut found = vec![PatchChunkInterpretation { repair, lines: literal.clone() }];
-    if rules.slip_repair == TypingSlipRepair::Off {
+    if rules.slip_repair == PatchTypingSlipRepairMode::Off {
         return found;
     }
     let mut push = |repair, lines: Option<Vec<PatchChunkLine>>| {
@@ -131,8 +131,8 @@ fn split_patch_line(line: &PatchLine) -> Vec<PatchChunkLine> {
         stated_terminator,
     };
     let end = match line.no_newline_marker {
-        NoNewlineMarker::Absent => StatedTerminator::Unstated,
-        NoNewlineMarker::Present => StatedTerminator::NoNewline,
+        NoNewlineMarkerPresence::Absent => StatedTerminator::Unstated,
+        NoNewlineMarkerPresence::Present => StatedTerminator::NoNewline,
     };
     let mut result: Vec<PatchChunkLine> = lines::iter(&line.text)
         .map(|line| match lines::split_terminator(line) {

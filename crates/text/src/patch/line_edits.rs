@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::interpretations::StatedTerminator;
-use super::line_index::FileLine;
+use super::line_index::LineWithTerminator;
 
 /// Whether the text ends with a newline if the patch replaces its last line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -27,7 +27,7 @@ pub(super) struct InsertedLine {
 }
 
 #[derive(Debug)]
-pub(super) struct LineEdits {
+pub(super) struct PatchLineEdits {
     /// For each line, the chunk that removes it.
     pub(super) removed_by: Vec<Option<usize>>,
     /// For each line, the last chunk that quotes it.
@@ -43,7 +43,7 @@ struct PatchedOutputLine<'a> {
     new: Option<&'a InsertedLine>,
 }
 
-impl LineEdits {
+impl PatchLineEdits {
     pub(super) fn new(lines: usize) -> Self {
         Self { removed_by: vec![None; lines], quoted_by: vec![None; lines], inserted: BTreeMap::new() }
     }
@@ -56,7 +56,7 @@ impl LineEdits {
         self.removed_by.iter().flatten().count()
     }
 
-    pub(super) fn text(&self, lines: &[FileLine<'_>], file_end: FinalNewlineRule) -> String {
+    pub(super) fn text(&self, lines: &[LineWithTerminator<'_>], file_end: FinalNewlineRule) -> String {
         let mut out: Vec<PatchedOutputLine<'_>> = Vec::with_capacity(lines.len() + self.added_count());
         for at in 0..=lines.len() + 1 {
             for new in self.inserted.get(&at).into_iter().flatten() {
@@ -83,7 +83,7 @@ impl LineEdits {
     fn last_terminator<'a>(
         &self,
         line: &PatchedOutputLine<'a>,
-        lines: &[FileLine<'_>],
+        lines: &[LineWithTerminator<'_>],
         file_end: FinalNewlineRule,
     ) -> &'a str {
         let lacked_newline = lines.last().is_some_and(|line| line.terminator.is_empty());
@@ -99,7 +99,7 @@ impl LineEdits {
 }
 
 /// The terminator of a new line if no neighbouring line has a terminator.
-pub(super) fn default_terminator(lines: &[FileLine<'_>]) -> &'static str {
+pub(super) fn default_terminator(lines: &[LineWithTerminator<'_>]) -> &'static str {
     lines.iter().map(|line| line.terminator).find_map(static_terminator).unwrap_or("\n")
 }
 

@@ -1,5 +1,5 @@
 //! An index of the lines of a file. In the index, equal lines have equal numbers. Owns the comparison of whole lines by
-//! each [`QuoteMatchPass`] and the search for consecutive lines. The work is bounded by [`WORK_MAX`], even if lines
+//! each [`FuzzyTextMatchPass`] and the search for consecutive lines. The work is bounded by [`WORK_MAX`], even if lines
 //! repeat often.
 
 use std::borrow::Cow;
@@ -8,13 +8,13 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::lines;
-use crate::locate::{IndentationShift, QuoteMatchPass, replace_look_alikes};
+use crate::locate::{FuzzyTextMatchPass, IndentationShift, replace_look_alikes};
 
 /// The most lines that are compared to apply one patch to one file.
 const WORK_MAX: usize = 20_000_000;
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct FileLine<'t> {
+pub(super) struct LineWithTerminator<'t> {
     /// The line without its terminator.
     pub(super) body: &'t str,
     /// The terminator; empty for an unterminated last line.
@@ -37,10 +37,10 @@ pub(super) struct LineRunMatch {
 
 /// The search exceeded [`WORK_MAX`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct SearchBudgetExceeded;
+pub(super) struct PatchSearchBudgetExceeded;
 
 pub(super) struct LineLookupIndex<'t> {
-    pub(super) lines: Vec<FileLine<'t>>,
+    pub(super) lines: Vec<LineWithTerminator<'t>>,
     pass_indexes: [OnceCell<MatchPassLineIndex>; 4],
     work: Cell<usize>,
 }
@@ -58,7 +58,7 @@ impl<'t> LineLookupIndex<'t> {
         let lines = lines::iter(text)
             .map(|line| {
                 let (body, terminator) = lines::split_terminator(line);
-                FileLine { body, terminator }
+                LineWithTerminator { body, terminator }
             })
             .collect();
         Self { lines, pass_indexes: Default::default(), work: Cell::new(0) }
@@ -68,11 +68,11 @@ impl<'t> LineLookupIndex<'t> {
     pub(super) fn find_line_run(
         &self,
         pattern: &[LineToFind<'_>],
-        pass: QuoteMatchPass,
+        pass: FuzzyTextMatchPass,
         within: &Range<usize>,
-    ) -> Result<Vec<LineRunMatch>, SearchBudgetExceeded> {
+    ) -> Result<Vec<LineRunMatch>, PatchSearchBudgetExceeded> {
         let is_blank = pattern.iter().all(|line| line.text.trim().is_empty());
-        if pattern.is_empty() || (is_blank && pass > QuoteMatchPass::LineEndings) {
+        if pattern.is_empty() || (is_blank && pass > FuzzyTextMatchPass::LineEndings) {
             return Ok(Vec::new());
         }
         let index = self.pass_index(pass);
@@ -105,7 +105,7 @@ impl<'t> LineLookupIndex<'t> {
         index: &MatchPassLineIndex,
         pattern_numbers: &[[Option<usize>; 2]],
         start: usize,
-    ) -> Result<bool, SearchBudgetExceeded> {
+    ) -> Result<bool, PatchSearchBudgetExceeded> {
         for (compared, numbers) in pattern_numbers.iter().enumerate() {
             let found = Some(index.line_numbers[start + compared]);
             if !numbers.contains(&found) {
@@ -121,15 +121,15 @@ impl<'t> LineLookupIndex<'t> {
     fn shift_at(
         &self,
         pattern: &[LineToFind<'_>],
-        pass: QuoteMatchPass,
+        pass: FuzzyTextMatchPass,
         start: usize,
     ) -> Option<Option<IndentationShift>> {
         match pass {
-            QuoteMatchPass::Exact
-            | QuoteMatchPass::LineEndings
-            | QuoteMatchPass::TrailingSpace
-            | QuoteMatchPass::LookAlike => Some(None),
-            QuoteMatchPass::Indentation => {
+            FuzzyTextMatchPass::Exact
+            | FuzzyTextMatchPass::LineEndings
+            | FuzzyTextMatchPass::TrailingSpace
+            | FuzzyTextMatchPass::LookAlike => Some(None),
+            FuzzyTextMatchPass::Indentation => {
                 let pairs = || {
                     pattern
                         .iter()
@@ -142,24 +142,24 @@ impl<'t> LineLookupIndex<'t> {
         }
     }
 
-    fn spend_budget(&self, lines: usize) -> Result<(), SearchBudgetExceeded> {
+    fn spend_budget(&self, lines: usize) -> Result<(), PatchSearchBudgetExceeded> {
         self.work.set(self.work.get().saturating_add(lines));
-        if self.work.get() > WORK_MAX { Err(SearchBudgetExceeded) } else { Ok(()) }
+        if self.work.get() > WORK_MAX { Err(PatchSearchBudgetExceeded) } else { Ok(()) }
     }
 
-    fn pass_index(&self, pass: QuoteMatchPass) -> &MatchPassLineIndex {
+    fn pass_index(&self, pass: FuzzyTextMatchPass) -> &MatchPassLineIndex {
         let at = match pass {
-            QuoteMatchPass::Exact | QuoteMatchPass::LineEndings => 0,
-            QuoteMatchPass::TrailingSpace => 1,
-            QuoteMatchPass::LookAlike => 2,
-            QuoteMatchPass::Indentation => 3,
+            FuzzyTextMatchPass::Exact | FuzzyTextMatchPass::LineEndings => 0,
+            FuzzyTextMatchPass::TrailingSpace => 1,
+            FuzzyTextMatchPass::LookAlike => 2,
+            FuzzyTextMatchPass::Indentation => 3,
         };
         self.pass_indexes[at].get_or_init(|| MatchPassLineIndex::new(&self.lines, pass))
     }
 }
 
 impl MatchPassLineIndex {
-    fn new(lines: &[FileLine<'_>], pass: QuoteMatchPass) -> Self {
+    fn new(lines: &[LineWithTerminator<'_>], pass: FuzzyTextMatchPass) -> Self {
         let mut index = Self { number_by_line: HashMap::new(), line_numbers: Vec::new(), lines_by_number: Vec::new() };
         for (at, line) in lines.iter().enumerate() {
             let next = index.lines_by_number.len();
@@ -173,7 +173,7 @@ impl MatchPassLineIndex {
         index
     }
 
-    fn line_number(&self, text: &str, pass: QuoteMatchPass) -> Option<usize> {
+    fn line_number(&self, text: &str, pass: FuzzyTextMatchPass) -> Option<usize> {
         self.number_by_line.get(normalise_line(pass, text).as_ref()).copied()
     }
 
@@ -193,12 +193,12 @@ impl MatchPassLineIndex {
 }
 
 /// The form of a line that a pass compares.
-fn normalise_line(pass: QuoteMatchPass, body: &str) -> Cow<'_, str> {
+fn normalise_line(pass: FuzzyTextMatchPass, body: &str) -> Cow<'_, str> {
     match pass {
-        QuoteMatchPass::Exact | QuoteMatchPass::LineEndings => Cow::Borrowed(body),
-        QuoteMatchPass::TrailingSpace => Cow::Borrowed(body.trim_end_matches([' ', '\t'])),
-        QuoteMatchPass::LookAlike => Cow::Owned(replace_look_alikes(body)),
-        QuoteMatchPass::Indentation => Cow::Owned(replace_look_alikes(&body[indentation(body).len()..])),
+        FuzzyTextMatchPass::Exact | FuzzyTextMatchPass::LineEndings => Cow::Borrowed(body),
+        FuzzyTextMatchPass::TrailingSpace => Cow::Borrowed(body.trim_end_matches([' ', '\t'])),
+        FuzzyTextMatchPass::LookAlike => Cow::Owned(replace_look_alikes(body)),
+        FuzzyTextMatchPass::Indentation => Cow::Owned(replace_look_alikes(&body[indentation(body).len()..])),
     }
 }
 

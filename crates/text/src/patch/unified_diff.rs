@@ -4,7 +4,7 @@
 
 use super::chunk_parser::{is_no_newline_marker, parse_signed_line};
 use super::{
-    DeclaredChunkPosition, EndOfFileMarker, FilePatch, NoNewlineMarker, PatchChunk, PatchLine, PatchLineKind,
+    DeclaredChunkPosition, EndOfFileMarker, FilePatch, NoNewlineMarkerPresence, PatchChunk, PatchLine, PatchLineKind,
     PatchParseError, PatchParseErrorKind, PatchSectionKind, PatchSourceLine,
 };
 
@@ -31,7 +31,7 @@ fn is_header_pair(lines: &[PatchSourceLine<'_>], at: usize) -> bool {
 
 /// The headers of one file.
 #[derive(Default)]
-struct UnifiedDiffHeaders {
+struct ParsedUnifiedDiffHeaders {
     old: Option<String>,
     new: Option<String>,
     renamed_from: Option<String>,
@@ -50,7 +50,7 @@ pub(super) fn parse_sections(lines: &[PatchSourceLine<'_>]) -> Result<Vec<FilePa
             continue;
         }
         let line = lines[at].number;
-        let mut headers = UnifiedDiffHeaders::default();
+        let mut headers = ParsedUnifiedDiffHeaders::default();
         at = headers.parse_headers(lines, at)?;
         let mut chunks = Vec::new();
         while lines.get(at).is_some_and(|line| line.text.starts_with("@@")) {
@@ -66,7 +66,7 @@ pub(super) fn parse_sections(lines: &[PatchSourceLine<'_>]) -> Result<Vec<FilePa
     Ok(sections)
 }
 
-impl UnifiedDiffHeaders {
+impl ParsedUnifiedDiffHeaders {
     /// Parses the headers of one file and returns the start of its hunks.
     fn parse_headers(&mut self, lines: &[PatchSourceLine<'_>], start: usize) -> Result<usize, PatchParseError> {
         let mut at = start;
@@ -148,7 +148,7 @@ fn added_content(chunks: &[PatchChunk]) -> String {
     let mut content = String::new();
     for line in chunks.iter().flat_map(|chunk| &chunk.lines).filter(|line| line.kind == PatchLineKind::Add) {
         content.push_str(&line.text);
-        if line.no_newline_marker == NoNewlineMarker::Absent {
+        if line.no_newline_marker == NoNewlineMarkerPresence::Absent {
             content.push('\n');
         }
     }
@@ -216,21 +216,21 @@ fn unquote_path(quoted: &str) -> String {
 
 /// The numbers of a hunk header: the start of the old lines, and the number of old and of new lines.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct HunkRange {
+pub(super) struct HunkHeaderRanges {
     start: usize,
     old: usize,
     new: usize,
 }
 
 /// Parses the numbers of a hunk header, such as `-1,2 +3,4`.
-pub(super) fn parse_hunk_header(text: &str) -> Option<HunkRange> {
+pub(super) fn parse_hunk_header(text: &str) -> Option<HunkHeaderRanges> {
     let (old, new) = text.trim().strip_prefix('-')?.split_once(" +")?;
     let pair = |text: &str| match text.trim().split_once(',') {
         Some((start, count)) => Some((start.parse().ok()?, count.parse().ok()?)),
         None => Some((text.trim().parse().ok()?, 1)),
     };
     let ((start, old), (_, new)): ((usize, usize), (usize, usize)) = (pair(old)?, pair(new)?);
-    Some(HunkRange { start, old, new })
+    Some(HunkHeaderRanges { start, old, new })
 }
 
 /// Parses one hunk and returns the index of the line after the hunk.
@@ -253,7 +253,7 @@ fn parse_hunk(lines: &[PatchSourceLine<'_>], start: usize) -> Result<(PatchChunk
     while let Some(line) = lines.get(at) {
         if is_no_newline_marker(line.text) {
             if let Some(last) = chunk.lines.last_mut() {
-                last.no_newline_marker = NoNewlineMarker::Present;
+                last.no_newline_marker = NoNewlineMarkerPresence::Present;
             }
             at += 1;
             continue;

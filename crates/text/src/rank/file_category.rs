@@ -5,7 +5,7 @@ use crate::is_listed;
 
 /// The category of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CodeFileCategory {
+pub enum SearchRankFileCategory {
     /// The file is hand-written source.
     Source,
     /// The file only declares names that are defined in other files.
@@ -33,7 +33,7 @@ const GENERATED_SUFFIXES: &str = "\
 /// Suffixes of files that declare names which are defined in other files.
 const DECLARATION_SUFFIXES: &str = ".d.ts .d.mts .d.cts .pyi";
 
-impl CodeFileCategory {
+impl SearchRankFileCategory {
     /// The category of a file with this path.
     pub fn from_path(path: &str) -> Self {
         let path = path.to_ascii_lowercase();
@@ -82,20 +82,20 @@ mod tests {
     #[test]
     fn classifies_files_by_path() {
         for (path, expected) in [
-            ("src/a.rs", CodeFileCategory::Source),
-            ("src/latest.rs", CodeFileCategory::Source),
-            ("tests/it/a.rs", CodeFileCategory::Test),
-            ("src/a_test.go", CodeFileCategory::Test),
-            ("a/b.spec.ts", CodeFileCategory::Test),
-            ("test_a.py", CodeFileCategory::Test),
-            ("node_modules/a/index.js", CodeFileCategory::Vendored),
-            ("dist/a.js", CodeFileCategory::Generated),
-            ("a.min.js", CodeFileCategory::Generated),
-            ("Cargo.lock", CodeFileCategory::Generated),
-            ("types/a.d.ts", CodeFileCategory::Declarations),
-            ("dist/a.d.ts", CodeFileCategory::GeneratedDeclarations),
+            ("src/a.rs", SearchRankFileCategory::Source),
+            ("src/latest.rs", SearchRankFileCategory::Source),
+            ("tests/it/a.rs", SearchRankFileCategory::Test),
+            ("src/a_test.go", SearchRankFileCategory::Test),
+            ("a/b.spec.ts", SearchRankFileCategory::Test),
+            ("test_a.py", SearchRankFileCategory::Test),
+            ("node_modules/a/index.js", SearchRankFileCategory::Vendored),
+            ("dist/a.js", SearchRankFileCategory::Generated),
+            ("a.min.js", SearchRankFileCategory::Generated),
+            ("Cargo.lock", SearchRankFileCategory::Generated),
+            ("types/a.d.ts", SearchRankFileCategory::Declarations),
+            ("dist/a.d.ts", SearchRankFileCategory::GeneratedDeclarations),
         ] {
-            assert_eq!(CodeFileCategory::from_path(path), expected, "{path}");
+            assert_eq!(SearchRankFileCategory::from_path(path), expected, "{path}");
         }
     }
 }

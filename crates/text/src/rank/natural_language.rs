@@ -4,7 +4,7 @@
 //! word in a definition or a file name counts more than elsewhere. If the question has few words, files with all its
 //! words come first.
 
-use super::{CodeFileCategory, ProgrammingLanguage, SymbolRole, role_of_hit};
+use super::{ProgrammingLanguage, SearchRankFileCategory, SymbolRole, role_of_hit};
 
 const STOP_WORDS: &[&str] = &[
     "a", "an", "and", "are", "as", "at", "be", "by", "can", "do", "does", "for", "from", "has", "have", "how", "if",
@@ -99,10 +99,10 @@ impl FileQueryWordCounts {
     }
 
     fn category_factor(&self) -> f64 {
-        let category = CodeFileCategory::from_path(&self.path);
+        let category = SearchRankFileCategory::from_path(&self.path);
         let percent = match (category, self.language) {
             (_, ProgrammingLanguage::Markdown) => category.score_percent().min(DOCUMENTATION_PERCENT),
-            (CodeFileCategory::Test, _) => category.score_percent().max(TEST_PERCENT),
+            (SearchRankFileCategory::Test, _) => category.score_percent().max(TEST_PERCENT),
             (_, _) => category.score_percent(),
         };
         f64::from(percent) / 100.0

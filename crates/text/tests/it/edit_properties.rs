@@ -3,11 +3,11 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use stead_text::edit::{
-    EditError, EditMatchingRules, EditedText, FindReplaceEdit, OccurrenceSelector, QuoteNotFoundRecovery, apply_edits,
+    EditError, EditMatchingRules, EditedText, FindReplaceEdit, OccurrenceSelector, QuoteNotFoundPolicy, apply_edits,
     apply_splices, apply_to_newer_text, inverse_splices,
 };
 use stead_text::lines;
-use stead_text::locate::{QuoteMatchPass, QuoteSearchOptions, SearchableText};
+use stead_text::locate::{FuzzyTextMatchPass, QuoteSearchHaystack, QuoteSearchOptions};
 
 /// Texts with few distinct words, so that quotes are often found, often twice, and often by a lenient pass.
 fn any_text() -> impl Strategy<Value = String> {
@@ -28,7 +28,7 @@ fn any_rules() -> impl Strategy<Value = EditMatchingRules> {
         4 => Just(EditMatchingRules::NATIVE),
         1 => Just(EditMatchingRules::LITERAL),
         1 => Just(EditMatchingRules::PLAIN),
-        1 => Just(EditMatchingRules { recovery: QuoteNotFoundRecovery::AcceptSimilar, ..EditMatchingRules::PLAIN }),
+        1 => Just(EditMatchingRules { recovery: QuoteNotFoundPolicy::AcceptSimilar, ..EditMatchingRules::PLAIN }),
     ]
 }
 
@@ -110,7 +110,7 @@ proptest! {
 
     #[test]
     fn matched_text_equals_the_quote_under_its_pass((text, quote) in any_text().prop_flat_map(|text| (Just(text.clone()), any_quote(text)))) {
-        let found = SearchableText::new(&text).find(&quote, QuoteSearchOptions::LENIENT);
+        let found = QuoteSearchHaystack::new(&text).find(&quote, QuoteSearchOptions::LENIENT);
         let bare = |text: &str| -> Vec<String> {
             let plain = text.replace(['\u{201c}', '\u{201d}'], "\"").replace('\u{a0}', " ");
             let mut bare: Vec<String> = lines::iter(&plain).map(|line| line.trim().to_owned()).collect();
@@ -122,7 +122,7 @@ proptest! {
         };
         for hit in &found.matches {
             let there = &text[hit.bytes.clone()];
-            if found.pass == QuoteMatchPass::Exact {
+            if found.pass == FuzzyTextMatchPass::Exact {
                 prop_assert_eq!(there, &quote);
             }
             prop_assert_eq!(bare(there), bare(&quote), "{:?}", found.pass);

@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 use stead_text::edit::{
-    EditError, EditErrorKind, EditMatchingRules, EditedText, FindReplaceEdit, OccurrenceSelector,
-    QuoteMatchDescription, QuoteNotFoundRecovery, apply_edits, apply_splices, inverse_splices,
+    AmbiguousQuoteCandidate, EditError, EditErrorKind, EditMatchingRules, EditedText, FindReplaceEdit,
+    OccurrenceSelector, QuoteNotFoundPolicy, apply_edits, apply_splices, inverse_splices,
 };
 
 #[derive(Deserialize)]
@@ -14,7 +14,7 @@ struct EditTableCase {
     #[serde(default)]
     rules: NamedEditRules,
     text: String,
-    edits: Vec<GivenEdit>,
+    edits: Vec<TestCaseEdit>,
     result: Option<String>,
     methods: Option<Vec<String>>,
     look_alikes: Option<Vec<char>>,
@@ -33,7 +33,7 @@ enum NamedEditRules {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct GivenEdit {
+struct TestCaseEdit {
     old: String,
     new: String,
     #[serde(default)]
@@ -71,10 +71,10 @@ fn run_case(case: &EditTableCase) -> Result<(), String> {
         NamedEditRules::Literal => EditMatchingRules::LITERAL,
         NamedEditRules::Plain => EditMatchingRules::PLAIN,
         NamedEditRules::Resemblance => {
-            EditMatchingRules { recovery: QuoteNotFoundRecovery::AcceptSimilar, ..EditMatchingRules::PLAIN }
+            EditMatchingRules { recovery: QuoteNotFoundPolicy::AcceptSimilar, ..EditMatchingRules::PLAIN }
         }
     };
-    let occurrence = |given: &GivenEdit| match (given.all, given.count, given.near_line) {
+    let occurrence = |given: &TestCaseEdit| match (given.all, given.count, given.near_line) {
         (true, ..) => OccurrenceSelector::All,
         (_, Some(count), _) => OccurrenceSelector::Exactly(count),
         (.., Some(line)) => OccurrenceSelector::NearestToLine(line),
@@ -109,7 +109,7 @@ fn check_applied(case: &EditTableCase, edited: &EditedText, result: &str) -> Res
 fn check_error(refusal: &EditError, expected: &ExpectedEditError) -> Result<(), String> {
     expect_equal(&refusal.edit_index, &expected.edit)?;
     let first_lines =
-        |matches: &[QuoteMatchDescription]| matches.iter().map(|found| *found.lines.start()).collect::<Vec<_>>();
+        |matches: &[AmbiguousQuoteCandidate]| matches.iter().map(|found| *found.lines.start()).collect::<Vec<_>>();
     let (reason, lines) = match &refusal.reason {
         EditErrorKind::EmptyOld => ("empty_old", Vec::new()),
         EditErrorKind::NotFound(missing) => {

@@ -14,7 +14,7 @@ use std::{
 };
 
 use super::{
-    idle_wait::IdleWaiter,
+    idle_wait::BenchIdleMachineWaiter,
     statistics::{Samples, format_significant},
 };
 
@@ -33,14 +33,14 @@ const LARGE_BYTES: usize = 1_000_000;
 const MESSAGES_PER_ROUND_TRIP: f64 = 2.0;
 
 /// The agent, with or without the proxy.
-struct EchoProcess {
+struct AcpBenchEchoProcess {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     received_line: Vec<u8>,
 }
 
-impl EchoProcess {
+impl AcpBenchEchoProcess {
     fn start(command: &mut Command) -> Result<Self, String> {
         let mut child = command
             .stdin(Stdio::piped())
@@ -82,7 +82,7 @@ impl EchoProcess {
     }
 }
 
-impl Drop for EchoProcess {
+impl Drop for AcpBenchEchoProcess {
     fn drop(&mut self) {
         self.input = None;
         drop(self.child.kill());
@@ -99,7 +99,7 @@ pub(super) fn run(arguments: &[String]) -> Result<(), String> {
         _ => return Err("usage: --rounds N".to_owned()),
     };
     let binary = super::build_release_binary()?;
-    let mut quiet = IdleWaiter::default();
+    let mut quiet = BenchIdleMachineWaiter::default();
     println!("added to one message that goes by, in microseconds, against a bare pipe:");
     println!("| message | bare round trip p50 | through the proxy p50 | added to one message | peak memory |");
     println!("| --- | --- | --- | --- | --- |");
@@ -127,10 +127,10 @@ fn measure_size(
     size: usize,
     name: &str,
     rounds: usize,
-    quiet: &mut IdleWaiter,
+    quiet: &mut BenchIdleMachineWaiter,
 ) -> Result<(f64, String), String> {
-    let mut bare = EchoProcess::start(&mut Command::new("cat"))?;
-    let mut proxied = EchoProcess::start(Command::new(binary).args(["acp", "--no-mcp", "--", "cat"]))?;
+    let mut bare = AcpBenchEchoProcess::start(&mut Command::new("cat"))?;
+    let mut proxied = AcpBenchEchoProcess::start(Command::new(binary).args(["acp", "--no-mcp", "--", "cat"]))?;
     let text = "x".repeat(size);
     let line = format!("{{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{{\"text\":\"{text}\"}}}}\n");
     let rounds = if size >= LARGE_BYTES { (rounds / LARGE_ROUNDS_DIVISOR).max(1) } else { rounds };

@@ -18,7 +18,7 @@ use super::{
 
 /// The tool names that a server uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ToolVocabulary {
+pub(super) enum BenchServerToolNameScheme {
     Stead,
     Reference,
 }
@@ -50,7 +50,7 @@ impl ServerLaunch {
 }
 
 pub(super) struct BenchServer {
-    vocabulary: ToolVocabulary,
+    vocabulary: BenchServerToolNameScheme,
     workspace: PathBuf,
     client: McpBenchClient,
     /// The current version of the overwritten file, from the last result.
@@ -66,7 +66,11 @@ pub(super) struct ListTiming {
 }
 
 impl BenchServer {
-    pub(super) fn start(vocabulary: ToolVocabulary, recipe: &ServerLaunch, workspace: &Path) -> Result<Self, String> {
+    pub(super) fn start(
+        vocabulary: BenchServerToolNameScheme,
+        recipe: &ServerLaunch,
+        workspace: &Path,
+    ) -> Result<Self, String> {
         let mut speaker = McpBenchClient::start(&mut recipe.command())?;
         speaker.initialize()?;
         Ok(Self { vocabulary, workspace: workspace.to_owned(), client: speaker, base_version: None, writes: 0 })
@@ -95,8 +99,8 @@ impl BenchServer {
     fn read_request(&self, path: &str) -> (&'static str, Value) {
         match self.vocabulary {
             // A byte range, because text without one is paginated.
-            ToolVocabulary::Stead => ("read", json!({ "path": path, "bytes": "0-" })),
-            ToolVocabulary::Reference => ("read_text_file", json!({ "path": self.absolute_path(path) })),
+            BenchServerToolNameScheme::Stead => ("read", json!({ "path": path, "bytes": "0-" })),
+            BenchServerToolNameScheme::Reference => ("read_text_file", json!({ "path": self.absolute_path(path) })),
         }
     }
 
@@ -105,12 +109,12 @@ impl BenchServer {
         self.writes += 1;
         let content = workspace_files::generate_text(workspace_files::SMALL_FILE.bytes, self.writes);
         let timed = match self.vocabulary {
-            ToolVocabulary::Stead => {
+            BenchServerToolNameScheme::Stead => {
                 let base = self.current_base()?;
                 let arguments = json!({ "path": workspace_files::WRITTEN_FILE, "content": content, "base": base });
                 self.client.call_tool("write", &arguments)?
             }
-            ToolVocabulary::Reference => {
+            BenchServerToolNameScheme::Reference => {
                 let arguments =
                     json!({ "path": self.absolute_path(workspace_files::WRITTEN_FILE), "content": content });
                 self.client.call_tool("write_file", &arguments)?
@@ -138,8 +142,8 @@ impl BenchServer {
     /// Lists the large directory with all pages.
     pub(super) fn list_directory(&mut self) -> Result<ListTiming, String> {
         match self.vocabulary {
-            ToolVocabulary::Stead => self.list_pages(),
-            ToolVocabulary::Reference => self.list_at_once(),
+            BenchServerToolNameScheme::Stead => self.list_pages(),
+            BenchServerToolNameScheme::Reference => self.list_at_once(),
         }
     }
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    bench_server::{BenchServer, ServerLaunch, ToolVocabulary},
+    bench_server::{BenchServer, BenchServerToolNameScheme, ServerLaunch},
     mcp_client::to_milliseconds,
     workspace_files,
 };
@@ -22,12 +22,12 @@ pub(super) struct BenchServers {
     pub(super) full: BenchServer,
     pub(super) reference: BenchServer,
     /// For measuring the start time.
-    pub(super) start_recipes: StartRecipes,
+    pub(super) start_recipes: BenchServerStartCommands,
     sync_probe: File,
 }
 
 /// The parts of the start commands.
-pub(super) struct StartRecipes {
+pub(super) struct BenchServerStartCommands {
     pub(super) stead: ServerLaunch,
     pub(super) reference: ServerLaunch,
     binary: PathBuf,
@@ -47,7 +47,7 @@ impl BenchServers {
         let (fast, full, other) = (workspace("fast")?, workspace("full")?, workspace("reference")?);
         let starting = place.join("starting");
         fs::create_dir(&starting).map_err(|error| error.to_string())?;
-        let starts = StartRecipes {
+        let starts = BenchServerStartCommands {
             stead: stead_launch(binary, &starting, &place.join("starting-state"), "fast"),
             reference: reference_launch(script, &starting),
             binary: binary.to_owned(),
@@ -57,16 +57,20 @@ impl BenchServers {
         let probe = OpenOptions::new().create_new(true).append(true).open(place.join("probe"));
         Ok(Self {
             fast: BenchServer::start(
-                ToolVocabulary::Stead,
+                BenchServerToolNameScheme::Stead,
                 &stead_launch(binary, &fast, &place.join("fast-state"), "fast"),
                 &fast,
             )?,
             full: BenchServer::start(
-                ToolVocabulary::Stead,
+                BenchServerToolNameScheme::Stead,
                 &stead_launch(binary, &full, &place.join("full-state"), "full"),
                 &full,
             )?,
-            reference: BenchServer::start(ToolVocabulary::Reference, &reference_launch(script, &other), &other)?,
+            reference: BenchServer::start(
+                BenchServerToolNameScheme::Reference,
+                &reference_launch(script, &other),
+                &other,
+            )?,
             start_recipes: starts,
             sync_probe: probe.map_err(|error| format!("the probe: {error}"))?,
         })
@@ -87,7 +91,7 @@ impl BenchServers {
     }
 }
 
-impl StartRecipes {
+impl BenchServerStartCommands {
     /// A start command without state of an earlier start.
     pub(super) fn fresh_start(&mut self) -> ServerLaunch {
         self.first_starts += 1;

@@ -12,9 +12,9 @@ mod stale_edits;
 
 use std::{path::PathBuf, process::Command, time::Instant};
 
-use git_history::CommitHistory;
-use hints::HintStatistics;
-use stale_edits::{StaleEditApplier, StaleEditTally};
+use git_history::GitHistoryBenchCases;
+use hints::EditHintBenchStatistics;
+use stale_edits::{StaleEditGitMergeBenchRunner, StaleEditTally};
 
 /// The newest commits of a repository that are used.
 const COMMITS_MAX: usize = 2000;
@@ -25,7 +25,7 @@ const GENERATED_FILE_ENDINGS: &[&str] = &[".lock", ".json", ".jsonl", ".svg"];
 
 /// A text from the history and its successor.
 #[derive(Debug)]
-struct TextChange {
+struct BenchOldAndNewText {
     name: String,
     old: String,
     new: String,
@@ -33,7 +33,7 @@ struct TextChange {
 
 /// A text with two independent changes.
 #[derive(Debug)]
-struct DivergedText {
+struct DivergedTextBenchCase {
     name: String,
     base: String,
     /// The caller's text, which is split into edits.
@@ -46,12 +46,12 @@ struct DivergedText {
 struct EditsBenchOptions {
     repository: PathBuf,
     crates: Option<PathBuf>,
-    detail: HintReportDetail,
+    detail: HintBenchReportDetailLevel,
 }
 
 /// Whether the report lists each wrong hint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum HintReportDetail {
+enum HintBenchReportDetailLevel {
     Summary,
     WithMisses,
 }
@@ -64,10 +64,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         return crate::run_program(Command::new("cargo").args(again).args(arguments));
     }
     let started = Instant::now();
-    let mut judge = StaleEditApplier::new()?;
-    let history = CommitHistory::load(&wish.repository)?;
+    let mut judge = StaleEditGitMergeBenchRunner::new()?;
+    let history = GitHistoryBenchCases::load(&wish.repository)?;
     println!("{}: {} commits", wish.repository.display(), history.commits);
-    let mut hints = HintStatistics::default();
+    let mut hints = EditHintBenchStatistics::default();
     history.changed_files.iter().for_each(|pair| hints.measure(pair));
     let mut differing = apply_and_report("merge commits", &mut judge, &history.merged_files)?;
     differing += apply_and_report("a commit's changes under the next one's", &mut judge, &history.successive_changes)?;
@@ -76,7 +76,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     if let Some(directory) = &wish.crates {
         let pairs = crate_versions::changed_files(directory)?;
         println!("{}: {} files that differ between two versions", directory.display(), pairs.len());
-        let mut hints = HintStatistics::default();
+        let mut hints = EditHintBenchStatistics::default();
         pairs.iter().for_each(|pair| hints.measure(pair));
         differing += apply_and_report("every other change of a version", &mut judge, &split_all(&pairs))?;
         hints.report(wish.detail);
@@ -85,12 +85,16 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     if differing == 0 { Ok(()) } else { Err(format!("{differing} results differ from git merge-file")) }
 }
 
-fn split_all(pairs: &[TextChange]) -> Vec<DivergedText> {
+fn split_all(pairs: &[BenchOldAndNewText]) -> Vec<DivergedTextBenchCase> {
     pairs.iter().filter_map(stale_edits::split_changes).collect()
 }
 
 /// Applies the edits of `forks`, prints statistics, and returns the results that differ from Git's.
-fn apply_and_report(what: &str, judge: &mut StaleEditApplier, forks: &[DivergedText]) -> Result<usize, String> {
+fn apply_and_report(
+    what: &str,
+    judge: &mut StaleEditGitMergeBenchRunner,
+    forks: &[DivergedTextBenchCase],
+) -> Result<usize, String> {
     let mut tally = StaleEditTally::default();
     for fork in forks {
         judge.apply(fork, &mut tally)?;
@@ -109,15 +113,18 @@ fn is_handwritten_text(name: &str, text: &[u8]) -> bool {
 }
 
 fn parse_options(arguments: &[String]) -> Result<EditsBenchOptions, String> {
-    let mut wish =
-        EditsBenchOptions { repository: crate::repository_root(), crates: None, detail: HintReportDetail::Summary };
+    let mut wish = EditsBenchOptions {
+        repository: crate::repository_root(),
+        crates: None,
+        detail: HintBenchReportDetailLevel::Summary,
+    };
     let mut left = arguments.iter();
     while let Some(flag) = left.next() {
         let mut value = || left.next().map(PathBuf::from).ok_or_else(|| format!("{flag} needs a directory"));
         match flag.as_str() {
             "--repository" => wish.repository = value()?,
             "--crates" => wish.crates = Some(value()?),
-            "--misses" => wish.detail = HintReportDetail::WithMisses,
+            "--misses" => wish.detail = HintBenchReportDetailLevel::WithMisses,
             other => {
                 return Err(format!("unknown argument '{other}'; usage: edits --repository DIR --crates DIR --misses"));
             }
@@ -139,7 +146,7 @@ mod tests {
         let expected = EditsBenchOptions {
             repository: "a".into(),
             crates: Some("b".into()),
-            detail: HintReportDetail::WithMisses,
+            detail: HintBenchReportDetailLevel::WithMisses,
         };
         assert_eq!(wish, expected);
         assert!(parsed(&["--crates"]).is_err());

@@ -11,12 +11,12 @@ mod requests;
 use std::{fs, path::PathBuf};
 
 use super::{
-    idle_wait::IdleWaiter,
+    idle_wait::BenchIdleMachineWaiter,
     statistics::format_significant,
     workspace_files::{SMALL_FILE, generate_text},
 };
 use crate::http::HttpServerProcess;
-use load::LoadRound;
+use load::HttpLoadBenchSamples;
 use requests::BenchHttpRequest;
 
 /// Rounds per server and number of connections.
@@ -68,7 +68,7 @@ pub(super) fn run(arguments: &[String]) -> Result<(), String> {
 
 /// Measures every server at every number of connections, interleaved.
 fn measure_calls(readings: &[BenchHttpRequest], rounds: usize) -> Result<(), String> {
-    let mut quiet = IdleWaiter::default();
+    let mut quiet = BenchIdleMachineWaiter::default();
     println!(
         "reading 1 KB, {rounds} turns of {REQUESTS_PER_ROUND} requests each; clients share the cores; peer: {}@{}",
         requests::PUBLISHED_SERVER.0,
@@ -77,7 +77,7 @@ fn measure_calls(readings: &[BenchHttpRequest], rounds: usize) -> Result<(), Str
     println!("| server | connections | calls a second | p50 ms | p99 ms |");
     println!("| --- | --- | --- | --- | --- |");
     for connections in CONNECTION_COUNTS {
-        let mut turns: Vec<LoadRound> = readings.iter().map(|_| LoadRound::default()).collect();
+        let mut turns: Vec<HttpLoadBenchSamples> = readings.iter().map(|_| HttpLoadBenchSamples::default()).collect();
         for _ in 0..rounds {
             for (reading, turn) in readings.iter().zip(&mut turns) {
                 quiet.wait_until_idle();

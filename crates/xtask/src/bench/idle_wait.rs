@@ -15,13 +15,13 @@ const IDLE_COLUMNS: std::ops::Range<usize> = 3..5;
 const CPU_COLUMNS: usize = 8;
 
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct IdleWaiter {
+pub(super) struct BenchIdleMachineWaiter {
     pub(super) turns: usize,
     pub(super) busy_turns: usize,
     samples: usize,
 }
 
-impl IdleWaiter {
+impl BenchIdleMachineWaiter {
     /// Waits for an idle machine until the budget of the run is used up.
     pub(super) fn wait_until_idle(&mut self) {
         self.turns += 1;

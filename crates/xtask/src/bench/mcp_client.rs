@@ -17,7 +17,7 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// Interval and number of checks whether a server has exited.
 const EXIT_POLL: (Duration, usize) = (Duration::from_millis(10), 200);
 
-pub(super) struct PendingMcpRequest {
+pub(super) struct SerializedMcpBenchRequest {
     id: u64,
     line: Vec<u8>,
 }
@@ -67,7 +67,7 @@ impl McpBenchClient {
 
     /// Calls a tool many times with pipelined requests; responses arrive in the order of the calls.
     pub(super) fn call_all(&mut self, tool: &str, arguments: &[Value]) -> Result<(f64, Vec<Value>), String> {
-        let requests: Vec<PendingMcpRequest> = arguments
+        let requests: Vec<SerializedMcpBenchRequest> = arguments
             .iter()
             .map(|arguments| self.build_request("tools/call", &json!({ "name": tool, "arguments": arguments })))
             .collect();
@@ -137,11 +137,11 @@ impl McpBenchClient {
         }
     }
 
-    fn build_request(&mut self, method: &str, params: &Value) -> PendingMcpRequest {
+    fn build_request(&mut self, method: &str, params: &Value) -> SerializedMcpBenchRequest {
         let id = self.next_id;
         self.next_id += 1;
         let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
-        PendingMcpRequest { id, line: format!("{message}\n").into_bytes() }
+        SerializedMcpBenchRequest { id, line: format!("{message}\n").into_bytes() }
     }
 
     fn send_request(&mut self, method: &str, params: &Value) -> Result<TimedResult, String> {

@@ -6,21 +6,21 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::statistics::{Samples, format_significant};
-use crate::http::{HttpAnswer, HttpClientConnection, HttpServerProcess};
+use crate::http::{HttpAnswer, HttpServerProcess, XtaskHttpClientConnection};
 
 const WORKSPACE_COUNT: usize = 200;
 /// Maximum time until all idle workspaces are closed.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(60);
 
-struct RegistryBenchClient<'a> {
+struct MultiWorkspaceBenchClient<'a> {
     server: &'a HttpServerProcess,
-    connection: HttpClientConnection,
+    connection: XtaskHttpClientConnection,
     answer: HttpAnswer,
 }
 
-impl<'a> RegistryBenchClient<'a> {
+impl<'a> MultiWorkspaceBenchClient<'a> {
     fn open(server: &'a HttpServerProcess) -> Result<Self, String> {
-        let connection = HttpClientConnection::open(&server.address).map_err(|error| error.to_string())?;
+        let connection = XtaskHttpClientConnection::open(&server.address).map_err(|error| error.to_string())?;
         Ok(Self { server, connection, answer: HttpAnswer::default() })
     }
 
@@ -58,7 +58,7 @@ pub(super) fn run(arguments: &[String]) -> Result<(), String> {
     let place = place.map_err(|error| error.to_string())?;
     let directory = place.path().join("estate");
     let server = HttpServerProcess::start_stead_registry(&binary, &directory, &["--idle-close", "1h"])?;
-    let mut client = RegistryBenchClient::open(&server)?;
+    let mut client = MultiWorkspaceBenchClient::open(&server)?;
     let (mut create, mut first, mut warm) = (Samples::default(), Samples::default(), Samples::default());
     let mut tokens = Vec::new();
     for number in 0..WORKSPACE_COUNT {
@@ -76,7 +76,7 @@ pub(super) fn run(arguments: &[String]) -> Result<(), String> {
     let open = server.resident_kb()?;
     server.terminate()?;
     let server = HttpServerProcess::start_stead_registry(&binary, &directory, &["--idle-close", "1s"])?;
-    let mut client = RegistryBenchClient::open(&server)?;
+    let mut client = MultiWorkspaceBenchClient::open(&server)?;
     let started = server.resident_kb()?;
     let mut again = Samples::default();
     for token in &tokens {
@@ -101,7 +101,7 @@ pub(super) fn run(arguments: &[String]) -> Result<(), String> {
 }
 
 /// Memory in kilobytes once every workspace is closed.
-fn memory_after_close(server: &HttpServerProcess, client: &mut RegistryBenchClient<'_>) -> Result<u64, String> {
+fn memory_after_close(server: &HttpServerProcess, client: &mut MultiWorkspaceBenchClient<'_>) -> Result<u64, String> {
     let deadline = Instant::now() + CLOSE_TIMEOUT;
     loop {
         client.send_request(&server.token, "GET /v1/workspaces?limit=1000", "", 200)?;

@@ -18,7 +18,7 @@ const WRONG_RESULT: &str = "WRONG";
 
 /// Whether Git's hunk headings are used as anchors after `@@`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum HunkHeadings {
+enum BenchHunkHeadingInclusion {
     Shown,
     Omitted,
 }
@@ -64,11 +64,11 @@ fn parse_hunks(diff: &str) -> Vec<GitHunk> {
     hunks
 }
 
-fn patch_envelope(hunks: &[&GitHunk], headings: HunkHeadings) -> String {
+fn patch_envelope(hunks: &[&GitHunk], headings: BenchHunkHeadingInclusion) -> String {
     let body: String = hunks
         .iter()
         .map(|hunk| {
-            let heading = if headings == HunkHeadings::Shown { &hunk.heading } else { "" };
+            let heading = if headings == BenchHunkHeadingInclusion::Shown { &hunk.heading } else { "" };
             format!("@@ {heading}\n{}\n", hunk.lines.join("\n"))
         })
         .collect();
@@ -90,7 +90,7 @@ fn apply_hunks(old: &str, hunks: &[&GitHunk]) -> String {
 }
 
 /// The outcome of a patch with these hunks.
-fn patch_outcome(name: &str, old: &str, hunks: &[&GitHunk], headings: HunkHeadings) -> &'static str {
+fn patch_outcome(name: &str, old: &str, hunks: &[&GitHunk], headings: BenchHunkHeadingInclusion) -> &'static str {
     let patch = parse_patch(&patch_envelope(hunks, headings), PatchParseOptions::TOLERANT);
     let action = patch.ok().and_then(|patch| patch.sections.into_iter().next()).map(|section| section.kind);
     let Some(PatchSectionKind::Update { chunks, .. }) = action else { return "not read" };
@@ -110,10 +110,10 @@ fn patch_outcome(name: &str, old: &str, hunks: &[&GitHunk], headings: HunkHeadin
 }
 
 /// Pure insertions belong after their only anchor, or at the end of the file without one.
-fn insertion_outcome(old: &str, hunk: &GitHunk, headings: HunkHeadings, after: &str) -> &'static str {
+fn insertion_outcome(old: &str, hunk: &GitHunk, headings: BenchHunkHeadingInclusion, after: &str) -> &'static str {
     let at =
         |start| apply_hunks(old, &[&GitHunk { start_line: start, heading: String::new(), lines: hunk.lines.clone() }]);
-    let is_alone = headings == HunkHeadings::Omitted || hunk.heading.is_empty();
+    let is_alone = headings == BenchHunkHeadingInclusion::Omitted || hunk.heading.is_empty();
     if is_alone {
         return if after == at(old.lines().count()) { "at the end" } else { WRONG_RESULT };
     }
@@ -128,13 +128,13 @@ fn insertion_outcome(old: &str, hunk: &GitHunk, headings: HunkHeadings, after: &
     }
 }
 
-struct CommittedFile {
+struct BenchGitChangedFile {
     commit: String,
     name: String,
     old: String,
 }
 
-fn changed_files(repository: &str) -> Vec<CommittedFile> {
+fn changed_files(repository: &str) -> Vec<BenchGitChangedFile> {
     let commits = run_git(repository, &["log", "--no-merges", "--format=%H", "-n", COMMITS_MAX]).unwrap_or_default();
     let mut changed = Vec::new();
     for commit in commits.lines() {
@@ -144,7 +144,7 @@ fn changed_files(repository: &str) -> Vec<CommittedFile> {
         };
         for name in names.lines() {
             if let Some(old) = run_git(repository, &["show", &format!("{parent}:{name}")]) {
-                changed.push(CommittedFile { commit: commit.to_owned(), name: name.to_owned(), old });
+                changed.push(BenchGitChangedFile { commit: commit.to_owned(), name: name.to_owned(), old });
             }
         }
     }
@@ -153,13 +153,13 @@ fn changed_files(repository: &str) -> Vec<CommittedFile> {
 
 /// Outcomes by kind of patch, and the wrong ones in detail.
 #[derive(Default)]
-struct PatchTally {
+struct PatchBenchOutcomeCounts {
     counts: BTreeMap<String, BTreeMap<&'static str, usize>>,
     wrong_patches: Vec<String>,
 }
 
-impl PatchTally {
-    fn count_file(&mut self, repository: &str, file: &CommittedFile, context: usize) {
+impl PatchBenchOutcomeCounts {
+    fn count_file(&mut self, repository: &str, file: &BenchGitChangedFile, context: usize) {
         let parent = format!("{}~", file.commit);
         let place = format!(":/{}", file.name);
         let arguments = ["diff", &format!("-U{context}"), &parent, &file.commit, "--", &place];
@@ -170,7 +170,7 @@ impl PatchTally {
         }
         let hunks = parse_hunks(&diff);
         let quoting: Vec<&GitHunk> = hunks.iter().filter(|hunk| !hunk.is_insertion()).collect();
-        for headings in [HunkHeadings::Shown, HunkHeadings::Omitted] {
+        for headings in [BenchHunkHeadingInclusion::Shown, BenchHunkHeadingInclusion::Omitted] {
             let sort = format!("-U{context}, headings {headings:?}");
             self.count_patch(file, &quoting, headings, format!("{sort}: whole files"));
             for hunk in &hunks {
@@ -180,7 +180,13 @@ impl PatchTally {
         }
     }
 
-    fn count_patch(&mut self, file: &CommittedFile, hunks: &[&GitHunk], headings: HunkHeadings, sort: String) {
+    fn count_patch(
+        &mut self,
+        file: &BenchGitChangedFile,
+        hunks: &[&GitHunk],
+        headings: BenchHunkHeadingInclusion,
+        sort: String,
+    ) {
         let Some(first) = hunks.first() else { return };
         let outcome = patch_outcome(&file.name, &file.old, hunks, headings);
         if outcome == WRONG_RESULT {
@@ -197,7 +203,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         [_, ..] => return Err("one repository at most".to_owned()),
     };
     let changed = changed_files(repository);
-    let mut tally = PatchTally::default();
+    let mut tally = PatchBenchOutcomeCounts::default();
     for file in &changed {
         for context in [3, 1, 0] {
             tally.count_file(repository, file, context);

@@ -13,8 +13,8 @@ mod packages;
 
 use std::{collections::HashMap, fmt, path::PathBuf, process::Command, time::Instant};
 
-use definitions::{DefinedName, DefinitionSort};
-use packages::{PackagePurpose, SourcePackage, SourceText};
+use definitions::{RankBenchDefinedName, RankBenchDefinitionLevel};
+use packages::{BenchPackageSourceFile, RankBenchPackagePurpose, RankBenchSourcePackage};
 use stead_text::rank::{ScoredSearchHit, SearchHitScore, SearchHitScorer, rank_order};
 
 /// Maximum number of names per package, sampled evenly.
@@ -30,12 +30,12 @@ const SEVERAL_SHARE_MIN: f64 = 0.95;
 #[derive(Debug, PartialEq, Eq)]
 struct RankBenchOptions {
     repositories: Vec<PathBuf>,
-    detail: RankReportDetail,
+    detail: RankBenchReportDetail,
 }
 
 /// Whether the report lists late results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum RankReportDetail {
+enum RankBenchReportDetail {
     Summary,
     WithMisses,
 }
@@ -61,13 +61,20 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     for package in packages::load_packages()? {
         let sources = package.source_texts()?;
         let truth = definitions::defined_names(&package.directory, &sources)?;
-        let [main, members] = [DefinitionSort::TopLevel, DefinitionSort::Member].map(|sort| {
+        let [main, members] = [RankBenchDefinitionLevel::TopLevel, RankBenchDefinitionLevel::Member].map(|sort| {
             // Packages that are only measured must not be inspected.
-            let reads = sort == DefinitionSort::TopLevel && package.purpose == PackagePurpose::Tuning;
-            measure_names(&package, &sources, &truth, sort, if reads { wish.detail } else { RankReportDetail::Summary })
+            let reads =
+                sort == RankBenchDefinitionLevel::TopLevel && package.purpose == RankBenchPackagePurpose::Tuning;
+            measure_names(
+                &package,
+                &sources,
+                &truth,
+                sort,
+                if reads { wish.detail } else { RankBenchReportDetail::Summary },
+            )
         });
         println!("{package}: {main}; members: {members}");
-        if package.purpose == PackagePurpose::MeasurementOnly {
+        if package.purpose == RankBenchPackagePurpose::MeasurementOnly {
             measured.add(main);
         }
     }
@@ -87,13 +94,13 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
 
 /// Measures every name of one sort.
 fn measure_names(
-    package: &SourcePackage,
-    sources: &[SourceText],
-    truth: &[DefinedName],
-    sort: DefinitionSort,
-    shows: RankReportDetail,
+    package: &RankBenchSourcePackage,
+    sources: &[BenchPackageSourceFile],
+    truth: &[RankBenchDefinedName],
+    sort: RankBenchDefinitionLevel,
+    shows: RankBenchReportDetail,
 ) -> RankTally {
-    let names: Vec<&DefinedName> = truth
+    let names: Vec<&RankBenchDefinedName> = truth
         .iter()
         .filter(|name| name.sort == sort && name.locations.len() <= DEFINITIONS_MAX && !name.is_in_tests())
         .collect();
@@ -114,7 +121,7 @@ fn measure_names(
         }
         let most = if name.locations.len() == 1 { 1 } else { DEFINITIONS_MAX };
         let late = ranks.iter().any(|rank| rank.is_none_or(|rank| rank > most));
-        if shows == RankReportDetail::WithMisses && late {
+        if shows == RankBenchReportDetail::WithMisses && late {
             println!("  {}: {} {:?} at {ranks:?}", package.name, name.name, name.locations);
         }
     }
@@ -122,7 +129,7 @@ fn measure_names(
 }
 
 /// The ranks of the definitions of a name among its matches; `None` if there are too few matches.
-fn definition_ranks(sources: &[SourceText], name: &DefinedName) -> Option<Vec<Option<usize>>> {
+fn definition_ranks(sources: &[BenchPackageSourceFile], name: &RankBenchDefinedName) -> Option<Vec<Option<usize>>> {
     let mut hits: Vec<(&str, u64, SearchHitScore)> = Vec::new();
     for source in sources.iter().filter(|source| source.text.contains(&name.name)) {
         let place = SearchHitScorer::from_path(&source.path);
@@ -184,7 +191,8 @@ impl fmt::Display for RankTally {
 }
 
 fn parse_options(arguments: &[String]) -> Result<RankBenchOptions, String> {
-    let mut wish = RankBenchOptions { repositories: vec![crate::repository_root()], detail: RankReportDetail::Summary };
+    let mut wish =
+        RankBenchOptions { repositories: vec![crate::repository_root()], detail: RankBenchReportDetail::Summary };
     let mut left = arguments.iter();
     while let Some(flag) = left.next() {
         match flag.as_str() {
@@ -192,7 +200,7 @@ fn parse_options(arguments: &[String]) -> Result<RankBenchOptions, String> {
                 let directory = left.next().ok_or_else(|| format!("{flag} needs a directory"))?;
                 wish.repositories.push(directory.into());
             }
-            "--misses" => wish.detail = RankReportDetail::WithMisses,
+            "--misses" => wish.detail = RankBenchReportDetail::WithMisses,
             other => {
                 return Err(format!("unknown argument '{other}'; usage: rank --repository DIR --misses"));
             }
@@ -207,11 +215,11 @@ mod tests {
 
     #[test]
     fn definitions_are_ranked_among_their_hits() {
-        let source = |path: &str, text: &str| SourceText { path: path.to_owned(), text: text.to_owned() };
+        let source = |path: &str, text: &str| BenchPackageSourceFile { path: path.to_owned(), text: text.to_owned() };
         let sources = [source("a.rs", "use b::run;\nrun();\n"), source("b.rs", "fn run() {}\n")];
-        let name = |line| DefinedName {
+        let name = |line| RankBenchDefinedName {
             name: "run".to_owned(),
-            sort: DefinitionSort::TopLevel,
+            sort: RankBenchDefinitionLevel::TopLevel,
             locations: vec![("b.rs".to_owned(), line)],
         };
         assert_eq!(definition_ranks(&sources, &name(1)), Some(vec![Some(1)]));
@@ -225,7 +233,7 @@ mod tests {
             parse_options(&arguments.iter().map(|&argument| argument.to_owned()).collect::<Vec<_>>())
         };
         let wish = parsed(&["--misses", "--repository", "a"]).unwrap();
-        assert_eq!((wish.detail, wish.repositories.len()), (RankReportDetail::WithMisses, 2));
+        assert_eq!((wish.detail, wish.repositories.len()), (RankBenchReportDetail::WithMisses, 2));
         assert!(parsed(&["--repository"]).is_err());
         assert!(parsed(&["--rounds"]).unwrap_err().contains("--misses"));
     }

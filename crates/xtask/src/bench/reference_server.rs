@@ -13,17 +13,17 @@ use serde_json::Value;
 /// Name and version.
 const REFERENCE_PACKAGE: (&str, &str) = ("@modelcontextprotocol/server-filesystem", "2026.8.31");
 
-pub(super) struct ReferenceServer {
+pub(super) struct BenchReferenceServerPackage {
     /// The entry point for Node.
     pub(super) script: PathBuf,
     pub(super) version: String,
 }
 
 /// Installs the reference server if needed.
-pub(super) fn install_reference() -> Result<ReferenceServer, String> {
+pub(super) fn install_reference() -> Result<BenchReferenceServerPackage, String> {
     let script = install_package(REFERENCE_PACKAGE)?.join("dist").join("index.js");
     let (name, version) = REFERENCE_PACKAGE;
-    Ok(ReferenceServer { script, version: format!("{name}@{version}") })
+    Ok(BenchReferenceServerPackage { script, version: format!("{name}@{version}") })
 }
 
 /// Installs an npm package if needed. Returns its directory.

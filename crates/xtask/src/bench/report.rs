@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use serde_json::{Value, json};
 
 use super::{
-    idle_wait::IdleWaiter,
+    idle_wait::BenchIdleMachineWaiter,
     rows::BenchComparison,
     statistics::{Samples, format_significant, median_ratio},
 };
@@ -16,19 +16,19 @@ const REPORT_NAME: &str = "bench";
 const NO_VALUE: &str = "–";
 
 /// The conditions of a run.
-pub(super) struct BenchRun {
+pub(super) struct BenchRunConditions {
     pub(super) rounds: usize,
     pub(super) reference: String,
-    pub(super) idle_waiter: IdleWaiter,
+    pub(super) idle_waiter: BenchIdleMachineWaiter,
 }
 
 pub(super) struct BenchReport {
-    run: BenchRun,
+    run: BenchRunConditions,
     comparisons: Vec<BenchComparison>,
 }
 
 impl BenchReport {
-    pub(super) fn new(run: BenchRun, comparisons: Vec<BenchComparison>) -> Self {
+    pub(super) fn new(run: BenchRunConditions, comparisons: Vec<BenchComparison>) -> Self {
         Self { run, comparisons }
     }
 
@@ -50,7 +50,7 @@ impl BenchReport {
     }
 
     fn table(&self) -> String {
-        let BenchRun { rounds, reference, idle_waiter: quiet } = &self.run;
+        let BenchRunConditions { rounds, reference, idle_waiter: quiet } = &self.run;
         let mut table = format!(
             "stead {} beside {reference}, over MCP on standard streams, {rounds} rounds, turns alternating.\n\
              {} of {} turns began on a busy machine. Medians; in brackets the 90th percentile.\n\n\
@@ -84,7 +84,7 @@ impl BenchReport {
                 })
             })
             .collect();
-        let BenchRun { rounds, reference, idle_waiter: quiet } = &self.run;
+        let BenchRunConditions { rounds, reference, idle_waiter: quiet } = &self.run;
         json!({
             "stead": env!("CARGO_PKG_VERSION"),
             "reference": reference,
@@ -133,7 +133,11 @@ mod tests {
             baseline_name: "reference",
             baseline: Samples::default(),
         };
-        let run = BenchRun { rounds: 2, reference: "r@1".to_owned(), idle_waiter: IdleWaiter::default() };
+        let run = BenchRunConditions {
+            rounds: 2,
+            reference: "r@1".to_owned(),
+            idle_waiter: BenchIdleMachineWaiter::default(),
+        };
         BenchReport::new(run, vec![row, empty])
     }
 

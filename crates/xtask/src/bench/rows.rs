@@ -4,26 +4,36 @@
 use super::{
     bench_server::ListTiming,
     bench_servers::BenchServers,
-    idle_wait::IdleWaiter,
+    idle_wait::BenchIdleMachineWaiter,
     statistics::Samples,
-    workspace_files::{self, FILE_POOL, LARGE_DIRECTORY, LARGE_FILE, MEDIUM_FILE, SMALL_FILE, SizedFile},
+    workspace_files::{self, BenchWorkspaceFileSpec, FILE_POOL, LARGE_DIRECTORY, LARGE_FILE, MEDIUM_FILE, SMALL_FILE},
 };
 
-pub(super) struct BenchRow {
+pub(super) struct BenchDefinition {
     /// The name for `--only`.
     pub(super) name: &'static str,
-    pub(super) measure: fn(&mut BenchServers, &mut IdleWaiter, usize) -> Result<Vec<BenchComparison>, String>,
+    pub(super) measure:
+        fn(&mut BenchServers, &mut BenchIdleMachineWaiter, usize) -> Result<Vec<BenchComparison>, String>,
 }
 
 /// In the order of the table.
-pub(super) const BENCH_ROWS: &[BenchRow] = &[
-    BenchRow { name: "start", measure: measure_start },
-    BenchRow { name: "read-1k", measure: |field, quiet, rounds| measure_read(field, quiet, rounds, SMALL_FILE, 20) },
-    BenchRow { name: "read-100k", measure: |field, quiet, rounds| measure_read(field, quiet, rounds, MEDIUM_FILE, 5) },
-    BenchRow { name: "read-10m", measure: |field, quiet, rounds| measure_read(field, quiet, rounds, LARGE_FILE, 1) },
-    BenchRow { name: "write-1k", measure: measure_write },
-    BenchRow { name: "list-10k", measure: measure_list },
-    BenchRow { name: "pipelined", measure: measure_pipelined_reads },
+pub(super) const BENCH_ROWS: &[BenchDefinition] = &[
+    BenchDefinition { name: "start", measure: measure_start },
+    BenchDefinition {
+        name: "read-1k",
+        measure: |field, quiet, rounds| measure_read(field, quiet, rounds, SMALL_FILE, 20),
+    },
+    BenchDefinition {
+        name: "read-100k",
+        measure: |field, quiet, rounds| measure_read(field, quiet, rounds, MEDIUM_FILE, 5),
+    },
+    BenchDefinition {
+        name: "read-10m",
+        measure: |field, quiet, rounds| measure_read(field, quiet, rounds, LARGE_FILE, 1),
+    },
+    BenchDefinition { name: "write-1k", measure: measure_write },
+    BenchDefinition { name: "list-10k", measure: measure_list },
+    BenchDefinition { name: "pipelined", measure: measure_pipelined_reads },
 ];
 
 const WRITES_PER_ROUND: usize = 10;
@@ -59,7 +69,7 @@ const REFERENCE_BASELINE: &str = "reference";
 const SYNC_BASELINE: &str = "one fdatasync";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ComparisonSide {
+pub(super) enum BenchComparisonSide {
     Stead,
     Baseline,
 }
@@ -75,25 +85,25 @@ impl BenchComparison {
         }
     }
 
-    pub(super) fn push(&mut self, side: ComparisonSide, milliseconds: f64) {
+    pub(super) fn push(&mut self, side: BenchComparisonSide, milliseconds: f64) {
         match side {
-            ComparisonSide::Stead => self.stead.push(milliseconds),
-            ComparisonSide::Baseline => self.baseline.push(milliseconds),
+            BenchComparisonSide::Stead => self.stead.push(milliseconds),
+            BenchComparisonSide::Baseline => self.baseline.push(milliseconds),
         }
     }
 }
 
 /// Runs both sides in every round.
 pub(super) fn alternate_sides(
-    quiet: &mut IdleWaiter,
+    quiet: &mut BenchIdleMachineWaiter,
     rounds: usize,
-    mut turn: impl FnMut(ComparisonSide) -> Result<(), String>,
+    mut turn: impl FnMut(BenchComparisonSide) -> Result<(), String>,
 ) -> Result<(), String> {
     for round in 0..rounds {
         let order = if round % 2 == 0 {
-            [ComparisonSide::Stead, ComparisonSide::Baseline]
+            [BenchComparisonSide::Stead, BenchComparisonSide::Baseline]
         } else {
-            [ComparisonSide::Baseline, ComparisonSide::Stead]
+            [BenchComparisonSide::Baseline, BenchComparisonSide::Stead]
         };
         for side in order {
             quiet.wait_until_idle();
@@ -105,7 +115,7 @@ pub(super) fn alternate_sides(
 
 fn measure_start(
     field: &mut BenchServers,
-    quiet: &mut IdleWaiter,
+    quiet: &mut BenchIdleMachineWaiter,
     rounds: usize,
 ) -> Result<Vec<BenchComparison>, String> {
     let mut known = BenchComparison::new("start to tools/list", REFERENCE_BASELINE);
@@ -114,12 +124,12 @@ fn measure_start(
     // Creates the state that later starts find.
     starts.stead.start_once()?;
     alternate_sides(quiet, rounds, |side| match side {
-        ComparisonSide::Stead => {
+        BenchComparisonSide::Stead => {
             known.push(side, starts.stead.start_once()?);
             first.push(side, starts.fresh_start().start_once()?);
             Ok(())
         }
-        ComparisonSide::Baseline => {
+        BenchComparisonSide::Baseline => {
             let milliseconds = starts.reference.start_once()?;
             known.push(side, milliseconds);
             first.push(side, milliseconds);
@@ -131,9 +141,9 @@ fn measure_start(
 
 fn measure_read(
     field: &mut BenchServers,
-    quiet: &mut IdleWaiter,
+    quiet: &mut BenchIdleMachineWaiter,
     rounds: usize,
-    sized: SizedFile,
+    sized: BenchWorkspaceFileSpec,
     calls: usize,
 ) -> Result<Vec<BenchComparison>, String> {
     let wanted = workspace_files::generate_text(sized.bytes, 0);
@@ -146,8 +156,8 @@ fn measure_read(
     }
     alternate_sides(quiet, rounds, |side| {
         let peer = match side {
-            ComparisonSide::Stead => &mut field.fast,
-            ComparisonSide::Baseline => &mut field.reference,
+            BenchComparisonSide::Stead => &mut field.fast,
+            BenchComparisonSide::Baseline => &mut field.reference,
         };
         for _ in 0..calls {
             comparison.push(side, peer.read_file(sized.name, &wanted)?);
@@ -159,14 +169,14 @@ fn measure_read(
 
 fn measure_write(
     field: &mut BenchServers,
-    quiet: &mut IdleWaiter,
+    quiet: &mut BenchIdleMachineWaiter,
     rounds: usize,
 ) -> Result<Vec<BenchComparison>, String> {
     let mut fast = BenchComparison::new("overwrite 1 KB, durability fast", REFERENCE_BASELINE);
     alternate_sides(quiet, rounds, |side| {
         let peer = match side {
-            ComparisonSide::Stead => &mut field.fast,
-            ComparisonSide::Baseline => &mut field.reference,
+            BenchComparisonSide::Stead => &mut field.fast,
+            BenchComparisonSide::Baseline => &mut field.reference,
         };
         for _ in 0..WRITES_PER_ROUND {
             fast.push(side, peer.overwrite()?);
@@ -177,8 +187,8 @@ fn measure_write(
     alternate_sides(quiet, rounds, |side| {
         for _ in 0..WRITES_PER_ROUND {
             let milliseconds = match side {
-                ComparisonSide::Stead => field.full.overwrite()?,
-                ComparisonSide::Baseline => field.time_sync()?,
+                BenchComparisonSide::Stead => field.full.overwrite()?,
+                BenchComparisonSide::Baseline => field.time_sync()?,
             };
             full.push(side, milliseconds);
         }
@@ -189,7 +199,7 @@ fn measure_write(
 
 fn measure_list(
     field: &mut BenchServers,
-    quiet: &mut IdleWaiter,
+    quiet: &mut BenchIdleMachineWaiter,
     rounds: usize,
 ) -> Result<Vec<BenchComparison>, String> {
     let ListTiming { first_entries, pages, .. } = field.fast.list_directory()?;
@@ -199,8 +209,8 @@ fn measure_list(
     let mut all = BenchComparison::new(format!("list {entries}: all of them, {pages} pages"), REFERENCE_BASELINE);
     alternate_sides(quiet, rounds, |side| {
         let listed = match side {
-            ComparisonSide::Stead => field.fast.list_directory()?,
-            ComparisonSide::Baseline => field.reference.list_directory()?,
+            BenchComparisonSide::Stead => field.fast.list_directory()?,
+            BenchComparisonSide::Baseline => field.reference.list_directory()?,
         };
         first.push(side, listed.first_milliseconds);
         all.push(side, listed.all_milliseconds);
@@ -211,7 +221,7 @@ fn measure_list(
 
 fn measure_pipelined_reads(
     field: &mut BenchServers,
-    quiet: &mut IdleWaiter,
+    quiet: &mut BenchIdleMachineWaiter,
     rounds: usize,
 ) -> Result<Vec<BenchComparison>, String> {
     let mut comparison = BenchComparison::new(format!("{} pipelined reads of 1 KB", FILE_POOL.1), REFERENCE_BASELINE);
@@ -219,8 +229,8 @@ fn measure_pipelined_reads(
     field.reference.read_pool()?;
     alternate_sides(quiet, rounds, |side| {
         let milliseconds = match side {
-            ComparisonSide::Stead => field.fast.read_pool()?,
-            ComparisonSide::Baseline => field.reference.read_pool()?,
+            BenchComparisonSide::Stead => field.fast.read_pool()?,
+            BenchComparisonSide::Baseline => field.reference.read_pool()?,
         };
         comparison.push(side, milliseconds);
         Ok(())

@@ -18,17 +18,17 @@ mod ripgrep;
 
 use std::path::Path;
 
-use ripgrep::{IgnoreRulesMode, Ripgrep};
+use ripgrep::{BenchIgnoreRulesMode, Ripgrep};
 use serde_json::json;
 
 use super::{
     bench_server::ServerLaunch,
     bench_servers,
-    idle_wait::IdleWaiter,
+    idle_wait::BenchIdleMachineWaiter,
     mcp_client::McpBenchClient,
     reference_server,
-    report::{BenchReport, BenchRun},
-    rows::{BenchComparison, ComparisonSide, MeasurementUnit, alternate_sides},
+    report::{BenchReport, BenchRunConditions},
+    rows::{BenchComparison, BenchComparisonSide, MeasurementUnit, alternate_sides},
     statistics::Samples,
 };
 
@@ -78,23 +78,24 @@ fn measure_time(wish: &SearchBenchOptions, ripgrep: &Ripgrep, binary: &Path, pla
     plain.arguments.extend(["--index".into(), "off".into()]);
     let mut stead = start_client(&plain)?;
     let mut other = start_client(&bench_servers::reference_launch(&reference.script, &workspace))?;
-    let mut quiet = IdleWaiter::default();
+    let mut quiet = BenchIdleMachineWaiter::default();
     let mut comparisons = Vec::new();
     for (what, query) in
         [("a rare literal", generated_tree::RARE_TEXT), ("a frequent literal", generated_tree::FREQUENT_TEXT)]
     {
-        for (how, rules) in [("", IgnoreRulesMode::Respect), (", ignored files too", IgnoreRulesMode::Ignore)] {
+        for (how, rules) in [("", BenchIgnoreRulesMode::Respect), (", ignored files too", BenchIgnoreRulesMode::Ignore)]
+        {
             println!("bench: {what}{how}");
             let mut row = BenchComparison::new(format!("search: {what}{how}"), "ripgrep");
-            let arguments = json!({ "query": query, "all": rules == IgnoreRulesMode::Ignore });
+            let arguments = json!({ "query": query, "all": rules == BenchIgnoreRulesMode::Ignore });
             let expected = ripgrep.count_lines(&workspace, query, rules)?.0;
             alternate_sides(&mut quiet, wish.rounds, |side| {
                 let (found, milliseconds) = match side {
-                    ComparisonSide::Stead => {
+                    BenchComparisonSide::Stead => {
                         let timed = stead.call_tool("search", &arguments)?;
                         (timed.result["structuredContent"]["total"].as_u64(), timed.milliseconds)
                     }
-                    ComparisonSide::Baseline => {
+                    BenchComparisonSide::Baseline => {
                         let (count, milliseconds) = ripgrep.count_lines(&workspace, query, rules)?;
                         (Some(count), milliseconds)
                     }
@@ -115,7 +116,7 @@ fn measure_time(wish: &SearchBenchOptions, ripgrep: &Ripgrep, binary: &Path, pla
         baseline: Samples::single(ripgrep.peak_megabytes(
             &workspace,
             generated_tree::FREQUENT_TEXT,
-            IgnoreRulesMode::Ignore,
+            BenchIgnoreRulesMode::Ignore,
         )?),
     });
     comparisons.push(BenchComparison {
@@ -129,7 +130,7 @@ fn measure_time(wish: &SearchBenchOptions, ripgrep: &Ripgrep, binary: &Path, pla
     other.stop();
     comparisons.extend(indexed::measure_indexed_search(wish.rounds, ripgrep, binary, place, &mut quiet)?);
     let beside = format!("{} and {}, {} files", ripgrep.version, reference.version, wish.files);
-    let run = BenchRun { rounds: wish.rounds, reference: beside, idle_waiter: quiet };
+    let run = BenchRunConditions { rounds: wish.rounds, reference: beside, idle_waiter: quiet };
     BenchReport::new(run, comparisons).write_named(&crate::needs::target_directory(), REPORT_NAME)
 }
 
@@ -140,18 +141,18 @@ fn measure_by_name(
     workspace: &Path,
     stead: &mut McpBenchClient,
     other: &mut McpBenchClient,
-    quiet: &mut IdleWaiter,
+    quiet: &mut BenchIdleMachineWaiter,
 ) -> Result<[BenchComparison; 2], String> {
     println!("bench: names");
     let mut beside = BenchComparison::new("find: a name", "ripgrep --files");
     let obeyed = json!({ "pattern": generated_tree::RARE_NAME_PATTERN });
     alternate_sides(quiet, wish.rounds, |side| {
         let (found, milliseconds) = match side {
-            ComparisonSide::Stead => {
+            BenchComparisonSide::Stead => {
                 let timed = stead.call_tool("find", &obeyed)?;
                 (timed.result["structuredContent"]["total"].as_u64().unwrap_or(0), timed.milliseconds)
             }
-            ComparisonSide::Baseline => ripgrep.count_names(workspace, generated_tree::RARE_NAME_PATTERN)?,
+            BenchComparisonSide::Baseline => ripgrep.count_names(workspace, generated_tree::RARE_NAME_PATTERN)?,
         };
         beside.push(side, milliseconds);
         if found == generated_tree::RARE_NAME_COUNT {
@@ -163,11 +164,11 @@ fn measure_by_name(
     let mut before = BenchComparison::new("find: a name, ignored files too", "reference, one turn");
     for _ in 0..wish.rounds {
         let timed = stead.call_tool("find", &json!({ "pattern": generated_tree::RARE_NAME_PATTERN, "all": true }))?;
-        before.push(ComparisonSide::Stead, timed.milliseconds);
+        before.push(BenchComparisonSide::Stead, timed.milliseconds);
     }
     let pattern = format!("**/{}", generated_tree::RARE_NAME_PATTERN);
     let timed = other.call_tool("search_files", &json!({ "path": workspace.to_string_lossy(), "pattern": pattern }))?;
-    before.push(ComparisonSide::Baseline, timed.milliseconds);
+    before.push(BenchComparisonSide::Baseline, timed.milliseconds);
     Ok([beside, before])
 }
 

@@ -2,14 +2,14 @@
 
 use std::{fs, path::Path};
 
-pub(super) struct SizedFile {
+pub(super) struct BenchWorkspaceFileSpec {
     pub(super) name: &'static str,
     pub(super) bytes: usize,
 }
 
-pub(super) const SMALL_FILE: SizedFile = SizedFile { name: "small.txt", bytes: 1 << 10 };
-pub(super) const MEDIUM_FILE: SizedFile = SizedFile { name: "middle.txt", bytes: 100 << 10 };
-pub(super) const LARGE_FILE: SizedFile = SizedFile { name: "large.txt", bytes: 10 << 20 };
+pub(super) const SMALL_FILE: BenchWorkspaceFileSpec = BenchWorkspaceFileSpec { name: "small.txt", bytes: 1 << 10 };
+pub(super) const MEDIUM_FILE: BenchWorkspaceFileSpec = BenchWorkspaceFileSpec { name: "middle.txt", bytes: 100 << 10 };
+pub(super) const LARGE_FILE: BenchWorkspaceFileSpec = BenchWorkspaceFileSpec { name: "large.txt", bytes: 10 << 20 };
 /// The file that is overwritten.
 pub(super) const WRITTEN_FILE: &str = "written.txt";
 /// A directory with many entries, and their number.

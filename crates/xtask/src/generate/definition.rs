@@ -14,7 +14,7 @@ const SUMMARY_CHARS_MAX: usize = 79;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct DeclaredDialect {
+pub(crate) struct DialectDefinitionYaml {
     pub(crate) dialect: String,
     pub(crate) instructions: String,
     #[serde(default)]
@@ -25,7 +25,7 @@ pub(crate) struct DeclaredDialect {
     pub(crate) kinds: Vec<DeclaredErrorKind>,
     /// Fields that every result may have.
     #[serde(default)]
-    pub(crate) common_outputs: Vec<DeclaredOutput>,
+    pub(crate) common_outputs: Vec<DeclaredOutputField>,
     /// Errors that every operation may return.
     #[serde(default)]
     pub(crate) errors: Vec<DeclaredError>,
@@ -54,14 +54,14 @@ pub(crate) struct DeclaredDialectOption {
 #[serde(deny_unknown_fields)]
 pub(crate) struct DeclaredErrorKind {
     pub(crate) kind: String,
-    pub(crate) fault: DeclaredErrorFault,
+    pub(crate) fault: DeclaredErrorCauseCategory,
     pub(crate) meaning: String,
 }
 
 /// The cause of an error: a rule, the current state, or the system.
 #[derive(Debug, Clone, Copy, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum DeclaredErrorFault {
+pub(crate) enum DeclaredErrorCauseCategory {
     Refusal,
     World,
     Machine,
@@ -79,18 +79,18 @@ pub(crate) struct DeclaredOperation {
     #[serde(default)]
     pub(crate) becomes: Option<String>,
     #[serde(default)]
-    pub(crate) tier: Option<DeclaredTier>,
+    pub(crate) tier: Option<DeclaredApprovalTier>,
     #[serde(default = "default_listed")]
     pub(crate) listed: bool,
     pub(crate) hints: DeclaredToolHints,
     pub(crate) inputs: Vec<DeclaredInput>,
-    pub(crate) outputs: Vec<DeclaredOutput>,
+    pub(crate) outputs: Vec<DeclaredOutputField>,
     #[serde(default)]
     pub(crate) version: Option<String>,
     #[serde(default)]
-    pub(crate) side_effects: Vec<DeclaredSideEffect>,
+    pub(crate) side_effects: Vec<DeclaredToolSideEffect>,
     #[serde(default)]
-    pub(crate) patterns: Vec<DeclaredUsagePattern>,
+    pub(crate) patterns: Vec<DeclaredToolWorkflow>,
     #[serde(default)]
     pub(crate) tags: Vec<String>,
     pub(crate) errors: Vec<DeclaredError>,
@@ -118,18 +118,18 @@ impl DeclaredEffect {
 /// Blocked operations are not declared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum DeclaredTier {
+pub(crate) enum DeclaredApprovalTier {
     Autonomous,
     Notify,
     ApprovalRequired,
 }
 
-impl DeclaredTier {
+impl DeclaredApprovalTier {
     pub(crate) fn name(self) -> &'static str {
         match self {
-            DeclaredTier::Autonomous => "autonomous",
-            DeclaredTier::Notify => "notify",
-            DeclaredTier::ApprovalRequired => "approval required",
+            DeclaredApprovalTier::Autonomous => "autonomous",
+            DeclaredApprovalTier::Notify => "notify",
+            DeclaredApprovalTier::ApprovalRequired => "approval required",
         }
     }
 }
@@ -195,7 +195,7 @@ impl DeclaredInputType {
 
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct DeclaredOutput {
+pub(crate) struct DeclaredOutputField {
     pub(crate) name: String,
     #[serde(rename = "type")]
     pub(crate) kind: String,
@@ -224,21 +224,22 @@ pub(crate) struct DeclaredRecovery {
     /// The tool to call. Default: repeat the failed tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) capability: Option<String>,
-    /// Arguments of the tool. `$path`, `$parent`, `$name`, `$workspace` and `$tool` are replaced by values of the failed call.
+    /// Arguments of the tool. `$path`, `$parent`, `$name`, `$workspace` and `$tool` are replaced by values of the
+    /// failed call.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(crate) inputs: Map<String, Value>,
 }
 
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct DeclaredSideEffect {
+pub(crate) struct DeclaredToolSideEffect {
     pub(crate) description: String,
     pub(crate) reversible: bool,
 }
 
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct DeclaredUsagePattern {
+pub(crate) struct DeclaredToolWorkflow {
     pub(crate) description: String,
     pub(crate) steps: Vec<String>,
 }
@@ -251,7 +252,7 @@ pub(crate) struct DeclaredExample {
     #[serde(default)]
     pub(crate) tree: Map<String, Value>,
     #[serde(default)]
-    pub(crate) before: Vec<DeclaredExampleStep>,
+    pub(crate) before: Vec<DeclaredExampleSetupStep>,
     pub(crate) arguments: Map<String, Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) answer: Option<Map<String, Value>>,
@@ -262,7 +263,7 @@ pub(crate) struct DeclaredExample {
 /// A call made before the example.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct DeclaredExampleStep {
+pub(crate) struct DeclaredExampleSetupStep {
     pub(crate) operation: String,
     pub(crate) arguments: Map<String, Value>,
 }
@@ -276,7 +277,7 @@ fn is_false(value: &bool) -> bool {
     !*value
 }
 
-impl DeclaredDialect {
+impl DialectDefinitionYaml {
     /// Reads and checks one definition.
     pub(crate) fn load(path: &Path) -> Result<Self, String> {
         let shown = path.display();

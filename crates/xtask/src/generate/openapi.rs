@@ -6,14 +6,14 @@ use serde_json::{Map, Value, json};
 mod workspaces;
 
 use super::{
-    definition::{DeclaredDialect, DeclaredExample, DeclaredOperation, NATIVE_DIALECT},
+    definition::{DeclaredExample, DeclaredOperation, DialectDefinitionYaml, NATIVE_DIALECT},
     openrpc,
 };
 
 const OPENAPI_VERSION: &str = "3.1.0";
 
 /// `docs/reference/openapi.json`, which the server also embeds.
-pub(crate) fn openapi_document(definitions: &[DeclaredDialect]) -> String {
+pub(crate) fn openapi_document(definitions: &[DialectDefinitionYaml]) -> String {
     let native = definitions.iter().find(|definition| definition.dialect == NATIVE_DIALECT);
     let operations = native.map(|native| native.operations.as_slice()).unwrap_or_default();
     let mut paths: Map<String, Value> = operations

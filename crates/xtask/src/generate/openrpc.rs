@@ -1,16 +1,18 @@
-//! Renders the OpenRPC document of the JSON-RPC methods. The server assembles it at run time for the dialects it serves;
-//! `docs/reference/openrpc.json` is the document for the default dialects.
+//! Renders the OpenRPC document of the JSON-RPC methods. The server assembles it at run time for the dialects it
+//! serves; `docs/reference/openrpc.json` is the document for the default dialects.
 
 use serde_json::{Map, Value, json};
 
-use super::definition::{DeclaredDialect, DeclaredInput, DeclaredInputType, DeclaredOperation, DeclaredOutput};
+use super::definition::{
+    DeclaredInput, DeclaredInputType, DeclaredOperation, DeclaredOutputField, DialectDefinitionYaml,
+};
 
 const OPENRPC_VERSION: &str = "1.3.2";
 /// The dialects that `stead rpc` serves by default.
 const DEFAULT_DIALECTS: &[&str] = &["stead", "krux"];
 
 /// The parts that the server assembles: the frame, the methods of the protocol, and the methods of each dialect.
-pub(crate) fn openrpc_parts(definitions: &[DeclaredDialect]) -> String {
+pub(crate) fn openrpc_parts(definitions: &[DialectDefinitionYaml]) -> String {
     let dialects: Map<String, Value> = definitions
         .iter()
         .map(|definition| (definition.dialect.clone(), Value::Array(dialect_methods(definition))))
@@ -19,7 +21,7 @@ pub(crate) fn openrpc_parts(definitions: &[DeclaredDialect]) -> String {
 }
 
 /// `docs/reference/openrpc.json`.
-pub(crate) fn openrpc_document(definitions: &[DeclaredDialect]) -> String {
+pub(crate) fn openrpc_document(definitions: &[DialectDefinitionYaml]) -> String {
     let mut all = protocol_methods();
     for definition in definitions.iter().filter(|definition| DEFAULT_DIALECTS.contains(&definition.dialect.as_str())) {
         all.extend(dialect_methods(definition));
@@ -111,7 +113,7 @@ fn protocol_methods() -> Vec<Value> {
     ]
 }
 
-fn dialect_methods(definition: &DeclaredDialect) -> Vec<Value> {
+fn dialect_methods(definition: &DialectDefinitionYaml) -> Vec<Value> {
     let method_of_operation = |operation: &DeclaredOperation| {
         let params = operation.inputs.iter().map(|input| {
             parameter_object(
@@ -136,7 +138,7 @@ fn dialect_methods(definition: &DeclaredDialect) -> Vec<Value> {
 }
 
 /// The JSON Schema of one result field.
-pub(super) fn output_schema(output: &DeclaredOutput) -> Value {
+pub(super) fn output_schema(output: &DeclaredOutputField) -> Value {
     if output.nullable {
         return json!({ "type": [output.kind, "null"], "description": output.description });
     }

@@ -3,9 +3,9 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::definition::{DeclaredDialect, DeclaredExample, DeclaredOperation};
+use super::definition::{DeclaredExample, DeclaredOperation, DialectDefinitionYaml};
 
-pub(crate) fn runtime_definition(definition: &DeclaredDialect) -> Result<String, String> {
+pub(crate) fn runtime_definition(definition: &DialectDefinitionYaml) -> Result<String, String> {
     let operations: Vec<Value> = definition.operations.iter().map(operation_json).collect();
     let mut whole = json!({
         "dialect": definition.dialect,
@@ -56,18 +56,18 @@ fn operation_json(operation: &DeclaredOperation) -> Value {
     fields
 }
 
-pub(crate) fn runtime_examples(definition: &DeclaredDialect) -> Result<String, String> {
+pub(crate) fn runtime_examples(definition: &DialectDefinitionYaml) -> Result<String, String> {
     #[derive(Serialize)]
-    struct ExampleRow<'a> {
+    struct DialectExampleJsonRow<'a> {
         operation: &'a str,
         #[serde(flatten)]
         example: &'a DeclaredExample,
     }
-    let rows: Vec<ExampleRow<'_>> = definition
+    let rows: Vec<DialectExampleJsonRow<'_>> = definition
         .operations
         .iter()
         .flat_map(|operation| {
-            operation.examples.iter().map(|example| ExampleRow { operation: &operation.name, example })
+            operation.examples.iter().map(|example| DialectExampleJsonRow { operation: &operation.name, example })
         })
         .collect();
     json_line(&json!({ "kinds": definition.kinds, "examples": rows }))

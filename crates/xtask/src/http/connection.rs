@@ -9,7 +9,7 @@ use std::{
 const ANSWER_WAIT: Duration = Duration::from_secs(30);
 
 /// A persistent connection.
-pub(crate) struct HttpClientConnection {
+pub(crate) struct XtaskHttpClientConnection {
     stream: BufReader<TcpStream>,
     line_buffer: String,
 }
@@ -28,7 +28,7 @@ enum BodyLength {
     Chunked,
 }
 
-impl HttpClientConnection {
+impl XtaskHttpClientConnection {
     pub(crate) fn open(address: &str) -> io::Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
@@ -114,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    fn connect_to_fixed_answer(bytes: &'static [u8]) -> HttpClientConnection {
+    fn connect_to_fixed_answer(bytes: &'static [u8]) -> XtaskHttpClientConnection {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         std::thread::spawn(move || {
@@ -124,7 +124,7 @@ mod tests {
                 stream.write_all(bytes).unwrap();
             }
         });
-        HttpClientConnection::open(&address).unwrap()
+        XtaskHttpClientConnection::open(&address).unwrap()
     }
 
     #[test]

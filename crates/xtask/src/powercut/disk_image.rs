@@ -61,11 +61,11 @@ impl Drop for MountedImage {
 }
 
 /// The file system that supports reflinks.
-pub(super) struct OuterFilesystem {
+pub(super) struct PowerCutReflinkFilesystem {
     mounted: Option<MountedImage>,
 }
 
-impl OuterFilesystem {
+impl PowerCutReflinkFilesystem {
     pub(super) fn create() -> Result<Self, String> {
         let home = work_directory();
         fs::create_dir_all(&home).map_err(|error| format!("{}: {error}", home.display()))?;
@@ -75,7 +75,7 @@ impl OuterFilesystem {
     }
 }
 
-impl Drop for OuterFilesystem {
+impl Drop for PowerCutReflinkFilesystem {
     fn drop(&mut self) {
         drop(self.mounted.take());
         // The image lies in the target directory, so a leftover is harmless.
@@ -86,14 +86,14 @@ impl Drop for OuterFilesystem {
 }
 
 pub(super) struct PowerCutDisk<'a> {
-    _outer: &'a OuterFilesystem,
+    _outer: &'a PowerCutReflinkFilesystem,
     image: PathBuf,
     copy_path: PathBuf,
 }
 
 impl<'a> PowerCutDisk<'a> {
     /// Creates an empty disk.
-    pub(super) fn create(outer: &'a OuterFilesystem, name: &str) -> Result<Self, String> {
+    pub(super) fn create(outer: &'a PowerCutReflinkFilesystem, name: &str) -> Result<Self, String> {
         let place = work_directory().join("outer");
         let disk = Self { _outer: outer, image: place.join("disk.img"), copy_path: place.join("cut.img") };
         let force = if name == "ext4" { "-F" } else { "-f" };

@@ -19,9 +19,9 @@ const WORKLOAD_TIMEOUT: Duration = Duration::from_secs(120);
 const LINE_MARKER: &str = "@@ ";
 
 /// The binary with the workload and the checker.
-pub(super) struct WorkloadBinary(PathBuf);
+pub(super) struct PowercutWorkloadBinary(PathBuf);
 
-impl WorkloadBinary {
+impl PowercutWorkloadBinary {
     /// Builds the binary with optimisation, because the checker would otherwise dominate the run time.
     pub(super) fn build() -> Result<Self, String> {
         let arguments = ["build", "--quiet", "--release", "--package", "testkit", "--bin", "workload"];
@@ -50,14 +50,14 @@ impl WorkloadBinary {
     }
 }
 
-pub(super) struct WorkloadProcess {
+pub(super) struct PowerCutWorkloadProcess {
     child: Child,
     messages: Arc<Mutex<Vec<Value>>>,
     reader: Option<JoinHandle<()>>,
 }
 
-impl WorkloadProcess {
-    pub(super) fn start(binary: &WorkloadBinary, work: &Value) -> Result<Self, String> {
+impl PowerCutWorkloadProcess {
+    pub(super) fn start(binary: &PowercutWorkloadBinary, work: &Value) -> Result<Self, String> {
         let text = |error: std::io::Error| format!("workload: {error}");
         let mut child =
             Command::new(&binary.0).arg("run").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(text)?;
@@ -116,7 +116,7 @@ impl WorkloadProcess {
     }
 }
 
-impl Drop for WorkloadProcess {
+impl Drop for PowerCutWorkloadProcess {
     fn drop(&mut self) {
         if let Err(text) = self.stop() {
             eprintln!("powercut: {text}");

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use crate::http::{HttpAnswer, HttpClientConnection, HttpServerProcess};
+use crate::http::{HttpAnswer, HttpServerProcess, XtaskHttpClientConnection};
 
 const WRITER_COUNT: u64 = 4;
 const READER_COUNT: u64 = 2;
@@ -107,7 +107,7 @@ struct SoakWriter<'a> {
     server: &'a HttpServerProcess,
     number: u64,
     rng: SoakRng,
-    connection: Option<HttpClientConnection>,
+    connection: Option<XtaskHttpClientConnection>,
     files: Vec<SoakFile>,
     tally: SoakTally,
 }
@@ -182,7 +182,7 @@ impl<'a> SoakWriter<'a> {
             0 => request.len(),
             _ => usize::try_from(self.rng.below(length)).unwrap_or_default(),
         };
-        if let Ok(connection) = HttpClientConnection::open(&self.server.address) {
+        if let Ok(connection) = XtaskHttpClientConnection::open(&self.server.address) {
             drop(connection.send_and_disconnect(&request[..sent]));
         }
         self.files[at].note_attempt(format!("{}: left after {sent} of {length}", content[..10].trim()));
@@ -229,7 +229,7 @@ impl<'a> SoakWriter<'a> {
     fn send_request(&mut self, request: &[u8], answer: &mut HttpAnswer) -> io::Result<()> {
         let connection = match &mut self.connection {
             Some(connection) => connection,
-            none => none.insert(HttpClientConnection::open(&self.server.address)?),
+            none => none.insert(XtaskHttpClientConnection::open(&self.server.address)?),
         };
         connection.send_request(request, answer).inspect_err(|_| self.connection = None)
     }
@@ -245,7 +245,7 @@ fn run_reader(server: &HttpServerProcess, number: u64, over: &AtomicBool) -> Res
         let path =
             format!("GET /v1/files/writer-{}/file-{}.txt", dice.below(WRITER_COUNT), dice.below(FILES_PER_WRITER));
         let request = format!("{}\r\n", server.request_head(&path));
-        let Ok(mut connection) = HttpClientConnection::open(&server.address) else { continue };
+        let Ok(mut connection) = XtaskHttpClientConnection::open(&server.address) else { continue };
         if dice.below(2) == 0 {
             drop(connection.send_and_disconnect(request.as_bytes()));
         } else if connection.send_request(request.as_bytes(), &mut answer).is_ok() {
@@ -264,7 +264,7 @@ fn run_listener(server: &HttpServerProcess, over: &AtomicBool) -> Result<SoakTal
     let request = format!("{}\r\n", server.request_head("GET /events"));
     while !over.load(Ordering::Relaxed) {
         thread::sleep(RETRY_PAUSE);
-        let followed = HttpClientConnection::open(&server.address).and_then(|mut connection| {
+        let followed = XtaskHttpClientConnection::open(&server.address).and_then(|mut connection| {
             if connection.open_stream(request.as_bytes())? != 200 {
                 return Ok(());
             }

@@ -73,7 +73,7 @@ const CRATES_WITH_LIFTED_LINTS: &[&str] = &["disk", "testkit", "xtask"];
 const FUNCTION_LINES_SETTING: &str = "too-many-lines-threshold = 70";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum DependencyUse {
+enum CargoDependencyKind {
     Normal,
     TestOnly,
 }
@@ -89,7 +89,7 @@ pub(super) fn check_crate_dependencies(files: &[RepositoryFile]) -> Vec<TidyFind
         for (used, how) in manifest_dependencies(&table) {
             let ours = CRATE_DEPENDENCIES.iter().any(|(from, _)| *from == used);
             let fine = allowed.contains(&used.as_str())
-                || (how == DependencyUse::TestOnly && (used == TEST_CRATE || used == name));
+                || (how == CargoDependencyKind::TestOnly && (used == TEST_CRATE || used == name));
             if ours && !fine {
                 findings.push(TidyFinding::new(file, 0, format!("'{name}' may not use '{used}'")));
             }
@@ -104,7 +104,7 @@ pub(super) fn check_restricted_dependencies(files: &[RepositoryFile]) -> Vec<Tid
     for (file, name, table) in crate_manifests(files, &mut Vec::new()) {
         for (used, how) in manifest_dependencies(&table) {
             let restricted = RESTRICTED_DEPENDENCIES.iter().find(|(dependency, _)| *dependency == used);
-            if let (DependencyUse::Normal, Some((_, owners))) = (how, restricted)
+            if let (CargoDependencyKind::Normal, Some((_, owners))) = (how, restricted)
                 && !owners.contains(&name.as_str())
             {
                 findings.push(TidyFinding::new(file, 0, format!("'{used}' may only be used by {}", owners.join(", "))));
@@ -155,15 +155,15 @@ fn crate_manifests<'a>(
 }
 
 /// The dependencies of a manifest by package name, including platform tables.
-fn manifest_dependencies(manifest: &Table) -> Vec<(String, DependencyUse)> {
+fn manifest_dependencies(manifest: &Table) -> Vec<(String, CargoDependencyKind)> {
     let platforms = manifest.get("target").and_then(Value::as_table);
     let tables = platforms.into_iter().flat_map(Table::values).filter_map(Value::as_table).chain([manifest]);
     let mut found = Vec::new();
     for table in tables {
         for (section, how) in [
-            ("dependencies", DependencyUse::Normal),
-            ("build-dependencies", DependencyUse::Normal),
-            ("dev-dependencies", DependencyUse::TestOnly),
+            ("dependencies", CargoDependencyKind::Normal),
+            ("build-dependencies", CargoDependencyKind::Normal),
+            ("dev-dependencies", CargoDependencyKind::TestOnly),
         ] {
             let listed = table.get(section).and_then(Value::as_table).into_iter().flatten();
             found.extend(listed.map(|(name, value)| {

@@ -20,7 +20,8 @@ pub(super) fn require_one_title(files: &[RepositoryFile]) -> Vec<TidyFinding> {
         .collect()
 }
 
-/// Requires that quoted names exist: identifiers in the code, paths in the tree. Quoted commands and flags are not names.
+/// Requires that quoted names exist: identifiers in the code, paths in the tree. Quoted commands and flags are not
+/// names.
 pub(super) fn check_quoted_names(files: &[RepositoryFile]) -> Vec<TidyFinding> {
     let crate_files = files.iter().filter(|file| file.path.starts_with("crates/"));
     let mut known: HashSet<&str> =

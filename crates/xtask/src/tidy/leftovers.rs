@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::{
     RepositoryFile, TidyFinding,
-    rust_source::{RustSource, identifiers},
+    rust_source::{RustCodeAndComments, identifiers},
 };
 
 /// Marks of unfinished work, which belongs in an issue.
@@ -75,7 +75,7 @@ pub(super) fn find_unused_limits(files: &[RepositoryFile]) -> Vec<TidyFinding> {
     findings
 }
 
-fn rust_files(files: &[RepositoryFile]) -> impl Iterator<Item = (&RepositoryFile, &RustSource)> {
+fn rust_files(files: &[RepositoryFile]) -> impl Iterator<Item = (&RepositoryFile, &RustCodeAndComments)> {
     files.iter().filter_map(|file| Some((file, file.rust_source.as_ref()?)))
 }
 

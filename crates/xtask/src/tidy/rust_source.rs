@@ -4,7 +4,7 @@
 //! by blanks. Never parses Rust beyond that.
 
 #[derive(Debug)]
-pub(super) struct RustSource {
+pub(super) struct RustCodeAndComments {
     /// The text with comments and the insides of strings blanked.
     pub(super) code: String,
     /// The text with everything but comments blanked.
@@ -20,7 +20,7 @@ const ITEM_KEYWORDS: &[&str] = &["fn", "struct", "enum", "trait", "impl", "mod",
 /// Blocks whose `type` items are associated types.
 const ASSOCIATED_TYPE_OWNERS: &[&str] = &["impl", "trait"];
 
-impl RustSource {
+impl RustCodeAndComments {
     pub(super) fn new(text: &str) -> Self {
         let (mut code, mut comments) = (String::with_capacity(text.len()), String::with_capacity(text.len()));
         let mut rest = text;
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn comments_and_literals_are_separated_from_code() {
-        let source = RustSource::new(
+        let source = RustCodeAndComments::new(
             "let a = \"in \\\" text\"; // why\n/* one /* two */ still */ let b = r#\"raw \" text\"#;\nlet c = '\"'; let d: &'x str;\n",
         );
         assert!(!source.code.contains("text") && !source.code.contains("why") && !source.code.contains("still"));
@@ -220,19 +220,20 @@ mod tests {
 
     #[test]
     fn identifier_ending_in_r_starts_no_raw_string() {
-        let source = RustSource::new("for\"x\" y");
+        let source = RustCodeAndComments::new("for\"x\" y");
         assert!(source.code.contains("for") && source.code.contains('y'));
     }
 
     #[test]
     fn definitions_are_found_with_their_lines() {
-        let source = RustSource::new("mod a;\npub(crate) const fn b() {}\nstruct C<'a>(&'a str); // struct D\n");
+        let source =
+            RustCodeAndComments::new("mod a;\npub(crate) const fn b() {}\nstruct C<'a>(&'a str); // struct D\n");
         assert_eq!(source.definitions(), [(1, "a"), (2, "b"), (3, "C")]);
     }
 
     #[test]
     fn type_definitions_are_found_with_their_lines() {
-        let source = RustSource::new(
+        let source = RustCodeAndComments::new(
             "mod a { type A = u8; }\npub(crate) fn b(x: impl B) { type Local = u8; }\nstruct C<'a>(&'a str); // struct D\n\
              impl<T> Iterator for C<T>\nwhere T: Copy {\n type Item = T;\n fn f() { struct E; } type Other = u8; }\nenum F {}",
         );
@@ -241,7 +242,7 @@ mod tests {
 
     #[test]
     fn doc_comment_fence_is_an_example() {
-        assert!(RustSource::new("/// ```\n/// a();\n/// ```\nfn a() {}").has_doc_example());
-        assert!(!RustSource::new("// ```\nfn a() {}").has_doc_example());
+        assert!(RustCodeAndComments::new("/// ```\n/// a();\n/// ```\nfn a() {}").has_doc_example());
+        assert!(!RustCodeAndComments::new("// ```\nfn a() {}").has_doc_example());
     }
 }

@@ -10,10 +10,10 @@ use super::{
     own_buffer_text, read_saved_file, require_person_or_editor,
 };
 use crate::{
-    buffers::{Buffer, BufferStoreRequest, BufferWithText},
+    buffers::{BufferStoreRequest, BufferWithText, EditorBufferMetadata},
     call_context::CallContext,
     errors::{Error, ErrorKind},
-    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
     workspace::CommitReceipt,
 };
 
@@ -38,7 +38,7 @@ impl Operation for BufferChangeArgs {
         Ok(vec![RequestedPath::read_locked(&self.path)])
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         let target = &targets[0];
         let (buffer, texts) = own_buffer_text(context, &target.path)?;
         let file = read_saved_file(context, target)?;
@@ -49,7 +49,7 @@ impl Operation for BufferChangeArgs {
         // If the text of the buffer equals the saved file, the saved version becomes the base of the buffer.
         let base = if Some(buffer.version) == saved { saved } else { buffer.base };
         let request = BufferStoreRequest::Change { id: buffer.id, revision: buffer.revision, text, base, line_endings };
-        let build_outcome = move |buffer: &Buffer, receipt: &CommitReceipt| {
+        let build_outcome = move |buffer: &EditorBufferMetadata, receipt: &CommitReceipt| {
             let verb = if merged_text.merged { "merged into" } else { "changed" };
             let line = format!("{verb} {} at revision {}", buffer.path, buffer.revision);
             describe_buffer(buffer, saved)
@@ -58,7 +58,7 @@ impl Operation for BufferChangeArgs {
                 .with_receipt(receipt)
                 .build_one_line(line)
         };
-        Ok(PlannedEffect::Buffer { request, build_outcome: Box::new(build_outcome) })
+        Ok(OperationPlanningResult::Buffer { request, build_outcome: Box::new(build_outcome) })
     }
 }
 
@@ -96,7 +96,7 @@ impl BufferChangeArgs {
         }
     }
 
-    fn stale_buffer_error(&self, buffer: &Buffer, now: String) -> Error {
+    fn stale_buffer_error(&self, buffer: &EditorBufferMetadata, now: String) -> Error {
         let detail = format!("revision {} of {} is no longer stored", self.revision, buffer.path);
         let error = Error::new(ErrorKind::Stale, detail)
             .with_next_step("merge the text of the editor into the text of this error, then send the result with the revision of this error");
@@ -104,7 +104,7 @@ impl BufferChangeArgs {
     }
 }
 
-fn with_current_text(error: Error, buffer: &Buffer, text: String) -> Error {
+fn with_current_text(error: Error, buffer: &EditorBufferMetadata, text: String) -> Error {
     error
         .with_detail("path", buffer.path.to_string())
         .with_detail("revision", buffer.revision)

@@ -5,12 +5,12 @@
 use serde::Deserialize;
 
 use crate::{
-    buffers::{Buffer, BufferOpenState, BufferStoreRequest},
+    buffers::{BufferOpenState, BufferStoreRequest, EditorBufferMetadata},
     call_context::CallContext,
-    caller::CallerLifetime,
+    caller::CallerResourceLifetime,
     errors::{Error, ErrorKind},
     limits,
-    operation::{Operation, PathAccess, PlannedEffect, RequestedPath, ResolvedTarget},
+    operation::{Operation, OperationPlanningResult, RequestedPath, RequestedPathAccessKind, ResolvedTarget},
     ops::{
         buffer::{
             describe_buffer, editor_text, open_elsewhere_error, read_saved_file, require_own_buffer,
@@ -20,7 +20,7 @@ use crate::{
     },
     resolve,
     version::{BaseVersion, Version},
-    workspace::{CommitReceipt, FileBytes},
+    workspace::{CommitReceipt, FileBytesWithVersion},
 };
 
 #[derive(Debug, Deserialize)]
@@ -39,7 +39,7 @@ impl Operation for BufferOpenArgs {
         Ok(vec![RequestedPath::read_locked(&self.path)])
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         let target = &targets[0];
         if let Some(open) = context.open_buffer(&target.path)? {
             return Err(open_elsewhere_error(&open));
@@ -57,7 +57,11 @@ impl Operation for BufferOpenArgs {
 
 impl BufferOpenArgs {
     /// The caller's drafts of the file, newest first. If the call names a draft, the list contains only that draft.
-    fn find_drafts(&self, context: &CallContext<'_>, target: &ResolvedTarget) -> Result<Vec<Buffer>, Error> {
+    fn find_drafts(
+        &self,
+        context: &CallContext<'_>,
+        target: &ResolvedTarget,
+    ) -> Result<Vec<EditorBufferMetadata>, Error> {
         let owner = context.caller.principal.to_string();
         let mut drafts = context.drafts(&target.path)?;
         drafts.retain(|draft| draft.owner == owner && draft.open_state == BufferOpenState::Draft);
@@ -70,10 +74,10 @@ impl BufferOpenArgs {
         &self,
         context: &CallContext<'_>,
         target: &ResolvedTarget,
-        file: Option<FileBytes>,
+        file: Option<FileBytesWithVersion>,
         text: &str,
-        mut drafts: Vec<Buffer>,
-    ) -> Result<PlannedEffect, Error> {
+        mut drafts: Vec<EditorBufferMetadata>,
+    ) -> Result<OperationPlanningResult, Error> {
         let saved = file.as_ref().map(|file| file.version);
         let base = self.resolve_base(context, target, saved)?;
         let (text, line_endings) =
@@ -82,7 +86,7 @@ impl BufferOpenArgs {
         drafts.retain(|draft| !replaced_drafts.contains(&draft.id));
         let path = target.path.clone();
         let request = BufferStoreRequest::Open { path, text, base, line_endings, replaced_drafts };
-        let build_outcome = move |buffer: &Buffer, receipt: &CommitReceipt| {
+        let build_outcome = move |buffer: &EditorBufferMetadata, receipt: &CommitReceipt| {
             let drafts = drafts.iter().take(limits::DRAFTS_SHOWN_MAX);
             let drafts: Vec<_> = drafts.map(|draft| describe_buffer(draft, saved).into_json()).collect();
             let line = format!("opened {} at revision {}", buffer.path, buffer.revision);
@@ -91,7 +95,7 @@ impl BufferOpenArgs {
                 .with_receipt(receipt)
                 .build_one_line(line)
         };
-        Ok(PlannedEffect::Buffer { request, build_outcome: Box::new(build_outcome) })
+        Ok(OperationPlanningResult::Buffer { request, build_outcome: Box::new(build_outcome) })
     }
 
     fn resolve_base(
@@ -136,8 +140,8 @@ fn superseded_drafts(
 /// Rejects a connection whose end cannot be detected, because a buffer is closed when its connection ends.
 fn require_connection(context: &CallContext<'_>) -> Result<(), Error> {
     match context.caller.lifetime {
-        CallerLifetime::Process | CallerLifetime::Connection(_) => Ok(()),
-        CallerLifetime::SingleCall => Err(Error::new(
+        CallerResourceLifetime::Process | CallerResourceLifetime::Connection(_) => Ok(()),
+        CallerResourceLifetime::SingleCall => Err(Error::new(
             ErrorKind::BadRequest,
             "a buffer requires a persistent connection, but this call is a single request",
         )
@@ -149,9 +153,9 @@ fn require_connection(context: &CallContext<'_>) -> Result<(), Error> {
 fn resume_draft(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
-    file: Option<FileBytes>,
-    drafts: Vec<Buffer>,
-) -> Result<PlannedEffect, Error> {
+    file: Option<FileBytesWithVersion>,
+    drafts: Vec<EditorBufferMetadata>,
+) -> Result<OperationPlanningResult, Error> {
     let none = || {
         Error::new(ErrorKind::NotFound, format!("there is no draft of {} to resume", target.path))
             .with_next_step("pass text, the text of the editor")
@@ -160,11 +164,11 @@ fn resume_draft(
     let texts = context.workspace().buffer_text(&draft.id)?.ok_or_else(none)?;
     let text = editor_text::decode_for_editor(&texts.text, draft.line_endings)?;
     let saved = file.map(|file| file.version);
-    let build_outcome = move |buffer: &Buffer, receipt: &CommitReceipt| {
+    let build_outcome = move |buffer: &EditorBufferMetadata, receipt: &CommitReceipt| {
         let line = format!("resumed draft {} of {}", buffer.id, buffer.path);
         describe_buffer(buffer, saved).with_field("text", text).with_receipt(receipt).build_one_line(line)
     };
-    Ok(PlannedEffect::Buffer {
+    Ok(OperationPlanningResult::Buffer {
         request: BufferStoreRequest::ResumeDraft { id: draft.id },
         build_outcome: Box::new(build_outcome),
     })
@@ -188,7 +192,7 @@ impl Operation for BufferCloseArgs {
         Ok(vec![RequestedPath::read_locked(&self.path)])
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         let buffer = require_own_buffer(context, &targets[0].path)?;
         let saved = saved_version(context, &buffer.path);
         Ok(plan_close(&buffer, saved, "closed"))
@@ -198,17 +202,17 @@ impl Operation for BufferCloseArgs {
 impl Operation for BufferDraftDropArgs {
     fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
         require_person_or_editor(context)?;
-        Ok(vec![RequestedPath::from_recorded_path(self.find_draft(context)?.path, PathAccess::ReadLocked)])
+        Ok(vec![RequestedPath::from_recorded_path(self.find_draft(context)?.path, RequestedPathAccessKind::ReadLocked)])
     }
 
-    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         let draft = self.find_draft(context)?;
         Ok(plan_close(&draft, saved_version(context, &draft.path), "dropped"))
     }
 }
 
 impl BufferDraftDropArgs {
-    fn find_draft(&self, context: &CallContext<'_>) -> Result<Buffer, Error> {
+    fn find_draft(&self, context: &CallContext<'_>) -> Result<EditorBufferMetadata, Error> {
         let found = context.buffers()?.into_iter().find(|buffer| buffer.id == self.draft);
         let draft =
             found.filter(|buffer| buffer.open_state == BufferOpenState::Draft && context.may_read(&buffer.path));
@@ -223,14 +227,14 @@ impl BufferDraftDropArgs {
     }
 }
 
-fn plan_close(buffer: &Buffer, saved: Option<Version>, verb: &'static str) -> PlannedEffect {
+fn plan_close(buffer: &EditorBufferMetadata, saved: Option<Version>, verb: &'static str) -> OperationPlanningResult {
     let discards = buffer.is_unsaved(saved);
-    let build_outcome = move |buffer: &Buffer, receipt: &CommitReceipt| {
+    let build_outcome = move |buffer: &EditorBufferMetadata, receipt: &CommitReceipt| {
         let suffix = if discards { " without saving" } else { "" };
         let line = format!("{verb} {}{suffix}", buffer.path);
         describe_buffer(buffer, saved).with_field("discarded", discards).with_receipt(receipt).build_one_line(line)
     };
-    PlannedEffect::Buffer {
+    OperationPlanningResult::Buffer {
         request: BufferStoreRequest::Close { id: buffer.id.clone() },
         build_outcome: Box::new(build_outcome),
     }

@@ -6,14 +6,14 @@ use stead_text::merge::{MergeResult, merge};
 
 use super::{describe_buffer, editor_text, own_buffer_text, read_saved_file, require_person_or_editor};
 use crate::{
-    buffers::{Buffer, PlannedBufferChange, PlannedBufferChangeKind},
+    buffers::{EditorBufferMetadata, PlannedBufferChange, PlannedBufferChangeKind},
     call_context::CallContext,
     errors::{Error, ErrorKind},
-    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
     ops::{decode_diff_text, encode_like, planning},
-    plan::{CommitExpectation, ObservedVersion, Plan, PlannedChange, PlannedContent},
+    plan::{CommitExpectation, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent},
     version::Version,
-    workspace::{CommitReceipt, FileBytes},
+    workspace::{CommitReceipt, FileBytesWithVersion},
 };
 
 #[derive(Debug, Deserialize)]
@@ -28,7 +28,7 @@ impl Operation for BufferSaveArgs {
         Ok(vec![RequestedPath::write(&self.path)])
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         let target = &targets[0];
         let (buffer, texts) = own_buffer_text(context, &target.path)?;
         let file = read_saved_file(context, target)?;
@@ -36,7 +36,7 @@ impl Operation for BufferSaveArgs {
         if Some(buffer.version) == saved {
             let line = format!("{} is already saved", buffer.path);
             let outcome = describe_buffer(&buffer, saved).with_field("merged", false).build_one_line(line);
-            return Ok(PlannedEffect::Read { outcome, bytes: 0 });
+            return Ok(OperationPlanningResult::Read { outcome, bytes: 0 });
         }
         let bytes = bytes_to_write(context, &buffer, &texts.text, file.as_ref())?;
         let version = Version::hash_bytes(&bytes);
@@ -52,7 +52,7 @@ impl Operation for BufferSaveArgs {
         changes.push(PlannedChange::Put {
             path: target.path.clone(),
             expectation: file.map_or(CommitExpectation::Absent, |file| {
-                CommitExpectation::File(ObservedVersion { version: file.version, identity: file.stat.identity })
+                CommitExpectation::File(PlanTimeFileVersion { version: file.version, identity: file.stat.identity })
             }),
             content: PlannedContent::Bytes(bytes),
             version,
@@ -60,7 +60,7 @@ impl Operation for BufferSaveArgs {
             mode: context.options.written_file_mode.mode_source(),
         });
         let revision = buffer.revision + u64::from(merged);
-        let now = Buffer { revision, version, size, base: Some(version), ..buffer };
+        let now = EditorBufferMetadata { revision, version, size, base: Some(version), ..buffer };
         let plan = Plan { buffers: vec![step], ..Plan::new(changes) };
         let build_outcome = move |receipt: &CommitReceipt| {
             let line = format!("saved {} (r{}, {size} bytes)", now.path, receipt.entry);
@@ -71,16 +71,16 @@ impl Operation for BufferSaveArgs {
                 .with_receipt(receipt)
                 .build_one_line(line)
         };
-        Ok(PlannedEffect::Files { plan, build_outcome: Box::new(build_outcome) })
+        Ok(OperationPlanningResult::Files { plan, build_outcome: Box::new(build_outcome) })
     }
 }
 
 /// The text of the buffer, merged with the changes that were made on disk since the text was loaded.
 fn bytes_to_write(
     context: &CallContext<'_>,
-    buffer: &Buffer,
+    buffer: &EditorBufferMetadata,
     text: &[u8],
-    file: Option<&FileBytes>,
+    file: Option<&FileBytesWithVersion>,
 ) -> Result<Vec<u8>, Error> {
     let Some(file) = file.filter(|file| Some(file.version) != buffer.base) else {
         return Ok(text.to_vec());

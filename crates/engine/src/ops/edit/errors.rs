@@ -8,11 +8,14 @@ use serde_json::{Value, json};
 use stead_path::RelPath;
 use stead_text::{
     edit::{
-        EditError, EditErrorKind, FindReplaceEdit, QuoteMatchDescription, QuoteNotFoundDetails, RESULT_BYTES_MAX,
-        StaleQuote,
+        AmbiguousQuoteCandidate, EditError, EditErrorKind, FindReplaceEdit, QuoteNotFoundDetails, RESULT_BYTES_MAX,
+        StaleQuoteLineRanges,
     },
     lines,
-    locate::{ContextLinesPosition, MatchBoundaryRule, QuoteLineDifference, ReachedQuoteSearchLimit, SearchableText},
+    locate::{
+        DisambiguatingContextPosition, MatchBoundaryRule, QuoteLineDifference, QuoteSearchHaystack,
+        ReachedQuoteSearchLimit,
+    },
     merge::MergeConflictLines,
     unified::{DiffLabels, unified_diff},
 };
@@ -92,7 +95,7 @@ pub(super) fn edits_refused_error(
 ) -> Error {
     let Some(first) = refusals.first() else { return bad_request("the edits were rejected without a reason") };
     let error_context =
-        EditErrorContext { context, target, current, edits, old, finder: SearchableText::new(&current.text) };
+        EditErrorContext { context, target, current, edits, old, finder: QuoteSearchHaystack::new(&current.text) };
     let error = error_context.edit_error(first);
     let error = resolve::with_current_version(context, error, &target.path, current.version)
         .with_detail("edit", first.edit_index);
@@ -117,7 +120,7 @@ struct EditErrorContext<'a> {
     current: &'a FileToEdit,
     edits: &'a [FindReplaceEdit<'a>],
     old: Option<&'a OlderFileText>,
-    finder: SearchableText<'a>,
+    finder: QuoteSearchHaystack<'a>,
 }
 
 impl EditErrorContext<'_> {
@@ -226,7 +229,7 @@ impl EditErrorContext<'_> {
         error.with_next_step(next_step).with_excerpt(excerpt)
     }
 
-    fn lines_changed_error(&self, index: usize, quote: &StaleQuote) -> Error {
+    fn lines_changed_error(&self, index: usize, quote: &StaleQuoteLineRanges) -> Error {
         let rev = self.old.map_or("your base", |old| &old.rev);
         let what = match &quote.lines {
             Some(lines) => {
@@ -250,8 +253,8 @@ impl EditErrorContext<'_> {
         }
     }
 
-    fn with_match_locations(&self, error: Error, total: usize, locations: &[QuoteMatchDescription]) -> Error {
-        let describe = |location: &QuoteMatchDescription| {
+    fn with_match_locations(&self, error: Error, total: usize, locations: &[AmbiguousQuoteCandidate]) -> Error {
+        let describe = |location: &AmbiguousQuoteCandidate| {
             let mut fact = location_json(location);
             if self.context.options.before_after == BeforeAfterContentInclusion::Include {
                 fact["to_line"] = json!(location.lines.end());
@@ -282,7 +285,7 @@ fn with_diff(error: Error, old: &OlderFileText, current: &FileToEdit) -> Error {
     error.with_detail("base_version", old.version.to_string()).with_detail("diff", diff).with_excerpt(excerpt)
 }
 
-fn suggest_distinction(locations: &[QuoteMatchDescription]) -> &'static str {
+fn suggest_distinction(locations: &[AmbiguousQuoteCandidate]) -> &'static str {
     let has_context = locations.iter().any(|location| location.disambiguating_context.is_some());
     if has_context {
         "add the line that makes the match unique to old and new"
@@ -291,7 +294,7 @@ fn suggest_distinction(locations: &[QuoteMatchDescription]) -> &'static str {
     }
 }
 
-fn line_numbers(locations: &[QuoteMatchDescription]) -> String {
+fn line_numbers(locations: &[AmbiguousQuoteCandidate]) -> String {
     let listed: Vec<String> = locations.iter().map(|location| location.lines.start().to_string()).collect();
     format!("at lines {}", listed.join(", "))
 }
@@ -317,36 +320,40 @@ pub(in crate::ops) fn with_nearest(error: Error, lines: &RangeInclusive<usize>, 
         .with_detail("nearest_to", *lines.end())
 }
 
-pub(in crate::ops) fn location_json(location: &QuoteMatchDescription) -> Value {
+pub(in crate::ops) fn location_json(location: &AmbiguousQuoteCandidate) -> Value {
     let mut fact = json!({ "line": location.lines.start() });
     if let Some(definition) = &location.enclosing_definition {
         fact["in"] = json!(shorten_text(&definition.text));
     }
     if let Some(extra) = &location.disambiguating_context {
         let side = match extra.side {
-            ContextLinesPosition::SameLines => "whole_line",
-            ContextLinesPosition::Before => "before",
-            ContextLinesPosition::After => "after",
+            DisambiguatingContextPosition::SameLines => "whole_line",
+            DisambiguatingContextPosition::Before => "before",
+            DisambiguatingContextPosition::After => "after",
         };
         fact["unique_with"] = json!({ side: extra.text });
     }
     fact
 }
 
-pub(in crate::ops) fn render_location(location: &QuoteMatchDescription) -> String {
+pub(in crate::ops) fn render_location(location: &AmbiguousQuoteCandidate) -> String {
     let within =
         location.enclosing_definition.as_ref().map(|definition| format!(" in {}", shorten_text(&definition.text)));
     let extra = location.disambiguating_context.as_ref().map(|extra| match extra.side {
-        ContextLinesPosition::SameLines => format!(", unique as the whole line: {}", shorten_text(&extra.text)),
-        ContextLinesPosition::Before => format!(", unique with the line before: {}", shorten_text(&extra.text)),
-        ContextLinesPosition::After => format!(", unique with the line after: {}", shorten_text(&extra.text)),
+        DisambiguatingContextPosition::SameLines => {
+            format!(", unique as the whole line: {}", shorten_text(&extra.text))
+        }
+        DisambiguatingContextPosition::Before => {
+            format!(", unique with the line before: {}", shorten_text(&extra.text))
+        }
+        DisambiguatingContextPosition::After => format!(", unique with the line after: {}", shorten_text(&extra.text)),
     });
     format!("line {}{}{}\n", location.lines.start(), within.unwrap_or_default(), extra.unwrap_or_default())
 }
 
 /// Renders up to `most` lines with their numbers.
 pub(in crate::ops) fn render_numbered_lines(
-    finder: &SearchableText<'_>,
+    finder: &QuoteSearchHaystack<'_>,
     lines: &RangeInclusive<usize>,
     most: usize,
 ) -> String {

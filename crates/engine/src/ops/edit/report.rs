@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use stead_text::{
     diff::{self, Hunk},
     edit::{AppliedEdit, QuoteMatchMethod},
-    locate::{QuoteMatchPass, SearchableText},
+    locate::{FuzzyTextMatchPass, QuoteSearchHaystack},
     unified::{DiffLabels, unified_diff},
 };
 
-use super::{EditResult, FileToEdit, OlderFileText, errors};
+use super::{AppliedEditsResult, FileToEdit, OlderFileText, errors};
 use crate::{
     call_context::CallContext,
     call_options::BeforeAfterContentInclusion,
@@ -17,7 +17,7 @@ use crate::{
     limits,
     operation::ResolvedTarget,
     ops::{
-        encode_content::EncodedContent,
+        encode_content::EncodedBytesToWrite,
         older_revisions,
         outcome_builder::{OutcomeBuilder, format_line_span},
     },
@@ -99,8 +99,8 @@ impl EditReport {
         context: &CallContext<'_>,
         target: &ResolvedTarget,
         current: &FileToEdit,
-        result: &EditResult,
-        encoded: &EncodedContent,
+        result: &AppliedEditsResult,
+        encoded: &EncodedBytesToWrite,
         version: Version,
     ) -> Self {
         let hunks = diff::hunks(&current.text, &result.text);
@@ -133,14 +133,14 @@ impl EditReport {
         }
     }
 
-    fn outcome_fields(&self, rev: String, changed: FileChangedFlag) -> OutcomeBuilder {
+    fn outcome_fields(&self, rev: String, changed: EditChangedFileFlag) -> OutcomeBuilder {
         let ranges: Vec<Value> = self.ranges.iter().map(|(from, to)| json!(format!("{from}-{to}"))).collect();
         OutcomeBuilder::new()
             .with_field("path", self.path.clone())
             .with_version(&self.version, rev)
             .with_field("size", self.size)
             .with_some("created", self.created.then_some(true))
-            .with_field("changed", changed == FileChangedFlag::Yes)
+            .with_field("changed", changed == EditChangedFileFlag::Yes)
             .with_field("diff", json!({ "added": self.change.added, "removed": self.change.removed }))
             .with_field("lines", ranges)
             .with_some("already_applied", (!self.already_applied.is_empty()).then(|| self.already_applied.clone()))
@@ -174,7 +174,7 @@ impl EditReport {
         let rev = format!("r{}", receipt.entry);
         let verb = if self.created { "created" } else { "edited" };
         let text = self.render_text(format!("{verb} {}", self.render_size(&rev)));
-        self.outcome_fields(rev, FileChangedFlag::Yes)
+        self.outcome_fields(rev, EditChangedFileFlag::Yes)
             .with_receipt(receipt)
             .build(text)
             .with_before_after(self.before_after)
@@ -184,7 +184,7 @@ impl EditReport {
         let rev = context.revision_name(&target.path, &self.version);
         let why = if self.already_applied.is_empty() { "already has this content" } else { "already has these edits" };
         let text = self.render_text(format!("{} {why} ({rev}); nothing was changed", self.path));
-        self.outcome_fields(rev, FileChangedFlag::No).build(text).with_before_after(self.before_after)
+        self.outcome_fields(rev, EditChangedFileFlag::No).build(text).with_before_after(self.before_after)
     }
 
     pub(super) fn preview_outcome(self, before: &str, after: &str) -> CallOutcome {
@@ -193,7 +193,7 @@ impl EditReport {
         let preview = older_revisions::render_bounded_diff(&diff);
         let text = self.render_text(format!("would edit {}", self.render_size("dry run")));
         let text = format!("{text}\n{preview}");
-        self.outcome_fields("dry_run".to_owned(), FileChangedFlag::No)
+        self.outcome_fields("dry_run".to_owned(), EditChangedFileFlag::No)
             .with_field("dry_run", true)
             .with_field("preview", preview)
             .build(text)
@@ -202,7 +202,7 @@ impl EditReport {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum FileChangedFlag {
+enum EditChangedFileFlag {
     Yes,
     No,
 }
@@ -243,11 +243,11 @@ fn applied_edit_note(index: usize, applied: &AppliedEdit) -> Option<String> {
     let line = applied.changed_lines.first().map_or(0, |span| *span.before.start());
     let method = match &applied.method {
         QuoteMatchMethod::Pass(pass) => match pass {
-            QuoteMatchPass::Exact => return None,
-            QuoteMatchPass::LineEndings => "matched with other line endings",
-            QuoteMatchPass::TrailingSpace => "matched ignoring trailing spaces",
-            QuoteMatchPass::LookAlike => "matched by look-alike characters",
-            QuoteMatchPass::Indentation => "matched at another indentation; new text was re-indented",
+            FuzzyTextMatchPass::Exact => return None,
+            FuzzyTextMatchPass::LineEndings => "matched with other line endings",
+            FuzzyTextMatchPass::TrailingSpace => "matched ignoring trailing spaces",
+            FuzzyTextMatchPass::LookAlike => "matched by look-alike characters",
+            FuzzyTextMatchPass::Indentation => "matched at another indentation; new text was re-indented",
         },
         QuoteMatchMethod::LineNumbersStripped(_) => "matched after removing line numbers",
         QuoteMatchMethod::EscapesDecoded(_) => "matched after decoding \\n and \\t",
@@ -264,7 +264,7 @@ fn applied_edit_note(index: usize, applied: &AppliedEdit) -> Option<String> {
 
 /// The lines of the new text around inexact matches.
 fn render_window(text: &str, applied: &[AppliedEdit]) -> Option<String> {
-    let finder = SearchableText::new(text);
+    let finder = QuoteSearchHaystack::new(text);
     let mut window = String::new();
     let mut remaining = limits::ERROR_LINES_MAX;
     for span in applied

@@ -9,7 +9,7 @@ use stead_text::visible::escape_deceptive_line;
 
 use crate::{
     call_context::CallContext,
-    call_options::ListingStyle,
+    call_options::ListingPageSizeAndDetail,
     errors::{Error, ErrorKind},
     limits,
     ops::{list::HiddenFileFilter, outcome_builder::shorten_for_error},
@@ -23,7 +23,7 @@ pub(super) struct ListCursor(Vec<Vec<u8>>);
 
 /// Whether earlier pages contain an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum ListedOnEarlierPages {
+pub(super) enum EntryListedEarlierStatus {
     /// Earlier pages contain the entry and everything below it.
     Listed,
     /// Earlier pages contain the entry. Its descendants after this cursor are not listed yet.
@@ -47,13 +47,13 @@ impl ListCursor {
     }
 
     /// The status of an entry of the directory to which the cursor is relative.
-    pub(super) fn listing_status(&self, name: &FileName) -> ListedOnEarlierPages {
-        let Some((first, rest)) = self.0.split_first() else { return ListedOnEarlierPages::NotListed };
+    pub(super) fn listing_status(&self, name: &FileName) -> EntryListedEarlierStatus {
+        let Some((first, rest)) = self.0.split_first() else { return EntryListedEarlierStatus::NotListed };
         match name.as_bytes().cmp(first.as_slice()) {
-            Ordering::Less => ListedOnEarlierPages::Listed,
-            Ordering::Equal if rest.is_empty() => ListedOnEarlierPages::PartlyListed(None),
-            Ordering::Equal => ListedOnEarlierPages::PartlyListed(Some(Self(rest.to_vec()))),
-            Ordering::Greater => ListedOnEarlierPages::NotListed,
+            Ordering::Less => EntryListedEarlierStatus::Listed,
+            Ordering::Equal if rest.is_empty() => EntryListedEarlierStatus::PartlyListed(None),
+            Ordering::Equal => EntryListedEarlierStatus::PartlyListed(Some(Self(rest.to_vec()))),
+            Ordering::Greater => EntryListedEarlierStatus::NotListed,
         }
     }
 }
@@ -98,7 +98,7 @@ impl ListingDirectory {
     /// Removes the entries that earlier pages contain, so that their stats are not requested again.
     fn skip_listed(&mut self) {
         let Some(after) = &self.after else { return };
-        let is_listed = |entry: &DirectoryEntry| after.listing_status(&entry.name) == ListedOnEarlierPages::Listed;
+        let is_listed = |entry: &DirectoryEntry| after.listing_status(&entry.name) == EntryListedEarlierStatus::Listed;
         while self.remaining.pop_if(|entry| is_listed(entry)).is_some() {}
     }
 }
@@ -155,11 +155,11 @@ impl<'v, 'a> ListWalk<'v, 'a> {
             match open
                 .after
                 .as_ref()
-                .map_or(ListedOnEarlierPages::NotListed, |after| after.listing_status(&listed.name))
+                .map_or(EntryListedEarlierStatus::NotListed, |after| after.listing_status(&listed.name))
             {
-                ListedOnEarlierPages::Listed => {}
-                ListedOnEarlierPages::PartlyListed(after) => self.descend(&path, listed.kind, after),
-                ListedOnEarlierPages::NotListed => {
+                EntryListedEarlierStatus::Listed => {}
+                EntryListedEarlierStatus::PartlyListed(after) => self.descend(&path, listed.kind, after),
+                EntryListedEarlierStatus::NotListed => {
                     if !self.add_entry(&path, listed.kind, stat) {
                         return Ok(());
                     }
@@ -187,8 +187,8 @@ impl<'v, 'a> ListWalk<'v, 'a> {
         let line = render_line(self.top, path, kind, size);
         let chars = line.chars().count() + 1;
         let full = match self.context.options.listing_style {
-            ListingStyle::NativePage => self.chars + chars > limits::OUTCOME_PAGE_CHARS,
-            ListingStyle::DetailedEntries(most) => self.entries.len() >= most,
+            ListingPageSizeAndDetail::NativePage => self.chars + chars > limits::OUTCOME_PAGE_CHARS,
+            ListingPageSizeAndDetail::DetailedEntries(most) => self.entries.len() >= most,
         };
         if full && let Some(last) = self.entries.last() {
             self.next_cursor = Some(last.path.clone());
@@ -201,8 +201,9 @@ impl<'v, 'a> ListWalk<'v, 'a> {
 
     fn entry_details(&self, path: &RelPath, stat: &StatResult) -> Option<ListingEntryDetails> {
         match (self.context.options.listing_style, stat) {
-            (ListingStyle::NativePage, _) | (ListingStyle::DetailedEntries(_), Ok(None) | Err(_)) => None,
-            (ListingStyle::DetailedEntries(_), Ok(Some(stat))) => {
+            (ListingPageSizeAndDetail::NativePage, _)
+            | (ListingPageSizeAndDetail::DetailedEntries(_), Ok(None) | Err(_)) => None,
+            (ListingPageSizeAndDetail::DetailedEntries(_), Ok(Some(stat))) => {
                 let link_target = (stat.kind == FileKind::Link).then(|| self.stat_link_target(path)).flatten();
                 Some(ListingEntryDetails { modified_ms: stat.modified_ms, link_target })
             }
@@ -273,11 +274,11 @@ mod tests {
         let top = RelPath::from_wire("src").unwrap();
         let after = ListCursor::parse("src/m/x", &top).unwrap();
         let status = |after: &ListCursor, name: &str| after.listing_status(&FileName::new(name.as_bytes()).unwrap());
-        assert_eq!(status(&after, "a"), ListedOnEarlierPages::Listed);
-        assert_eq!(status(&after, "n"), ListedOnEarlierPages::NotListed);
-        let ListedOnEarlierPages::PartlyListed(Some(inner)) = status(&after, "m") else { panic!("inside") };
-        assert_eq!(status(&inner, "x"), ListedOnEarlierPages::PartlyListed(None));
-        assert_eq!(status(&inner, "y"), ListedOnEarlierPages::NotListed);
+        assert_eq!(status(&after, "a"), EntryListedEarlierStatus::Listed);
+        assert_eq!(status(&after, "n"), EntryListedEarlierStatus::NotListed);
+        let EntryListedEarlierStatus::PartlyListed(Some(inner)) = status(&after, "m") else { panic!("inside") };
+        assert_eq!(status(&inner, "x"), EntryListedEarlierStatus::PartlyListed(None));
+        assert_eq!(status(&inner, "y"), EntryListedEarlierStatus::NotListed);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use stead_text::patch::{FilePatch, PatchSectionKind};
 use super::files::PatchedFileMap;
 use crate::{
     call_context::CallContext,
-    call_options::PatchBasePathMatching,
+    call_options::PatchBaseVersionPathMatching,
     errors::{Error, ErrorKind},
     limits,
     operation::ResolvedTarget,
@@ -32,10 +32,10 @@ impl PatchBaseVersions {
         for (key, base) in given {
             BaseVersion::parse(base)?;
             match context.options.patch_options.base_matching {
-                PatchBasePathMatching::ExactSpelling => {
+                PatchBaseVersionPathMatching::ExactSpelling => {
                     versions.insert(key.clone(), base.clone());
                 }
-                PatchBasePathMatching::ResolvedPath => {
+                PatchBaseVersionPathMatching::ResolvedPath => {
                     let base_path = resolve_section_path(context, key)?;
                     let mut matching = written()
                         .filter(|path| try_resolve_section_path(context, path).as_ref() == Some(&base_path))

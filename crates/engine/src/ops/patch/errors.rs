@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use serde_json::Value;
 use stead_path::RelPath;
 use stead_text::{
-    edit::{QuoteMatchDescription, describe_matches},
-    locate::{MatchBoundaryRule, QuoteMatch, SearchableText},
+    edit::{AmbiguousQuoteCandidate, describe_matches},
+    locate::{MatchBoundaryRule, QuoteMatch, QuoteSearchHaystack},
     patch::{FilePatch, PatchApplyError, PatchApplyErrorKind, PatchParseError, PatchSectionKind},
 };
 
@@ -34,14 +34,14 @@ const NOTHING_WRITTEN: &str = "nothing was written";
 
 /// The position and operation of a section, for errors about it.
 #[derive(Clone, Copy)]
-pub(super) struct PatchSectionRef {
+pub(super) struct PatchSectionLocation {
     pub(super) section: usize,
     /// The first line of the section in the patch.
     pub(super) line: usize,
     pub(super) operation: &'static str,
 }
 
-impl PatchSectionRef {
+impl PatchSectionLocation {
     pub(super) fn for_section(number: usize, section: &FilePatch) -> Self {
         let operation = match section.kind {
             PatchSectionKind::Add { .. } => "add",
@@ -144,22 +144,22 @@ pub(super) fn chunk_not_placed_error(
     context: &CallContext<'_>,
     now: CurrentFileText<'_>,
     error: &PatchApplyError,
-    at: PatchSectionRef,
+    at: PatchSectionLocation,
 ) -> Error {
-    let error_context = PatchChunkErrorContext { context, now, error, finder: SearchableText::new(now.text) };
+    let error_context = PatchChunkErrorBuilder { context, now, error, finder: QuoteSearchHaystack::new(now.text) };
     let failure = error_context.placement_error();
     let path = now.path.to_string();
     at.with_section(failure.with_detail("path", path).with_detail("chunk", error.chunk).with_detail("line", error.line))
 }
 
-struct PatchChunkErrorContext<'a> {
+struct PatchChunkErrorBuilder<'a> {
     context: &'a CallContext<'a>,
     now: CurrentFileText<'a>,
     error: &'a PatchApplyError,
-    finder: SearchableText<'a>,
+    finder: QuoteSearchHaystack<'a>,
 }
 
-impl PatchChunkErrorContext<'_> {
+impl PatchChunkErrorBuilder<'_> {
     fn error_message(&self, what: &str) -> String {
         let PatchApplyError { chunk, line, .. } = self.error;
         format!("{}, chunk {chunk} (line {line} of the patch): {what}", self.now.path)
@@ -203,7 +203,7 @@ impl PatchChunkErrorContext<'_> {
             QuoteMatch { bytes, lines: *first..=last, indentation_shift: None }
         };
         let matches: Vec<QuoteMatch> = lines.iter().map(to_match).collect();
-        let mut locations: Vec<QuoteMatchDescription> = describe_matches(&self.finder, &matches);
+        let mut locations: Vec<AmbiguousQuoteCandidate> = describe_matches(&self.finder, &matches);
         locations.truncate(limits::ERROR_LOCATIONS_MAX);
         let next_step = if locations.iter().any(|location| location.disambiguating_context.is_some()) {
             "add the line that makes the match unique as context, or the line of its definition after @@"

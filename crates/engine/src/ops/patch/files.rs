@@ -16,7 +16,9 @@ use crate::{
     limits,
     operation::ResolvedTarget,
     ops::{planning, planning::too_large_to_change_error},
-    plan::{CommitExpectation, FileKind, FileModeSource, ObservedVersion, PlannedChange, PlannedContent, TreeSummary},
+    plan::{
+        CommitExpectation, FileKind, FileModeSource, PlanTimeFileVersion, PlannedChange, PlannedContent, TreeSummary,
+    },
     version::Version,
     workspace::{BytesToRead, FileNamePolicy, FileStat},
 };
@@ -31,7 +33,7 @@ struct PatchedFileState {
     /// The bytes before the patch; `None` until they are read.
     read_bytes: Option<Vec<u8>>,
     /// The version that was observed first. The commit fails if the file has another version.
-    observed: Option<ObservedVersion>,
+    observed: Option<PlanTimeFileVersion>,
     after: Option<PatchedFileContent>,
 }
 
@@ -122,13 +124,13 @@ impl<'v, 'w> PatchedFileMap<'v, 'w> {
         let file = context
             .read(path, BytesToRead::Whole { limit_bytes: limits::WRITE_BYTES_MAX })
             .map_err(|error| too_large_to_change_error(path, error))?;
-        tracked.observed.get_or_insert(ObservedVersion { version: file.version, identity: file.stat.identity });
+        tracked.observed.get_or_insert(PlanTimeFileVersion { version: file.version, identity: file.stat.identity });
         tracked.read_bytes = Some(file.bytes.clone());
         Ok(file.bytes)
     }
 
     /// The version before the patch. If the bytes of the file were not read yet, the file is hashed.
-    fn observed_version(&mut self, path: &RelPath) -> Result<ObservedVersion, Error> {
+    fn observed_version(&mut self, path: &RelPath) -> Result<PlanTimeFileVersion, Error> {
         let context = self.context;
         let file = self.files.get_mut(path).ok_or_else(|| file_missing_error(path))?;
         match file.observed {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 use stead_path::RelPath;
 use stead_text::{
-    locate::QuoteMatchPass,
+    locate::FuzzyTextMatchPass,
     patch::{FinalNewlineChange, PatchPlacementBasis, PatchedText},
 };
 
@@ -62,12 +62,12 @@ pub(super) struct PatchReportRow {
     /// The chunks that did not match exactly.
     matched: Vec<Value>,
     final_newline: FinalNewlineChange,
-    status: PatchReportRowStatus,
+    status: FilePatchAlreadyAppliedFlag,
     before_after: Option<BeforeAfterBytes>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PatchReportRowStatus {
+enum FilePatchAlreadyAppliedFlag {
     Applied,
     AlreadyApplied,
 }
@@ -84,7 +84,7 @@ impl PatchReportRow {
             chunks: 0,
             matched: Vec::new(),
             final_newline: FinalNewlineChange::Unchanged,
-            status: PatchReportRowStatus::Applied,
+            status: FilePatchAlreadyAppliedFlag::Applied,
             before_after: None,
         }
     }
@@ -95,11 +95,11 @@ impl PatchReportRow {
     }
 
     pub(super) fn already_applied(kind: PatchedFileChangeKind, path: &RelPath) -> Self {
-        Self { status: PatchReportRowStatus::AlreadyApplied, ..Self::new(kind, path) }
+        Self { status: FilePatchAlreadyAppliedFlag::AlreadyApplied, ..Self::new(kind, path) }
     }
 
     pub(super) fn is_already_applied(&self) -> bool {
-        self.status == PatchReportRowStatus::AlreadyApplied
+        self.status == FilePatchAlreadyAppliedFlag::AlreadyApplied
     }
 
     pub(super) fn with_line_counts(mut self, added: usize, removed: usize) -> Self {
@@ -121,7 +121,7 @@ impl PatchReportRow {
     pub(super) fn with_chunks(mut self, applied: &PatchedText) -> Self {
         let inexact = applied.matches.iter().enumerate().filter(|(_, matched)| {
             let has_no_context = matched.basis == PatchPlacementBasis::Default;
-            matched.pass > QuoteMatchPass::LineEndings || matched.repair.is_some() || has_no_context
+            matched.pass > FuzzyTextMatchPass::LineEndings || matched.repair.is_some() || has_no_context
         });
         self.matched = inexact
             .map(|(chunk, matched)| {

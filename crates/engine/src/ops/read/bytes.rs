@@ -5,15 +5,15 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use stead_text::visible::escape_deceptive_line;
 
-use super::{LineOrByteRange, ReadContinuation, ReadFormat, read_outcome_fields, render_text, with_link_count};
+use super::{ReadContinuation, ReadFormat, ReadRangeBounds, read_outcome_fields, render_text, with_link_count};
 use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
     limits,
-    operation::{PlannedEffect, ResolvedTarget},
+    operation::{OperationPlanningResult, ResolvedTarget},
     ops::outcome_builder::OutcomeBuilder,
     version::Version,
-    workspace::{BytesToRead, FileBytes, FileStat},
+    workspace::{BytesToRead, FileBytesWithVersion, FileStat},
 };
 
 /// The number of bytes whose base64 fills a page. Four base64 characters encode three bytes.
@@ -39,9 +39,9 @@ struct FileSlice {
 pub(super) fn read_exact_range(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
-    range: LineOrByteRange,
+    range: ReadRangeBounds,
     format: ReadFormat,
-) -> Result<PlannedEffect, Error> {
+) -> Result<OperationPlanningResult, Error> {
     let requested = range.length();
     let length = requested.min(limits::READ_BYTES_MAX);
     let file = context.read(&target.path, BytesToRead::Range { offset: range.first, length })?;
@@ -57,7 +57,7 @@ pub(super) fn read_exact_range(
         .with_next_step(format!("call read with path {path}, bytes within 0-{}", total.saturating_sub(1)))
         .with_detail("total", total));
     }
-    let FileBytes { bytes, version, stat } = file;
+    let FileBytesWithVersion { bytes, version, stat } = file;
     let requested_length = requested.min(total - range.first);
     let chosen_by = ReadRangeChosenBy::Caller;
     let slice = FileSlice { bytes, offset: range.first, requested_length, chosen_by, version, stat };
@@ -68,7 +68,10 @@ pub(super) fn read_exact_range(
 }
 
 /// The first page of a file whose content was requested as base64.
-pub(super) fn read_first_page(context: &CallContext<'_>, target: &ResolvedTarget) -> Result<PlannedEffect, Error> {
+pub(super) fn read_first_page(
+    context: &CallContext<'_>,
+    target: &ResolvedTarget,
+) -> Result<OperationPlanningResult, Error> {
     let file = context.read(&target.path, BytesToRead::Range { offset: 0, length: BASE64_PAGE_BYTES })?;
     Ok(base64_outcome(context, target, first_slice(file), ReadFormat::Base64))
 }
@@ -77,14 +80,14 @@ pub(super) fn read_first_page(context: &CallContext<'_>, target: &ResolvedTarget
 pub(super) fn first_page_of_file(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
-    mut file: FileBytes,
-) -> Result<PlannedEffect, Error> {
+    mut file: FileBytesWithVersion,
+) -> Result<OperationPlanningResult, Error> {
     file.bytes.truncate(usize::try_from(BASE64_PAGE_BYTES).unwrap_or(usize::MAX));
     Ok(base64_outcome(context, target, first_slice(file), ReadFormat::Auto))
 }
 
-fn first_slice(file: FileBytes) -> FileSlice {
-    let FileBytes { bytes, version, stat } = file;
+fn first_slice(file: FileBytesWithVersion) -> FileSlice {
+    let FileBytesWithVersion { bytes, version, stat } = file;
     FileSlice { bytes, offset: 0, requested_length: stat.size, chosen_by: ReadRangeChosenBy::Server, version, stat }
 }
 
@@ -93,16 +96,16 @@ fn slice_outcome(
     target: &ResolvedTarget,
     mut slice: FileSlice,
     format: ReadFormat,
-) -> Result<PlannedEffect, Error> {
+) -> Result<OperationPlanningResult, Error> {
     let end = if slice.offset + (slice.bytes.len() as u64) < slice.stat.size {
-        ReadRangeEnd::BeforeEof
+        ReadEofStatus::BeforeEof
     } else {
-        ReadRangeEnd::AtEof
+        ReadEofStatus::AtEof
     };
     match decode_complete_text(std::mem::take(&mut slice.bytes), end) {
         Ok(content) if format == ReadFormat::Text || !content.as_bytes().contains(&0) => {
             let length = content.len() as u64;
-            let payload = EncodedPayload { content, length, encoding: PayloadEncoding::Utf8 };
+            let payload = EncodedReadContent { content, length, encoding: PayloadEncoding::Utf8 };
             Ok(payload_outcome(context, target, &slice, payload, format))
         }
         Ok(content) => {
@@ -122,17 +125,17 @@ fn slice_outcome(
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ReadRangeEnd {
+enum ReadEofStatus {
     BeforeEof,
     AtEof,
 }
 
 /// Decodes UTF-8. If the end of the range cuts a character, that character is omitted, and the next call returns it.
-fn decode_complete_text(bytes: Vec<u8>, end: ReadRangeEnd) -> Result<String, Vec<u8>> {
+fn decode_complete_text(bytes: Vec<u8>, end: ReadEofStatus) -> Result<String, Vec<u8>> {
     String::from_utf8(bytes).or_else(|error| {
         let (whole, cut) = (error.utf8_error().valid_up_to(), error.utf8_error().error_len().is_none());
         let mut bytes = error.into_bytes();
-        if end == ReadRangeEnd::AtEof || !cut || whole == 0 {
+        if end == ReadEofStatus::AtEof || !cut || whole == 0 {
             return Err(bytes);
         }
         bytes.truncate(whole);
@@ -156,7 +159,7 @@ impl PayloadEncoding {
 }
 
 /// The encoded content and the number of file bytes that it contains.
-struct EncodedPayload {
+struct EncodedReadContent {
     content: String,
     length: u64,
     encoding: PayloadEncoding,
@@ -167,9 +170,10 @@ fn base64_outcome(
     target: &ResolvedTarget,
     slice: FileSlice,
     format: ReadFormat,
-) -> PlannedEffect {
+) -> OperationPlanningResult {
     let length = slice.bytes.len() as u64;
-    let payload = EncodedPayload { content: STANDARD.encode(&slice.bytes), length, encoding: PayloadEncoding::Base64 };
+    let payload =
+        EncodedReadContent { content: STANDARD.encode(&slice.bytes), length, encoding: PayloadEncoding::Base64 };
     payload_outcome(context, target, &slice, payload, format)
 }
 
@@ -177,10 +181,10 @@ fn payload_outcome(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
     slice: &FileSlice,
-    payload: EncodedPayload,
+    payload: EncodedReadContent,
     format: ReadFormat,
-) -> PlannedEffect {
-    let EncodedPayload { content, length, encoding } = payload;
+) -> OperationPlanningResult {
+    let EncodedReadContent { content, length, encoding } = payload;
     let total = slice.stat.size;
     let end = slice.offset + length;
     let last = end.saturating_sub(1).max(slice.offset);
@@ -215,7 +219,7 @@ fn payload_outcome(
         .with_field("bytes", range)
         .with_field("truncated", truncated)
         .with_some("next", next.map(|next| next.to_json(target)));
-    PlannedEffect::Read { outcome: with_link_count(outcome, &slice.stat).build_verbatim(text), bytes: length }
+    OperationPlanningResult::Read { outcome: with_link_count(outcome, &slice.stat).build_verbatim(text), bytes: length }
 }
 
 /// The call that continues the read at byte `end` with a range of the same length.

@@ -8,26 +8,26 @@ use stead_text::{
     visible::escape_deceptive_line,
 };
 
-use super::{LineOrByteRange, ReadContinuation, ReadFormat, read_outcome_fields, render_text, with_link_count};
+use super::{ReadContinuation, ReadFormat, ReadRangeBounds, read_outcome_fields, render_text, with_link_count};
 use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
     limits,
-    operation::{PlannedEffect, ResolvedTarget},
+    operation::{OperationPlanningResult, ResolvedTarget},
     ops::outcome_builder::{OutcomeBuilder, TextPageEnd, first_page},
-    workspace::FileBytes,
+    workspace::FileBytesWithVersion,
 };
 
 /// Returns a page that starts at the first line, or at the requested range.
 pub(super) fn read_lines_page(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
-    file: FileBytes,
+    file: FileBytesWithVersion,
     encoding: Encoding,
-    range: Option<LineOrByteRange>,
+    range: Option<ReadRangeBounds>,
     format: ReadFormat,
-) -> Result<PlannedEffect, Error> {
-    let FileBytes { bytes, version, stat } = file;
+) -> Result<OperationPlanningResult, Error> {
+    let FileBytesWithVersion { bytes, version, stat } = file;
     let decoded = decode_text(bytes, encoding)
         .ok_or_else(|| Error::new(ErrorKind::NotText, format!("{} is not valid {}", target.path, encoding.name())))?;
     let body = decoded.strip_prefix(BYTE_ORDER_MARK).filter(|_| encoding == Encoding::Utf8Bom).unwrap_or(&decoded);
@@ -73,7 +73,7 @@ pub(super) fn read_lines_page(
         .with_field("truncated", next.is_some())
         .with_some("next", next.map(|next| next.to_json(target)));
     let bytes = page.text.len() as u64;
-    Ok(PlannedEffect::Read { outcome: with_link_count(outcome, &stat).build_verbatim(text), bytes })
+    Ok(OperationPlanningResult::Read { outcome: with_link_count(outcome, &stat).build_verbatim(text), bytes })
 }
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
@@ -89,7 +89,7 @@ fn decode_text(bytes: Vec<u8>, encoding: Encoding) -> Option<String> {
 }
 
 /// Limits the requested lines to the lines of the file.
-fn clamp_range(range: Option<LineOrByteRange>, total: usize, path: &RelPath) -> Result<(usize, usize), Error> {
+fn clamp_range(range: Option<ReadRangeBounds>, total: usize, path: &RelPath) -> Result<(usize, usize), Error> {
     let Some(range) = range else { return Ok((1, total)) };
     let first = usize::try_from(range.first).unwrap_or(usize::MAX);
     // For an empty file, line 1 is accepted as the start of a range.
@@ -105,7 +105,7 @@ fn clamp_range(range: Option<LineOrByteRange>, total: usize, path: &RelPath) -> 
     Ok((first, last.min(total)))
 }
 
-fn lines_continuation(first: usize, range: Option<LineOrByteRange>, format: ReadFormat) -> ReadContinuation {
+fn lines_continuation(first: usize, range: Option<ReadRangeBounds>, format: ReadFormat) -> ReadContinuation {
     let range = match range.and_then(|range| range.last) {
         Some(last) => format!("{first}-{last}"),
         None => format!("{first}-"),

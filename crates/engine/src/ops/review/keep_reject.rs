@@ -11,40 +11,40 @@ use crate::{
     call_context::CallContext,
     call_options::TrashRetentionChoice,
     errors::{Error, ErrorKind},
-    operation::{Operation, PathAccess, PlannedEffect, RequestedPath, ResolvedTarget},
+    operation::{Operation, OperationPlanningResult, RequestedPath, RequestedPathAccessKind, ResolvedTarget},
     ops::{
         encode_like,
         outcome_builder::{OutcomeBuilder, shorten_for_error},
         planning,
         review::{
-            ReviewedSession, SessionOrTurnStart,
+            ReviewedSessionKey, SessionOrTurnStart,
             attribution::{self, ReviewHunk},
             require_person, resolve_session,
-            session_changes::{self, ReviewedFile, ReviewedFileContent},
+            session_changes::{self, ReviewedFile, ReviewedFileCurrentContent},
         },
     },
     plan::{CommitExpectation, FileKind, FileModeSource, Plan, PlannedChange, PlannedContent, TreeSummary},
-    session_store::{ReviewBaseline, SessionStoreReply, SessionStoreRequest},
+    session_store::{ReviewBaseline, SessionStoreReply, SessionStoreWriteRequest},
     version::Version,
     workspace::CommitReceipt,
 };
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct KeepArgs {
+pub(crate) struct KeepChangesArgs {
     path: Option<String>,
     hunk: Option<String>,
     session: Option<String>,
     author: Option<String>,
 }
 
-impl Operation for KeepArgs {
+impl Operation for KeepChangesArgs {
     fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
         require_person_and_path(context, self.hunk.as_ref(), self.path.as_ref())?;
         Ok(self.path.iter().map(|path| RequestedPath::read(path)).collect())
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         let reviewed = resolve_session(context, self.author.as_deref(), self.session.as_deref())?;
         let only: Option<&RelPath> = targets.first().map(|target| &target.path);
         let changes = session_changes::find_session_changes(context, &reviewed, SessionOrTurnStart::Session, only)?;
@@ -56,9 +56,12 @@ impl Operation for KeepArgs {
             baselines.push(ReviewBaseline { path: file.path.clone(), text: self.accepted_text(file)? });
         }
         let paths: Vec<String> = baselines.iter().map(|file| file.path.to_string()).collect();
-        let ReviewedSession { principal, session } = reviewed;
-        let request =
-            SessionStoreRequest::AcceptChanges { principal: principal.clone(), session: session.clone(), baselines };
+        let ReviewedSessionKey { principal, session } = reviewed;
+        let request = SessionStoreWriteRequest::AcceptChanges {
+            principal: principal.clone(),
+            session: session.clone(),
+            baselines,
+        };
         let build_outcome = move |_: &SessionStoreReply, receipt: &CommitReceipt| {
             let text = format!("kept {}", paths.join(", "));
             OutcomeBuilder::new()
@@ -68,11 +71,11 @@ impl Operation for KeepArgs {
                 .with_receipt(receipt)
                 .build(text)
         };
-        Ok(PlannedEffect::Session { request, build_outcome: Box::new(build_outcome) })
+        Ok(OperationPlanningResult::Session { request, build_outcome: Box::new(build_outcome) })
     }
 }
 
-impl KeepArgs {
+impl KeepChangesArgs {
     /// The text of a file with the accepted changes. The next review compares the file with this text.
     fn accepted_text(&self, file: &ReviewedFile) -> Result<Option<Vec<u8>>, Error> {
         let Some(name) = &self.hunk else { return Ok(file.current.as_ref().map(|now| now.bytes.clone())) };
@@ -107,8 +110,8 @@ fn unknown_hunk_error(name: &str) -> Error {
         .with_next_step("call review again: a changed hunk has a new name")
 }
 
-fn nothing_to_review_error(reviewed: &ReviewedSession, since: SessionOrTurnStart) -> Error {
-    let ReviewedSession { principal, session } = reviewed;
+fn nothing_to_review_error(reviewed: &ReviewedSessionKey, since: SessionOrTurnStart) -> Error {
+    let ReviewedSessionKey { principal, session } = reviewed;
     match since {
         SessionOrTurnStart::Session => {
             Error::new(ErrorKind::NothingToDo, format!("{principal} has no changes to review in session {session}"))
@@ -124,7 +127,7 @@ fn nothing_to_review_error(reviewed: &ReviewedSession, since: SessionOrTurnStart
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct RejectArgs {
+pub(crate) struct RejectChangesArgs {
     path: Option<String>,
     hunk: Option<String>,
     session: Option<String>,
@@ -141,7 +144,7 @@ enum FileRejectPlan {
     Leave(&'static str),
 }
 
-impl Operation for RejectArgs {
+impl Operation for RejectChangesArgs {
     fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
         require_person_and_path(context, self.hunk.as_ref(), self.path.as_ref())?;
         if let Some(path) = &self.path {
@@ -153,10 +156,10 @@ impl Operation for RejectArgs {
             return Err(nothing_to_review_error(&session, self.since));
         }
         let paths = files.into_iter().flat_map(|file| [Some(file.path), file.moved_from]).flatten();
-        Ok(paths.map(|path| RequestedPath::from_recorded_path(path, PathAccess::Write)).collect())
+        Ok(paths.map(|path| RequestedPath::from_recorded_path(path, RequestedPathAccessKind::Write)).collect())
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
         let session = resolve_session(context, self.author.as_deref(), self.session.as_deref())?;
         let only: Option<&RelPath> = targets.first().map(|target| &target.path).filter(|_| self.path.is_some());
         let files = session_changes::find_session_changes(context, &session, self.since, only)?.files;
@@ -184,7 +187,7 @@ impl Operation for RejectArgs {
         if self.dry_run {
             authorization::check_plan(context, &plan)?;
             let fields = rejection_fields(&session, &rejected, &skipped);
-            return Ok(PlannedEffect::Preview(fields.build(format!("would reject {}", rejected.join(", ")))));
+            return Ok(OperationPlanningResult::Preview(fields.build(format!("would reject {}", rejected.join(", ")))));
         }
         let build_outcome = move |receipt: &CommitReceipt| {
             let mut text = format!("rejected {} (r{})", rejected.join(", "), receipt.entry);
@@ -193,7 +196,7 @@ impl Operation for RejectArgs {
             }
             rejection_fields(&session, &rejected, &skipped).with_receipt(receipt).build(text)
         };
-        Ok(PlannedEffect::Files { plan, build_outcome: Box::new(build_outcome) })
+        Ok(OperationPlanningResult::Files { plan, build_outcome: Box::new(build_outcome) })
     }
 }
 
@@ -201,7 +204,7 @@ fn str_field<'v>(value: &'v Value, name: &str) -> &'v str {
     value[name].as_str().unwrap_or_default()
 }
 
-fn rejection_fields(session: &ReviewedSession, rejected: &[String], skipped: &[Value]) -> OutcomeBuilder {
+fn rejection_fields(session: &ReviewedSessionKey, rejected: &[String], skipped: &[Value]) -> OutcomeBuilder {
     OutcomeBuilder::new()
         .with_field("author", session.principal.clone())
         .with_field("session", session.session.clone())
@@ -209,12 +212,12 @@ fn rejection_fields(session: &ReviewedSession, rejected: &[String], skipped: &[V
         .with_some("left", (!skipped.is_empty()).then(|| skipped.to_vec()))
 }
 
-impl RejectArgs {
+impl RejectChangesArgs {
     fn plan_rejection(
         &self,
         context: &CallContext<'_>,
         file: &ReviewedFile,
-        session: &ReviewedSession,
+        session: &ReviewedSessionKey,
     ) -> Result<FileRejectPlan, Error> {
         let Some((blame, hunks)) = &file.blame_and_hunks else { return restore_from_trash(context, file) };
         let chosen: Vec<&ReviewHunk> = match &self.hunk {
@@ -308,7 +311,7 @@ fn restore_text(context: &CallContext<'_>, file: &ReviewedFile, text: &str) -> R
 }
 
 /// Moves a file to the trash. Only the session wrote to the file.
-fn plan_removal(context: &CallContext<'_>, file: &ReviewedFile, now: &ReviewedFileContent) -> PlannedChange {
+fn plan_removal(context: &CallContext<'_>, file: &ReviewedFile, now: &ReviewedFileCurrentContent) -> PlannedChange {
     PlannedChange::Remove {
         path: file.path.clone(),
         expectation: CommitExpectation::File(now.observed),

@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use stead_journal::{ChangeKind, EntryDecision, JournalEntry, PathState, RecordedChange};
+use stead_journal::{ChangeKind, JournalEntry, JournaledCallOutcomeStatus, PathState, RecordedChange};
 use stead_path::RelPath;
 
 use super::{
-    ReviewedSession, SessionOrTurnStart,
+    ReviewedSessionKey, SessionOrTurnStart,
     attribution::{self, Blame, EXTERNAL_AUTHOR, ReviewHunk},
 };
 use crate::{
@@ -16,33 +16,33 @@ use crate::{
     errors::Error,
     limits,
     ops::decode_diff_text,
-    plan::{FileKind, ObservedVersion},
+    plan::{FileKind, PlanTimeFileVersion},
     version::Version,
-    workspace::{BytesToRead, JournalEntriesToReturn, JournalEntryOrder, JournalEntryQuery, StoredJournalEntry},
+    workspace::{BytesToRead, JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry},
 };
 
 const TRACKING_BATCH_ENTRIES: usize = 500;
 
 /// The state of a path as far as the journal records it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum TrackedFileState {
+enum JournaledFileState {
     Absent,
     File(Version),
     /// A directory, a link, or an entry that was not examined.
     Other,
 }
 
-impl From<&PathState> for TrackedFileState {
+impl From<&PathState> for JournaledFileState {
     fn from(state: &PathState) -> Self {
         match state {
-            PathState::Absent => TrackedFileState::Absent,
+            PathState::Absent => JournaledFileState::Absent,
             PathState::File { version, .. } | PathState::Tree { version: Some(version), .. } => {
-                TrackedFileState::File(Version(*version))
+                JournaledFileState::File(Version(*version))
             }
             PathState::Directory { .. }
             | PathState::Link { .. }
             | PathState::Tree { version: None, .. }
-            | PathState::Unknown { .. } => TrackedFileState::Other,
+            | PathState::Unknown { .. } => JournaledFileState::Other,
         }
     }
 }
@@ -50,23 +50,23 @@ impl From<&PathState> for TrackedFileState {
 #[derive(Debug)]
 struct AuthoredChange {
     author: String,
-    before: TrackedFileState,
-    after: TrackedFileState,
+    before: JournaledFileState,
+    after: JournaledFileState,
 }
 
 /// The changes to one file since the session first changed it.
 #[derive(Debug)]
-struct SessionFileHistory {
+struct SessionChangedFileHistory {
     /// The path that the file had when the session first changed it.
     origin: RelPath,
-    baseline: TrackedFileState,
+    baseline: JournaledFileState,
     changes: Vec<AuthoredChange>,
     /// The trash id, if the session was the last to remove the file.
     trash_id: Option<String>,
 }
 
-pub(super) struct ReviewedFileContent {
-    pub(super) observed: ObservedVersion,
+pub(super) struct ReviewedFileCurrentContent {
+    pub(super) observed: PlanTimeFileVersion,
     pub(super) bytes: Vec<u8>,
 }
 
@@ -78,7 +78,7 @@ pub(super) struct ReviewedFile {
     /// The text before the session; `None` if the file did not exist.
     pub(super) before: Option<String>,
     /// `None` if the file does not exist.
-    pub(super) current: Option<ReviewedFileContent>,
+    pub(super) current: Option<ReviewedFileCurrentContent>,
     /// `None` if one of the versions is not text or no longer stored.
     pub(super) blame_and_hunks: Option<(Blame, Vec<ReviewHunk>)>,
     /// The trash id, if the session was the last to remove the file.
@@ -97,7 +97,7 @@ pub(super) struct SessionChanges {
 /// examined.
 pub(super) fn find_session_changes(
     context: &CallContext<'_>,
-    session: &ReviewedSession,
+    session: &ReviewedSessionKey,
     since: SessionOrTurnStart,
     only: Option<&RelPath>,
 ) -> Result<SessionChanges, Error> {
@@ -128,7 +128,7 @@ pub(super) fn find_session_changes(
 }
 
 /// The number of the entry that started the last turn of a session; 0 if the session has no turn.
-fn last_turn_entry(context: &CallContext<'_>, session: &ReviewedSession) -> Result<u64, Error> {
+fn last_turn_entry(context: &CallContext<'_>, session: &ReviewedSessionKey) -> Result<u64, Error> {
     let filter = JournalEntryQuery {
         principal: Some(session.principal.clone()),
         operation: Some("turn".to_owned()),
@@ -139,7 +139,7 @@ fn last_turn_entry(context: &CallContext<'_>, session: &ReviewedSession) -> Resu
     let entries = context.workspace().entries(&filter)?;
     // A `turn` call that was refused or failed starts no turn.
     let started = entries.iter().find(|stored| {
-        stored.entry.decision == EntryDecision::Allowed && stored.entry.caller.session == session.session
+        stored.entry.decision == JournaledCallOutcomeStatus::Allowed && stored.entry.caller.session == session.session
     });
     Ok(started.map_or(0, |stored| stored.entry.number))
 }
@@ -147,9 +147,9 @@ fn last_turn_entry(context: &CallContext<'_>, session: &ReviewedSession) -> Resu
 /// Scans the journal from the first change of the session that follows entry `after`.
 fn collect_tracks(
     context: &CallContext<'_>,
-    session: &ReviewedSession,
+    session: &ReviewedSessionKey,
     after: u64,
-) -> Result<(BTreeMap<RelPath, SessionFileHistory>, bool), Error> {
+) -> Result<(BTreeMap<RelPath, SessionChangedFileHistory>, bool), Error> {
     let is_own =
         |entry: &JournalEntry| entry.caller.principal == session.principal && entry.caller.session == session.session;
     let page = |principal: Option<&str>, after: u64| -> Result<Vec<StoredJournalEntry>, Error> {
@@ -157,7 +157,7 @@ fn collect_tracks(
         context.workspace().entries(&JournalEntryQuery {
             principal: principal.map(str::to_owned),
             after: Some(after),
-            selection: JournalEntriesToReturn::WithChanges,
+            selection: JournalNoChangeEntryFilter::WithChanges,
             order: JournalEntryOrder::OldestFirst,
             limit: TRACKING_BATCH_ENTRIES,
             ..JournalEntryQuery::default()
@@ -196,7 +196,7 @@ fn collect_tracks(
 
 /// Adds one change to the file histories. A change by the session itself (`own`) starts a history.
 fn track_change(
-    tracks: &mut BTreeMap<RelPath, SessionFileHistory>,
+    tracks: &mut BTreeMap<RelPath, SessionChangedFileHistory>,
     author: &str,
     change: &RecordedChange,
     own: bool,
@@ -220,9 +220,9 @@ fn track_change(
         }
         (ChangeKind::Copy, Some(to)) => {
             if own {
-                ensure_track(tracks, &to, TrackedFileState::Absent);
+                ensure_track(tracks, &to, JournaledFileState::Absent);
             }
-            add_change(tracks, &to, author, TrackedFileState::Absent, (&change.after).into());
+            add_change(tracks, &to, author, JournaledFileState::Absent, (&change.after).into());
         }
         (_, _) => {
             if own && is_file {
@@ -231,7 +231,7 @@ fn track_change(
             if change.kind == ChangeKind::Remove {
                 let below: Vec<RelPath> = tracks.keys().filter(|known| known.is_within(&path)).cloned().collect();
                 for known in below {
-                    add_change(tracks, &known, author, TrackedFileState::Other, TrackedFileState::Absent);
+                    add_change(tracks, &known, author, JournaledFileState::Other, JournaledFileState::Absent);
                 }
                 if let Some(track) = tracks.get_mut(&path) {
                     track.trash_id = trash_id(&change.before).filter(|_| own);
@@ -255,17 +255,22 @@ fn trash_id(state: &PathState) -> Option<String> {
     }
 }
 
-fn ensure_track(tracks: &mut BTreeMap<RelPath, SessionFileHistory>, path: &RelPath, baseline: TrackedFileState) {
-    let new_track = || SessionFileHistory { origin: path.clone(), baseline, changes: Vec::new(), trash_id: None };
+fn ensure_track(
+    tracks: &mut BTreeMap<RelPath, SessionChangedFileHistory>,
+    path: &RelPath,
+    baseline: JournaledFileState,
+) {
+    let new_track =
+        || SessionChangedFileHistory { origin: path.clone(), baseline, changes: Vec::new(), trash_id: None };
     tracks.entry(path.clone()).or_insert_with(new_track);
 }
 
 fn add_change(
-    tracks: &mut BTreeMap<RelPath, SessionFileHistory>,
+    tracks: &mut BTreeMap<RelPath, SessionChangedFileHistory>,
     path: &RelPath,
     author: &str,
-    before: TrackedFileState,
-    after: TrackedFileState,
+    before: JournaledFileState,
+    after: JournaledFileState,
 ) {
     if let Some(track) = tracks.get_mut(path) {
         track.changes.push(AuthoredChange { author: author.to_owned(), before, after });
@@ -276,13 +281,13 @@ fn add_change(
 fn reviewed_file(
     context: &CallContext<'_>,
     path: RelPath,
-    track: &SessionFileHistory,
+    track: &SessionChangedFileHistory,
     accepted: &BTreeMap<RelPath, Option<Vec<u8>>>,
 ) -> Result<Option<ReviewedFile>, Error> {
     let current = current_content(context, &path)?;
     let start = match (&track.baseline, &current) {
         // The file was only moved, or its current content equals its content before the session.
-        (TrackedFileState::File(version), Some(now)) if now.observed.version == *version => {
+        (JournaledFileState::File(version), Some(now)) if now.observed.version == *version => {
             Some(Some(now.bytes.clone()))
         }
         (baseline, _) => state_bytes(context, baseline)?,
@@ -322,37 +327,37 @@ fn reviewed_file(
 }
 
 /// The unsaved text of an editor, otherwise the content of the file.
-fn current_content(context: &CallContext<'_>, path: &RelPath) -> Result<Option<ReviewedFileContent>, Error> {
+fn current_content(context: &CallContext<'_>, path: &RelPath) -> Result<Option<ReviewedFileCurrentContent>, Error> {
     let stat = context.workspace().stat(path)?.filter(|stat| stat.kind == FileKind::File);
     if stat.is_none_or(|stat| stat.size > limits::DIFF_BYTES_MAX) {
         return Ok(None);
     }
     let file = context.read(path, BytesToRead::Whole { limit_bytes: limits::DIFF_BYTES_MAX })?;
-    let observed = ObservedVersion { version: file.version, identity: file.stat.identity };
-    Ok(Some(ReviewedFileContent { observed, bytes: file.bytes }))
+    let observed = PlanTimeFileVersion { version: file.version, identity: file.stat.identity };
+    Ok(Some(ReviewedFileCurrentContent { observed, bytes: file.bytes }))
 }
 
 /// The stored bytes of a state. The outer `None` means that the bytes are unknown; the inner `None` means that there
 /// was no file.
 #[expect(clippy::option_option, reason = "unknown content and no file are different results")]
-fn state_bytes(context: &CallContext<'_>, state: &TrackedFileState) -> Result<Option<Option<Vec<u8>>>, Error> {
+fn state_bytes(context: &CallContext<'_>, state: &JournaledFileState) -> Result<Option<Option<Vec<u8>>>, Error> {
     match state {
-        TrackedFileState::Absent => Ok(Some(None)),
-        TrackedFileState::File(version) => Ok(context.workspace().retained_bytes(version)?.map(Some)),
-        TrackedFileState::Other => Ok(None),
+        JournaledFileState::Absent => Ok(Some(None)),
+        JournaledFileState::File(version) => Ok(context.workspace().retained_bytes(version)?.map(Some)),
+        JournaledFileState::Other => Ok(None),
     }
 }
 
 fn compute_blame(
     context: &CallContext<'_>,
     path: &RelPath,
-    track: &SessionFileHistory,
+    track: &SessionChangedFileHistory,
     start: &str,
     current: &str,
 ) -> Result<Blame, Error> {
     let mut blame = Blame::new(start);
     let mut last = track.baseline.clone();
-    let step = |blame: &mut Blame, state: &TrackedFileState, author: &str| -> Result<(), Error> {
+    let step = |blame: &mut Blame, state: &JournaledFileState, author: &str| -> Result<(), Error> {
         // If a version is no longer stored, its changed lines are attributed to the author of the next stored version.
         if let Some(bytes) = state_bytes(context, state)?
             && let Some(text) =
@@ -363,14 +368,14 @@ fn compute_blame(
         Ok(())
     };
     for change in track.changes.iter().rev().take(limits::REVIEW_BLAME_CHANGES_MAX).rev() {
-        if change.before != last && change.before != TrackedFileState::Other {
+        if change.before != last && change.before != JournaledFileState::Other {
             step(&mut blame, &change.before, EXTERNAL_AUTHOR)?;
         }
         step(&mut blame, &change.after, &change.author)?;
         last = change.after.clone();
     }
     if let Some(unsaved) = context.unsaved_file(path)? {
-        if last != TrackedFileState::File(unsaved.saved_version.version) {
+        if last != JournaledFileState::File(unsaved.saved_version.version) {
             let extent = BytesToRead::Whole { limit_bytes: limits::DIFF_BYTES_MAX };
             let file = context.workspace().read(path, extent)?;
             if let Some(text) = decode_diff_text(&file.bytes) {

@@ -7,23 +7,23 @@ use super::{FileToSearch, SearchArgs, SearchPatternAndLimits, SearchResults};
 use crate::{
     call_context::CallContext,
     errors::Error,
-    index::{IndexBasedDirectoryFilter, IndexBasedSearchFilter, IndexedWalk, SearchIndexVerdict},
+    index::{IndexBasedFileFilter, IndexBasedFileSkipReason, IndexBasedSearchFilter, IndexedSearchCandidates},
     ops::walk::{IgnoredFileFilter, ParallelWalkEntry, WalkOmissions},
 };
 
 /// The index of the directory that a thread is currently walking.
-pub(super) struct DirectoryIndexCache<'s> {
+pub(super) struct WalkedDirectorySearchIndex<'s> {
     filter: Option<&'s dyn IndexBasedSearchFilter>,
-    current: Option<(RelPath, Option<Box<dyn IndexBasedDirectoryFilter + 's>>)>,
+    current: Option<(RelPath, Option<Box<dyn IndexBasedFileFilter + 's>>)>,
 }
 
-impl<'s> DirectoryIndexCache<'s> {
+impl<'s> WalkedDirectorySearchIndex<'s> {
     pub(super) fn new(filter: Option<&'s dyn IndexBasedSearchFilter>) -> Self {
         Self { filter, current: None }
     }
 
     /// The verdict of the index for a file; `None` if the file must be read.
-    pub(super) fn index_verdict(&mut self, entry: &ParallelWalkEntry<'_, '_>) -> Option<SearchIndexVerdict> {
+    pub(super) fn index_verdict(&mut self, entry: &ParallelWalkEntry<'_, '_>) -> Option<IndexBasedFileSkipReason> {
         let index_filter = self.filter?;
         if self.current.as_ref().is_none_or(|(directory, _)| directory != entry.directory) {
             self.current = Some((entry.directory.clone(), index_filter.directory_index(entry.directory)));
@@ -50,8 +50,14 @@ impl SearchArgs {
         let indexed = plain
             .then(|| context.workspace().indexed_walk(start, search_context.pattern.required_trigrams()))
             .flatten();
-        let Some(IndexedWalk { candidates, text_files, bytes, binary_files, ignored, unlistable_directories }) =
-            indexed
+        let Some(IndexedSearchCandidates {
+            candidates,
+            text_files,
+            bytes,
+            binary_files,
+            ignored,
+            unlistable_directories,
+        }) = indexed
         else {
             return Ok(None);
         };

@@ -16,14 +16,14 @@ use grep_regex::RegexMatcher;
 use crate::{control::CallControl, errors::Error, index::INDEXED_LINE_BYTES_MAX};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PatternCost {
+pub(super) enum SearchPatternCostClass {
     /// The pattern is plain text. Matching takes hardly more time than reading the text.
     Literal,
     Light,
     Heavy,
 }
 
-impl PatternCost {
+impl SearchPatternCostClass {
     /// The minimum size of a piece. Each piece is extended to the end of its last line.
     fn piece_bytes(self) -> usize {
         match self {
@@ -58,14 +58,14 @@ impl fmt::Display for SearchInterrupted {
 
 pub(super) struct InterruptibleMatcher<'a> {
     pattern: &'a RegexMatcher,
-    cost: PatternCost,
+    cost: SearchPatternCostClass,
     control: &'a CallControl<'a>,
     error: RefCell<Option<Error>>,
     skipped_lines: Cell<usize>,
 }
 
 impl<'a> InterruptibleMatcher<'a> {
-    pub(super) fn new(pattern: &'a RegexMatcher, cost: PatternCost, control: &'a CallControl<'a>) -> Self {
+    pub(super) fn new(pattern: &'a RegexMatcher, cost: SearchPatternCostClass, control: &'a CallControl<'a>) -> Self {
         Self { pattern, cost, control, error: RefCell::default(), skipped_lines: Cell::new(0) }
     }
 
@@ -92,9 +92,9 @@ impl<'a> InterruptibleMatcher<'a> {
             return Ok(true);
         }
         match self.cost {
-            PatternCost::Literal => Ok(true),
-            PatternCost::Heavy => Ok(false),
-            PatternCost::Light => {
+            SearchPatternCostClass::Literal => Ok(true),
+            SearchPatternCostClass::Heavy => Ok(false),
+            SearchPatternCostClass::Light => {
                 let started = Instant::now();
                 infallible(self.pattern.find_candidate_line(&line[..COST_TRIAL_BYTES.min(line.len())]))?;
                 let parts = u32::try_from(line.len() / COST_TRIAL_BYTES).unwrap_or(u32::MAX);
@@ -207,7 +207,8 @@ mod tests {
         for query in ["^$", "$", "^", "c$", "^ab", "b c", "(ab c){6}", "x*", "without|^$", "end$", "nowhere"] {
             let whole = compile_test_pattern(query);
             let expected = matched_lines(&whole, &text);
-            for cost in [PatternCost::Literal, PatternCost::Light, PatternCost::Heavy] {
+            for cost in [SearchPatternCostClass::Literal, SearchPatternCostClass::Light, SearchPatternCostClass::Heavy]
+            {
                 let interruptible = InterruptibleMatcher::new(&whole, cost, &control);
                 assert_eq!(matched_lines(&interruptible, &text), expected, "{query} {cost:?}");
                 assert_eq!(interruptible.skipped_lines(), 0);
@@ -221,13 +222,13 @@ mod tests {
         let text = format!("ab\n{long}\nab\n{long}");
         let (whole, control) = (compile_test_pattern("a[a-z]"), CallControl::default());
         for (cost, found) in [
-            (PatternCost::Literal, &[1, 2, 3, 4][..]),
-            (PatternCost::Light, &[1, 2, 3, 4]),
-            (PatternCost::Heavy, &[1, 3]),
+            (SearchPatternCostClass::Literal, &[1, 2, 3, 4][..]),
+            (SearchPatternCostClass::Light, &[1, 2, 3, 4]),
+            (SearchPatternCostClass::Heavy, &[1, 3]),
         ] {
             let interruptible = InterruptibleMatcher::new(&whole, cost, &control);
             assert_eq!(matched_lines(&interruptible, &text), found, "{cost:?}");
-            assert_eq!(interruptible.skipped_lines() > 0, cost == PatternCost::Heavy);
+            assert_eq!(interruptible.skipped_lines() > 0, cost == SearchPatternCostClass::Heavy);
         }
     }
 
@@ -236,7 +237,7 @@ mod tests {
         let (whole, text) = (compile_test_pattern("z"), "a\n".repeat(1 << 20));
         let control = CallControl::new(Instant::now(), crate::control::CancelToken::default(), None);
         std::thread::sleep(Duration::from_millis(1));
-        let interruptible = InterruptibleMatcher::new(&whole, PatternCost::Literal, &control);
+        let interruptible = InterruptibleMatcher::new(&whole, SearchPatternCostClass::Literal, &control);
         assert!(interruptible.find_candidate_line(text.as_bytes()).is_err());
         assert_eq!(interruptible.interruption_error().map(|error| error.kind.code()), Some("deadline"));
     }

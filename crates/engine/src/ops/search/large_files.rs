@@ -97,28 +97,32 @@ impl SearchPatternAndLimits<'_> {
             // The call may have been cancelled while the pattern was matched.
             control.check()?;
             let bytes = reader.bytes_read();
-            if let Some(LargeFileStreamEnd::NotText(at)) = reader.stop_reason() {
+            if let Some(LargeFileSearchStreamEnd::NotText(at)) = reader.stop_reason() {
                 let other = reader.detect_other_encoding(*at).unwrap_or(None);
                 return Ok(other.map_or(LargeFileSearchOutcome::NotText, LargeFileSearchOutcome::RetryWith));
             }
             return match (matched, reader.into_end()) {
-                (Some(matched), LargeFileStreamEnd::Complete) => Ok(LargeFileSearchOutcome::Searched(matched, bytes)),
-                (Some(matched), LargeFileStreamEnd::LinesCut) => {
+                (Some(matched), LargeFileSearchStreamEnd::Complete) => {
+                    Ok(LargeFileSearchOutcome::Searched(matched, bytes))
+                }
+                (Some(matched), LargeFileSearchStreamEnd::LinesCut) => {
                     Ok(LargeFileSearchOutcome::Searched(TextMatches { skipped_long_lines: true, ..matched }, bytes))
                 }
-                (_, LargeFileStreamEnd::Stopped(reason)) => Ok(LargeFileSearchOutcome::Stopped(reason)),
-                (_, LargeFileStreamEnd::NotText(_)) => Ok(LargeFileSearchOutcome::NotText),
-                (_, LargeFileStreamEnd::Failed(error)) if is_file_error(&error) => {
+                (_, LargeFileSearchStreamEnd::Stopped(reason)) => Ok(LargeFileSearchOutcome::Stopped(reason)),
+                (_, LargeFileSearchStreamEnd::NotText(_)) => Ok(LargeFileSearchOutcome::NotText),
+                (_, LargeFileSearchStreamEnd::Failed(error)) if is_file_error(&error) => {
                     Ok(LargeFileSearchOutcome::Unreadable)
                 }
-                (_, LargeFileStreamEnd::Failed(error)) => Err(error),
+                (_, LargeFileSearchStreamEnd::Failed(error)) => Err(error),
                 // A line with its context lines does not fit into the buffer, so the file is searched again without
                 // context lines.
-                (None, LargeFileStreamEnd::Complete | LargeFileStreamEnd::LinesCut) if hit_limits.context_lines > 0 => {
+                (None, LargeFileSearchStreamEnd::Complete | LargeFileSearchStreamEnd::LinesCut)
+                    if hit_limits.context_lines > 0 =>
+                {
                     hit_limits.context_lines = 0;
                     continue;
                 }
-                (None, LargeFileStreamEnd::Complete | LargeFileStreamEnd::LinesCut) => {
+                (None, LargeFileSearchStreamEnd::Complete | LargeFileSearchStreamEnd::LinesCut) => {
                     Ok(LargeFileSearchOutcome::Stopped(IncompleteSearchReason::LineTooLong))
                 }
             };
@@ -133,7 +137,7 @@ const CUT_LINE_MARK: &str = "…";
 
 /// How the stream of a file ended.
 #[derive(Debug)]
-enum LargeFileStreamEnd {
+enum LargeFileSearchStreamEnd {
     Complete,
     /// The file was read to its end, but long lines were truncated.
     LinesCut,
@@ -163,7 +167,7 @@ struct LargeFileReader<'a> {
     /// The number of bytes of the current line that are decoded so far.
     line_bytes: usize,
     has_non_ascii: bool,
-    end: Option<LargeFileStreamEnd>,
+    end: Option<LargeFileSearchStreamEnd>,
     has_cut_line: bool,
 }
 
@@ -184,15 +188,15 @@ impl<'a> LargeFileReader<'a> {
         }
     }
 
-    fn into_end(self) -> LargeFileStreamEnd {
+    fn into_end(self) -> LargeFileSearchStreamEnd {
         match self.end {
-            Some(LargeFileStreamEnd::Complete) | None if self.has_cut_line => LargeFileStreamEnd::LinesCut,
+            Some(LargeFileSearchStreamEnd::Complete) | None if self.has_cut_line => LargeFileSearchStreamEnd::LinesCut,
             Some(end) => end,
-            None => LargeFileStreamEnd::Complete,
+            None => LargeFileSearchStreamEnd::Complete,
         }
     }
 
-    fn stop_reason(&self) -> Option<&LargeFileStreamEnd> {
+    fn stop_reason(&self) -> Option<&LargeFileSearchStreamEnd> {
         self.end.as_ref()
     }
 
@@ -215,24 +219,24 @@ impl<'a> LargeFileReader<'a> {
     }
 
     /// Reads and decodes the next bytes.
-    fn fill_buffer(&mut self) -> Result<(), LargeFileStreamEnd> {
-        self.limits.control.check().map_err(LargeFileStreamEnd::Failed)?;
+    fn fill_buffer(&mut self) -> Result<(), LargeFileSearchStreamEnd> {
+        self.limits.control.check().map_err(LargeFileSearchStreamEnd::Failed)?;
         if Instant::now() > self.limits.deadline {
-            return Err(LargeFileStreamEnd::Stopped(IncompleteSearchReason::OutOfTime));
+            return Err(LargeFileSearchStreamEnd::Stopped(IncompleteSearchReason::OutOfTime));
         }
         if self.offset > limits::SEARCH_LARGE_BYTES_MAX {
-            return Err(LargeFileStreamEnd::Stopped(IncompleteSearchReason::FileTooLarge));
+            return Err(LargeFileSearchStreamEnd::Stopped(IncompleteSearchReason::FileTooLarge));
         }
-        let count = self.file.read_at(self.offset, &mut self.raw).map_err(LargeFileStreamEnd::Failed)?;
+        let count = self.file.read_at(self.offset, &mut self.raw).map_err(LargeFileSearchStreamEnd::Failed)?;
         let part = if count == 0 { ChunkFinality::Last } else { ChunkFinality::MoreFollows };
         self.consumed = 0;
         self.decoded.clear();
         let pushed = self.stream.push(&self.raw[..count], part, &mut self.decoded);
-        pushed.map_err(|_| LargeFileStreamEnd::NotText(self.offset))?;
+        pushed.map_err(|_| LargeFileSearchStreamEnd::NotText(self.offset))?;
         self.has_non_ascii |= !self.decoded.is_ascii();
         self.offset += count as u64;
         self.cut_long_lines();
-        if count == 0 { Err(LargeFileStreamEnd::Complete) } else { Ok(()) }
+        if count == 0 { Err(LargeFileSearchStreamEnd::Complete) } else { Ok(()) }
     }
 
     /// Truncates a line that exceeds the maximum length. Only the first line of the decoded bytes can be too long,
@@ -256,7 +260,7 @@ impl Read for LargeFileReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.consumed == self.decoded.len() {
             match self.end {
-                Some(LargeFileStreamEnd::Complete) => return Ok(0),
+                Some(LargeFileSearchStreamEnd::Complete) => return Ok(0),
                 Some(_) => return Err(io::ErrorKind::Other.into()),
                 None => self.end = self.fill_buffer().err(),
             }

@@ -16,7 +16,7 @@ use stead_text::{
     visible::escape_deceptive_line,
 };
 
-use super::interruptible::{InterruptibleMatcher, PatternCost};
+use super::interruptible::{InterruptibleMatcher, SearchPatternCostClass};
 use crate::{
     control::CallControl,
     errors::{Error, ErrorKind},
@@ -27,7 +27,7 @@ use crate::{
 
 pub(super) struct SearchPattern {
     matcher: RegexMatcher,
-    cost: PatternCost,
+    cost: SearchPatternCostClass,
     required_trigrams: RequiredTrigrams,
 }
 
@@ -80,7 +80,7 @@ pub(super) enum WordMatchMode {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CaseSensitivity {
+pub(crate) enum SearchCaseSensitivity {
     Sensitive,
     Insensitive,
 }
@@ -91,13 +91,13 @@ impl SearchPattern {
         queries: &[&str],
         syntax: QuerySyntax,
         words: WordMatchMode,
-        cases: CaseSensitivity,
+        cases: SearchCaseSensitivity,
     ) -> Result<Self, Error> {
         let compile = |bytes_max: usize| {
             RegexMatcherBuilder::new()
                 .fixed_strings(syntax == QuerySyntax::Literal)
                 .word(words == WordMatchMode::WholeWord)
-                .case_insensitive(cases == CaseSensitivity::Insensitive)
+                .case_insensitive(cases == SearchCaseSensitivity::Insensitive)
                 .multi_line(true)
                 .line_terminator(Some(b'\n'))
                 .size_limit(bytes_max)
@@ -105,13 +105,15 @@ impl SearchPattern {
                 .build_many(queries)
         };
         let light = match (syntax, words, cases) {
-            (QuerySyntax::Literal, WordMatchMode::Anywhere, CaseSensitivity::Sensitive) => PatternCost::Literal,
-            (QuerySyntax::Literal | QuerySyntax::Regex, _, _) => PatternCost::Light,
+            (QuerySyntax::Literal, WordMatchMode::Anywhere, SearchCaseSensitivity::Sensitive) => {
+                SearchPatternCostClass::Literal
+            }
+            (QuerySyntax::Literal | QuerySyntax::Regex, _, _) => SearchPatternCostClass::Light,
         };
         let (matcher, cost) = match compile(limits::SEARCH_LIGHT_REGEX_BYTES_MAX) {
             Ok(matcher) => (Ok(matcher), light),
-            Err(_) if light == PatternCost::Literal => (compile(limits::SEARCH_PATTERN_BYTES_MAX), light),
-            Err(_) => (compile(limits::SEARCH_PATTERN_BYTES_MAX), PatternCost::Heavy),
+            Err(_) if light == SearchPatternCostClass::Literal => (compile(limits::SEARCH_PATTERN_BYTES_MAX), light),
+            Err(_) => (compile(limits::SEARCH_PATTERN_BYTES_MAX), SearchPatternCostClass::Heavy),
         };
         let describe = |error: grep_regex::Error| match queries.iter().find_map(|query| regex_syntax_error(query)) {
             Some(failure) if syntax == QuerySyntax::Regex => failure,
@@ -198,9 +200,9 @@ fn build_searcher(limits: HitLimits<'_>) -> SearcherBuilder {
 }
 
 /// The trigrams that a text must contain to match any of the queries. Whole-word matching requires the same trigrams.
-fn required_trigrams(queries: &[&str], syntax: QuerySyntax, cases: CaseSensitivity) -> RequiredTrigrams {
+fn required_trigrams(queries: &[&str], syntax: QuerySyntax, cases: SearchCaseSensitivity) -> RequiredTrigrams {
     match (syntax, cases) {
-        (QuerySyntax::Literal, CaseSensitivity::Sensitive) => {
+        (QuerySyntax::Literal, SearchCaseSensitivity::Sensitive) => {
             RequiredTrigrams::any(queries.iter().map(|query| RequiredTrigrams::for_literal(query)).collect())
         }
         (QuerySyntax::Literal | QuerySyntax::Regex, _) => {
@@ -383,11 +385,11 @@ mod tests {
     use super::*;
 
     fn literal_pattern(query: &str) -> Result<SearchPattern, Error> {
-        SearchPattern::new(&[query], QuerySyntax::Literal, WordMatchMode::Anywhere, CaseSensitivity::Sensitive)
+        SearchPattern::new(&[query], QuerySyntax::Literal, WordMatchMode::Anywhere, SearchCaseSensitivity::Sensitive)
     }
 
     fn regex_pattern(query: &str) -> Result<SearchPattern, Error> {
-        SearchPattern::new(&[query], QuerySyntax::Regex, WordMatchMode::Anywhere, CaseSensitivity::Sensitive)
+        SearchPattern::new(&[query], QuerySyntax::Regex, WordMatchMode::Anywhere, SearchCaseSensitivity::Sensitive)
     }
 
     fn test_hit_limits(context: usize, hits_max: usize, chars_max: usize) -> HitLimits<'static> {
@@ -438,7 +440,7 @@ mod tests {
             let pattern = SearchPattern::new(queries, syntax, words, cases).unwrap();
             hits_as_text(&pattern, text, 0).into_iter().map(|hit| hit.0).collect()
         };
-        use {CaseSensitivity::*, QuerySyntax::*, WordMatchMode::*};
+        use {QuerySyntax::*, SearchCaseSensitivity::*, WordMatchMode::*};
         assert_eq!(lines(&["foo"], Literal, Anywhere, Sensitive), [1, 2, 4]);
         assert_eq!(lines(&["foo"], Literal, WholeWord, Sensitive), [1, 4]);
         assert_eq!(lines(&["foo"], Literal, WholeWord, Insensitive), [1, 3, 4]);

@@ -15,7 +15,7 @@ use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
     limits,
-    operation::{PlannedEffect, ResolvedTarget},
+    operation::{OperationPlanningResult, ResolvedTarget},
     ops::{
         outcome_builder::OutcomeBuilder,
         search::{
@@ -25,7 +25,7 @@ use crate::{
                 FileHits, SearchPage, SearchPageRequest, describe_definitions, file_json, order_by_role,
                 order_by_words, render_page,
             },
-            query::{self, SearchQueryFallback},
+            query::{self, AlternativeQueryInterpretation},
         },
         walk::{self, IgnoredFileFilter, WalkOmissions},
     },
@@ -37,7 +37,7 @@ pub(super) fn native_outcome(
     search_context: &SearchPatternAndLimits<'_>,
     target: &ResolvedTarget,
     hits_max: usize,
-) -> Result<PlannedEffect, Error> {
+) -> Result<OperationPlanningResult, Error> {
     let request = page_request(search, hits_max)?;
     let started = Instant::now();
     let (mut found, omissions) = search.search_tree(search_context, target)?;
@@ -67,7 +67,7 @@ pub(super) fn native_outcome(
         .with_fields(counts_json(&found, omissions))
         .with_field("truncated", truncated)
         .with_some("next", next);
-    Ok(PlannedEffect::Read { outcome: fields.build(text.trim_end()), bytes: found.bytes_searched })
+    Ok(OperationPlanningResult::Read { outcome: fields.build(text.trim_end()), bytes: found.bytes_searched })
 }
 
 fn page_request(search: &SearchArgs, hits_max: usize) -> Result<SearchPageRequest, Error> {
@@ -173,7 +173,7 @@ fn no_match_outcome(
     target: &ResolvedTarget,
     (found, omissions): (&SearchResults, WalkOmissions),
     took: Duration,
-) -> Result<PlannedEffect, Error> {
+) -> Result<OperationPlanningResult, Error> {
     let queries = search.query.texts(search_context.context)?;
     let query = search.query.display_text();
     let files = if found.files_searched == 1 { "file" } else { "files" };
@@ -232,7 +232,7 @@ fn no_match_outcome(
         fields = fields.with_field("names", names);
     }
     let text = format!("{}\n{}", text.trim_end(), render_notes(found, omissions));
-    Ok(PlannedEffect::Read { outcome: fields.build(text.trim_end()), bytes })
+    Ok(OperationPlanningResult::Read { outcome: fields.build(text.trim_end()), bytes })
 }
 
 /// Whether another search that takes `duration` ends before the deadline. An outcome without the other search is better
@@ -241,16 +241,16 @@ fn has_time_for(context: &CallContext<'_>, duration: Duration) -> bool {
     context.control.deadline().saturating_duration_since(Instant::now()) > duration.saturating_mul(2)
 }
 
-fn fallback_page(queries: &[&str], fallback: SearchQueryFallback, other: &SearchResults) -> SearchPage {
+fn fallback_page(queries: &[&str], fallback: AlternativeQueryInterpretation, other: &SearchResults) -> SearchPage {
     let order = match fallback {
-        SearchQueryFallback::SeparateWords => {
+        AlternativeQueryInterpretation::SeparateWords => {
             order_by_words(&other.files, &query::split_words(queries), other.files_searched)
         }
-        SearchQueryFallback::WordParts
-        | SearchQueryFallback::IgnoreCase
-        | SearchQueryFallback::AsRegex
-        | SearchQueryFallback::AsLiteral
-        | SearchQueryFallback::Misspelled => order_by_role(&other.files),
+        AlternativeQueryInterpretation::WordParts
+        | AlternativeQueryInterpretation::IgnoreCase
+        | AlternativeQueryInterpretation::AsRegex
+        | AlternativeQueryInterpretation::AsLiteral
+        | AlternativeQueryInterpretation::Misspelled => order_by_role(&other.files),
     };
     let request = SearchPageRequest {
         start: 0,
@@ -297,7 +297,7 @@ pub(super) fn ranked_outcome(
     top: &RelPath,
     omissions: WalkOmissions,
     max: usize,
-) -> PlannedEffect {
+) -> OperationPlanningResult {
     let order = order_by_role(&found.files);
     let best = order.iter().take(max).filter_map(|(file, number)| {
         let (path, hits) = found.files.get(*file)?;
@@ -312,7 +312,7 @@ pub(super) fn ranked_outcome(
         .with_field("scanned", found.files_searched)
         .with_field("truncated", omissions.limit_reached || count < found.hits_total)
         .build_one_line(format!("{count} of {} hits", found.hits_total));
-    PlannedEffect::Read { outcome, bytes: found.bytes_searched }
+    OperationPlanningResult::Read { outcome, bytes: found.bytes_searched }
 }
 
 fn ranked_hit_json(path: &RelPath, hit: &SearchHit) -> Map<String, Value> {
@@ -336,7 +336,7 @@ pub(super) fn by_path_outcome(
     target: &ResolvedTarget,
     query: &str,
     omissions: WalkOmissions,
-) -> PlannedEffect {
+) -> OperationPlanningResult {
     let text = render_by_path(found, query, omissions);
     let truncated = omissions.limit_reached || found.hits_listed < found.hits_total;
     let file = |(path, hits): &FileHits| file_json(path, hits.iter().map(SearchHit::to_json).collect());
@@ -353,7 +353,7 @@ pub(super) fn by_path_outcome(
         .with_some("ignored", omissions.ignored_count())
         .with_field("truncated", truncated)
         .build(text);
-    PlannedEffect::Read { outcome, bytes: found.bytes_searched }
+    OperationPlanningResult::Read { outcome, bytes: found.bytes_searched }
 }
 
 fn render_by_path(found: &SearchResults, query: &str, omissions: WalkOmissions) -> String {

@@ -98,9 +98,9 @@ enum HitRowStyle {
 }
 
 /// The lines that are already shown, and the lines that will be shown as hits. No context line repeats these lines.
-struct ShownSearchLines(HashSet<(usize, u64)>);
+struct AlreadyShownSearchLines(HashSet<(usize, u64)>);
 
-impl ShownSearchLines {
+impl AlreadyShownSearchLines {
     fn from_hits(files: &[FileHits]) -> Self {
         let hit_lines = |(at, (_, hits)): (usize, &FileHits)| -> Vec<(usize, u64)> {
             hits.iter().filter(|hit| !hit.has_no_context()).map(|hit| (at, hit.line)).collect()
@@ -124,7 +124,7 @@ pub(super) fn render_page(files: &[FileHits], order: &OrderedHitIndices, wanted:
     let mut rows: Vec<HitRow<'_>> = Vec::new();
     let mut known: HashMap<(SymbolRole, &str), usize> = HashMap::new();
     let mut locations: Vec<(usize, Vec<Map<String, Value>>)> = Vec::new();
-    let mut lines = ShownSearchLines::from_hits(files);
+    let mut lines = AlreadyShownSearchLines::from_hits(files);
     let (mut used, mut shown) = (0usize, 0usize);
     for &(at, number) in order.iter().skip(wanted.start).take(wanted.hits_max) {
         let (path, hits) = &files[at];

@@ -10,18 +10,18 @@ use crate::{
     call_context::CallContext,
     call_options::BeforeAfterContentInclusion,
     errors::{Error, ErrorKind},
-    ops::search::matcher::{CaseSensitivity, QuerySyntax, SearchPattern, WordMatchMode},
+    ops::search::matcher::{QuerySyntax, SearchCaseSensitivity, SearchPattern, WordMatchMode},
 };
 
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(untagged, expecting = "a text, or a list of texts")]
-pub(super) enum SearchQuery {
+pub(super) enum SearchQueryTexts {
     /// One text, or several texts separated by line feeds.
     Text(String),
     AnyOf(Vec<String>),
 }
 
-impl SearchQuery {
+impl SearchQueryTexts {
     /// The texts to search for. If the dialect has its own outcome format, the query is not split at line feeds.
     pub(super) fn texts(&self, context: &CallContext<'_>) -> Result<Vec<&str>, Error> {
         let texts: Vec<&str> = match (self, context.options.before_after) {
@@ -49,7 +49,7 @@ impl SearchQuery {
 
 /// Another interpretation of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SearchQueryFallback {
+pub(super) enum AlternativeQueryInterpretation {
     /// The query may also match a part of a word.
     WordParts,
     IgnoreCase,
@@ -61,7 +61,7 @@ pub(super) enum SearchQueryFallback {
     SeparateWords,
 }
 
-impl SearchQueryFallback {
+impl AlternativeQueryInterpretation {
     /// The value of the field `read` in the outcome.
     pub(super) fn as_str(self) -> &'static str {
         match self {
@@ -91,33 +91,36 @@ impl SearchQueryFallback {
 pub(super) struct SearchQueryOptions {
     pub(super) syntax: QuerySyntax,
     pub(super) word_match: WordMatchMode,
-    pub(super) case_sensitivity: CaseSensitivity,
+    pub(super) case_sensitivity: SearchCaseSensitivity,
 }
 
 /// The patterns of other interpretations of the queries. The closest interpretation comes first.
 pub(super) fn fallback_patterns(
     queries: &[&str],
     options: SearchQueryOptions,
-) -> Vec<(SearchQueryFallback, SearchPattern)> {
+) -> Vec<(AlternativeQueryInterpretation, SearchPattern)> {
     let SearchQueryOptions { syntax, word_match, case_sensitivity: cases } = options;
     let mut fallbacks = Vec::new();
-    let mut add = |fallback: SearchQueryFallback, queries: &[&str], syntax: QuerySyntax, cases: CaseSensitivity| {
+    let mut add = |fallback: AlternativeQueryInterpretation,
+                   queries: &[&str],
+                   syntax: QuerySyntax,
+                   cases: SearchCaseSensitivity| {
         let pattern = SearchPattern::new(queries, syntax, WordMatchMode::Anywhere, cases).ok();
         fallbacks.extend(pattern.map(|pattern| (fallback, pattern)));
     };
     if word_match == WordMatchMode::WholeWord {
-        add(SearchQueryFallback::WordParts, queries, syntax, cases);
+        add(AlternativeQueryInterpretation::WordParts, queries, syntax, cases);
     }
-    if cases == CaseSensitivity::Sensitive {
-        add(SearchQueryFallback::IgnoreCase, queries, syntax, CaseSensitivity::Insensitive);
+    if cases == SearchCaseSensitivity::Sensitive {
+        add(AlternativeQueryInterpretation::IgnoreCase, queries, syntax, SearchCaseSensitivity::Insensitive);
     }
     let contains_any = |signs: &[char]| queries.iter().any(|query| query.contains(signs));
     match syntax {
         QuerySyntax::Literal if contains_any(&['|', '*', '\\', '^', '$', '[']) => {
-            add(SearchQueryFallback::AsRegex, queries, QuerySyntax::Regex, cases);
+            add(AlternativeQueryInterpretation::AsRegex, queries, QuerySyntax::Regex, cases);
         }
         QuerySyntax::Regex if contains_any(&['(', '[', '{', '.', '*', '+', '?', '|', '$', '^']) => {
-            add(SearchQueryFallback::AsLiteral, queries, QuerySyntax::Literal, cases);
+            add(AlternativeQueryInterpretation::AsLiteral, queries, QuerySyntax::Literal, cases);
         }
         QuerySyntax::Literal | QuerySyntax::Regex => {}
     }
@@ -125,13 +128,23 @@ pub(super) fn fallback_patterns(
         let spellings = spelling_variants(query);
         let spellings: Vec<&str> = spellings.iter().map(String::as_str).collect();
         if !spellings.is_empty() {
-            add(SearchQueryFallback::Misspelled, &spellings, QuerySyntax::Regex, CaseSensitivity::Insensitive);
+            add(
+                AlternativeQueryInterpretation::Misspelled,
+                &spellings,
+                QuerySyntax::Regex,
+                SearchCaseSensitivity::Insensitive,
+            );
         }
     }
     let words = split_words(queries);
     if words.len() > 1 {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        add(SearchQueryFallback::SeparateWords, &words, QuerySyntax::Literal, CaseSensitivity::Insensitive);
+        add(
+            AlternativeQueryInterpretation::SeparateWords,
+            &words,
+            QuerySyntax::Literal,
+            SearchCaseSensitivity::Insensitive,
+        );
     }
     fallbacks
 }
@@ -194,16 +207,18 @@ mod tests {
 
     #[test]
     fn fallbacks_cover_other_query_interpretations() {
-        use SearchQueryFallback::{AsLiteral, AsRegex, IgnoreCase, Misspelled, SeparateWords as Each, WordParts};
+        use AlternativeQueryInterpretation::{
+            AsLiteral, AsRegex, IgnoreCase, Misspelled, SeparateWords as Each, WordParts,
+        };
         let plain = SearchQueryOptions {
             syntax: QuerySyntax::Literal,
             word_match: WordMatchMode::Anywhere,
-            case_sensitivity: CaseSensitivity::Sensitive,
+            case_sensitivity: SearchCaseSensitivity::Sensitive,
         };
         let regex = SearchQueryOptions { syntax: QuerySyntax::Regex, ..plain };
         let whole = SearchQueryOptions {
             word_match: WordMatchMode::WholeWord,
-            case_sensitivity: CaseSensitivity::Insensitive,
+            case_sensitivity: SearchCaseSensitivity::Insensitive,
             ..plain
         };
         for (query, options, expected) in [
@@ -218,7 +233,7 @@ mod tests {
             ("x[0]", regex, &[IgnoreCase, AsLiteral]),
             ("foo|bar", plain, &[IgnoreCase, AsRegex, Each]),
         ] {
-            let found: Vec<SearchQueryFallback> =
+            let found: Vec<AlternativeQueryInterpretation> =
                 fallback_patterns(&[query], options).into_iter().map(|(fallback, _)| fallback).collect();
             assert_eq!(found, expected, "{query}");
         }
@@ -229,8 +244,13 @@ mod tests {
         let pattern = |query: &str| {
             let spellings = spelling_variants(query);
             let spellings: Vec<&str> = spellings.iter().map(String::as_str).collect();
-            SearchPattern::new(&spellings, QuerySyntax::Regex, WordMatchMode::Anywhere, CaseSensitivity::Insensitive)
-                .expect("a pattern")
+            SearchPattern::new(
+                &spellings,
+                QuerySyntax::Regex,
+                WordMatchMode::Anywhere,
+                SearchCaseSensitivity::Insensitive,
+            )
+            .expect("a pattern")
         };
         for (query, text, expected) in [
             ("explaind", "fn explained(", true),

@@ -8,7 +8,9 @@ use stead_path::RelPath;
 use stead_text::visible::escape_deceptive_line;
 
 use super::{matcher::SearchHit, walk};
-use crate::{call_options::SearchHitOrder, index::SearchIndexVerdict, limits, ops::outcome_builder::OutcomeBuilder};
+use crate::{
+    call_options::SearchHitOrder, index::IndexBasedFileSkipReason, limits, ops::outcome_builder::OutcomeBuilder,
+};
 
 #[derive(Default)]
 pub(super) struct SearchResults {
@@ -78,13 +80,13 @@ impl SearchResults {
     }
 
     /// Counts a file that the index excludes, without opening it.
-    pub(super) fn count_verdict(&mut self, verdict: SearchIndexVerdict) {
+    pub(super) fn count_verdict(&mut self, verdict: IndexBasedFileSkipReason) {
         match verdict {
-            SearchIndexVerdict::TextWithoutMatch { bytes } => {
+            IndexBasedFileSkipReason::TextWithoutMatch { bytes } => {
                 self.files_searched += 1;
                 self.bytes_searched += bytes;
             }
-            SearchIndexVerdict::Binary => self.binary_files += 1,
+            IndexBasedFileSkipReason::Binary => self.binary_files += 1,
         }
     }
 

@@ -17,13 +17,13 @@ use stead_path::RelPath;
 use self::{
     file_content::RecordedFileMetadata,
     projected_tree::{EntryAfterPlan, TreeAfterPlan},
-    trash_lookup::TrashedItemRecord,
+    trash_lookup::TrashIdAndJournalEntry,
 };
 use crate::{
     call_context::CallContext,
     call_options::TrashRetentionChoice,
     errors::{Error, ErrorKind},
-    operation::{PathAccess, RequestedPath, ResolvedTarget},
+    operation::{RequestedPath, RequestedPathAccessKind, ResolvedTarget},
     ops::planning::{self, PERMISSION_BITS},
     plan::{CommitExpectation, FileKind, FileModeSource, PlannedChange, PlannedContent},
     version::Version,
@@ -163,9 +163,10 @@ fn revert_step(
 }
 
 pub(crate) fn requested_paths(steps: &[RevertStep]) -> Vec<RequestedPath> {
-    let remove =
-        |path: &RelPath| RequestedPath::from_recorded_path(path.clone(), PathAccess::Remove).including_subtree();
-    let write = |path: &RelPath| RequestedPath::from_recorded_path(path.clone(), PathAccess::Write);
+    let remove = |path: &RelPath| {
+        RequestedPath::from_recorded_path(path.clone(), RequestedPathAccessKind::Remove).including_subtree()
+    };
+    let write = |path: &RelPath| RequestedPath::from_recorded_path(path.clone(), RequestedPathAccessKind::Write);
     let step_requests = |step: &RevertStep| match step.kind {
         ChangeKind::Create | ChangeKind::MakeDir | ChangeKind::MakeLink => vec![remove(&step.path)],
         ChangeKind::Modify | ChangeKind::SetMode | ChangeKind::Remove | ChangeKind::Rescan => vec![write(&step.path)],
@@ -217,7 +218,7 @@ impl RevertStep {
 }
 
 /// `None` if the step was planned, otherwise the reason it was skipped.
-type RevertStepResult = Result<Option<RevertSkipReason>, Error>;
+type RevertStepPlanningResult = Result<Option<RevertSkipReason>, Error>;
 
 /// Adds one step after the other to the plan, and tracks the state of the tree after the changes planned so far.
 struct InversePlanner<'a> {
@@ -228,7 +229,7 @@ struct InversePlanner<'a> {
 }
 
 impl InversePlanner<'_> {
-    fn revert(&mut self, step: &RevertStep) -> RevertStepResult {
+    fn revert(&mut self, step: &RevertStep) -> RevertStepPlanningResult {
         if step.kind == ChangeKind::Rename {
             return self.revert_move(&step.path, step.current_path(), &step.after);
         }
@@ -259,7 +260,7 @@ impl InversePlanner<'_> {
     }
 
     /// Moves the created file or tree to the trash if it is unchanged.
-    fn revert_creation(&mut self, path: &RelPath, after: &PathState) -> RevertStepResult {
+    fn revert_creation(&mut self, path: &RelPath, after: &PathState) -> RevertStepPlanningResult {
         let stat = match self.projected_tree.entry_at(path)? {
             EntryAfterPlan::Existing(stat) => stat,
             EntryAfterPlan::Absent => return Ok(Some(RevertSkipReason::AlreadyGone)),
@@ -294,7 +295,7 @@ impl InversePlanner<'_> {
     }
 
     /// Removes the created directory if it is empty.
-    fn revert_directory_creation(&mut self, path: &RelPath) -> RevertStepResult {
+    fn revert_directory_creation(&mut self, path: &RelPath) -> RevertStepPlanningResult {
         Ok(match self.projected_tree.entry_at(path)? {
             EntryAfterPlan::Absent => Some(RevertSkipReason::AlreadyGone),
             EntryAfterPlan::Planned(_) => Some(RevertSkipReason::ChangedTwice),
@@ -309,7 +310,7 @@ impl InversePlanner<'_> {
     }
 
     /// Restores the removed file or tree if its path is free.
-    fn revert_removal(&mut self, path: &RelPath, before: &PathState, entry: u64) -> RevertStepResult {
+    fn revert_removal(&mut self, path: &RelPath, before: &PathState, entry: u64) -> RevertStepPlanningResult {
         match (self.projected_tree.entry_at(path)?, before) {
             (EntryAfterPlan::Absent, _) => {}
             (EntryAfterPlan::Existing(FileStat { kind: FileKind::Directory, .. }), PathState::Directory { .. }) => {
@@ -323,7 +324,7 @@ impl InversePlanner<'_> {
             PathState::Tree { trash: id, .. } => {
                 let item = match id {
                     Some(id) => {
-                        trash_lookup::find_trash_item(self.context, TrashedItemRecord { id: id.clone(), entry })?
+                        trash_lookup::find_trash_item(self.context, TrashIdAndJournalEntry { id: id.clone(), entry })?
                     }
                     None => None,
                 };
@@ -363,7 +364,7 @@ impl InversePlanner<'_> {
     }
 
     /// Moves the file or tree back to its old path. The current content is kept.
-    fn revert_move(&mut self, from: &RelPath, to: &RelPath, after: &PathState) -> RevertStepResult {
+    fn revert_move(&mut self, from: &RelPath, to: &RelPath, after: &PathState) -> RevertStepPlanningResult {
         let stat = match self.projected_tree.entry_at(to)? {
             EntryAfterPlan::Existing(stat) => stat,
             EntryAfterPlan::Absent => return Ok(Some(RevertSkipReason::AlreadyGone)),
@@ -405,7 +406,7 @@ impl InversePlanner<'_> {
     }
 
     /// Plans the missing parent directories of a path.
-    fn create_parents(&mut self, path: &RelPath) -> RevertStepResult {
+    fn create_parents(&mut self, path: &RelPath) -> RevertStepPlanningResult {
         let tree = &self.projected_tree;
         match planning::missing_parents(path, |above| Ok(tree.entry_at(above)?.kind())) {
             Ok(missing) => {

@@ -159,11 +159,11 @@ pub(super) struct ParsedIgnoreFile {
 #[derive(Debug, Clone, Copy)]
 struct IgnorePattern {
     verdict: IgnoreVerdict,
-    scope: IgnorePatternScope,
+    scope: IgnorePatternEntryKinds,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum IgnorePatternScope {
+enum IgnorePatternEntryKinds {
     AnyEntry,
     DirectoriesOnly,
 }
@@ -188,7 +188,7 @@ impl ParsedIgnoreFile {
         let candidate = Candidate::new(Path::new(OsStr::from_bytes(below)));
         let matching = self.globs.matches_candidate(&candidate);
         let applies = |pattern: &&IgnorePattern| {
-            pattern.scope == IgnorePatternScope::AnyEntry || kind == IgnorePathKind::Directory
+            pattern.scope == IgnorePatternEntryKinds::AnyEntry || kind == IgnorePathKind::Directory
         };
         let pattern = matching.iter().rev().filter_map(|index| self.patterns.get(*index)).find(applies);
         pattern.map_or(IgnoreVerdict::NoMatch, |pattern| pattern.verdict)
@@ -208,8 +208,8 @@ fn parse_pattern(line: &str) -> Option<(Glob, IgnorePattern)> {
     // A backslash escapes `!` and `#` at the start of a line.
     let line = if line.starts_with("\\!") || line.starts_with("\\#") { &line[1..] } else { line };
     let (scope, line) = match line.strip_suffix('/') {
-        Some(rest) => (IgnorePatternScope::DirectoriesOnly, rest.strip_suffix('\\').unwrap_or(rest)),
-        None => (IgnorePatternScope::AnyEntry, line),
+        Some(rest) => (IgnorePatternEntryKinds::DirectoriesOnly, rest.strip_suffix('\\').unwrap_or(rest)),
+        None => (IgnorePatternEntryKinds::AnyEntry, line),
     };
     let anchored = line.contains('/');
     let line = line.strip_prefix('/').unwrap_or(line);

@@ -25,7 +25,7 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     plan::FileKind,
-    workspace::{DirectoryEntry, DirectoryReader},
+    workspace::{DirectoryEntry, OpenDirectoryForWalk},
 };
 
 const PROGRESS_EVERY: u64 = 256;
@@ -60,22 +60,22 @@ struct WalkQueue<'v> {
 struct WalkJob<'v> {
     directory: RelPath,
     rules: Option<Arc<IgnoreRules>>,
-    task: WalkJobKind<'v>,
+    task: WalkListOrVisitTask<'v>,
 }
 
-enum WalkJobKind<'v> {
+enum WalkListOrVisitTask<'v> {
     /// Lists the directory. If the handle of the parent directory is open, the directory is opened through this handle.
-    ListDirectory(Option<Arc<CountedDirectoryReader<'v>>>),
-    VisitEntries(Option<Arc<CountedDirectoryReader<'v>>>, Vec<DirectoryEntry>),
+    ListDirectory(Option<Arc<HandleCountedDirectory<'v>>>),
+    VisitEntries(Option<Arc<HandleCountedDirectory<'v>>>, Vec<DirectoryEntry>),
 }
 
 /// An open directory handle that counts towards `HANDLES_MAX`.
-struct CountedDirectoryReader<'v> {
-    reader: Box<dyn DirectoryReader<'v> + 'v>,
+struct HandleCountedDirectory<'v> {
+    reader: Box<dyn OpenDirectoryForWalk<'v> + 'v>,
     count: Arc<AtomicUsize>,
 }
 
-impl Drop for CountedDirectoryReader<'_> {
+impl Drop for HandleCountedDirectory<'_> {
     fn drop(&mut self) {
         self.count.fetch_sub(1, Ordering::Relaxed);
     }
@@ -156,14 +156,14 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
     fn run_worker<A>(&self, worker: &mut WalkWorker<'_, A>, after_job: &mut dyn FnMut(u64)) {
         while let Some((WalkJob { directory, rules, task }, _guard)) = self.next_job() {
             let more = match task {
-                WalkJobKind::ListDirectory(above) => {
+                WalkListOrVisitTask::ListDirectory(above) => {
                     self.list_directory(directory, rules, above).or_else(|error| {
                         // A directory that was removed during the walk does not count as unlistable.
                         worker.omissions.unlistable_directories += u64::from(error.kind != ErrorKind::NotFound);
                         Ok(Vec::new())
                     })
                 }
-                WalkJobKind::VisitEntries(within, listed) => {
+                WalkListOrVisitTask::VisitEntries(within, listed) => {
                     self.visit_entries(&directory, rules.as_ref(), within.as_ref(), &listed, worker)
                 }
             };
@@ -225,7 +225,7 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
         &self,
         directory: RelPath,
         rules: Option<Arc<IgnoreRules>>,
-        above: Option<Arc<CountedDirectoryReader<'v>>>,
+        above: Option<Arc<HandleCountedDirectory<'v>>>,
     ) -> Result<Vec<WalkJob<'v>>, Error> {
         let entered = match (above, directory.split()) {
             (Some(above), Some((_, name))) => Some(above.reader.open_subdirectory(&name)?),
@@ -242,14 +242,14 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
         let job = |listed: &[DirectoryEntry]| WalkJob {
             directory: directory.clone(),
             rules: rules.clone(),
-            task: WalkJobKind::VisitEntries(handle.clone(), listed.to_vec()),
+            task: WalkListOrVisitTask::VisitEntries(handle.clone(), listed.to_vec()),
         };
         Ok(listed.rchunks(ENTRIES_PER_JOB).map(job).collect())
     }
 
-    fn count_handle(&self, branch: Box<dyn DirectoryReader<'v> + 'v>) -> Arc<CountedDirectoryReader<'v>> {
+    fn count_handle(&self, branch: Box<dyn OpenDirectoryForWalk<'v> + 'v>) -> Arc<HandleCountedDirectory<'v>> {
         self.open_handles.fetch_add(1, Ordering::Relaxed);
-        Arc::new(CountedDirectoryReader { reader: branch, count: Arc::clone(&self.open_handles) })
+        Arc::new(HandleCountedDirectory { reader: branch, count: Arc::clone(&self.open_handles) })
     }
 
     /// Visits entries of one directory and returns jobs for its subdirectories.
@@ -257,7 +257,7 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
         &self,
         directory: &RelPath,
         rules: Option<&Arc<IgnoreRules>>,
-        within: Option<&Arc<CountedDirectoryReader<'v>>>,
+        within: Option<&Arc<HandleCountedDirectory<'v>>>,
         listed: &[DirectoryEntry],
         worker: &mut WalkWorker<'_, A>,
     ) -> Result<Vec<WalkJob<'v>>, Error> {
@@ -284,7 +284,11 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
             if *kind == FileKind::Directory && !exclude.matches_all_below_bytes(entry.path_below_start()) {
                 let few = self.open_handles.load(Ordering::Relaxed) <= HANDLES_MAX;
                 let above = within.filter(|_| few).cloned();
-                jobs.push(WalkJob { directory: path, rules: rules.cloned(), task: WalkJobKind::ListDirectory(above) });
+                jobs.push(WalkJob {
+                    directory: path,
+                    rules: rules.cloned(),
+                    task: WalkListOrVisitTask::ListDirectory(above),
+                });
             }
         }
         jobs.reverse();

@@ -10,7 +10,7 @@ use stead_text::merge::{MergeConflictLines, MergeResult, merge};
 use super::{ContentBeforeWrite, WriteArgs, base_required_error, match_format};
 use crate::{
     call_context::CallContext,
-    call_options::{AppliedBy, CallOptions, LineEndingAndBomPolicy, MissingBase},
+    call_options::{CallOptions, ChangeApplierChoice, LineEndingAndBomPolicy, MissingBaseVersionPolicy},
     errors::{Error, ErrorKind},
     limits,
     operation::ResolvedTarget,
@@ -57,8 +57,8 @@ impl WriteArgs {
         let path = &target.path;
         let Some(known) = self.merge_base(context, target, now)? else {
             return match context.options.missing_base {
-                MissingBase::Overwrite => Ok((content, WriteMergeStatus::NotMerged)),
-                MissingBase::Refuse => Err(base_required_error(context, target, &now.version)),
+                MissingBaseVersionPolicy::Overwrite => Ok((content, WriteMergeStatus::NotMerged)),
+                MissingBaseVersionPolicy::Refuse => Err(base_required_error(context, target, &now.version)),
             };
         };
         if known.version == now.version {
@@ -164,8 +164,8 @@ fn merge_conflict_error(
         ),
     );
     let error = match &context.options.applied_by {
-        AppliedBy::Workspace => resolve::with_current_version(context, error, path, now.version),
-        AppliedBy::Editor(_) => error,
+        ChangeApplierChoice::Workspace => resolve::with_current_version(context, error, path, now.version),
+        ChangeApplierChoice::Editor(_) => error,
     };
     error
         .with_next_step(format!("read {path} again, then apply your changes to the current text"))

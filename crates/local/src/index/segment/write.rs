@@ -11,7 +11,7 @@ use stead_engine::index::Trigram;
 use stead_path::{FileName, RelPath};
 
 use super::{IndexedFile, NamedIndexedFile, TRAILER_BYTES, encode_directory_files, segment_file_name};
-use crate::index::blocks::{IndexBlockKind, IndexIntegrityKey, IndexStorageFileId, write_bytes, write_number};
+use crate::index::blocks::{IndexBlockKind, IndexIntegrityKey, RandomIndexFileId, write_bytes, write_number};
 
 /// A segment is full once its posting lists have this size.
 const POSTING_LISTS_BYTES_MAX: usize = 24 << 20;
@@ -54,7 +54,7 @@ impl Hasher for GramHasher {
 pub(in crate::index) struct IndexSegmentWriter<'d> {
     directory: &'d DirectoryHandle,
     key: IndexIntegrityKey,
-    name: IndexStorageFileId,
+    name: RandomIndexFileId,
     staged: StagedFile,
     buffer: Vec<u8>,
     posting_lists: HashMap<Trigram, PostingList, BuildHasherDefault<GramHasher>>,
@@ -68,8 +68,8 @@ pub(in crate::index) struct IndexSegmentWriter<'d> {
     pub(in crate::index) started_ns: i128,
 }
 
-pub(in crate::index) struct WrittenSegment {
-    pub(in crate::index) name: IndexStorageFileId,
+pub(in crate::index) struct WrittenIndexSegment {
+    pub(in crate::index) name: RandomIndexFileId,
 }
 
 impl<'d> IndexSegmentWriter<'d> {
@@ -186,9 +186,9 @@ impl<'d> IndexSegmentWriter<'d> {
 
     /// Finishes the segment and renames it to its final name. The segment is not synced: if a power cut damages a
     /// block, the wrong hash of the block shows the damage.
-    pub(in crate::index) fn finish(mut self) -> Result<WrittenSegment, DiskError> {
+    pub(in crate::index) fn finish(mut self) -> Result<WrittenIndexSegment, DiskError> {
         match self.write_tables() {
-            Ok(()) => Ok(WrittenSegment { name: self.name }),
+            Ok(()) => Ok(WrittenIndexSegment { name: self.name }),
             Err(error) => {
                 self.discard();
                 Err(error)

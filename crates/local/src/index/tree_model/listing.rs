@@ -7,8 +7,8 @@ use stead_engine::{DirectoryEntry, FileKind, index::IndexIgnoreRules};
 use stead_path::{FileName, RelPath};
 
 use super::{
-    DirectoryEntryCounts, IndexTreeModel, IndexTreeModelError, IndexWatchPurpose, NO_DIRECTORY, TreeModelDirectory,
-    UnindexedReason,
+    DirectoryEntryCounts, IndexWatchPurpose, IndexedTreeCache, IndexedTreeCacheDiscardReason, IndexedTreeDirectoryNode,
+    NO_DIRECTORY, UnindexedReason,
 };
 use crate::{
     index::{IndexContext, is_regular_file, segment::IndexedFileKind, snapshot::DirectoryFilesBySegment},
@@ -18,17 +18,21 @@ use crate::{
 const GIT_DIRECTORY: &[u8] = b".git";
 const GIT_INFO_DIRECTORY: &[u8] = b"info";
 
-impl IndexTreeModel {
+impl IndexedTreeCache {
     /// Lists a directory again. New subdirectories are listed next.
-    pub(super) fn relist_directory(&mut self, context: &IndexContext, number: u32) -> Result<(), IndexTreeModelError> {
+    pub(super) fn relist_directory(
+        &mut self,
+        context: &IndexContext,
+        number: u32,
+    ) -> Result<(), IndexedTreeCacheDiscardReason> {
         let Some(path) = self.directory(number).map(|folder| folder.path.clone()) else { return Ok(()) };
         let (directory, listed) = match self.watch_and_list(context, number, &path)? {
-            ListingOutcome::Listed(directory, listed) => (directory, listed),
-            ListingOutcome::Gone => {
+            IndexerDiskListingOutcome::Listed(directory, listed) => (directory, listed),
+            IndexerDiskListingOutcome::Gone => {
                 self.remove_unless_root(number);
                 return Ok(());
             }
-            ListingOutcome::Unreadable => {
+            IndexerDiskListingOutcome::Unreadable => {
                 self.mark_unreadable(number);
                 return Ok(());
             }
@@ -46,19 +50,19 @@ impl IndexTreeModel {
         context: &IndexContext,
         number: u32,
         path: &RelPath,
-    ) -> Result<ListingOutcome, IndexTreeModelError> {
+    ) -> Result<IndexerDiskListingOutcome, IndexedTreeCacheDiscardReason> {
         let directory = match context.root.open_directory(path) {
             Ok(directory) => directory,
-            Err(error) => return Ok(ListingOutcome::from(error.kind)),
+            Err(error) => return Ok(IndexerDiskListingOutcome::from(error.kind)),
         };
         match self.watch_for_purpose(number, &directory, IndexWatchPurpose::OwnContents) {
             Ok(()) => {}
-            Err(DiskErrorKind::PermissionDenied) => return Ok(ListingOutcome::Unreadable),
-            Err(_) => return Err(IndexTreeModelError::WatchFailed),
+            Err(DiskErrorKind::PermissionDenied) => return Ok(IndexerDiskListingOutcome::Unreadable),
+            Err(_) => return Err(IndexedTreeCacheDiscardReason::WatchFailed),
         }
         match context.list_directory(&directory) {
-            Ok(listed) => Ok(ListingOutcome::Listed(directory, listed)),
-            Err(error) => Ok(ListingOutcome::from(error.kind)),
+            Ok(listed) => Ok(IndexerDiskListingOutcome::Listed(directory, listed)),
+            Err(error) => Ok(IndexerDiskListingOutcome::from(error.kind)),
         }
     }
 
@@ -94,7 +98,7 @@ impl IndexTreeModel {
         number: u32,
         directory: &DirectoryHandle,
         listed: &[DirectoryEntry],
-    ) -> Result<(), IndexTreeModelError> {
+    ) -> Result<(), IndexedTreeCacheDiscardReason> {
         let is_git =
             |listed: &DirectoryEntry| listed.name.as_bytes() == GIT_DIRECTORY && listed.kind == FileKind::Directory;
         if self.event_queue.is_none() || !listed.iter().any(is_git) {
@@ -113,7 +117,7 @@ impl IndexTreeModel {
                 // the creation.
                 Err(_) => return Ok(()),
             };
-            self.watch_for_purpose(number, &opened, role).map_err(|_| IndexTreeModelError::WatchFailed)?;
+            self.watch_for_purpose(number, &opened, role).map_err(|_| IndexedTreeCacheDiscardReason::WatchFailed)?;
             at = Some(opened);
         }
         Ok(())
@@ -127,10 +131,14 @@ impl IndexTreeModel {
         directory: &DirectoryHandle,
         listed: &[DirectoryEntry],
         ignored: IndexIgnoreRules,
-    ) -> Result<(), IndexTreeModelError> {
+    ) -> Result<(), IndexedTreeCacheDiscardReason> {
         let shelves = self.snapshot.directory_segments(path)?;
-        let telling = if self.event_queue.is_some() { FileWatchCoverage::ThisName } else { FileWatchCoverage::Nothing };
-        let mut seen = TreeModelDirectoryContents::default();
+        let telling = if self.event_queue.is_some() {
+            FileChangesReportedByWatches::ThisName
+        } else {
+            FileChangesReportedByWatches::Nothing
+        };
+        let mut seen = IndexedDirectoryContents::default();
         let mut entered: Vec<(FileName, RelPath)> = Vec::new();
         for DirectoryEntry { name, kind: top } in listed {
             // A path that is too long cannot be read by a walk either.
@@ -151,7 +159,7 @@ impl IndexTreeModel {
         Ok(())
     }
 
-    fn replace_contents(&mut self, number: u32, seen: TreeModelDirectoryContents, ignored: &IndexIgnoreRules) {
+    fn replace_contents(&mut self, number: u32, seen: IndexedDirectoryContents, ignored: &IndexIgnoreRules) {
         let Some(folder) = self.directory_mut(number) else { return };
         let before = std::mem::replace(&mut folder.indexed_files, seen.indexed_files);
         let known = folder.indexed_files.clone();
@@ -179,7 +187,7 @@ impl IndexTreeModel {
         let mut before: HashMap<Vec<u8>, u32> = before.iter().filter_map(named).collect();
         for (name, path) in entered {
             if before.remove(name.as_bytes()).is_none() {
-                let new = self.insert_directory(TreeModelDirectory::new(path, number, ignored.clone()));
+                let new = self.insert_directory(IndexedTreeDirectoryNode::new(path, number, ignored.clone()));
                 if let Some(folder) = self.directory_mut(number) {
                     folder.children.push(new);
                 }
@@ -191,7 +199,7 @@ impl IndexTreeModel {
         }
     }
 
-    fn insert_directory(&mut self, folder: TreeModelDirectory) -> u32 {
+    fn insert_directory(&mut self, folder: IndexedTreeDirectoryNode) -> u32 {
         if let Some(number) = self.free_numbers.pop()
             && let Some(slot) = self.directories.get_mut(number as usize)
         {
@@ -208,9 +216,9 @@ impl IndexTreeModel {
         for below in self.directory(number).map(|folder| folder.children.clone()).unwrap_or_default() {
             self.remove_directory(below);
         }
-        let seen = TreeModelDirectoryContents {
+        let seen = IndexedDirectoryContents {
             counts: DirectoryEntryCounts { unreadable: 1, ..DirectoryEntryCounts::default() },
-            ..TreeModelDirectoryContents::default()
+            ..IndexedDirectoryContents::default()
         };
         let ignored = self.directory(number).map(|folder| folder.ignored.clone()).unwrap_or_default();
         self.replace_contents(number, seen, &ignored);
@@ -222,13 +230,13 @@ impl IndexTreeModel {
 }
 
 /// The result of listing a directory.
-enum ListingOutcome {
+enum IndexerDiskListingOutcome {
     Listed(DirectoryHandle, Vec<DirectoryEntry>),
     Gone,
     Unreadable,
 }
 
-impl From<DiskErrorKind> for ListingOutcome {
+impl From<DiskErrorKind> for IndexerDiskListingOutcome {
     fn from(kind: DiskErrorKind) -> Self {
         // These errors mean that the directory was removed or replaced. The new listing of its parent shows the change.
         let gone = [
@@ -243,7 +251,7 @@ impl From<DiskErrorKind> for ListingOutcome {
 
 /// Which changes of a file the watches report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FileWatchCoverage {
+enum FileChangesReportedByWatches {
     /// The watches report no change of the file. The file is checked before its index data is used.
     Nothing,
     /// The watches report writes through this name, but not through other hard links of the file.
@@ -251,25 +259,25 @@ enum FileWatchCoverage {
 }
 
 #[derive(Default)]
-struct TreeModelDirectoryContents {
+struct IndexedDirectoryContents {
     indexed_files: Vec<(u16, u32)>,
     unindexed_files: Vec<(FileName, UnindexedReason)>,
     hard_linked: Vec<FileName>,
     counts: DirectoryEntryCounts,
 }
 
-impl TreeModelDirectoryContents {
+impl IndexedDirectoryContents {
     fn classify_file(
         &mut self,
         directory: &DirectoryHandle,
         name: &FileName,
         shelves: &DirectoryFilesBySegment,
-        telling: FileWatchCoverage,
+        telling: FileChangesReportedByWatches,
     ) {
         let stat = directory.stat(name).ok().flatten().filter(is_regular_file);
         let stamp = stat.as_ref().map(|stat| to_engine_fingerprint(&stat.fingerprint));
         let known = stamp.and_then(|stamp| shelves.find_file(name, &stamp));
-        let linked = telling == FileWatchCoverage::ThisName && stat.is_some_and(|stat| stat.hard_links != 1);
+        let linked = telling == FileChangesReportedByWatches::ThisName && stat.is_some_and(|stat| stat.hard_links != 1);
         if linked {
             self.hard_linked.push(name.clone());
         }

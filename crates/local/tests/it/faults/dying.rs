@@ -14,8 +14,8 @@ use tempfile::TempDir;
 
 use super::{
     lock_fault_tests,
-    rig::{CallerReply, ExpectedLeftovers, FaultRig, check_leftovers, close, open},
-    scenario::{CallDirection, FaultScenario, SCENARIOS},
+    rig::{FaultScenarioFixture, FaultTestReply, LeftoverFilesExpectation, check_leftovers, close, open},
+    scenario::{FaultScenario, FaultTestDoUndoRedo, SCENARIOS},
     snapshot::find_leftovers,
 };
 use crate::support::test_options_at;
@@ -28,24 +28,29 @@ const ACKNOWLEDGED: &str = "acknowledged";
 const SURVIVED: &str = "lived";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CrashPhase {
+enum CrashDuringCallOrOpen {
     Call,
     Open,
 }
 
-struct ChildOutcome {
-    reply: CallerReply,
+struct CrashTestChildOutcome {
+    reply: FaultTestReply,
     survived: bool,
     counted_calls: u64,
 }
 
 #[expect(clippy::disallowed_methods, reason = "the test needs a process that dies")]
-fn run_child(directory: &TempDir, rig: &FaultRig, during: CrashPhase, at: u64) -> ChildOutcome {
+fn run_child(
+    directory: &TempDir,
+    rig: &FaultScenarioFixture,
+    during: CrashDuringCallOrOpen,
+    at: u64,
+) -> CrashTestChildOutcome {
     let task = json!({
         "place": directory.path(),
         "operation": rig.operation,
         "arguments": rig.arguments,
-        "open": during == CrashPhase::Open,
+        "open": during == CrashDuringCallOrOpen::Open,
         "at": at,
     });
     let output = Command::new(std::env::current_exe().unwrap())
@@ -57,8 +62,8 @@ fn run_child(directory: &TempDir, rig: &FaultRig, during: CrashPhase, at: u64) -
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     // The test runner begins the first line.
     let calls = said.lines().find_map(|line| line.strip_prefix("calls ")?.parse().ok()).unwrap_or(0);
-    let reply = if said.contains(ACKNOWLEDGED) { CallerReply::Success } else { CallerReply::NoReply };
-    ChildOutcome { reply, survived: said.contains(SURVIVED), counted_calls: calls }
+    let reply = if said.contains(ACKNOWLEDGED) { FaultTestReply::Success } else { FaultTestReply::NoReply };
+    CrashTestChildOutcome { reply, survived: said.contains(SURVIVED), counted_calls: calls }
 }
 
 /// Runs in the child only.
@@ -95,18 +100,18 @@ fn child_process() {
     std::process::exit(0);
 }
 
-fn die_at_every_call(base: &FaultScenario, direction: CallDirection) {
+fn die_at_every_call(base: &FaultScenario, direction: FaultTestDoUndoRedo) {
     let _alone = lock_fault_tests();
-    let rig = FaultRig::new(base, direction);
+    let rig = FaultScenarioFixture::new(base, direction);
     let mut at = 0;
     loop {
         at += 1;
         let context = format!("{} {direction:?}: died at call {at}", base.name);
         let directory = rig.copy_template();
-        let ended = run_child(&directory, &rig, CrashPhase::Call, at);
+        let ended = run_child(&directory, &rig, CrashDuringCallOrOpen::Call, at);
         check_reopened(&rig, &directory, ended.reply, &context);
         if ended.survived {
-            assert_eq!(ended.reply, CallerReply::Success, "{context}");
+            assert_eq!(ended.reply, FaultTestReply::Success, "{context}");
             break;
         }
     }
@@ -114,15 +119,18 @@ fn die_at_every_call(base: &FaultScenario, direction: CallDirection) {
 }
 
 /// Opens the workspace of a dead process and checks everything.
-fn check_reopened(rig: &FaultRig, directory: &Arc<TempDir>, reply: CallerReply, context: &str) {
+fn check_reopened(rig: &FaultScenarioFixture, directory: &Arc<TempDir>, reply: FaultTestReply, context: &str) {
     let before = find_leftovers(&directory.path().join("ws"));
     let fixture = open(directory);
     let recovery = fixture.workspace.recovery();
     let context = format!("{context} {recovery:?}");
     assert_eq!(recovery.conflicts, 0, "{context}");
     // Staged files in the journal are used or removed; the others wait for the cleanup.
-    let unknown =
-        if recovery.entries == 0 && !before.is_empty() { ExpectedLeftovers::Possible } else { ExpectedLeftovers::None };
+    let unknown = if recovery.entries == 0 && !before.is_empty() {
+        LeftoverFilesExpectation::Possible
+    } else {
+        LeftoverFilesExpectation::None
+    };
     let reply = rig.check_before_or_after(&fixture.path(""), reply, &context);
     check_leftovers(&fixture, unknown, &context);
     close(fixture);
@@ -133,19 +141,19 @@ fn check_reopened(rig: &FaultRig, directory: &Arc<TempDir>, reply: CallerReply, 
 }
 
 /// Dies at a call, then repeatedly during recovery, one call later each time.
-fn die_in_recovery(base: &FaultScenario, direction: CallDirection) {
+fn die_in_recovery(base: &FaultScenario, direction: FaultTestDoUndoRedo) {
     let _alone = lock_fault_tests();
-    let rig = FaultRig::new(base, direction);
-    let quiet = run_child(&rig.copy_template(), &rig, CrashPhase::Open, 0).counted_calls;
-    let whole = run_child(&rig.copy_template(), &rig, CrashPhase::Call, 0).counted_calls;
+    let rig = FaultScenarioFixture::new(base, direction);
+    let quiet = run_child(&rig.copy_template(), &rig, CrashDuringCallOrOpen::Open, 0).counted_calls;
+    let whole = run_child(&rig.copy_template(), &rig, CrashDuringCallOrOpen::Call, 0).counted_calls;
     let mut recovered = 0;
     for at in 1..=whole {
         let directory = rig.copy_template();
-        let mut reply = run_child(&directory, &rig, CrashPhase::Call, at).reply;
+        let mut reply = run_child(&directory, &rig, CrashDuringCallOrOpen::Call, at).reply;
         let mut later = quiet;
         loop {
             later += 1;
-            let ended = run_child(&directory, &rig, CrashPhase::Open, later);
+            let ended = run_child(&directory, &rig, CrashDuringCallOrOpen::Open, later);
             if ended.survived {
                 break;
             }
@@ -153,8 +161,8 @@ fn die_in_recovery(base: &FaultScenario, direction: CallDirection) {
         }
         let context =
             format!("{} {direction:?}: died at call {at}, then {} times in recovery", base.name, later - quiet - 1);
-        if reply == CallerReply::Failure {
-            reply = CallerReply::NoReply;
+        if reply == FaultTestReply::Failure {
+            reply = FaultTestReply::NoReply;
         }
         check_reopened(&rig, &directory, reply, &context);
     }
@@ -164,16 +172,16 @@ fn die_in_recovery(base: &FaultScenario, direction: CallDirection) {
 /// A process with the workspace open makes the same change after another one died in it.
 fn check_living_process(base: &FaultScenario) {
     let _alone = lock_fault_tests();
-    let rig = FaultRig::new(base, CallDirection::Do);
-    let whole = run_child(&rig.copy_template(), &rig, CrashPhase::Call, 0).counted_calls;
+    let rig = FaultScenarioFixture::new(base, FaultTestDoUndoRedo::Do);
+    let whole = run_child(&rig.copy_template(), &rig, CrashDuringCallOrOpen::Call, 0).counted_calls;
     for at in 1..=whole {
         let context = format!("{}: another process died at call {at}", base.name);
         let directory = rig.copy_template();
         let fixture = open(&directory);
-        run_child(&directory, &rig, CrashPhase::Call, at);
+        run_child(&directory, &rig, CrashDuringCallOrOpen::Call, at);
         // The process finishes the entry of the dead one and then has nothing to change, or it makes the whole change.
         let answer = fixture.call(rig.operation, rig.arguments.clone()).map(|answer| answer.json);
-        rig.check_before_or_after(&fixture.path(""), CallerReply::Success, &format!("{context}, then {answer:?}"));
+        rig.check_before_or_after(&fixture.path(""), FaultTestReply::Success, &format!("{context}, then {answer:?}"));
         super::rig::check_journal(&fixture, &context);
         close(fixture);
     }
@@ -183,7 +191,7 @@ fn scenario_by_name(name: &str) -> &'static FaultScenario {
     SCENARIOS.iter().find(|base| base.name == name).unwrap()
 }
 
-fn for_every_scenario(direction: CallDirection) {
+fn for_every_scenario(direction: FaultTestDoUndoRedo) {
     for base in SCENARIOS {
         die_at_every_call(base, direction);
     }
@@ -191,26 +199,26 @@ fn for_every_scenario(direction: CallDirection) {
 
 #[test]
 fn changes_survive_process_death_at_any_call() {
-    for_every_scenario(CallDirection::Do);
+    for_every_scenario(FaultTestDoUndoRedo::Do);
 }
 
 #[test]
 fn undo_survives_process_death_at_any_call() {
-    for_every_scenario(CallDirection::Undo);
+    for_every_scenario(FaultTestDoUndoRedo::Undo);
 }
 
 #[test]
 fn redo_survives_process_death_at_any_call() {
-    for_every_scenario(CallDirection::Redo);
+    for_every_scenario(FaultTestDoUndoRedo::Redo);
 }
 
 #[test]
 fn recovery_survives_process_death() {
     for name in ["replace", "replace_large", "copy_tree", "move_over_large", "remove_tree", "restore"] {
-        die_in_recovery(scenario_by_name(name), CallDirection::Do);
+        die_in_recovery(scenario_by_name(name), FaultTestDoUndoRedo::Do);
     }
-    die_in_recovery(scenario_by_name("create_parents"), CallDirection::Undo);
-    die_in_recovery(scenario_by_name("move_over"), CallDirection::Undo);
+    die_in_recovery(scenario_by_name("create_parents"), FaultTestDoUndoRedo::Undo);
+    die_in_recovery(scenario_by_name("move_over"), FaultTestDoUndoRedo::Undo);
 }
 
 #[test]

@@ -6,10 +6,10 @@ use std::{path::Path, sync::Arc};
 use serde_json::{Value, json};
 use stead_engine::{JournalEntryOrder, JournalEntryQuery, Workspace};
 use tempfile::TempDir;
-use testkit::journal_replay::{ReplayedItem, replay_entries};
+use testkit::journal_replay::{JournalReplayedPathContent, replay_entries};
 
 use super::{
-    scenario::{self, CallDirection, FaultScenario},
+    scenario::{self, FaultScenario, FaultTestDoUndoRedo},
     snapshot::{SnapshotEntry, TestTreeSnapshot, copy_tree, find_leftovers, take_snapshot},
 };
 use crate::support::{LocalFixture, test_options};
@@ -21,9 +21,9 @@ pub(crate) fn fast_temporary_directory() -> TempDir {
     tempfile::tempdir_in(FAST_PLACE).or_else(|_| tempfile::tempdir()).unwrap()
 }
 
-pub(crate) struct FaultRig {
+pub(crate) struct FaultScenarioFixture {
     template: Arc<TempDir>,
-    direction: CallDirection,
+    direction: FaultTestDoUndoRedo,
     pub(crate) operation: &'static str,
     pub(crate) arguments: Value,
     pub(crate) before: TestTreeSnapshot,
@@ -32,15 +32,15 @@ pub(crate) struct FaultRig {
 
 /// The reply that the caller got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CallerReply {
+pub(crate) enum FaultTestReply {
     Success,
     Failure,
     /// The process died before it could reply.
     NoReply,
 }
 
-impl FaultRig {
-    pub(crate) fn new(base: &FaultScenario, direction: CallDirection) -> Self {
+impl FaultScenarioFixture {
+    pub(crate) fn new(base: &FaultScenario, direction: FaultTestDoUndoRedo) -> Self {
         let template = Arc::new(fast_temporary_directory());
         let fixture = open(&template);
         let (operation, arguments) = scenario::prepare_scenario(&fixture, base, direction);
@@ -61,15 +61,15 @@ impl FaultRig {
     }
 
     /// Checks that the tree is completely old or completely new, as the reply said.
-    pub(crate) fn check_before_or_after(&self, root: &Path, reply: CallerReply, context: &str) -> CallerReply {
+    pub(crate) fn check_before_or_after(&self, root: &Path, reply: FaultTestReply, context: &str) -> FaultTestReply {
         let now = take_snapshot(root);
         let fits = match reply {
-            CallerReply::Success => now == self.after,
-            CallerReply::Failure => now == self.before,
-            CallerReply::NoReply => now == self.after || now == self.before,
+            FaultTestReply::Success => now == self.after,
+            FaultTestReply::Failure => now == self.before,
+            FaultTestReply::NoReply => now == self.after || now == self.before,
         };
         assert!(fits, "{context}: {reply:?}, but {}", self.describe_difference(&now));
-        if now == self.after { CallerReply::Success } else { CallerReply::Failure }
+        if now == self.after { FaultTestReply::Success } else { FaultTestReply::Failure }
     }
 
     fn describe_difference(&self, now: &TestTreeSnapshot) -> String {
@@ -87,22 +87,22 @@ impl FaultRig {
     }
 
     /// Checks a workspace that was opened again.
-    pub(crate) fn check_opened(&self, fixture: &LocalFixture, reply: CallerReply, context: &str) {
+    pub(crate) fn check_opened(&self, fixture: &LocalFixture, reply: FaultTestReply, context: &str) {
         let root = fixture.path("");
         let state = self.check_before_or_after(&root, reply, context);
         check_journal(fixture, context);
         let listed = fixture.call_ok("list", json!({ "depth": 9, "all": true }));
         assert!(!Value::from(listed).to_string().contains(".stead~"), "{context}: litter is listed");
         match state {
-            CallerReply::Success => {}
-            CallerReply::Failure | CallerReply::NoReply => {
+            FaultTestReply::Success => {}
+            FaultTestReply::Failure | FaultTestReply::NoReply => {
                 // A failed call leaves nothing behind that blocks the next one.
                 fixture.call_ok(self.operation, self.arguments.clone());
-                self.check_before_or_after(&root, CallerReply::Success, &format!("{context}, tried again"));
+                self.check_before_or_after(&root, FaultTestReply::Success, &format!("{context}, tried again"));
             }
         }
         fixture.call_ok(scenario::inverse_operation(self.direction), json!({}));
-        self.check_before_or_after(&root, CallerReply::Failure, &format!("{context}, taken back"));
+        self.check_before_or_after(&root, FaultTestReply::Failure, &format!("{context}, taken back"));
         check_journal(fixture, context);
     }
 }
@@ -116,26 +116,29 @@ pub(crate) fn check_journal(fixture: &LocalFixture, context: &str) {
     let entries = fixture.workspace.entries(&filter).unwrap();
     let output = replay_entries(&entries);
     let seen = take_snapshot(&fixture.path(""));
-    let shown: Vec<(&String, ReplayedItem)> = seen
+    let shown: Vec<(&String, JournalReplayedPathContent)> = seen
         .iter()
         .map(|(path, seen)| {
             let output = match seen {
-                SnapshotEntry::File(bytes, _) => ReplayedItem::File(stead_engine::Version::hash_bytes(bytes).0),
-                SnapshotEntry::Directory(_) => ReplayedItem::Directory,
-                SnapshotEntry::Link(target) => ReplayedItem::Link(target.clone()),
+                SnapshotEntry::File(bytes, _) => {
+                    JournalReplayedPathContent::File(stead_engine::Version::hash_bytes(bytes).0)
+                }
+                SnapshotEntry::Directory(_) => JournalReplayedPathContent::Directory,
+                SnapshotEntry::Link(target) => JournalReplayedPathContent::Link(target.clone()),
             };
             (path, output)
         })
         .collect();
-    let told: Vec<(&String, ReplayedItem)> = output.iter().map(|(path, output)| (path, output.clone())).collect();
+    let told: Vec<(&String, JournalReplayedPathContent)> =
+        output.iter().map(|(path, output)| (path, output.clone())).collect();
     assert_eq!(shown, told, "{context}: the journal does not agree with the disk");
 }
 
 /// Checks that the cleanup removes all staged files; before it they may exist only if `expected` says so.
-pub(crate) fn check_leftovers(fixture: &LocalFixture, expected: ExpectedLeftovers, context: &str) {
+pub(crate) fn check_leftovers(fixture: &LocalFixture, expected: LeftoverFilesExpectation, context: &str) {
     let root = fixture.path("");
     let left = find_leftovers(&root);
-    if expected == ExpectedLeftovers::None {
+    if expected == LeftoverFilesExpectation::None {
         assert_eq!(left, Vec::<String>::new(), "{context}: litter");
     }
     if !left.is_empty() {
@@ -146,7 +149,7 @@ pub(crate) fn check_leftovers(fixture: &LocalFixture, expected: ExpectedLeftover
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ExpectedLeftovers {
+pub(crate) enum LeftoverFilesExpectation {
     None,
     /// The fault hit the cleanup itself, or the process died before the journal had the entry.
     Possible,

@@ -13,7 +13,7 @@ pub(crate) struct FaultScenario {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CallDirection {
+pub(crate) enum FaultTestDoUndoRedo {
     Do,
     Undo,
     Redo,
@@ -133,16 +133,16 @@ pub(crate) const SCENARIOS: &[FaultScenario] = &[
 pub(crate) fn prepare_scenario(
     fixture: &LocalFixture,
     base: &FaultScenario,
-    direction: CallDirection,
+    direction: FaultTestDoUndoRedo,
 ) -> (&'static str, Value) {
     let (operation, arguments) = (base.prepare)(fixture);
     match direction {
-        CallDirection::Do => (operation, arguments),
-        CallDirection::Undo => {
+        FaultTestDoUndoRedo::Do => (operation, arguments),
+        FaultTestDoUndoRedo::Undo => {
             fixture.call_ok(operation, arguments);
             ("undo", json!({}))
         }
-        CallDirection::Redo => {
+        FaultTestDoUndoRedo::Redo => {
             fixture.call_ok(operation, arguments);
             fixture.call_ok("undo", json!({}));
             ("redo", json!({}))
@@ -151,9 +151,9 @@ pub(crate) fn prepare_scenario(
 }
 
 /// The operation that reverses a scenario's call.
-pub(crate) fn inverse_operation(direction: CallDirection) -> &'static str {
+pub(crate) fn inverse_operation(direction: FaultTestDoUndoRedo) -> &'static str {
     match direction {
-        CallDirection::Do | CallDirection::Redo => "undo",
-        CallDirection::Undo => "redo",
+        FaultTestDoUndoRedo::Do | FaultTestDoUndoRedo::Redo => "undo",
+        FaultTestDoUndoRedo::Undo => "redo",
     }
 }

@@ -32,16 +32,20 @@ const INJECTIONS: &[SyscallErrorInjection] = &[
 ];
 
 /// The output of the child.
-struct ChildOutput(String);
+struct FaultTestChildOutput(String);
 
-impl ChildOutput {
+impl FaultTestChildOutput {
     fn value_of(&self, word: &str) -> Option<&str> {
         self.0.lines().find_map(|line| line.strip_prefix(word)?.strip_prefix(' '))
     }
 }
 
 /// Runs the child under the tracer with its n-th such call failing. `None` if there is no n-th call.
-fn run_traced_child(directory: &std::path::Path, injection: &SyscallErrorInjection, at: u64) -> Option<ChildOutput> {
+fn run_traced_child(
+    directory: &std::path::Path,
+    injection: &SyscallErrorInjection,
+    at: u64,
+) -> Option<FaultTestChildOutput> {
     let log = directory.join("trace");
     let SyscallErrorInjection { calls, error, .. } = injection;
     let output = Command::new(TRACER)
@@ -56,7 +60,7 @@ fn run_traced_child(directory: &std::path::Path, injection: &SyscallErrorInjecti
     let said = String::from_utf8(output.stdout).unwrap();
     let trace = std::fs::read_to_string(&log).unwrap();
     assert!(said.contains("end"), "{calls} {at}: {said} {}", String::from_utf8_lossy(&output.stderr));
-    trace.contains("(INJECTED)").then_some(ChildOutput(said))
+    trace.contains("(INJECTED)").then_some(FaultTestChildOutput(said))
 }
 
 /// Runs in the child only.
@@ -97,7 +101,7 @@ fn child_process() {
 }
 
 fn check_child_output(
-    output: &ChildOutput,
+    output: &FaultTestChildOutput,
     fixture: &crate::support::LocalFixture,
     injection: &SyscallErrorInjection,
     context: &str,

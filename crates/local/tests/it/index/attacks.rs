@@ -13,7 +13,7 @@ use stead_disk::faults::{FaultFilter, FaultPlan, FaultThreadScope, InjectedFault
 use stead_local::IndexMode;
 use tempfile::TempDir;
 
-use super::{SearchWorkspace, wait_for_new_timestamps};
+use super::{SearchTestWorkspace, wait_for_new_timestamps};
 
 /// Tells the test `child_process` where to build, and at which call to end.
 const CHILD_DIRECTORY_ENV: &str = "STEAD_TEST_INDEX";
@@ -38,15 +38,15 @@ impl IndexAttackFixture {
         }
         fs::write(place.path().join("ws/d0/binary"), b"common\0needle7").unwrap();
         wait_for_new_timestamps(place.path());
-        let expected = search_answers(&SearchWorkspace::open(place.path(), "plain", IndexMode::Off));
+        let expected = search_answers(&SearchTestWorkspace::open(place.path(), "plain", IndexMode::Off));
         let fixture = Self { directory: place, expected };
         let facts = fixture.open().workspace.build_index().unwrap();
         assert_eq!((facts.files, facts.segments), (FILES as u64 + 1, 1), "{facts:?}");
         fixture
     }
 
-    fn open(&self) -> SearchWorkspace {
-        SearchWorkspace::open(self.directory.path(), "state", IndexMode::UseExisting)
+    fn open(&self) -> SearchTestWorkspace {
+        SearchTestWorkspace::open(self.directory.path(), "state", IndexMode::UseExisting)
     }
 
     fn index_directory(&self) -> PathBuf {
@@ -79,7 +79,7 @@ impl IndexAttackFixture {
     }
 }
 
-fn search_answers(side: &SearchWorkspace) -> Vec<String> {
+fn search_answers(side: &SearchTestWorkspace) -> Vec<String> {
     QUERIES.iter().map(|query| side.search(&json!({ "query": query }))).collect()
 }
 
@@ -169,7 +169,7 @@ fn an_old_index_does_not_hide_later_changes() {
     fs::write(&file, text).unwrap();
     fs::File::options().write(true).open(&file).unwrap().set_modified(time).unwrap();
     wait_for_new_timestamps(fixture.directory.path());
-    let expected = search_answers(&SearchWorkspace::open(fixture.directory.path(), "plain", IndexMode::Off));
+    let expected = search_answers(&SearchTestWorkspace::open(fixture.directory.path(), "plain", IndexMode::Off));
     assert_ne!(expected, fixture.expected);
     fixture.open().workspace.build_index().unwrap();
     copy(&old, &fixture.index_directory());
@@ -251,7 +251,7 @@ fn child_process() {
     let (Ok(directory), Ok(at)) = (std::env::var(CHILD_DIRECTORY_ENV), std::env::var(CHILD_CALL_ENV)) else {
         return;
     };
-    let side = SearchWorkspace::open(Path::new(&directory), "state", IndexMode::UseExisting);
+    let side = SearchTestWorkspace::open(Path::new(&directory), "state", IndexMode::UseExisting);
     arm_fault(FaultPlan {
         call_number: at.parse().unwrap(),
         action: InjectedFaultEffect::Abort,
@@ -313,7 +313,7 @@ fn two_processes_share_one_index() {
         wait_for_new_timestamps(fixture.directory.path());
         let builder = if number % 2 == 0 { &one } else { &two };
         builder.workspace.build_index().unwrap();
-        let expected = search_answers(&SearchWorkspace::open(fixture.directory.path(), "plain", IndexMode::Off));
+        let expected = search_answers(&SearchTestWorkspace::open(fixture.directory.path(), "plain", IndexMode::Off));
         assert_eq!(search_answers(&one), expected);
         assert_eq!(search_answers(&two), expected);
     }

@@ -8,9 +8,9 @@ use serde_json::{Map, Value, json};
 use stead_engine::ErrorKind;
 
 /// A seeded random number generator.
-pub(crate) struct CallRandom(u64);
+pub(crate) struct RandomCallRng(u64);
 
-impl CallRandom {
+impl RandomCallRng {
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -39,13 +39,13 @@ impl CallRandom {
 
 /// The data from earlier results: trash ids of both workspaces, versions and idempotency keys.
 #[derive(Default)]
-pub(crate) struct KnownObjects {
+pub(crate) struct ModelBasedTestKnownIds {
     trash: Vec<(String, String)>,
     versions: Vec<String>,
     entries: u64,
 }
 
-impl KnownObjects {
+impl ModelBasedTestKnownIds {
     pub(crate) fn learn_from_answers(&mut self, real: &Map<String, Value>, model: &Map<String, Value>) {
         if let (Some(one), Some(other)) =
             (real.get("trash").and_then(Value::as_str), model.get("trash").and_then(Value::as_str))
@@ -82,12 +82,12 @@ impl RandomCall {
 
 const PATHS: &[&str] = &["a", "b", "d", "d/a", "d/b", "d/e", "d/e/a", "d/e/b", "e", "e/a", "e/d/a", "x/y/z"];
 
-pub(crate) fn path(random: &mut CallRandom) -> &'static str {
+pub(crate) fn path(random: &mut RandomCallRng) -> &'static str {
     random.pick(PATHS)
 }
 
 /// A text of mostly equal lines, so that undo has something to merge. Sometimes it is large.
-pub(crate) fn random_content(random: &mut CallRandom) -> String {
+pub(crate) fn random_content(random: &mut RandomCallRng) -> String {
     if random.one_in(12) {
         return random.pick(&["x", "y"]).repeat(70_000);
     }
@@ -99,7 +99,12 @@ pub(crate) fn random_content(random: &mut CallRandom) -> String {
     lines.concat()
 }
 
-fn add_random_base(random: &mut CallRandom, known: &KnownObjects, current: Option<String>, arguments: &mut Value) {
+fn add_random_base(
+    random: &mut RandomCallRng,
+    known: &ModelBasedTestKnownIds,
+    current: Option<String>,
+    arguments: &mut Value,
+) {
     match random.random_below(10) {
         0 => {}
         1 => arguments["base"] = json!(""),
@@ -112,8 +117,8 @@ fn add_random_base(random: &mut CallRandom, known: &KnownObjects, current: Optio
 }
 
 pub(crate) fn random_call(
-    random: &mut CallRandom,
-    known: &KnownObjects,
+    random: &mut RandomCallRng,
+    known: &ModelBasedTestKnownIds,
     current: impl Fn(&str) -> Option<String>,
 ) -> RandomCall {
     let (at, to) = (path(random), path(random));

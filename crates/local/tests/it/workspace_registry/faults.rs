@@ -26,7 +26,7 @@ const NO_SPACE: i32 = 28;
 
 /// The operation under test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum RegistryOperation {
+enum RegistryFaultTestOperation {
     Create,
     Fork,
     Import,
@@ -34,28 +34,35 @@ enum RegistryOperation {
     Restore,
 }
 
-impl RegistryOperation {
+impl RegistryFaultTestOperation {
     fn run(self, registry: &WorkspaceRegistry) -> Result<(), Error> {
         let (by, kept) = (admin_caller(), CreateWorkspaceRequest::default());
         let limited = CreateWorkspaceRequest { files_max: Some(10), ..CreateWorkspaceRequest::default() };
         let bytes = build_archive(&[FILE, RawTarEntry { name: b"d/b.txt", ..FILE }]);
         match self {
-            RegistryOperation::Create => registry.create(&by, &name("new"), &limited).map(drop),
-            RegistryOperation::Fork => registry.fork(&by, &name("old"), &name("new"), &kept).map(drop),
-            RegistryOperation::Import => registry.import_workspace(&by, &name("new"), &kept, &mut &bytes[..]).map(drop),
-            RegistryOperation::Destroy => registry.destroy(&by, &name("old")).map(drop),
-            RegistryOperation::Restore => registry.restore(&by, "gone", None).map(drop),
+            RegistryFaultTestOperation::Create => registry.create(&by, &name("new"), &limited).map(drop),
+            RegistryFaultTestOperation::Fork => registry.fork(&by, &name("old"), &name("new"), &kept).map(drop),
+            RegistryFaultTestOperation::Import => {
+                registry.import_workspace(&by, &name("new"), &kept, &mut &bytes[..]).map(drop)
+            }
+            RegistryFaultTestOperation::Destroy => registry.destroy(&by, &name("old")).map(drop),
+            RegistryFaultTestOperation::Restore => registry.restore(&by, "gone", None).map(drop),
         }
     }
 
     /// The ready workspaces after success and after failure.
     fn expected_ready_names(self, done: bool) -> Vec<&'static str> {
         match (self, done) {
-            (RegistryOperation::Create | RegistryOperation::Fork | RegistryOperation::Import, true) => {
+            (
+                RegistryFaultTestOperation::Create
+                | RegistryFaultTestOperation::Fork
+                | RegistryFaultTestOperation::Import,
+                true,
+            ) => {
                 vec!["new", "old"]
             }
-            (RegistryOperation::Destroy, true) => vec![],
-            (RegistryOperation::Restore, true) => vec!["gone", "old"],
+            (RegistryFaultTestOperation::Destroy, true) => vec![],
+            (RegistryFaultTestOperation::Restore, true) => vec!["gone", "old"],
             (_, false) => vec!["old"],
         }
     }
@@ -104,7 +111,12 @@ fn count_directories(directory: &Path, of: &str) -> usize {
 }
 
 /// Checks that every listed workspace is complete and that everything on disk is listed.
-fn check_consistency(registry: &WorkspaceRegistry, directory: &Path, operation: RegistryOperation, context: &str) {
+fn check_consistency(
+    registry: &WorkspaceRegistry,
+    directory: &Path,
+    operation: RegistryFaultTestOperation,
+    context: &str,
+) {
     let ready = list_names(registry, WorkspaceListFilter::Active);
     assert_eq!(count_directories(directory, "workspaces"), ready.len(), "{context}: {ready:?}");
     let trash = list_names(registry, WorkspaceListFilter::Trashed);
@@ -112,8 +124,8 @@ fn check_consistency(registry: &WorkspaceRegistry, directory: &Path, operation: 
     for one in &ready {
         let told = registry.describe(&name(one)).unwrap_or_else(|error| panic!("{context}: {one}: {error:?}"));
         let expected = match (one.as_str(), operation) {
-            ("new", RegistryOperation::Create) => 0,
-            ("new", RegistryOperation::Import) => 2,
+            ("new", RegistryFaultTestOperation::Create) => 0,
+            ("new", RegistryFaultTestOperation::Import) => 2,
             _ => 1,
         };
         assert_eq!(told["files"], expected, "{context}: {one}");
@@ -127,7 +139,7 @@ fn check_consistency(registry: &WorkspaceRegistry, directory: &Path, operation: 
 }
 
 /// Runs the operation with one fault. Returns whether there was a call to hit.
-fn run_with_fault(operation: RegistryOperation, at: u64, action: InjectedFaultEffect) -> bool {
+fn run_with_fault(operation: RegistryFaultTestOperation, at: u64, action: InjectedFaultEffect) -> bool {
     let directory = fast_temporary_directory();
     let registry = prepare_registry(directory.path());
     arm_fault(FaultPlan { call_number: at, action, scope: FaultThreadScope::ThisThread, calls: FaultFilter::All });
@@ -152,7 +164,7 @@ fn run_with_fault(operation: RegistryOperation, at: u64, action: InjectedFaultEf
     fired.hit_call.is_some()
 }
 
-fn fail_at_every_call(operation: RegistryOperation) {
+fn fail_at_every_call(operation: RegistryFaultTestOperation) {
     let _alone = lock_fault_tests();
     for action in [
         InjectedFaultEffect::FailOnce(IO_ERROR),
@@ -169,25 +181,25 @@ fn fail_at_every_call(operation: RegistryOperation) {
 
 #[test]
 fn create_survives_a_failure_of_any_call() {
-    fail_at_every_call(RegistryOperation::Create);
+    fail_at_every_call(RegistryFaultTestOperation::Create);
 }
 
 #[test]
 fn fork_survives_a_failure_of_any_call() {
-    fail_at_every_call(RegistryOperation::Fork);
+    fail_at_every_call(RegistryFaultTestOperation::Fork);
 }
 
 #[test]
 fn import_survives_a_failure_of_any_call() {
-    fail_at_every_call(RegistryOperation::Import);
+    fail_at_every_call(RegistryFaultTestOperation::Import);
 }
 
 #[test]
 fn destroy_survives_a_failure_of_any_call() {
-    fail_at_every_call(RegistryOperation::Destroy);
+    fail_at_every_call(RegistryFaultTestOperation::Destroy);
 }
 
 #[test]
 fn restore_survives_a_failure_of_any_call() {
-    fail_at_every_call(RegistryOperation::Restore);
+    fail_at_every_call(RegistryFaultTestOperation::Restore);
 }

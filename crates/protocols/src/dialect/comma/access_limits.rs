@@ -19,7 +19,7 @@ const DEFAULT_FORBIDDEN_PATHS: &[&str] = &[
 ];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum AllowedPaths {
+enum CommaAllowedPaths {
     All,
     /// Access is allowed only to these paths and the paths below them.
     Below(Vec<RelPath>),
@@ -28,8 +28,8 @@ enum AllowedPaths {
 pub(super) struct CommaAccessLimits {
     hidden_globs: Globs,
     read_only_globs: Globs,
-    readable: AllowedPaths,
-    writable: AllowedPaths,
+    readable: CommaAllowedPaths,
+    writable: CommaAllowedPaths,
 }
 
 impl CommaAccessLimits {
@@ -61,10 +61,10 @@ impl CommaAccessLimits {
         if grants.read_only.is_empty() {
             grants.read_only = self.read_only_globs.clone();
         }
-        if let AllowedPaths::Below(paths) = &self.readable {
+        if let CommaAllowedPaths::Below(paths) = &self.readable {
             grants.readable = intersect_paths(&grants.readable, paths);
         }
-        if let AllowedPaths::Below(paths) = &self.writable {
+        if let CommaAllowedPaths::Below(paths) = &self.writable {
             grants.writable = intersect_paths(&grants.writable, paths);
             if grants.writable.is_empty() {
                 grants.access = AccessMode::ReadOnly;
@@ -83,13 +83,15 @@ fn invalid_list(key: &str, items: &str, settings: &DialectSettings, reason: &str
     DialectSettingError::InvalidValue { key: key.to_owned(), value, expected }.into()
 }
 
-fn parse_allowed_paths(settings: &DialectSettings, key: &str) -> Result<AllowedPaths, DialectSetupError> {
+fn parse_allowed_paths(settings: &DialectSettings, key: &str) -> Result<CommaAllowedPaths, DialectSetupError> {
     match settings.get(key) {
-        None | Some("all") => Ok(AllowedPaths::All),
-        Some("none") => Ok(AllowedPaths::Below(Vec::new())),
+        None | Some("all") => Ok(CommaAllowedPaths::All),
+        Some("none") => Ok(CommaAllowedPaths::Below(Vec::new())),
         Some(list) => {
             let paths = split_list(list).map(RelPath::from_wire).collect::<Result<_, _>>();
-            paths.map(AllowedPaths::Below).map_err(|error| invalid_list(key, "paths", settings, &error.to_string()))
+            paths
+                .map(CommaAllowedPaths::Below)
+                .map_err(|error| invalid_list(key, "paths", settings, &error.to_string()))
         }
     }
 }

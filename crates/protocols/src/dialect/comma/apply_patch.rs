@@ -8,10 +8,10 @@ use stead_engine::{CallOptions, CallOutcome, MissingParentPolicy, PatchOptions, 
 use super::{
     super::{
         TranslatedCall,
-        rendering::{CallOutcomeExt, trash_handle},
+        rendering::{CallOutcomeFieldsExt, trash_handle},
     },
     CommaToolCall,
-    envelope::{CommaJsonFields, CommaReplyEnvelope, before_and_after, diff_exact, sha256_hex},
+    envelope::{CommaReplyEnvelope, CommaReplyJsonBuilder, before_and_after, diff_exact, sha256_hex},
 };
 
 pub(super) fn patch_call(call: &CommaToolCall<'_>, options: CallOptions) -> TranslatedCall {
@@ -92,7 +92,7 @@ pub(super) fn patch_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> Co
             (_, None) => format!("  M {path}"),
         });
         let handle = row["trash"].as_str().map(|id| trash_handle(id, path));
-        let file = CommaJsonFields::new()
+        let file = CommaReplyJsonBuilder::new()
             .with("path", path)
             .with("operation", operation)
             .with_optional("toPath", to)
@@ -106,7 +106,7 @@ pub(super) fn patch_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> Co
     let atomic = call.args.flag("atomic").unwrap_or(true);
     let mode = if atomic { "atomic" } else { "sequential" };
     let output = format!("Applied patch ({mode}): {} file(s), {hunks} hunk(s).\n{}", files.len(), lines.join("\n"));
-    let data = CommaJsonFields::new().with("atomic", atomic).with("hunkCount", hunks).with("changedFiles", files);
+    let data = CommaReplyJsonBuilder::new().with("atomic", atomic).with("hunkCount", hunks).with("changedFiles", files);
     CommaReplyEnvelope::success(output, data)
 }
 

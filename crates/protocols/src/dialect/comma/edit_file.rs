@@ -4,14 +4,16 @@
 use serde_json::{Map, Value, json};
 use stead_engine::{
     CallOptions, CallOutcome,
-    edit_rules::{EditMatchingRules, QuoteNotFoundRecovery},
+    edit_rules::{EditMatchingRules, QuoteNotFoundPolicy},
 };
 
 use super::{
-    super::{TranslatedCall, rendering::CallOutcomeExt},
+    super::{TranslatedCall, rendering::CallOutcomeFieldsExt},
     CommaToolCall,
     args::parse_whole_number,
-    envelope::{CommaJsonFields, CommaReplyEnvelope, before_and_after, diff_normalized, normalize_text, sha256_hex},
+    envelope::{
+        CommaReplyEnvelope, CommaReplyJsonBuilder, before_and_after, diff_normalized, normalize_text, sha256_hex,
+    },
 };
 
 /// Whether an edit may replace text that only resembles its quote, if no text matches the quote exactly.
@@ -28,8 +30,8 @@ pub(super) fn edit_call(call: &CommaToolCall<'_>, fuzzy: FuzzyEditMatching, opti
         arguments["base"] = hash.into();
     }
     let recovery = match fuzzy {
-        FuzzyEditMatching::Off => QuoteNotFoundRecovery::None,
-        FuzzyEditMatching::On => QuoteNotFoundRecovery::AcceptSimilar,
+        FuzzyEditMatching::Off => QuoteNotFoundPolicy::None,
+        FuzzyEditMatching::On => QuoteNotFoundPolicy::AcceptSimilar,
     };
     let edit_rules = EditMatchingRules { recovery, ..EditMatchingRules::PLAIN };
     TranslatedCall::new("edit", arguments, CallOptions { edit_rules, ..options })
@@ -60,7 +62,7 @@ pub(super) fn edit_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> Com
     let applied: Vec<CommaAppliedEdit> =
         reported.map(|edit| CommaAppliedEdit::from_outcome(edit, &requested)).collect();
     let replacements: u64 = applied.iter().map(|edit| edit.occurrences).sum();
-    let data = CommaJsonFields::new()
+    let data = CommaReplyJsonBuilder::new()
         .with("path", path)
         .with_optional("beforeSha256", before.map(sha256_hex))
         .with("afterSha256", sha256)
@@ -101,7 +103,7 @@ impl CommaAppliedEdit {
     }
 
     fn into_json(self) -> Value {
-        CommaJsonFields::new()
+        CommaReplyJsonBuilder::new()
             .with("editIndex", self.index)
             .with("occurrences", self.occurrences)
             .with("usedFallback", self.fallback.is_some())

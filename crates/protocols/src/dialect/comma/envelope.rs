@@ -11,9 +11,9 @@ use crate::dialect::{DialectReply, ReplyStatus};
 
 /// JSON members in insertion order.
 #[derive(Debug, Default, Clone, PartialEq)]
-pub(super) struct CommaJsonFields(Map<String, Value>);
+pub(super) struct CommaReplyJsonBuilder(Map<String, Value>);
 
-impl CommaJsonFields {
+impl CommaReplyJsonBuilder {
     pub(super) fn new() -> Self {
         Self::default()
     }
@@ -31,15 +31,15 @@ impl CommaJsonFields {
     }
 }
 
-impl From<CommaJsonFields> for Value {
-    fn from(fields: CommaJsonFields) -> Self {
+impl From<CommaReplyJsonBuilder> for Value {
+    fn from(fields: CommaReplyJsonBuilder) -> Self {
         Value::Object(fields.0)
     }
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum CommaReplyEnvelope {
-    Success { output: String, data: CommaJsonFields },
+    Success { output: String, data: CommaReplyJsonBuilder },
     Error(Box<CommaToolError>),
 }
 
@@ -48,9 +48,9 @@ pub(super) struct CommaToolError {
     kind: &'static str,
     message: String,
     path: Option<String>,
-    details: Option<CommaJsonFields>,
+    details: Option<CommaReplyJsonBuilder>,
     retry_advice: CommaRetryAdvice,
-    data: Option<CommaJsonFields>,
+    data: Option<CommaReplyJsonBuilder>,
 }
 
 /// Whether a retry can succeed. Each variant contains the suggested action, if there is one.
@@ -77,12 +77,12 @@ impl CommaToolError {
         self
     }
 
-    pub(super) fn with_details(mut self, details: CommaJsonFields) -> Self {
+    pub(super) fn with_details(mut self, details: CommaReplyJsonBuilder) -> Self {
         self.details = Some(details);
         self
     }
 
-    pub(super) fn with_data(mut self, data: CommaJsonFields) -> Self {
+    pub(super) fn with_data(mut self, data: CommaReplyJsonBuilder) -> Self {
         self.data = Some(data);
         self
     }
@@ -109,12 +109,12 @@ impl CommaToolError {
         &self.message
     }
 
-    fn to_fields(&self) -> CommaJsonFields {
+    fn to_fields(&self) -> CommaReplyJsonBuilder {
         let (recoverable, action) = match &self.retry_advice {
             CommaRetryAdvice::NoRetry(action) => (false, action),
             CommaRetryAdvice::Retry(action) => (true, action),
         };
-        CommaJsonFields::new()
+        CommaReplyJsonBuilder::new()
             .with("kind", self.kind)
             .with("message", self.message.clone())
             .with("recoverable", recoverable)
@@ -138,18 +138,19 @@ impl From<CommaToolError> for CommaReplyEnvelope {
 }
 
 impl CommaReplyEnvelope {
-    pub(super) fn success(output: impl Into<String>, data: CommaJsonFields) -> Self {
+    pub(super) fn success(output: impl Into<String>, data: CommaReplyJsonBuilder) -> Self {
         CommaReplyEnvelope::Success { output: output.into(), data }
     }
 
     pub(super) fn into_reply(self) -> DialectReply {
         match self {
             CommaReplyEnvelope::Success { output, data } => {
-                let fields = CommaJsonFields::new().with("ok", true).with("output", output.clone()).with("data", data);
+                let fields =
+                    CommaReplyJsonBuilder::new().with("ok", true).with("output", output.clone()).with("data", data);
                 DialectReply { json: fields.0, text: output, status: ReplyStatus::Success }
             }
             CommaReplyEnvelope::Error(error) => {
-                let fields = CommaJsonFields::new()
+                let fields = CommaReplyJsonBuilder::new()
                     .with("ok", false)
                     .with("output", error.message.clone())
                     .with_optional("data", error.data.clone())

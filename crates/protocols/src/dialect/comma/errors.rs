@@ -7,7 +7,7 @@ use stead_path::AbsolutePathRule;
 use super::{
     super::rendering::{clean_path, error_detail},
     CommaTool, CommaToolCall,
-    envelope::{CommaJsonFields, CommaToolError},
+    envelope::{CommaReplyJsonBuilder, CommaToolError},
 };
 
 mod edits;
@@ -178,7 +178,7 @@ fn access_denied_error(call: &CommaToolCall<'_>, given: &str) -> CommaToolError 
 fn stale_file_error(path: &str, expected: &str, actual: &str) -> CommaToolError {
     CommaToolError::new("stale_file", format!("File has changed since last read: {path}"))
         .with_path(path)
-        .with_details(CommaJsonFields::new().with("expectedSha256", expected).with("actualSha256", actual))
+        .with_details(CommaReplyJsonBuilder::new().with("expectedSha256", expected).with("actualSha256", actual))
         .retry_with(STALE_FILE_ADVICE)
 }
 

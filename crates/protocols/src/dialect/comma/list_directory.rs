@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use stead_engine::{CallOptions, CallOutcome};
 
 use super::{
-    super::{TranslatedCall, rendering::CallOutcomeExt},
+    super::{TranslatedCall, rendering::CallOutcomeFieldsExt},
     CommaToolCall,
-    envelope::{CommaJsonFields, CommaReplyEnvelope},
+    envelope::{CommaReplyEnvelope, CommaReplyJsonBuilder},
 };
 
 /// The depth of a recursive listing if the call has no `maxDepth`.
@@ -86,7 +86,7 @@ pub(super) fn list_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> Com
         }
     };
     let objects: Vec<Value> = entries.into_iter().map(entry_to_json).collect();
-    let data = CommaJsonFields::new()
+    let data = CommaReplyJsonBuilder::new()
         .with("path", path)
         .with("entries", objects)
         .with("maxDepth", listing_depth(call))
@@ -135,7 +135,7 @@ fn entry_line(entry: &CommaDirectoryEntry) -> String {
 }
 
 fn entry_to_json(entry: CommaDirectoryEntry) -> Value {
-    CommaJsonFields::new()
+    CommaReplyJsonBuilder::new()
         .with("name", entry.name)
         .with("relativePath", entry.relative_path)
         .with("type", entry.kind)
@@ -175,7 +175,7 @@ const ACCENTED_LETTERS: &[(char, &str)] = &[
 fn compare_names(a: &str, b: &str) -> Ordering {
     let keys = |name: &str| name.chars().map(collation_key).collect::<Vec<_>>();
     let (a_keys, b_keys) = (keys(a), keys(b));
-    let by = |part: fn(&CollationKey) -> (u8, u32)| a_keys.iter().map(part).cmp(b_keys.iter().map(part));
+    let by = |part: fn(&CharacterCollationKey) -> (u8, u32)| a_keys.iter().map(part).cmp(b_keys.iter().map(part));
     by(|key| key.letter)
         .then_with(|| by(|key| (0, key.accent)))
         .then_with(|| by(|key| (0, key.case)))
@@ -183,14 +183,14 @@ fn compare_names(a: &str, b: &str) -> Ordering {
 }
 
 /// The sort keys of a character. The most significant sort key is the first field.
-struct CollationKey {
+struct CharacterCollationKey {
     letter: (u8, u32),
     accent: u32,
     case: u32,
 }
 
-fn collation_key(c: char) -> CollationKey {
-    let plain = |group, index| CollationKey { letter: (group, index), accent: 0, case: 0 };
+fn collation_key(c: char) -> CharacterCollationKey {
+    let plain = |group, index| CharacterCollationKey { letter: (group, index), accent: 0, case: 0 };
     if let Some(index) = PUNCTUATION_ORDER.chars().position(|mark| mark == c) {
         return plain(1, u32::try_from(index).unwrap_or(u32::MAX));
     }
@@ -203,10 +203,12 @@ fn collation_key(c: char) -> CollationKey {
         .iter()
         .find_map(|(letter, row)| Some((*letter, row.chars().position(|one| one == lowercase)?)));
     match row {
-        Some((letter, index)) => {
-            CollationKey { letter: (3, u32::from(letter)), accent: u32::try_from(index + 1).unwrap_or(u32::MAX), case }
-        }
-        None if c.is_alphabetic() => CollationKey { letter: (3, u32::from(lowercase)), accent: 0, case },
+        Some((letter, index)) => CharacterCollationKey {
+            letter: (3, u32::from(letter)),
+            accent: u32::try_from(index + 1).unwrap_or(u32::MAX),
+            case,
+        },
+        None if c.is_alphabetic() => CharacterCollationKey { letter: (3, u32::from(lowercase)), accent: 0, case },
         None if c.is_ascii() => plain(0, u32::from(c)),
         None => plain(4, u32::from(c)),
     }

@@ -5,9 +5,9 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use stead_engine::CallOutcome;
 
 use super::{
-    super::rendering::CallOutcomeExt,
+    super::rendering::CallOutcomeFieldsExt,
     CommaToolCall,
-    envelope::{CommaJsonFields, CommaReplyEnvelope, normalize_text},
+    envelope::{CommaReplyEnvelope, CommaReplyJsonBuilder, normalize_text},
     errors,
 };
 
@@ -22,8 +22,8 @@ pub(super) fn read_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> Com
     let (sha256, size) = (outcome.text_field("version"), bytes.len());
     // The original uses the same rule to decide whether a file is binary.
     if bytes[..size.min(BINARY_SAMPLE_BYTES)].contains(&0) {
-        let data = CommaJsonFields::new();
-        let describe = |data: CommaJsonFields| {
+        let data = CommaReplyJsonBuilder::new();
+        let describe = |data: CommaReplyJsonBuilder| {
             data.with("encoding", "base64")
                 .with("binary", true)
                 .with("sizeBytes", size)
@@ -54,7 +54,7 @@ pub(super) fn read_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> Com
         output.push_str("\n\n");
         output.push_str(content);
     }
-    let data = CommaJsonFields::new()
+    let data = CommaReplyJsonBuilder::new()
         .with("content", content)
         .with("encoding", "utf8")
         .with("startLine", first)

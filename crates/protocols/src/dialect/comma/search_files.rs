@@ -2,12 +2,12 @@
 //! path, in byte order. The original returns results in the order of the file system.
 
 use serde_json::{Value, json};
-use stead_engine::{CallOptions, CallOutcome, Error, ErrorKind, Globs, ListingStyle, WalkFilter, limits};
+use stead_engine::{CallOptions, CallOutcome, Error, ErrorKind, Globs, ListingPageSizeAndDetail, WalkFilter, limits};
 
 use super::{
-    super::{TranslatedCall, rendering::CallOutcomeExt},
+    super::{TranslatedCall, rendering::CallOutcomeFieldsExt},
     CommaTool, CommaToolCall,
-    envelope::{CommaJsonFields, CommaReplyEnvelope},
+    envelope::{CommaReplyEnvelope, CommaReplyJsonBuilder},
     list_directory::{entry_type_and_size, path_below},
 };
 
@@ -18,17 +18,17 @@ const SEARCH_MATCHES_MAX: usize = 100;
 const GLOB_PATHS_MAX: usize = 1000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CommaSearchMode {
+enum CommaSearchQueryKind {
     Path,
     Text,
     Regex,
 }
 
-fn search_mode(call: &CommaToolCall<'_>) -> CommaSearchMode {
+fn search_mode(call: &CommaToolCall<'_>) -> CommaSearchQueryKind {
     match call.args.text_or_empty("mode") {
-        "path" => CommaSearchMode::Path,
-        "regex" => CommaSearchMode::Regex,
-        _ => CommaSearchMode::Text,
+        "path" => CommaSearchQueryKind::Path,
+        "regex" => CommaSearchQueryKind::Regex,
+        _ => CommaSearchQueryKind::Text,
     }
 }
 
@@ -37,18 +37,18 @@ pub(super) fn search_call(call: &CommaToolCall<'_>, options: CallOptions) -> Tra
     let root = call.path_argument();
     let exclude = args.texts("excludeGlobs").unwrap_or_else(|| DEFAULT_EXCLUDES.to_vec());
     let include = args.texts("includeGlobs").unwrap_or_default();
-    let options = CallOptions { listing_style: ListingStyle::DetailedEntries(GLOB_PATHS_MAX), ..options };
+    let options = CallOptions { listing_style: ListingPageSizeAndDetail::DetailedEntries(GLOB_PATHS_MAX), ..options };
     let filtered = |exclude: &[&str]| WalkFilter { include: compile_globs(&include), exclude: compile_globs(exclude) };
     let pattern = match (call.tool, search_mode(call)) {
         (CommaTool::Glob, _) => args.text_or_empty("pattern"),
-        (_, CommaSearchMode::Path) => args.text_or_empty("query"),
-        (_, CommaSearchMode::Text | CommaSearchMode::Regex) => {
+        (_, CommaSearchQueryKind::Path) => args.text_or_empty("query"),
+        (_, CommaSearchQueryKind::Text | CommaSearchQueryKind::Regex) => {
             let max = result_limit(call, SEARCH_MATCHES_MAX);
             let context = args.number("contextLines").unwrap_or(0).min(limits::SEARCH_CONTEXT_MAX as u64);
             let arguments = json!({
                 "query": args.text_or_empty("query"),
                 "path": root,
-                "regex": search_mode(call) == CommaSearchMode::Regex,
+                "regex": search_mode(call) == CommaSearchQueryKind::Regex,
                 "context": context,
                 "all": true,
                 "max": max,
@@ -84,10 +84,10 @@ pub(super) fn reply_without_matches(call: &CommaToolCall<'_>, error: &Error) -> 
         return None;
     }
     match (call.tool, search_mode(call)) {
-        (CommaTool::SearchFiles, CommaSearchMode::Path) => {
-            Some(search_reply(call, Vec::new(), ResultTruncation::Complete, 0))
+        (CommaTool::SearchFiles, CommaSearchQueryKind::Path) => {
+            Some(search_reply(call, Vec::new(), CommaSearchTruncation::Complete, 0))
         }
-        (CommaTool::Glob, _) => Some(glob_reply(call, Vec::new(), ResultTruncation::Complete)),
+        (CommaTool::Glob, _) => Some(glob_reply(call, Vec::new(), CommaSearchTruncation::Complete)),
         (_, _) => None,
     }
 }
@@ -95,7 +95,7 @@ pub(super) fn reply_without_matches(call: &CommaToolCall<'_>, error: &Error) -> 
 pub(super) fn search_or_glob_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> CommaReplyEnvelope {
     let truncated = outcome.is_set("truncated");
     let limit = |mut matches: Vec<Value>, max: usize| {
-        let truncation = ResultTruncation::from(truncated || matches.len() > max);
+        let truncation = CommaSearchTruncation::from(truncated || matches.len() > max);
         matches.truncate(max);
         (matches, truncation)
     };
@@ -105,7 +105,7 @@ pub(super) fn search_or_glob_reply(call: &CommaToolCall<'_>, outcome: &CallOutco
             let (matches, truncation) = limit(found.map(match_path).collect(), result_limit(call, GLOB_PATHS_MAX));
             glob_reply(call, matches, truncation)
         }
-        (_, CommaSearchMode::Path) => {
+        (_, CommaSearchQueryKind::Path) => {
             let top = outcome.text_field("path");
             let files = found.filter(|entry| entry["type"] == "file");
             let matches = files.map(|entry| render_path_match(top, entry)).collect();
@@ -113,28 +113,28 @@ pub(super) fn search_or_glob_reply(call: &CommaToolCall<'_>, outcome: &CallOutco
             let scanned = matches.len() as u64;
             search_reply(call, matches, truncation, scanned)
         }
-        (_, CommaSearchMode::Text | CommaSearchMode::Regex) => {
+        (_, CommaSearchQueryKind::Text | CommaSearchQueryKind::Regex) => {
             let matches = outcome.list_field("files").iter().flat_map(render_line_matches).collect();
-            search_reply(call, matches, ResultTruncation::from(truncated), outcome.number_field("scanned"))
+            search_reply(call, matches, CommaSearchTruncation::from(truncated), outcome.number_field("scanned"))
         }
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ResultTruncation {
+enum CommaSearchTruncation {
     Truncated,
     Complete,
 }
 
-impl From<bool> for ResultTruncation {
+impl From<bool> for CommaSearchTruncation {
     fn from(truncated: bool) -> Self {
-        if truncated { ResultTruncation::Truncated } else { ResultTruncation::Complete }
+        if truncated { CommaSearchTruncation::Truncated } else { CommaSearchTruncation::Complete }
     }
 }
 
 fn match_path(entry: &Value) -> Value {
     let (kind, size) = entry_type_and_size(entry);
-    CommaJsonFields::new()
+    CommaReplyJsonBuilder::new()
         .with("path", entry["path"].clone())
         .with("type", kind)
         .with("size", size)
@@ -144,7 +144,7 @@ fn match_path(entry: &Value) -> Value {
 
 fn render_path_match(top: &str, entry: &Value) -> Value {
     let path = entry["path"].as_str().unwrap_or_default();
-    CommaJsonFields::new().with("path", path).with("preview", path_below(top, entry)).into()
+    CommaReplyJsonBuilder::new().with("path", path).with("preview", path_below(top, entry)).into()
 }
 
 fn render_line_matches(file: &Value) -> Vec<Value> {
@@ -163,7 +163,7 @@ fn render_line_match(path: &Value, hit: &Value) -> Value {
     let first = line - (before.len() as u64).min(line);
     let lines = before.into_iter().chain([text]).chain(around("after"));
     let preview: Vec<String> = (first..).zip(lines).map(|(number, text)| format!("{number}: {text}")).collect();
-    CommaJsonFields::new()
+    CommaReplyJsonBuilder::new()
         .with("path", path.clone())
         .with("line", line)
         .with("column", column)
@@ -174,7 +174,7 @@ fn render_line_match(path: &Value, hit: &Value) -> Value {
 fn search_reply(
     call: &CommaToolCall<'_>,
     matches: Vec<Value>,
-    truncation: ResultTruncation,
+    truncation: CommaSearchTruncation,
     scanned: u64,
 ) -> CommaReplyEnvelope {
     let (mode, query, root) = (call.args.text_or_empty("mode"), call.args.text_or_empty("query"), call.path_argument());
@@ -182,18 +182,18 @@ fn search_reply(
         0 => format!("No matches for {mode}:\"{query}\" under {root} ({scanned} files scanned)"),
         count => {
             let noun = if count == 1 { "match" } else { "matches" };
-            let suffix = if truncation == ResultTruncation::Truncated { " (truncated)" } else { "" };
+            let suffix = if truncation == CommaSearchTruncation::Truncated { " (truncated)" } else { "" };
             let rendered: Vec<String> = matches.iter().map(match_text).collect();
             let head = format!("Found {count} {noun} for {mode}:\"{query}\" under {root}{suffix}");
             format!("{head} — {scanned} files scanned\n\n{}", rendered.join("\n\n"))
         }
     };
-    let data = CommaJsonFields::new()
+    let data = CommaReplyJsonBuilder::new()
         .with("mode", mode)
         .with("query", query)
         .with("root", root)
         .with("matches", matches)
-        .with("truncated", truncation == ResultTruncation::Truncated)
+        .with("truncated", truncation == CommaSearchTruncation::Truncated)
         .with("filesScanned", scanned);
     CommaReplyEnvelope::success(output, data)
 }
@@ -206,13 +206,13 @@ fn match_text(entry: &Value) -> String {
     }
 }
 
-fn glob_reply(call: &CommaToolCall<'_>, matches: Vec<Value>, truncation: ResultTruncation) -> CommaReplyEnvelope {
+fn glob_reply(call: &CommaToolCall<'_>, matches: Vec<Value>, truncation: CommaSearchTruncation) -> CommaReplyEnvelope {
     let (pattern, root) = (call.args.text_or_empty("pattern"), call.path_argument());
     let output = match matches.len() {
         0 => format!("No matches for glob \"{pattern}\" under \"{root}\"."),
         count => {
             let noun = if count == 1 { "entry" } else { "entries" };
-            let suffix = if truncation == ResultTruncation::Truncated { " (truncated)" } else { "" };
+            let suffix = if truncation == CommaSearchTruncation::Truncated { " (truncated)" } else { "" };
             let line = |entry: &Value| {
                 let path = entry["path"].as_str().unwrap_or_default();
                 let kind = entry["type"].as_str().unwrap_or("file");
@@ -223,10 +223,10 @@ fn glob_reply(call: &CommaToolCall<'_>, matches: Vec<Value>, truncation: ResultT
             format!("Matched {count} {noun} for glob \"{pattern}\" under \"{root}\"{suffix}:\n{}", lines.join("\n"))
         }
     };
-    let data = CommaJsonFields::new()
+    let data = CommaReplyJsonBuilder::new()
         .with("pattern", pattern)
         .with("root", root)
         .with("matches", matches)
-        .with("truncated", truncation == ResultTruncation::Truncated);
+        .with("truncated", truncation == CommaSearchTruncation::Truncated);
     CommaReplyEnvelope::success(output, data)
 }

@@ -6,17 +6,17 @@
 
 use serde_json::{Value, json};
 use stead_engine::{
-    CallOptions, CallOutcome, DirectoryRemovalPolicy, LineEndingAndBomPolicy, MissingParentPolicy,
+    CallOptions, CallOutcome, DirectoryRemovalPermission, LineEndingAndBomPolicy, MissingParentPolicy,
     OverwrittenFilePolicy, TrashRetentionChoice,
 };
 
 use super::{
     super::{
         TranslatedCall,
-        rendering::{CallOutcomeExt, clean_path, id_from_trash_handle, trash_handle},
+        rendering::{CallOutcomeFieldsExt, clean_path, id_from_trash_handle, trash_handle},
     },
     CommaToolCall,
-    envelope::{CommaJsonFields, CommaReplyEnvelope, before_and_after, diff_exact, diff_normalized, sha256_hex},
+    envelope::{CommaReplyEnvelope, CommaReplyJsonBuilder, before_and_after, diff_exact, diff_normalized, sha256_hex},
 };
 
 pub(super) fn create_call(call: &CommaToolCall<'_>, options: CallOptions) -> TranslatedCall {
@@ -33,7 +33,7 @@ pub(super) fn create_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> C
     let path = call.path_argument();
     let (_, after) = before_and_after(outcome, 0);
     let (sha256, size) = (outcome.text_field("version"), outcome.number_field("size"));
-    let data = CommaJsonFields::new()
+    let data = CommaReplyJsonBuilder::new()
         .with("created", true)
         .with("path", path)
         .with("sha256", sha256)
@@ -56,7 +56,7 @@ pub(super) fn write_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> Co
     let path = call.path_argument();
     let (before, after) = before_and_after(outcome, 0);
     let (sha256, size) = (outcome.text_field("version"), outcome.number_field("size"));
-    let data = CommaJsonFields::new()
+    let data = CommaReplyJsonBuilder::new()
         .with("path", path)
         .with("beforeSha256", call.args.text_or_empty("expectedSha256"))
         .with("afterSha256", sha256)
@@ -75,7 +75,7 @@ pub(super) fn delete_call(call: &CommaToolCall<'_>, options: CallOptions) -> Tra
     }
     let removal_retention =
         if call.args.is_set("permanent") { TrashRetentionChoice::None } else { TrashRetentionChoice::PrincipalDefault };
-    let directory_removal = DirectoryRemovalPolicy::Refuse;
+    let directory_removal = DirectoryRemovalPermission::Refuse;
     TranslatedCall::new("remove", arguments, CallOptions { directory_removal, removal_retention, ..options })
 }
 
@@ -87,7 +87,7 @@ pub(super) fn delete_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> C
         Some(bytes) => Some(sha256_hex(bytes)),
         None => call.args.optional_text("expectedSha256").map(str::to_owned),
     };
-    let data = CommaJsonFields::new()
+    let data = CommaReplyJsonBuilder::new()
         .with("deleted", true)
         .with("path", path)
         .with_optional("beforeSha256", sha256.clone())
@@ -115,8 +115,11 @@ pub(super) fn restore_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> 
     let handle = call.args.text_or_empty("trashedPath");
     let path = call.args.optional_text("targetPath").unwrap_or(outcome.text_field("path"));
     let size = outcome.number_field("bytes");
-    let data =
-        CommaJsonFields::new().with("restored", true).with("path", path).with("from", handle).with("sizeBytes", size);
+    let data = CommaReplyJsonBuilder::new()
+        .with("restored", true)
+        .with("path", path)
+        .with("from", handle)
+        .with("sizeBytes", size);
     let absolute = clean_path(&call.dialect.workspace_root, path);
     CommaReplyEnvelope::success(format!("Restored {handle} to {absolute} ({size} bytes)"), data)
 }
@@ -139,7 +142,7 @@ pub(super) fn move_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> Com
     let handle = outcome.json.get("trash").and_then(Value::as_str).map(|id| trash_handle(id, to));
     let note =
         handle.as_ref().map_or_else(String::new, |handle| format!(" (replaced existing file, trashed to {handle})"));
-    let data = CommaJsonFields::new()
+    let data = CommaReplyJsonBuilder::new()
         .with("moved", true)
         .with("fromPath", from)
         .with("toPath", to)

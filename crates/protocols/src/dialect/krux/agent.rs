@@ -3,13 +3,13 @@
 //! events.
 
 use serde_json::{Map, Value, json};
-use stead_engine::{CallOptions, CallOutcome, Error, PolicyTier};
+use stead_engine::{CallOptions, CallOutcome, Error, SupervisionTier};
 
 use super::{
-    super::{Dialect, TranslatedCall, rendering::CallOutcomeExt},
+    super::{Dialect, TranslatedCall, rendering::CallOutcomeFieldsExt},
     KruxCall,
     args::{KruxPathMapper, require_absolute},
-    capability::KruxAgentCapability,
+    capability::KruxAgentAndSessionOperation,
     errors::invalid_input,
 };
 use crate::definition::{ToolArgumentDefinition, ToolDefinition};
@@ -20,37 +20,37 @@ const EVENT_TYPES: &[&str] = &["create", "modify", "delete", "rename"];
 
 pub(super) fn translate(
     call: &KruxCall<'_>,
-    capability: KruxAgentCapability,
+    capability: KruxAgentAndSessionOperation,
     mut options: CallOptions,
 ) -> Result<TranslatedCall, Error> {
     let inputs = &call.inputs;
     let (operation, arguments) = match capability {
-        KruxAgentCapability::Alert => {
+        KruxAgentAndSessionOperation::Alert => {
             let severity = inputs.optional_text("severity").unwrap_or("info");
             ("alert", json!({ "message": inputs.text_or_empty("message"), "severity": severity }))
         }
-        KruxAgentCapability::DiskUsage => ("usage", json!({})),
-        KruxAgentCapability::BeginSession => ("session", json!({ "action": "begin" })),
-        KruxAgentCapability::EndSession => {
+        KruxAgentAndSessionOperation::DiskUsage => ("usage", json!({})),
+        KruxAgentAndSessionOperation::BeginSession => ("session", json!({ "action": "begin" })),
+        KruxAgentAndSessionOperation::EndSession => {
             let mut arguments = json!({ "action": "end" });
             if let Some(id) = inputs.optional_text("session_id") {
                 arguments["id"] = id.into();
             }
             ("session", arguments)
         }
-        KruxAgentCapability::ListEvents => {
+        KruxAgentAndSessionOperation::ListEvents => {
             let mut arguments = json!({ "wait_ms": inputs.number("wait_ms").unwrap_or(0) });
             if let Some(cursor) = inputs.optional_text("cursor") {
                 arguments["since"] = cursor.into();
             }
             ("events", arguments)
         }
-        KruxAgentCapability::Policy | KruxAgentCapability::Capabilities => {
+        KruxAgentAndSessionOperation::Policy | KruxAgentAndSessionOperation::Capabilities => {
             options.offered_tools = call.dialect.offered_tools();
             ("policy", json!({}))
         }
-        KruxAgentCapability::Session | KruxAgentCapability::Whoami => ("session", json!({})),
-        KruxAgentCapability::Watch => {
+        KruxAgentAndSessionOperation::Session | KruxAgentAndSessionOperation::Whoami => ("session", json!({})),
+        KruxAgentAndSessionOperation::Watch => {
             let path = require_absolute("path", inputs.text_or_empty("path"))?;
             let recursive = inputs.is_set("recursive");
             let mut arguments = json!({ "path": path, "recursive": recursive, "types": requested_event_types(call)? });
@@ -59,7 +59,7 @@ pub(super) fn translate(
             }
             ("watch", arguments)
         }
-        KruxAgentCapability::Unwatch => ("unwatch", json!({ "watch": inputs.text_or_empty("watch_id") })),
+        KruxAgentAndSessionOperation::Unwatch => ("unwatch", json!({ "watch": inputs.text_or_empty("watch_id") })),
     };
     Ok(TranslatedCall::new(operation, arguments, options))
 }
@@ -77,38 +77,44 @@ fn requested_event_types(call: &KruxCall<'_>) -> Result<Vec<String>, Error> {
     }
 }
 
-pub(super) fn render_outcome(call: &KruxCall<'_>, capability: KruxAgentCapability, outcome: &CallOutcome) -> Value {
+pub(super) fn render_outcome(
+    call: &KruxCall<'_>,
+    capability: KruxAgentAndSessionOperation,
+    outcome: &CallOutcome,
+) -> Value {
     let field = |name: &str| outcome.json.get(name).cloned().unwrap_or_default();
     let path = || field("path").as_str().map(|path| call.dialect.paths.absolute_path(path));
     match capability {
-        KruxAgentCapability::Session => render_session(call, outcome),
-        KruxAgentCapability::Whoami => render_whoami(outcome),
-        KruxAgentCapability::Capabilities => render_capabilities(call, outcome),
-        KruxAgentCapability::Policy => render_policy(call, outcome),
-        KruxAgentCapability::Alert => {
+        KruxAgentAndSessionOperation::Session => render_session(call, outcome),
+        KruxAgentAndSessionOperation::Whoami => render_whoami(outcome),
+        KruxAgentAndSessionOperation::Capabilities => render_capabilities(call, outcome),
+        KruxAgentAndSessionOperation::Policy => render_policy(call, outcome),
+        KruxAgentAndSessionOperation::Alert => {
             json!({ "alert_id": field("alert"), "status": "sent", "sent_at": field("time") })
         }
-        KruxAgentCapability::DiskUsage => render_disk_usage(call, outcome),
-        KruxAgentCapability::BeginSession => json!({
+        KruxAgentAndSessionOperation::DiskUsage => render_disk_usage(call, outcome),
+        KruxAgentAndSessionOperation::BeginSession => json!({
             "session_id": field("session"),
             "agent": agent_name(&field("principal")),
             "created_at": field("started"),
         }),
-        KruxAgentCapability::ListEvents => {
+        KruxAgentAndSessionOperation::ListEvents => {
             let events = outcome.list_field("events").iter().filter_map(Value::as_object);
             let events: Vec<Value> = events.map(|event| render_session_event(call, event)).collect();
             json!({ "events": events, "cursor": field("cursor"), "truncated": field("truncated") })
         }
-        KruxAgentCapability::EndSession => json!({
+        KruxAgentAndSessionOperation::EndSession => json!({
             "session_id": field("session"),
             "ended_at": field("ended"),
             "duration_seconds": field("seconds"),
             "invocation_count": field("calls"),
         }),
-        KruxAgentCapability::Watch => json!({
+        KruxAgentAndSessionOperation::Watch => json!({
             "watch_id": field("watch"), "path": path(), "recursive": field("recursive"), "cursor": field("cursor"),
         }),
-        KruxAgentCapability::Unwatch => json!({ "watch_id": field("watch"), "path": path(), "cancelled": true }),
+        KruxAgentAndSessionOperation::Unwatch => {
+            json!({ "watch_id": field("watch"), "path": path(), "cancelled": true })
+        }
     }
 }
 
@@ -198,7 +204,7 @@ fn render_capability(operation: &ToolDefinition) -> Value {
 fn render_policy(call: &KruxCall<'_>, outcome: &CallOutcome) -> Value {
     let tier_rule = |tool: &ToolDefinition| {
         let blocked = is_blocked(call, outcome, tool);
-        let tier = if blocked { PolicyTier::Blocked } else { tool.tier.unwrap_or_default() };
+        let tier = if blocked { SupervisionTier::Blocked } else { tool.tier.unwrap_or_default() };
         json!({ "capability": tool.name, "tier": tier })
     };
     let mut rules: Vec<Value> = call.dialect.definition.operations.iter().map(tier_rule).collect();
@@ -206,7 +212,7 @@ fn render_policy(call: &KruxCall<'_>, outcome: &CallOutcome) -> Value {
     let mut policy = json!({
         "policy_group": outcome.json.get("principal"),
         "rules": rules,
-        "default_tier": PolicyTier::default(),
+        "default_tier": SupervisionTier::default(),
         "version": outcome.json.get("version"),
     });
     add_quota(&mut policy, outcome);

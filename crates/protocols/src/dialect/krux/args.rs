@@ -11,9 +11,9 @@ use crate::definition::{ToolArgumentDefinition, ToolArgumentType, ToolDefinition
 const ECHOED_NAME_CHARS_MAX: usize = 64;
 
 /// The inputs of a call, after validation.
-pub(super) struct KruxInputs<'a>(&'a Map<String, Value>);
+pub(super) struct ValidatedKruxCallArgs<'a>(&'a Map<String, Value>);
 
-impl<'a> KruxInputs<'a> {
+impl<'a> ValidatedKruxCallArgs<'a> {
     pub(super) fn validate(declared: &ToolDefinition, given: &'a Map<String, Value>) -> Result<Self, Error> {
         for (name, value) in given {
             let Some(input) = declared.inputs.iter().find(|input| input.name == *name) else {

@@ -2,14 +2,14 @@
 
 /// A capability, grouped by the module that handles it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum KruxCapability {
-    File(KruxFileCapability),
-    Search(KruxSearchCapability),
-    Agent(KruxAgentCapability),
+pub(super) enum KruxTool {
+    File(KruxFileOperation),
+    Search(KruxSearchTool),
+    Agent(KruxAgentAndSessionOperation),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum KruxFileCapability {
+pub(super) enum KruxFileOperation {
     Read,
     Write,
     Append,
@@ -22,13 +22,13 @@ pub(super) enum KruxFileCapability {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum KruxSearchCapability {
+pub(super) enum KruxSearchTool {
     ByName,
     ByContent,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum KruxAgentCapability {
+pub(super) enum KruxAgentAndSessionOperation {
     Session,
     Whoami,
     Capabilities,
@@ -42,32 +42,32 @@ pub(super) enum KruxAgentCapability {
     Unwatch,
 }
 
-const CAPABILITY_NAMES: &[(&str, KruxCapability)] = &[
-    ("filesystem.read", KruxCapability::File(KruxFileCapability::Read)),
-    ("filesystem.write", KruxCapability::File(KruxFileCapability::Write)),
-    ("filesystem.list", KruxCapability::File(KruxFileCapability::List)),
-    ("filesystem.delete", KruxCapability::File(KruxFileCapability::Delete)),
-    ("filesystem.restore", KruxCapability::File(KruxFileCapability::Restore)),
-    ("filesystem.stat", KruxCapability::File(KruxFileCapability::Stat)),
-    ("filesystem.search", KruxCapability::Search(KruxSearchCapability::ByName)),
-    ("filesystem.search_content", KruxCapability::Search(KruxSearchCapability::ByContent)),
-    ("filesystem.copy", KruxCapability::File(KruxFileCapability::Copy)),
-    ("filesystem.move", KruxCapability::File(KruxFileCapability::Move)),
-    ("filesystem.watch", KruxCapability::Agent(KruxAgentCapability::Watch)),
-    ("filesystem.unwatch", KruxCapability::Agent(KruxAgentCapability::Unwatch)),
-    ("filesystem.append", KruxCapability::File(KruxFileCapability::Append)),
-    ("agent.session", KruxCapability::Agent(KruxAgentCapability::Session)),
-    ("agent.whoami", KruxCapability::Agent(KruxAgentCapability::Whoami)),
-    ("agent.capabilities", KruxCapability::Agent(KruxAgentCapability::Capabilities)),
-    ("agent.policy", KruxCapability::Agent(KruxAgentCapability::Policy)),
-    ("alerts.send", KruxCapability::Agent(KruxAgentCapability::Alert)),
-    ("system.disk_usage", KruxCapability::Agent(KruxAgentCapability::DiskUsage)),
-    ("session.create", KruxCapability::Agent(KruxAgentCapability::BeginSession)),
-    ("session.events", KruxCapability::Agent(KruxAgentCapability::ListEvents)),
-    ("session.end", KruxCapability::Agent(KruxAgentCapability::EndSession)),
+const CAPABILITY_NAMES: &[(&str, KruxTool)] = &[
+    ("filesystem.read", KruxTool::File(KruxFileOperation::Read)),
+    ("filesystem.write", KruxTool::File(KruxFileOperation::Write)),
+    ("filesystem.list", KruxTool::File(KruxFileOperation::List)),
+    ("filesystem.delete", KruxTool::File(KruxFileOperation::Delete)),
+    ("filesystem.restore", KruxTool::File(KruxFileOperation::Restore)),
+    ("filesystem.stat", KruxTool::File(KruxFileOperation::Stat)),
+    ("filesystem.search", KruxTool::Search(KruxSearchTool::ByName)),
+    ("filesystem.search_content", KruxTool::Search(KruxSearchTool::ByContent)),
+    ("filesystem.copy", KruxTool::File(KruxFileOperation::Copy)),
+    ("filesystem.move", KruxTool::File(KruxFileOperation::Move)),
+    ("filesystem.watch", KruxTool::Agent(KruxAgentAndSessionOperation::Watch)),
+    ("filesystem.unwatch", KruxTool::Agent(KruxAgentAndSessionOperation::Unwatch)),
+    ("filesystem.append", KruxTool::File(KruxFileOperation::Append)),
+    ("agent.session", KruxTool::Agent(KruxAgentAndSessionOperation::Session)),
+    ("agent.whoami", KruxTool::Agent(KruxAgentAndSessionOperation::Whoami)),
+    ("agent.capabilities", KruxTool::Agent(KruxAgentAndSessionOperation::Capabilities)),
+    ("agent.policy", KruxTool::Agent(KruxAgentAndSessionOperation::Policy)),
+    ("alerts.send", KruxTool::Agent(KruxAgentAndSessionOperation::Alert)),
+    ("system.disk_usage", KruxTool::Agent(KruxAgentAndSessionOperation::DiskUsage)),
+    ("session.create", KruxTool::Agent(KruxAgentAndSessionOperation::BeginSession)),
+    ("session.events", KruxTool::Agent(KruxAgentAndSessionOperation::ListEvents)),
+    ("session.end", KruxTool::Agent(KruxAgentAndSessionOperation::EndSession)),
 ];
 
-impl KruxCapability {
+impl KruxTool {
     pub(super) fn from_name(name: &str) -> Option<Self> {
         CAPABILITY_NAMES.iter().find(|(known, _)| *known == name).map(|(_, capability)| *capability)
     }

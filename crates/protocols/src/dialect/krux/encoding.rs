@@ -7,7 +7,7 @@ use stead_engine::{Error, ErrorKind};
 use super::errors::invalid_input;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum KruxEncoding {
+pub(super) enum KruxFileEncoding {
     Utf8,
     Ascii,
     Latin1,
@@ -20,7 +20,7 @@ const UTF16_BE_BOM: [u8; 2] = [0xfe, 0xff];
 
 /// Whether a piece of a file ends in the middle of the file or at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FilePieceEndKind {
+pub(super) enum FilePieceEndPosition {
     MidFile,
     EndOfFile,
 }
@@ -32,24 +32,24 @@ pub(super) struct DecodedFilePiece {
     pub(super) bytes_consumed: usize,
 }
 
-impl KruxEncoding {
+impl KruxFileEncoding {
     pub(super) fn from_name(word: Option<&str>) -> Self {
         match word {
-            Some("ascii") => KruxEncoding::Ascii,
-            Some("latin-1") => KruxEncoding::Latin1,
-            Some("utf-16") => KruxEncoding::Utf16,
-            Some("binary") => KruxEncoding::Binary,
-            _ => KruxEncoding::Utf8,
+            Some("ascii") => KruxFileEncoding::Ascii,
+            Some("latin-1") => KruxFileEncoding::Latin1,
+            Some("utf-16") => KruxFileEncoding::Utf16,
+            Some("binary") => KruxFileEncoding::Binary,
+            _ => KruxFileEncoding::Utf8,
         }
     }
 
     fn name(self) -> &'static str {
         match self {
-            KruxEncoding::Utf8 => "utf-8",
-            KruxEncoding::Ascii => "ascii",
-            KruxEncoding::Latin1 => "latin-1",
-            KruxEncoding::Utf16 => "utf-16",
-            KruxEncoding::Binary => "binary",
+            KruxFileEncoding::Utf8 => "utf-8",
+            KruxFileEncoding::Ascii => "ascii",
+            KruxFileEncoding::Latin1 => "latin-1",
+            KruxFileEncoding::Utf16 => "utf-16",
+            KruxFileEncoding::Binary => "binary",
         }
     }
 
@@ -60,46 +60,48 @@ impl KruxEncoding {
 
     /// Decodes a piece of a file. If the end of the piece splits a character, the character belongs to the next piece.
     /// If the end of the file splits a character, the result is an error.
-    pub(super) fn decode(self, bytes: &[u8], end: FilePieceEndKind) -> Result<DecodedFilePiece, Error> {
+    pub(super) fn decode(self, bytes: &[u8], end: FilePieceEndPosition) -> Result<DecodedFilePiece, Error> {
         let invalid = || self.encoding_error("the content of the file");
         let whole = |text: String| DecodedFilePiece { text, bytes_consumed: bytes.len() };
         match self {
-            KruxEncoding::Binary => Ok(whole(STANDARD.encode(bytes))),
-            KruxEncoding::Latin1 => Ok(whole(bytes.iter().map(|byte| char::from(*byte)).collect())),
-            KruxEncoding::Ascii if bytes.is_ascii() => Ok(whole(String::from_utf8_lossy(bytes).into_owned())),
-            KruxEncoding::Ascii => Err(invalid()),
-            KruxEncoding::Utf8 => match std::str::from_utf8(bytes) {
+            KruxFileEncoding::Binary => Ok(whole(STANDARD.encode(bytes))),
+            KruxFileEncoding::Latin1 => Ok(whole(bytes.iter().map(|byte| char::from(*byte)).collect())),
+            KruxFileEncoding::Ascii if bytes.is_ascii() => Ok(whole(String::from_utf8_lossy(bytes).into_owned())),
+            KruxFileEncoding::Ascii => Err(invalid()),
+            KruxFileEncoding::Utf8 => match std::str::from_utf8(bytes) {
                 Ok(text) => Ok(whole(text.to_owned())),
-                Err(error) if end == FilePieceEndKind::MidFile && error.error_len().is_none() => {
+                Err(error) if end == FilePieceEndPosition::MidFile && error.error_len().is_none() => {
                     let complete = bytes.get(..error.valid_up_to()).unwrap_or_default();
                     let text = String::from_utf8_lossy(complete).into_owned();
                     Ok(DecodedFilePiece { text, bytes_consumed: complete.len() })
                 }
                 Err(_) => Err(invalid()),
             },
-            KruxEncoding::Utf16 => decode_utf16(bytes, end).ok_or_else(invalid),
+            KruxFileEncoding::Utf16 => decode_utf16(bytes, end).ok_or_else(invalid),
         }
     }
 
     pub(super) fn encode(self, text: &str) -> Result<Vec<u8>, Error> {
         let invalid = || self.encoding_error("the content");
         match self {
-            KruxEncoding::Utf8 => Ok(text.as_bytes().to_vec()),
-            KruxEncoding::Ascii if text.is_ascii() => Ok(text.as_bytes().to_vec()),
-            KruxEncoding::Ascii => Err(invalid()),
-            KruxEncoding::Latin1 => text.chars().map(|c| u8::try_from(u32::from(c)).map_err(|_| invalid())).collect(),
-            KruxEncoding::Utf16 => {
+            KruxFileEncoding::Utf8 => Ok(text.as_bytes().to_vec()),
+            KruxFileEncoding::Ascii if text.is_ascii() => Ok(text.as_bytes().to_vec()),
+            KruxFileEncoding::Ascii => Err(invalid()),
+            KruxFileEncoding::Latin1 => {
+                text.chars().map(|c| u8::try_from(u32::from(c)).map_err(|_| invalid())).collect()
+            }
+            KruxFileEncoding::Utf16 => {
                 let units = text.encode_utf16().flat_map(u16::to_le_bytes);
                 Ok(UTF16_LE_BOM.into_iter().chain(units).collect())
             }
-            KruxEncoding::Binary => STANDARD.decode(text).map_err(|_| invalid_input("content", "is not base64")),
+            KruxFileEncoding::Binary => STANDARD.decode(text).map_err(|_| invalid_input("content", "is not base64")),
         }
     }
 }
 
 /// Decodes UTF-16. The byte order is little endian, unless a byte order mark says big endian. The byte order mark is
 /// not part of the decoded text.
-fn decode_utf16(bytes: &[u8], end: FilePieceEndKind) -> Option<DecodedFilePiece> {
+fn decode_utf16(bytes: &[u8], end: FilePieceEndPosition) -> Option<DecodedFilePiece> {
     let (rest, big_endian) = match (bytes.strip_prefix(&UTF16_LE_BOM), bytes.strip_prefix(&UTF16_BE_BOM)) {
         (Some(rest), _) => (rest, false),
         (None, Some(rest)) => (rest, true),
@@ -110,11 +112,11 @@ fn decode_utf16(bytes: &[u8], end: FilePieceEndKind) -> Option<DecodedFilePiece>
         if big_endian { u16::from_be_bytes(pair) } else { u16::from_le_bytes(pair) }
     };
     let mut units: Vec<u16> = rest.chunks_exact(2).map(unit).collect();
-    if end == FilePieceEndKind::EndOfFile && rest.len() % 2 != 0 {
+    if end == FilePieceEndPosition::EndOfFile && rest.len() % 2 != 0 {
         return None;
     }
     // The last unit is a high surrogate whose low surrogate belongs to the next piece.
-    if end == FilePieceEndKind::MidFile && units.last().is_some_and(|last| (0xd800..0xdc00).contains(last)) {
+    if end == FilePieceEndPosition::MidFile && units.last().is_some_and(|last| (0xd800..0xdc00).contains(last)) {
         units.pop();
     }
     let text = String::from_utf16(&units).ok()?;
@@ -125,37 +127,49 @@ fn decode_utf16(bytes: &[u8], end: FilePieceEndKind) -> Option<DecodedFilePiece>
 mod tests {
     use super::*;
 
-    fn decode_piece(encoding: KruxEncoding, bytes: &[u8], end: FilePieceEndKind) -> Option<(String, usize)> {
+    fn decode_piece(encoding: KruxFileEncoding, bytes: &[u8], end: FilePieceEndPosition) -> Option<(String, usize)> {
         encoding.decode(bytes, end).ok().map(|decoded| (decoded.text, decoded.bytes_consumed))
     }
 
     #[test]
     fn split_character_moves_to_next_piece_and_invalid_is_refused() {
         let euro = "a€".as_bytes();
-        assert_eq!(decode_piece(KruxEncoding::Utf8, &euro[..3], FilePieceEndKind::MidFile), Some(("a".to_owned(), 1)));
-        assert_eq!(decode_piece(KruxEncoding::Utf8, &euro[..3], FilePieceEndKind::EndOfFile), None);
         assert_eq!(
-            decode_piece(KruxEncoding::Utf8, &euro[2..], FilePieceEndKind::MidFile),
+            decode_piece(KruxFileEncoding::Utf8, &euro[..3], FilePieceEndPosition::MidFile),
+            Some(("a".to_owned(), 1))
+        );
+        assert_eq!(decode_piece(KruxFileEncoding::Utf8, &euro[..3], FilePieceEndPosition::EndOfFile), None);
+        assert_eq!(
+            decode_piece(KruxFileEncoding::Utf8, &euro[2..], FilePieceEndPosition::MidFile),
             None,
             "a character that starts before the piece is not completed"
         );
-        assert_eq!(decode_piece(KruxEncoding::Utf8, b"\xff", FilePieceEndKind::MidFile), None);
-        let clef = KruxEncoding::Utf16.encode("a𝄞").unwrap();
-        assert_eq!(decode_piece(KruxEncoding::Utf16, &clef, FilePieceEndKind::EndOfFile), Some(("a𝄞".to_owned(), 8)));
-        assert_eq!(decode_piece(KruxEncoding::Utf16, &clef[..7], FilePieceEndKind::MidFile), Some(("a".to_owned(), 4)));
-        assert_eq!(decode_piece(KruxEncoding::Utf16, &clef[..6], FilePieceEndKind::EndOfFile), None);
+        assert_eq!(decode_piece(KruxFileEncoding::Utf8, b"\xff", FilePieceEndPosition::MidFile), None);
+        let clef = KruxFileEncoding::Utf16.encode("a𝄞").unwrap();
         assert_eq!(
-            decode_piece(KruxEncoding::Utf16, b"\xfe\xff\0a", FilePieceEndKind::EndOfFile),
+            decode_piece(KruxFileEncoding::Utf16, &clef, FilePieceEndPosition::EndOfFile),
+            Some(("a𝄞".to_owned(), 8))
+        );
+        assert_eq!(
+            decode_piece(KruxFileEncoding::Utf16, &clef[..7], FilePieceEndPosition::MidFile),
+            Some(("a".to_owned(), 4))
+        );
+        assert_eq!(decode_piece(KruxFileEncoding::Utf16, &clef[..6], FilePieceEndPosition::EndOfFile), None);
+        assert_eq!(
+            decode_piece(KruxFileEncoding::Utf16, b"\xfe\xff\0a", FilePieceEndPosition::EndOfFile),
             Some(("a".to_owned(), 4))
         );
     }
 
     #[test]
     fn rejects_unencodable_text() {
-        assert_eq!(KruxEncoding::Latin1.encode("ä").unwrap(), b"\xe4");
-        assert!(KruxEncoding::Latin1.encode("€").is_err() && KruxEncoding::Ascii.encode("ä").is_err());
-        assert_eq!(KruxEncoding::Binary.encode("not base64!").unwrap_err().kind, ErrorKind::BadRequest);
-        assert_eq!(decode_piece(KruxEncoding::Latin1, b"\xe4", FilePieceEndKind::EndOfFile), Some(("ä".to_owned(), 1)));
-        assert_eq!(decode_piece(KruxEncoding::Ascii, b"\xe4", FilePieceEndKind::EndOfFile), None);
+        assert_eq!(KruxFileEncoding::Latin1.encode("ä").unwrap(), b"\xe4");
+        assert!(KruxFileEncoding::Latin1.encode("€").is_err() && KruxFileEncoding::Ascii.encode("ä").is_err());
+        assert_eq!(KruxFileEncoding::Binary.encode("not base64!").unwrap_err().kind, ErrorKind::BadRequest);
+        assert_eq!(
+            decode_piece(KruxFileEncoding::Latin1, b"\xe4", FilePieceEndPosition::EndOfFile),
+            Some(("ä".to_owned(), 1))
+        );
+        assert_eq!(decode_piece(KruxFileEncoding::Ascii, b"\xe4", FilePieceEndPosition::EndOfFile), None);
     }
 }

@@ -6,8 +6,8 @@ use stead_engine::{Error, ErrorKind};
 use super::{
     super::rendering::error_detail,
     KruxDialect,
-    capability::{KruxAgentCapability, KruxCapability, KruxFileCapability},
-    recovery::{self, KruxFailedCall},
+    capability::{KruxAgentAndSessionOperation, KruxFileOperation, KruxTool},
+    recovery::{self, KruxRecoveryPlaceholderValues},
 };
 
 /// The name of the error detail that contains the name of the invalid input.
@@ -21,7 +21,7 @@ pub(super) fn invalid_input(field: &str, reason: &str) -> Error {
 pub(super) fn error_object(
     krux: &KruxDialect,
     tool: &str,
-    known: Option<KruxCapability>,
+    known: Option<KruxTool>,
     arguments: &Map<String, Value>,
     error: &Error,
 ) -> Value {
@@ -29,7 +29,7 @@ pub(super) fn error_object(
     // Only the error about too many watches has the detail `oldest`. It is the id of a watch that the caller can end,
     // so that a new watch can start.
     let watch_id = error_detail(error, "oldest").unwrap_or_default();
-    let subject = KruxFailedCall { capability: tool, path: &path, watch_id, paths: &krux.paths };
+    let subject = KruxRecoveryPlaceholderValues { capability: tool, path: &path, watch_id, paths: &krux.paths };
     let recovery = |kind: &str| recovery::recovery_actions(krux, &subject, kind, error);
     if matches!(error.kind, ErrorKind::ApprovalPending | ErrorKind::ApprovalStale) {
         return json!({
@@ -72,13 +72,13 @@ fn error_path(krux: &KruxDialect, arguments: &Map<String, Value>, error: &Error)
     written.map(str::to_owned).or(engine).unwrap_or_else(first)
 }
 
-fn published_kind(krux: &KruxDialect, known: Option<KruxCapability>, path: &str, error: &Error) -> &'static str {
-    let is_file = |capability| known == Some(KruxCapability::File(capability));
-    let is_agent = |capability| known == Some(KruxCapability::Agent(capability));
-    let searches = matches!(known, Some(KruxCapability::Search(_)));
-    let starts_watch = is_agent(KruxAgentCapability::Watch);
-    let needs_directory = starts_watch || searches || is_file(KruxFileCapability::List);
-    let writers = [KruxFileCapability::Write, KruxFileCapability::Append, KruxFileCapability::Copy];
+fn published_kind(krux: &KruxDialect, known: Option<KruxTool>, path: &str, error: &Error) -> &'static str {
+    let is_file = |capability| known == Some(KruxTool::File(capability));
+    let is_agent = |capability| known == Some(KruxTool::Agent(capability));
+    let searches = matches!(known, Some(KruxTool::Search(_)));
+    let starts_watch = is_agent(KruxAgentAndSessionOperation::Watch);
+    let needs_directory = starts_watch || searches || is_file(KruxFileOperation::List);
+    let writers = [KruxFileOperation::Write, KruxFileOperation::Append, KruxFileOperation::Copy];
     let writes_content = writers.into_iter().any(is_file);
     match error.kind {
         // The path is inside the workspace or contains a NUL byte. A path inside the workspace is invalid only if it is
@@ -90,13 +90,15 @@ fn published_kind(krux: &KruxDialect, known: Option<KruxCapability>, path: &str,
         ErrorKind::BadRequest if error.details.contains_key(FIELD_DETAIL) => "InvalidInput",
         ErrorKind::BadRequest if starts_watch || searches => "InvalidPattern",
         ErrorKind::TooMany if starts_watch => "TooManyWatches",
-        ErrorKind::NotFound if is_agent(KruxAgentCapability::Unwatch) => "WatchNotFound",
+        ErrorKind::NotFound if is_agent(KruxAgentAndSessionOperation::Unwatch) => "WatchNotFound",
         ErrorKind::NotFound if error.details.contains_key("parent") => "ParentNotFound",
         ErrorKind::NotFound if needs_directory => "DirectoryNotFound",
-        ErrorKind::NotFound | ErrorKind::NotOwner if is_file(KruxFileCapability::Restore) => "TrashEntryNotFound",
-        ErrorKind::NotFound | ErrorKind::NothingToDo if is_agent(KruxAgentCapability::EndSession) => "SessionNotFound",
+        ErrorKind::NotFound | ErrorKind::NotOwner if is_file(KruxFileOperation::Restore) => "TrashEntryNotFound",
+        ErrorKind::NotFound | ErrorKind::NothingToDo if is_agent(KruxAgentAndSessionOperation::EndSession) => {
+            "SessionNotFound"
+        }
         ErrorKind::NotFound => "FileNotFound",
-        ErrorKind::NotDirectory if is_file(KruxFileCapability::Read) => "FileNotFound",
+        ErrorKind::NotDirectory if is_file(KruxFileOperation::Read) => "FileNotFound",
         ErrorKind::NotDirectory => "NotADirectory",
         ErrorKind::IsDirectory => "IsADirectory",
         ErrorKind::NotRegular | ErrorKind::LinkLoop => "NotAFile",

@@ -4,19 +4,19 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use stead_engine::{
-    BeforeAfterContentInclusion, CallOptions, CallOutcome, CopyMoveEntryKinds, Error, ListingStyle, MissingBase,
-    MissingParentPolicy, RestoreConflictPolicy,
+    BeforeAfterContentInclusion, CallOptions, CallOutcome, CopyMoveAllowedEntryKinds, Error, ListingPageSizeAndDetail,
+    MissingBaseVersionPolicy, MissingParentPolicy, RestoreConflictPolicy,
 };
 
 use super::{
     super::{
         TranslatedCall,
-        rendering::{CallOutcomeExt, id_from_trash_handle, trash_handle},
+        rendering::{CallOutcomeFieldsExt, id_from_trash_handle, trash_handle},
     },
     KruxCall,
     args::{file_name, require_absolute},
-    capability::KruxFileCapability,
-    encoding::{FilePieceEndKind, KruxEncoding},
+    capability::KruxFileOperation,
+    encoding::{FilePieceEndPosition, KruxFileEncoding},
     errors::invalid_input,
 };
 
@@ -26,50 +26,57 @@ const LIST_ENTRIES_MAX: usize = 100_000;
 
 pub(super) fn translate(
     call: &KruxCall<'_>,
-    capability: KruxFileCapability,
+    capability: KruxFileOperation,
     options: CallOptions,
 ) -> Result<TranslatedCall, Error> {
     let inputs = &call.inputs;
     let path = || require_absolute("path", inputs.text_or_empty("path"));
     let refuse_parents = CallOptions { missing_parents: MissingParentPolicy::Refuse, ..options.clone() };
     Ok(match capability {
-        KruxFileCapability::Read => {
+        KruxFileOperation::Read => {
             let (first, max) = read_range(call);
             let last = first.saturating_add(max.max(1) - 1);
             let arguments = json!({ "path": path()?, "bytes": format!("{first}-{last}") });
             let options = CallOptions { before_after: BeforeAfterContentInclusion::Include, ..options };
             TranslatedCall::new("read", arguments, options)
         }
-        KruxFileCapability::Write => {
+        KruxFileOperation::Write => {
             let path = path()?;
             let options = if inputs.is_set("create_parents") { options } else { refuse_parents };
-            let (content, encoding) = match KruxEncoding::from_name(inputs.optional_text("encoding")) {
-                KruxEncoding::Utf8 => (inputs.text_or_empty("content").to_owned(), "utf-8"),
-                other @ (KruxEncoding::Ascii | KruxEncoding::Latin1 | KruxEncoding::Utf16 | KruxEncoding::Binary) => {
+            let (content, encoding) = match KruxFileEncoding::from_name(inputs.optional_text("encoding")) {
+                KruxFileEncoding::Utf8 => (inputs.text_or_empty("content").to_owned(), "utf-8"),
+                other @ (KruxFileEncoding::Ascii
+                | KruxFileEncoding::Latin1
+                | KruxFileEncoding::Utf16
+                | KruxFileEncoding::Binary) => {
                     (STANDARD.encode(other.encode(inputs.text_or_empty("content"))?), "base64")
                 }
             };
             let arguments = json!({ "path": path, "content": content, "encoding": encoding });
-            TranslatedCall::new("write", arguments, CallOptions { missing_base: MissingBase::Overwrite, ..options })
+            TranslatedCall::new(
+                "write",
+                arguments,
+                CallOptions { missing_base: MissingBaseVersionPolicy::Overwrite, ..options },
+            )
         }
-        KruxFileCapability::Append => {
+        KruxFileOperation::Append => {
             let arguments = json!({ "path": path()?, "content": inputs.text_or_empty("content") });
-            let options = CallOptions { missing_base: MissingBase::Overwrite, ..refuse_parents };
+            let options = CallOptions { missing_base: MissingBaseVersionPolicy::Overwrite, ..refuse_parents };
             TranslatedCall::new("append", arguments, options)
         }
-        KruxFileCapability::List => {
+        KruxFileOperation::List => {
             let arguments = json!({ "path": path()?, "all": inputs.is_set("include_hidden") });
-            let listing_style = ListingStyle::DetailedEntries(LIST_ENTRIES_MAX);
+            let listing_style = ListingPageSizeAndDetail::DetailedEntries(LIST_ENTRIES_MAX);
             TranslatedCall::new("list", arguments, CallOptions { listing_style, ..options })
         }
-        KruxFileCapability::Stat => {
+        KruxFileOperation::Stat => {
             let options = CallOptions { before_after: BeforeAfterContentInclusion::Include, ..options };
             TranslatedCall::new("stat", json!({ "path": path()? }), options)
         }
-        KruxFileCapability::Delete => TranslatedCall::new("remove", json!({ "path": path()? }), refuse_parents),
-        KruxFileCapability::Restore => translate_restore(call, refuse_parents)?,
-        KruxFileCapability::Copy => translate_copy_or_move(call, "copy", refuse_parents)?,
-        KruxFileCapability::Move => translate_copy_or_move(call, "move", refuse_parents)?,
+        KruxFileOperation::Delete => TranslatedCall::new("remove", json!({ "path": path()? }), refuse_parents),
+        KruxFileOperation::Restore => translate_restore(call, refuse_parents)?,
+        KruxFileOperation::Copy => translate_copy_or_move(call, "copy", refuse_parents)?,
+        KruxFileOperation::Move => translate_copy_or_move(call, "move", refuse_parents)?,
     })
 }
 
@@ -99,7 +106,7 @@ fn translate_copy_or_move(call: &KruxCall<'_>, operation: &str, options: CallOpt
         return Err(invalid_input("destination", "is the source itself"));
     }
     let arguments = json!({ "from": from, "to": to, "overwrite": inputs.is_set("overwrite") });
-    let options = CallOptions { copy_move_scope: CopyMoveEntryKinds::FilesOnly, ..options };
+    let options = CallOptions { copy_move_scope: CopyMoveAllowedEntryKinds::FilesOnly, ..options };
     Ok(TranslatedCall::new(operation, arguments, options))
 }
 
@@ -111,24 +118,24 @@ fn read_range(call: &KruxCall<'_>) -> (u64, u64) {
 
 pub(super) fn render_outcome(
     call: &KruxCall<'_>,
-    capability: KruxFileCapability,
+    capability: KruxFileOperation,
     outcome: &CallOutcome,
 ) -> Result<Value, Error> {
     let path = absolute_path(call, outcome, "path");
     let version = outcome.json.get("version");
     let size = outcome.number_field("size");
     Ok(match capability {
-        KruxFileCapability::Read => render_read(call, outcome)?,
-        KruxFileCapability::Write => json!({ "path": path, "size": size, "checksum": version }),
-        KruxFileCapability::Append => json!({ "path": path, "new_size": size }),
-        KruxFileCapability::List => render_listing(call, outcome, &path),
-        KruxFileCapability::Stat => render_stat(outcome),
-        KruxFileCapability::Delete => json!({
+        KruxFileOperation::Read => render_read(call, outcome)?,
+        KruxFileOperation::Write => json!({ "path": path, "size": size, "checksum": version }),
+        KruxFileOperation::Append => json!({ "path": path, "new_size": size }),
+        KruxFileOperation::List => render_listing(call, outcome, &path),
+        KruxFileOperation::Stat => render_stat(outcome),
+        KruxFileOperation::Delete => json!({
             "deleted_path": path,
             "trash_path": trash_handle(outcome.text_field("trash"), outcome.text_field("path")),
             "recoverable_until": outcome.text_field("recoverable_until"),
         }),
-        KruxFileCapability::Restore => {
+        KruxFileOperation::Restore => {
             let mut restored = json!({
                 "restored_path": path,
                 "trash_path": trash_handle(outcome.text_field("trash"), outcome.text_field("from")),
@@ -144,12 +151,12 @@ pub(super) fn render_outcome(
             }
             restored
         }
-        KruxFileCapability::Move => json!({
+        KruxFileOperation::Move => json!({
             "source": absolute_path(call, outcome, "from"),
             "destination": path,
             "size": outcome.number_field("bytes"),
         }),
-        KruxFileCapability::Copy => json!({
+        KruxFileOperation::Copy => json!({
             "source": absolute_path(call, outcome, "from"), "destination": path, "size": size, "checksum": version,
         }),
     })
@@ -162,11 +169,11 @@ fn render_read(call: &KruxCall<'_>, outcome: &CallOutcome) -> Result<Value, Erro
     let bytes = usize::try_from(max).ok().and_then(|max| bytes.get(..max)).unwrap_or(bytes);
     let size = outcome.number_field("size");
     let end = if first.saturating_add(bytes.len() as u64) < size {
-        FilePieceEndKind::MidFile
+        FilePieceEndPosition::MidFile
     } else {
-        FilePieceEndKind::EndOfFile
+        FilePieceEndPosition::EndOfFile
     };
-    let decoded = KruxEncoding::from_name(call.inputs.optional_text("encoding")).decode(bytes, end)?;
+    let decoded = KruxFileEncoding::from_name(call.inputs.optional_text("encoding")).decode(bytes, end)?;
     Ok(json!({
         "content": decoded.text,
         "size": size,

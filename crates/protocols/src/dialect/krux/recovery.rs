@@ -12,7 +12,7 @@ use super::{
 use crate::definition::ErrorRecoveryAction;
 
 /// The parts of a failed call that replace the placeholders in its recovery actions.
-pub(super) struct KruxFailedCall<'a> {
+pub(super) struct KruxRecoveryPlaceholderValues<'a> {
     pub(super) capability: &'a str,
     pub(super) path: &'a str,
     /// The id of a watch that the caller could end; empty if the error names no such watch.
@@ -22,7 +22,7 @@ pub(super) struct KruxFailedCall<'a> {
 
 pub(super) fn recovery_actions(
     krux: &KruxDialect,
-    subject: &KruxFailedCall<'_>,
+    subject: &KruxRecoveryPlaceholderValues<'_>,
     kind: &str,
     error: &Error,
 ) -> Vec<Value> {
@@ -40,13 +40,13 @@ pub(super) fn recovery_actions(
 }
 
 /// Whether an action can be suggested. An action that ends a watch can be suggested only if the id of a watch is known.
-fn is_applicable(recovery: &ErrorRecoveryAction, subject: &KruxFailedCall<'_>) -> bool {
+fn is_applicable(recovery: &ErrorRecoveryAction, subject: &KruxRecoveryPlaceholderValues<'_>) -> bool {
     !subject.watch_id.is_empty() || recovery.inputs.values().all(|value| value != "$watch")
 }
 
 /// Renders an action with its placeholders replaced. If the action names no capability, the rendered action repeats the
 /// failed call with changed inputs.
-fn fill_action(recovery: &ErrorRecoveryAction, subject: &KruxFailedCall<'_>) -> Value {
+fn fill_action(recovery: &ErrorRecoveryAction, subject: &KruxRecoveryPlaceholderValues<'_>) -> Value {
     let inputs: Map<String, Value> =
         recovery.inputs.iter().map(|(name, value)| (name.clone(), fill_placeholders(name, value, subject))).collect();
     let mut filled = json!({
@@ -61,7 +61,7 @@ fn fill_action(recovery: &ErrorRecoveryAction, subject: &KruxFailedCall<'_>) -> 
     filled
 }
 
-fn fill_placeholders(name: &str, value: &Value, subject: &KruxFailedCall<'_>) -> Value {
+fn fill_placeholders(name: &str, value: &Value, subject: &KruxRecoveryPlaceholderValues<'_>) -> Value {
     let Value::String(template) = value else { return value.clone() };
     let mut text = String::new();
     let mut rest = template.as_str();
@@ -84,7 +84,7 @@ fn fill_placeholders(name: &str, value: &Value, subject: &KruxFailedCall<'_>) ->
     text.into()
 }
 
-fn placeholder_value(word: &str, input: &str, subject: &KruxFailedCall<'_>) -> String {
+fn placeholder_value(word: &str, input: &str, subject: &KruxRecoveryPlaceholderValues<'_>) -> String {
     let name = file_name(subject.path);
     match word {
         "$parent" => subject.paths.parent_path(subject.path),
@@ -123,16 +123,24 @@ mod tests {
             capability: None,
             inputs: Map::from_iter([("watch_id".to_owned(), "$watch".into())]),
         };
-        let with =
-            |watch| KruxFailedCall { capability: "filesystem.watch", path: "/ws", watch_id: watch, paths: &paths };
+        let with = |watch| KruxRecoveryPlaceholderValues {
+            capability: "filesystem.watch",
+            path: "/ws",
+            watch_id: watch,
+            paths: &paths,
+        };
         assert!(is_applicable(&recovery, &with("w-1")) && !is_applicable(&recovery, &with("")));
     }
 
     #[test]
     fn placeholders_are_filled_only_once() {
         let paths = KruxPathMapper::new("/ws");
-        let subject =
-            KruxFailedCall { capability: "filesystem.read", path: "/ws/d/$name", watch_id: "w-1", paths: &paths };
+        let subject = KruxRecoveryPlaceholderValues {
+            capability: "filesystem.read",
+            path: "/ws/d/$name",
+            watch_id: "w-1",
+            paths: &paths,
+        };
         let filled = |name: &str, template: &str| fill_placeholders(name, &template.into(), &subject);
         assert_eq!(filled("path", "$parent"), "/ws/d");
         assert_eq!(filled("message", "$tool at $path, $5"), "filesystem.read at /ws/d/$name, $5");

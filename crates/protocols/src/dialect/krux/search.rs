@@ -3,15 +3,15 @@
 
 use serde_json::{Map, Value, json};
 use stead_engine::{
-    BeforeAfterContentInclusion, CallOptions, CallOutcome, Error, Globs, ListingStyle, SearchHitOrder, WalkFilter,
-    limits,
+    BeforeAfterContentInclusion, CallOptions, CallOutcome, Error, Globs, ListingPageSizeAndDetail, SearchHitOrder,
+    WalkFilter, limits,
 };
 
 use super::{
-    super::{TranslatedCall, rendering::CallOutcomeExt},
+    super::{TranslatedCall, rendering::CallOutcomeFieldsExt},
     KruxCall,
     args::require_absolute,
-    capability::KruxSearchCapability,
+    capability::KruxSearchTool,
     files,
 };
 
@@ -23,7 +23,7 @@ const HIDDEN_FILE_GLOBS: &[&str] = &["**/.*", "**/.*/**"];
 
 pub(super) fn translate(
     call: &KruxCall<'_>,
-    capability: KruxSearchCapability,
+    capability: KruxSearchTool,
     options: CallOptions,
 ) -> Result<TranslatedCall, Error> {
     let inputs = &call.inputs;
@@ -31,15 +31,15 @@ pub(super) fn translate(
     let exclude = if inputs.is_set("include_hidden") { &[][..] } else { HIDDEN_FILE_GLOBS };
     let walk_filter = WalkFilter { include: Globs::default(), exclude: Globs::new(exclude.iter().copied())? };
     Ok(match capability {
-        KruxSearchCapability::ByName => {
+        KruxSearchTool::ByName => {
             let pattern = inputs.text_or_empty("pattern");
             let pattern = if pattern.contains('/') { pattern.to_owned() } else { format!("**/{pattern}") };
             let max = result_limit(call, limits::FIND_MATCHES_MAX).max(1);
             let arguments = json!({ "path": path, "pattern": pattern, "all": true, "max": max });
-            let listing_style = ListingStyle::DetailedEntries(max);
+            let listing_style = ListingPageSizeAndDetail::DetailedEntries(max);
             TranslatedCall::new("find", arguments, CallOptions { listing_style, walk_filter, ..options })
         }
-        KruxSearchCapability::ByContent => {
+        KruxSearchTool::ByContent => {
             let context = inputs.number("context_lines").unwrap_or(CONTEXT_LINES_DEFAULT);
             let max = if inputs.is_set("files_only") {
                 limits::SEARCH_HITS_MAX
@@ -71,17 +71,17 @@ fn result_limit(call: &KruxCall<'_>, max: usize) -> usize {
     requested.map_or(RESULTS_DEFAULT, |requested| requested.unwrap_or(max)).min(max)
 }
 
-pub(super) fn render_outcome(call: &KruxCall<'_>, capability: KruxSearchCapability, outcome: &CallOutcome) -> Value {
+pub(super) fn render_outcome(call: &KruxCall<'_>, capability: KruxSearchTool, outcome: &CallOutcome) -> Value {
     let (total, truncated) = (outcome.number_field("total"), outcome.is_set("truncated"));
     let items = |name: &str| outcome.list_field(name).iter();
     match capability {
-        KruxSearchCapability::ByName => {
+        KruxSearchTool::ByName => {
             let max = result_limit(call, limits::FIND_MATCHES_MAX);
             let matches: Vec<Value> = items("matches").take(max).map(|item| render_name_match(call, item)).collect();
             let truncated = truncated || (matches.len() as u64) < total;
             json!({ "matches": matches, "total_matches": total, "truncated": truncated })
         }
-        KruxSearchCapability::ByContent => {
+        KruxSearchTool::ByContent => {
             let max = result_limit(call, limits::SEARCH_HITS_MAX);
             let results: Vec<Value> = if call.inputs.is_set("files_only") {
                 group_by_file(call, items("hits")).into_iter().take(max).collect()

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     WeaverGeneration, clean_path,
-    newest_generation::{WeaverPageUnit, WeaverPagingOptions, WeaverReadWindow},
+    newest_generation::{WeaverPageUnit, WeaverPagingSettings, WeaverReadWindow},
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl<'a> WeaverToolCall<'a> {
         tool: &str,
         arguments: &'a Map<String, Value>,
         generation: WeaverGeneration,
-        paging: WeaverPagingOptions,
+        paging: WeaverPagingSettings,
     ) -> Result<Self, String> {
         let tool = WeaverTool::from_name(tool).ok_or_else(|| format!("tool \"{tool}\" not found"))?;
         let text =

@@ -6,7 +6,7 @@ use stead_engine::{Error, ErrorKind};
 
 use super::{
     super::rendering::error_detail,
-    FilesystemReach,
+    DialectFilesystemReach,
     args::{ExistingFileRule, WeaverDisplayPath, WeaverTool, WeaverToolCall},
     clean_path,
 };
@@ -39,7 +39,7 @@ const OS_ERROR_MESSAGES: &[(ErrorKind, &str)] = &[
 pub(super) fn error_sentence_v0_1_2(
     call: &WeaverToolCall<'_>,
     path: &WeaverDisplayPath<'_>,
-    reach: &FilesystemReach,
+    reach: &DialectFilesystemReach,
     error: &Error,
 ) -> String {
     let file = blocking_file(error);
@@ -51,14 +51,14 @@ pub(super) fn error_sentence_v0_1_2(
         (ErrorKind::InvalidPath, _) if call.path().contains('\0') => {
             "failed to resolve path: invalid argument".to_owned()
         }
-        (ErrorKind::InvalidPath, FilesystemReach::Workspace) => OUTSIDE_WORKSPACE_MESSAGE.to_owned(),
-        (ErrorKind::LinkLoop, FilesystemReach::Workspace) => {
+        (ErrorKind::InvalidPath, DialectFilesystemReach::Workspace) => OUTSIDE_WORKSPACE_MESSAGE.to_owned(),
+        (ErrorKind::LinkLoop, DialectFilesystemReach::Workspace) => {
             "failed to resolve path: EvalSymlinks: too many links".to_owned()
         }
-        (ErrorKind::NotDirectory, FilesystemReach::Workspace) if file.is_some() => {
+        (ErrorKind::NotDirectory, DialectFilesystemReach::Workspace) if file.is_some() => {
             "failed to resolve path: not a directory".to_owned()
         }
-        (ErrorKind::NotDirectory, FilesystemReach::WholeMachine) if call.tool() == WeaverTool::WriteFile => {
+        (ErrorKind::NotDirectory, DialectFilesystemReach::WholeMachine) if call.tool() == WeaverTool::WriteFile => {
             let blocked = file.map_or_else(|| path.absolute_path(), |file| clean_path("/", file));
             format!("failed to create directory: mkdir {blocked}: not a directory")
         }

@@ -7,7 +7,7 @@ use stead_engine::CallOutcome;
 use stead_text::unified::{CONTEXT_LINES, DiffLabels, unified_diff};
 
 use super::{
-    super::{DialectSettingError, DialectSettings, rendering::CallOutcomeExt},
+    super::{DialectSettingError, DialectSettings, rendering::CallOutcomeFieldsExt},
     WeaverToolResult,
     args::WeaverToolCall,
     errors::BINARY_FILE_MESSAGE,
@@ -37,12 +37,12 @@ pub(super) enum WeaverPageUnit {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct WeaverPagingOptions {
+pub(super) struct WeaverPagingSettings {
     pub(super) unit: WeaverPageUnit,
     bytes_max: u64,
 }
 
-impl WeaverPagingOptions {
+impl WeaverPagingSettings {
     pub(super) fn from_settings(settings: &DialectSettings) -> Result<Self, DialectSettingError> {
         let unit = if settings.is_set_to("read_mode", "lines", "bytes") {
             WeaverPageUnit::Lines
@@ -71,7 +71,7 @@ pub(super) enum WeaverReadWindow {
 
 impl WeaverReadWindow {
     /// Parses the arguments in the same order as the original code, with the same error sentences.
-    pub(super) fn from_arguments(arguments: &Map<String, Value>, paging: WeaverPagingOptions) -> Result<Self, String> {
+    pub(super) fn from_arguments(arguments: &Map<String, Value>, paging: WeaverPagingSettings) -> Result<Self, String> {
         match paging.unit {
             WeaverPageUnit::Bytes => {
                 let offset = parse_integer(arguments, "offset")?.unwrap_or(0);
@@ -141,7 +141,7 @@ fn parse_integer(arguments: &Map<String, Value>, name: &str) -> Result<Option<i6
 /// Renders the page that a call reads. If the call has no window, renders the whole file.
 pub(super) fn render_page(
     call: &WeaverToolCall<'_>,
-    paging: WeaverPagingOptions,
+    paging: WeaverPagingSettings,
     outcome: &CallOutcome,
 ) -> WeaverToolResult {
     let (name, bytes) = (header_name(call.path()), outcome.bytes_before());
@@ -192,7 +192,7 @@ enum WeaverLinePageEndReason {
 
 fn render_line_page(
     name: &str,
-    paging: WeaverPagingOptions,
+    paging: WeaverPagingSettings,
     start: u64,
     max_lines: Option<u64>,
     bytes: &[u8],
@@ -311,8 +311,8 @@ mod tests {
 
     use super::*;
 
-    fn paging_options(unit: WeaverPageUnit, bytes_max: u64) -> WeaverPagingOptions {
-        WeaverPagingOptions { unit, bytes_max }
+    fn paging_options(unit: WeaverPageUnit, bytes_max: u64) -> WeaverPagingSettings {
+        WeaverPagingSettings { unit, bytes_max }
     }
 
     #[test]

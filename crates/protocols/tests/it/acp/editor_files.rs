@@ -37,8 +37,8 @@ async fn read_with_editor_text(harness: &mut AcpHarness, params: Value, editor_t
     harness.agent.receive().await
 }
 
-/// The agent writes a file while the editor has this text. Returns the text that the editor gets, and checks that the agent
-/// is informed of a merge.
+/// The agent writes a file while the editor has this text. Returns the text that the editor gets, and checks that the
+/// agent is informed of a merge.
 async fn write_with_editor_text(harness: &mut AcpHarness, content: &str, editor_text: &str) -> String {
     harness.send_from_agent("fs/write_text_file", json!({ "path": "/ws/a.txt", "content": content })).await;
     answer_next_request(harness, text_result(editor_text)).await;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use stead_engine::ApprovalMode;
-use stead_protocols::acp::{AcpCapabilityOffered, AcpFileCapabilities, ConversationClosedBy};
+use stead_protocols::acp::{AcpCapabilityOffered, AcpConnectionClosedBy, AcpFileCapabilities};
 
 use super::harness::AcpHarness;
 
@@ -167,12 +167,12 @@ async fn oversized_message_is_refused_and_next_is_forwarded() {
 async fn either_peer_may_close_the_conversation() {
     let mut harness = AcpHarness::initialized().await;
     harness.agent.close_output();
-    assert_eq!(harness.proxy.await.unwrap().unwrap(), ConversationClosedBy::Agent);
+    assert_eq!(harness.proxy.await.unwrap().unwrap(), AcpConnectionClosedBy::Agent);
     let mut harness = AcpHarness::initialized().await;
     harness.editor.close_output();
     assert_eq!(harness.agent.receive_raw().await, "", "the agent sees the end");
     harness.agent.send(&json!({ "method": "last/words" })).await;
     assert_eq!(harness.editor.receive().await["method"], "last/words");
     harness.agent.close_output();
-    assert_eq!(harness.proxy.await.unwrap().unwrap(), ConversationClosedBy::Editor);
+    assert_eq!(harness.proxy.await.unwrap().unwrap(), AcpConnectionClosedBy::Editor);
 }

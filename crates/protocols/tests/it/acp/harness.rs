@@ -9,8 +9,8 @@ use std::{
 use serde_json::{Value, json};
 use stead_engine::{ApprovalMode, Caller, Engine, Error, ErrorKind, Principal};
 use stead_protocols::acp::{
-    self, AcpCapabilityOffered, AcpFileCapabilities, AcpPeerStreams, AcpProxyOptions, AgentAndPersonCallers,
-    ConversationClosedBy, McpServerCommand, OpenedRoot, SessionRootOpener, SessionTicketEnvVar, WriteFormatPolicy,
+    self, AcpCapabilityOffered, AcpConnectionCallers, AcpConnectionClosedBy, AcpFileCapabilities, AcpPeerStreams,
+    AcpProxyConfig, McpServerCommand, OpenedAcpSessionRoot, SessionRootOpener, SessionTicketEnvVar, WriteFormatPolicy,
 };
 use testkit::MemoryWorkspace;
 use tokio::{
@@ -23,12 +23,12 @@ const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 const PIPE_BYTES: usize = 1 << 16;
 
 /// One peer of the proxy. Each direction is a separate pipe, which closes when the peer is dropped.
-pub(crate) struct TestPeer {
+pub(crate) struct AcpProxyTestPeer {
     output: Option<DuplexStream>,
     input: BufReader<DuplexStream>,
 }
 
-impl TestPeer {
+impl AcpProxyTestPeer {
     /// Creates a peer and the streams that the proxy gets for it.
     fn new() -> (Self, AcpPeerStreams) {
         let (near_output, far_input) = tokio::io::duplex(PIPE_BYTES);
@@ -74,14 +74,14 @@ pub(crate) struct MemoryRootOpener {
 }
 
 impl SessionRootOpener for MemoryRootOpener {
-    fn open_root(&self, root: &str) -> Result<OpenedRoot, Error> {
+    fn open_root(&self, root: &str) -> Result<OpenedAcpSessionRoot, Error> {
         if root.contains("missing") {
             return Err(Error::new(ErrorKind::NotFound, "the root cannot be opened"));
         }
         let mut roots = self.roots.lock().unwrap();
         let workspace = roots.entry(root.to_owned()).or_default().clone();
         let engine = Engine::new(workspace).with_approval_mode(self.approval_mode);
-        Ok(OpenedRoot { engine, root_paths: vec![root.to_owned()], single_file: None })
+        Ok(OpenedAcpSessionRoot { engine, root_paths: vec![root.to_owned()], single_file: None })
     }
 
     fn mcp_server_command(&self, directory: &str) -> Option<McpServerCommand> {
@@ -105,18 +105,18 @@ impl SessionRootOpener for MemoryRootOpener {
 }
 
 pub(crate) struct AcpHarness {
-    pub(crate) editor: TestPeer,
-    pub(crate) agent: TestPeer,
+    pub(crate) editor: AcpProxyTestPeer,
+    pub(crate) agent: AcpProxyTestPeer,
     pub(crate) root_opener: Arc<MemoryRootOpener>,
-    pub(crate) proxy: JoinHandle<std::io::Result<ConversationClosedBy>>,
+    pub(crate) proxy: JoinHandle<std::io::Result<AcpConnectionClosedBy>>,
     next_id: i64,
 }
 
 pub(crate) const BOTH_FILE_METHODS: AcpFileCapabilities =
     AcpFileCapabilities { read_text_file: AcpCapabilityOffered::Yes, write_text_file: AcpCapabilityOffered::Yes };
 
-fn test_callers() -> AgentAndPersonCallers {
-    AgentAndPersonCallers {
+fn test_callers() -> AcpConnectionCallers {
+    AcpConnectionCallers {
         agent: Caller::new(Principal::Agent("tester".to_owned()), "unnamed", "acp"),
         person: Caller::new(Principal::User("ann".to_owned()), "unnamed", "acp"),
     }
@@ -130,8 +130,8 @@ impl AcpHarness {
 
     pub(crate) fn with_capabilities(offered: AcpFileCapabilities, approval_mode: ApprovalMode) -> Self {
         let root_opener = Arc::new(MemoryRootOpener { approval_mode, ..MemoryRootOpener::default() });
-        let ((editor, near), (agent, far)) = (TestPeer::new(), TestPeer::new());
-        let options = AcpProxyOptions { file_capabilities: offered, text_format: WriteFormatPolicy::default() };
+        let ((editor, near), (agent, far)) = (AcpProxyTestPeer::new(), AcpProxyTestPeer::new());
+        let options = AcpProxyConfig { file_capabilities: offered, text_format: WriteFormatPolicy::default() };
         let proxy = tokio::spawn(acp::proxy_editor_and_agent(near, far, test_callers(), options, root_opener.clone()));
         Self { editor, agent, root_opener, proxy, next_id: 100 }
     }
@@ -140,9 +140,9 @@ impl AcpHarness {
     pub(crate) fn in_chain() -> Self {
         let root_opener =
             Arc::new(MemoryRootOpener { approval_mode: ApprovalMode::TrustClient, ..MemoryRootOpener::default() });
-        let ((conductor, near), (unused, _)) = (TestPeer::new(), TestPeer::new());
+        let ((conductor, near), (unused, _)) = (AcpProxyTestPeer::new(), AcpProxyTestPeer::new());
         let options =
-            AcpProxyOptions { file_capabilities: BOTH_FILE_METHODS, text_format: WriteFormatPolicy::default() };
+            AcpProxyConfig { file_capabilities: BOTH_FILE_METHODS, text_format: WriteFormatPolicy::default() };
         let proxy = tokio::spawn(acp::proxy_in_chain(near, test_callers(), options, root_opener.clone()));
         Self { editor: conductor, agent: unused, root_opener, proxy, next_id: 100 }
     }

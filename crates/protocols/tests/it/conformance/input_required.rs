@@ -1,5 +1,5 @@
-//! Tools and prompts that need input from the client: one result asks for the input, and the next request contains it. A
-//! checksum protects the state that the client sends back. It needs no secret, because the suite only tests that a
+//! Tools and prompts that need input from the client: one result asks for the input, and the next request contains it.
+//! A checksum protects the state that the client sends back. It needs no secret, because the suite only tests that a
 //! changed state is rejected.
 
 use serde_json::{Map, Value, json};
@@ -8,7 +8,7 @@ use stead_protocols::mcp::{McpClientHandle, McpExtensionError};
 use super::{INVALID_PARAMS, catalogue::text_content};
 
 /// A request for input: its name, method and params.
-type ConformanceQuestion = (&'static str, &'static str, Value);
+type McpTestRequestForClientInput = (&'static str, &'static str, Value);
 
 /// Calls a tool that needs input from the client; `None` if there is no such tool.
 pub(crate) fn call_tool(
@@ -63,12 +63,12 @@ fn final_result(params: &Value) -> Value {
     json!({ "content": [text_content(&format!("Hello, {name}! state-ok"))] })
 }
 
-fn ask_one(params: &Value, question: ConformanceQuestion, state: Option<&str>) -> Option<Value> {
+fn ask_one(params: &Value, question: McpTestRequestForClientInput, state: Option<&str>) -> Option<Value> {
     ask_all(params, vec![question], state)
 }
 
 /// A result that asks for input; `None` if the request already contains valid responses to all questions.
-fn ask_all(params: &Value, questions: Vec<ConformanceQuestion>, state: Option<&str>) -> Option<Value> {
+fn ask_all(params: &Value, questions: Vec<McpTestRequestForClientInput>, state: Option<&str>) -> Option<Value> {
     let responses = &params["inputResponses"];
     if !questions.is_empty() && questions.iter().all(|(name, method, _)| is_answer(&responses[*name], method)) {
         return None;
@@ -110,7 +110,7 @@ fn ask_two_rounds(params: &Value, state: Option<&str>) -> Option<Value> {
 }
 
 /// The questions that this client can answer, according to its capabilities.
-fn supported_questions(client: &McpClientHandle<'_>) -> Vec<ConformanceQuestion> {
+fn supported_questions(client: &McpClientHandle<'_>) -> Vec<McpTestRequestForClientInput> {
     let capabilities = client.capabilities();
     let questions = [
         ("elicitation", name_question("user_name")),
@@ -120,25 +120,30 @@ fn supported_questions(client: &McpClientHandle<'_>) -> Vec<ConformanceQuestion>
     questions.into_iter().filter(|(name, _)| capabilities[*name].is_object()).map(|(_, question)| question).collect()
 }
 
-fn name_question(question: &'static str) -> ConformanceQuestion {
+fn name_question(question: &'static str) -> McpTestRequestForClientInput {
     elicitation_question(question, "What is your name?", "name", "string")
 }
 
-fn confirm_question() -> ConformanceQuestion {
+fn confirm_question() -> McpTestRequestForClientInput {
     elicitation_question("confirm", "Please confirm", "ok", "boolean")
 }
 
-fn elicitation_question(question: &'static str, message: &str, member: &str, kind: &str) -> ConformanceQuestion {
+fn elicitation_question(
+    question: &'static str,
+    message: &str,
+    member: &str,
+    kind: &str,
+) -> McpTestRequestForClientInput {
     let schema = json!({ "type": "object", "properties": { member: { "type": kind } }, "required": [member] });
     (question, "elicitation/create", json!({ "message": message, "requestedSchema": schema }))
 }
 
-fn sampling_question(question: &'static str, prompt: &str) -> ConformanceQuestion {
+fn sampling_question(question: &'static str, prompt: &str) -> McpTestRequestForClientInput {
     let messages = json!([{ "role": "user", "content": text_content(prompt) }]);
     (question, "sampling/createMessage", json!({ "messages": messages, "maxTokens": 100 }))
 }
 
-fn roots_question() -> ConformanceQuestion {
+fn roots_question() -> McpTestRequestForClientInput {
     ("client_roots", "roots/list", json!({}))
 }
 

@@ -9,8 +9,8 @@ use tokio::{
 
 use super::{TEST_TIMEOUT, TestHttpServer, read_response};
 
-/// A malicious request, and the status code that it gets. In the head, `PORT` stands for the server's port, and the token is
-/// added after `Bearer`.
+/// A malicious request, and the status code that it gets. In the head, `PORT` stands for the server's port, and the
+/// token is added after `Bearer`.
 struct HttpAttack {
     id: &'static str,
     head: &'static str,

@@ -110,8 +110,8 @@ async fn open_buffers_become_drafts_on_disconnect() {
     assert_eq!(read_message(&mut editor).await["result"]["state"], "unsaved");
     let read = || async { server.call_operation("one", "read", &json!({ "path": "a.txt" })).await.json() };
     assert_eq!(read().await["content"], "saved\ntyped\n");
-    // Another connection of the same person can change the buffer. A single HTTP request cannot open a buffer, because no
-    // connection would end with it.
+    // Another connection of the same person can change the buffer. A single HTTP request cannot open a buffer, because
+    // no connection would end with it.
     let typed = json!({ "path": "a.txt", "revision": 1, "text": "saved\ntyped on\n" });
     assert_eq!(server.call_operation("ann", "buffer.change", &typed).await.status, 200);
     let alone = server.call_operation("ann", "buffer.open", &json!({ "path": "b.txt", "text": "b\n" })).await;

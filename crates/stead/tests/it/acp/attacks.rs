@@ -7,14 +7,14 @@ use serde_json::json;
 use stead_engine::{Call, Caller, Engine, Principal};
 use stead_local::{Durability, LocalWorkspace, LocalWorkspaceOptions};
 use testkit::attack::{
-    AttackCase, AttackSubject, AttackVerdict, ExpectedAttackResult, SubjectJournal, SubjectOptions, SubjectReply,
-    SubjectRequest, case_requirements, load_groups, load_matrix, run_sharing_fixture, split_shareable,
+    AttackCase, AttackSubject, AttackSubjectRequest, AttackVerdict, ExpectedAttackResult, SubjectJournal,
+    SubjectOptions, SubjectReply, case_requirements, load_groups, load_matrix, run_sharing_fixture, split_shareable,
 };
 
-use super::harness::AcpProcess;
+use super::harness::AcpProxyTestProcess;
 
 struct AcpAttackSubject {
-    process: AcpProcess,
+    process: AcpProxyTestProcess,
     /// Runs setup calls for which the protocol has no method.
     engine: Engine,
     workspace: String,
@@ -36,7 +36,7 @@ impl AcpAttackSubject {
         if policy.exists() {
             flags.extend(["--policy", policy.to_str().unwrap_or_default()]);
         }
-        let proxy = AcpProcess::with_session(&opening.state, &flags, &params);
+        let proxy = AcpProxyTestProcess::with_session(&opening.state, &flags, &params);
         // A lock in this state directory also binds the agent.
         let state = std::fs::read_dir(opening.state.join("stead"))?
             .next()
@@ -51,7 +51,7 @@ impl AcpAttackSubject {
 }
 
 impl AttackSubject for AcpAttackSubject {
-    fn send(&mut self, request: &SubjectRequest) -> io::Result<SubjectReply> {
+    fn send(&mut self, request: &AttackSubjectRequest) -> io::Result<SubjectReply> {
         let Some(method) = method_of_operation(&request.operation) else {
             let principal = Principal::parse(&request.principal).map_err(io::Error::other)?;
             let caller = Caller::new(principal, "attack", "library");

@@ -1,4 +1,5 @@
-//! `stead acp` between an editor and an agent. The test plays both; the agent process only connects two pipes to the test.
+//! `stead acp` between an editor and an agent. The test plays both; the agent process only connects two pipes to the
+//! test.
 
 use std::{
     fs::{File, OpenOptions},
@@ -10,11 +11,11 @@ use std::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// The agent process: copies the first pipe to its output and its input to the second pipe. It writes its process id to the
-/// third file, so that a test can kill it.
+/// The agent process: copies the first pipe to its output and its input to the second pipe. It writes its process id to
+/// the third file, so that a test can kill it.
 const AGENT_SHELL_SCRIPT: &str = r#"echo $$ > "$2"; cat "$0" & exec cat > "$1""#;
 
-pub(crate) struct AcpProcess {
+pub(crate) struct AcpProxyTestProcess {
     pub(crate) child: Child,
     pub(crate) editor_input: Option<ChildStdin>,
     pub(crate) editor_output: BufReader<ChildStdout>,
@@ -24,7 +25,7 @@ pub(crate) struct AcpProcess {
     next_id: i64,
 }
 
-impl AcpProcess {
+impl AcpProxyTestProcess {
     /// Starts the binary with these flags and this state directory.
     pub(crate) fn start(state: &Path, flags: &[&str]) -> Self {
         let pipes = tempfile::tempdir().unwrap();
@@ -143,7 +144,7 @@ impl AcpProcess {
     }
 }
 
-impl Drop for AcpProcess {
+impl Drop for AcpProxyTestProcess {
     fn drop(&mut self) {
         // A failed test must not leave the process running.
         drop(self.child.kill());

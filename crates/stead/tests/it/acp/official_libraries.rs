@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::harness::AcpProcess;
+use super::harness::AcpProxyTestProcess;
 use crate::{
     cli_fixture::CliFixture,
     mcp_inspector::{node_binary, npm_packages_directory},
@@ -24,7 +24,8 @@ const FILE_TEXT: &str = "one\ntwo\nthree\nfour\n";
 /// The error for a file that is not UTF-8.
 const NOT_UTF8_ERROR: &str = "not_text: the file is not UTF-8: byte 1 does not fit; reading it would damage it";
 
-/// Steps of an agent with the expected responses, which depend neither on its library nor on the capabilities of the editor.
+/// Steps of an agent with the expected responses, which depend neither on its library nor on the capabilities of the
+/// editor.
 fn agent_steps(root: &Path) -> Vec<(Value, Value)> {
     let path = |name: &str| root.join(name).to_str().unwrap().to_owned();
     let read = |more: Value| {
@@ -70,9 +71,9 @@ fn agent_steps(root: &Path) -> Vec<(Value, Value)> {
     ]
 }
 
-/// Steps in which the file methods of acpx itself differ: slices lose their last line terminator, a range beyond the end is
-/// empty, an unreadable file has no error code of its own, invalid text is replaced, and line endings are lost. `docs/acp.md`
-/// explains each decision.
+/// Steps in which the file methods of acpx itself differ: slices lose their last line terminator, a range beyond the
+/// end is empty, an unreadable file has no error code of its own, invalid text is replaced, and line endings are lost.
+/// `docs/acp.md` explains each decision.
 const STEPS_DIFFERING_IN_ACPX: &[usize] = &[0, 3, 4, 6, 8, 9, 14, 15, 16, 17, 18, 19];
 
 /// Runs an agent in acpx. Returns its result of every step.
@@ -184,7 +185,7 @@ fn all_messages_match_the_official_schemas() {
     let fixture = CliFixture::new();
     let path = |name: &str| fixture.workspace().join(name);
     let mut messages: Vec<(&str, &str, Value)> = Vec::new();
-    let mut proxy = AcpProcess::start(&fixture.state(), &["--durability", "fast"]);
+    let mut proxy = AcpProxyTestProcess::start(&fixture.state(), &["--durability", "fast"]);
     let params = json!({ "protocolVersion": 1, "clientCapabilities": { "terminal": true } });
     proxy.send_from_editor(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }));
     messages.push(("v1", "InitializeRequest", proxy.receive_at_agent()["params"].clone()));
@@ -228,7 +229,7 @@ fn all_messages_match_the_official_schemas() {
         messages.push(("v1", "Error", proxy.receive_at_agent()["error"].clone()));
         messages.push(("v1", "CancelRequestNotification", proxy.receive_at_editor()["params"].clone()));
     }
-    let mut proxy = AcpProcess::start(&fixture.state(), &["--durability", "fast"]);
+    let mut proxy = AcpProxyTestProcess::start(&fixture.state(), &["--durability", "fast"]);
     let info = json!({ "name": "t", "version": "1" });
     let params = json!({ "protocolVersion": 2, "info": info, "capabilities": {} });
     proxy.send_from_editor(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }));

@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::symlink, path::Path};
 
 use serde_json::{Value, json};
 
-use super::harness::AcpProcess;
+use super::harness::AcpProxyTestProcess;
 use crate::cli_fixture::CliFixture;
 
 fn content_of(answer: &Value) -> &str {
@@ -15,9 +15,9 @@ fn assert_not_found(answer: &Value) {
     assert_eq!((&answer["error"]["code"], &answer["error"]["message"]), (&json!(-32002), &json!("Resource not found")));
 }
 
-fn open_session(fixture: &CliFixture, cwd: &Path, others: &[&Path]) -> AcpProcess {
+fn open_session(fixture: &CliFixture, cwd: &Path, others: &[&Path]) -> AcpProxyTestProcess {
     let params = json!({ "cwd": cwd, "additionalDirectories": others, "mcpServers": [] });
-    AcpProcess::with_session(&fixture.state(), &["--durability", "fast"], &params)
+    AcpProxyTestProcess::with_session(&fixture.state(), &["--durability", "fast"], &params)
 }
 
 #[test]
@@ -135,7 +135,8 @@ fn single_file_root_exposes_only_that_file() {
 #[test]
 fn unavailable_roots_are_rejected() {
     let fixture = CliFixture::new();
-    let mut proxy = AcpProcess::start(&fixture.state(), &["--workspace", fixture.workspace().to_str().unwrap()]);
+    let mut proxy =
+        AcpProxyTestProcess::start(&fixture.state(), &["--workspace", fixture.workspace().to_str().unwrap()]);
     proxy.initialize();
     for (cwd, reason) in [
         (fixture.workspace().join("nothing"), "not_found"),
@@ -155,7 +156,8 @@ fn unavailable_roots_are_rejected() {
 fn added_mcp_server_serves_the_same_directory() {
     let fixture = CliFixture::new();
     let params = json!({ "cwd": fixture.workspace(), "mcpServers": [] });
-    let mut proxy = AcpProcess::start(&fixture.state(), &["--durability", "fast", "--principal", "agent:tried"]);
+    let mut proxy =
+        AcpProxyTestProcess::start(&fixture.state(), &["--durability", "fast", "--principal", "agent:tried"]);
     proxy.initialize();
     let heard = proxy.new_session("s1", &params);
     let server = &heard["params"]["mcpServers"][0];
@@ -172,7 +174,7 @@ fn added_mcp_server_serves_the_same_directory() {
     assert_eq!(content_of(&proxy.read_text_file(&fixture.workspace().join("by-mcp.txt"))), "x\n");
     let log = fixture.run_successfully(&["log"]).text();
     assert!(log.contains("agent:tried  write  by-mcp.txt"), "{log}");
-    let mut proxy = AcpProcess::start(&fixture.state(), &["--no-mcp"]);
+    let mut proxy = AcpProxyTestProcess::start(&fixture.state(), &["--no-mcp"]);
     proxy.initialize();
     assert_eq!(proxy.new_session("s1", &params)["params"]["mcpServers"], json!([]));
 }

@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::acp_scenario::{AcpScenarioAgent, load_suites, play_scenario};
 
-use super::harness::AcpProcess;
+use super::harness::AcpProxyTestProcess;
 
-struct AcpProcessScenario {
-    process: AcpProcess,
+struct AcpScenarioAgentViaProxyProcess {
+    process: AcpProxyTestProcess,
     directory: TempDir,
 }
 
-impl AcpProcessScenario {
+impl AcpScenarioAgentViaProxyProcess {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let workspace = directory.path().join("ws");
@@ -24,7 +24,7 @@ impl AcpProcessScenario {
         fs::write(directory.path().join("secret.txt"), "secret").unwrap();
         let params = json!({ "cwd": workspace, "mcpServers": [] });
         let state = directory.path().join("state");
-        Self { process: AcpProcess::with_session(&state, &["--durability", "fast"], &params), directory }
+        Self { process: AcpProxyTestProcess::with_session(&state, &["--durability", "fast"], &params), directory }
     }
 
     fn path_in_directory(&self, path: &str) -> PathBuf {
@@ -32,7 +32,7 @@ impl AcpProcessScenario {
     }
 }
 
-impl AcpScenarioAgent for AcpProcessScenario {
+impl AcpScenarioAgent for AcpScenarioAgentViaProxyProcess {
     fn directory(&self) -> String {
         self.path_in_directory("").to_str().unwrap().trim_end_matches('/').to_owned()
     }
@@ -60,7 +60,7 @@ impl AcpScenarioAgent for AcpProcessScenario {
 #[test]
 fn all_acp_scenarios_pass() {
     for scenario in load_suites().iter().flat_map(|suite| &suite.scenarios) {
-        let mut played = AcpProcessScenario::new();
+        let mut played = AcpScenarioAgentViaProxyProcess::new();
         play_scenario(scenario, &mut played).unwrap();
         assert_eq!(fs::read(played.directory.path().join("secret.txt")).unwrap(), b"secret", "{}", scenario.title);
         assert_eq!(fs::read(played.directory.path().join("ws2/a.txt")).unwrap(), b"secret", "{}", scenario.title);
@@ -69,7 +69,7 @@ fn all_acp_scenarios_pass() {
 
 #[test]
 fn hundred_concurrent_reads_and_writes_in_two_sessions() {
-    let mut played = AcpProcessScenario::new();
+    let mut played = AcpScenarioAgentViaProxyProcess::new();
     let params = json!({ "cwd": played.path_in_directory(""), "mcpServers": [] });
     played.process.new_session("s2", &params);
     let mut sent = Vec::new();
@@ -103,7 +103,7 @@ fn hundred_concurrent_reads_and_writes_in_two_sessions() {
 
 #[test]
 fn agent_writes_are_journaled_and_undoable() {
-    let mut played = AcpProcessScenario::new();
+    let mut played = AcpScenarioAgentViaProxyProcess::new();
     let path = played.path_in_directory("a.txt");
     fs::write(&path, "old\n").unwrap();
     assert_eq!(played.process.write_text_file(&path, "new\n")["result"], json!({}));

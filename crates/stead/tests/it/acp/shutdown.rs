@@ -4,7 +4,7 @@ use std::{fs, io::Read, process::Stdio};
 
 use serde_json::json;
 
-use super::harness::AcpProcess;
+use super::harness::AcpProxyTestProcess;
 use crate::cli_fixture::CliFixture;
 
 #[test]
@@ -50,7 +50,7 @@ fn agent_killed_during_a_write_leaves_a_complete_file() {
     let path = fixture.workspace().join("a.txt");
     fs::write(&path, "old\n").unwrap();
     let params = json!({ "cwd": fixture.workspace(), "mcpServers": [] });
-    let mut proxy = AcpProcess::with_session(&fixture.state(), &["--durability", "fast"], &params);
+    let mut proxy = AcpProxyTestProcess::with_session(&fixture.state(), &["--durability", "fast"], &params);
     let large = "new\n".repeat(1 << 18);
     proxy.send_agent_request("fs/write_text_file", json!({ "path": path, "content": large }));
     proxy.kill_agent();
@@ -68,7 +68,7 @@ fn agent_killed_during_a_write_leaves_a_complete_file() {
 fn editor_death_closes_agent_input_and_pending_permission() {
     let fixture = CliFixture::new();
     let params = json!({ "cwd": fixture.workspace(), "mcpServers": [] });
-    let mut proxy = AcpProcess::with_session(&fixture.state(), &["--durability", "fast"], &params);
+    let mut proxy = AcpProxyTestProcess::with_session(&fixture.state(), &["--durability", "fast"], &params);
     let path = fixture.workspace().join(".git/config");
     let id = proxy.send_agent_request("fs/write_text_file", json!({ "path": path, "content": "x" }));
     assert_eq!(proxy.receive_at_editor()["method"], "session/request_permission");
@@ -87,7 +87,7 @@ fn editor_death_closes_agent_input_and_pending_permission() {
 fn allow_always_writes_a_visible_policy_rule() {
     let fixture = CliFixture::new();
     let params = json!({ "cwd": fixture.workspace(), "mcpServers": [] });
-    let mut proxy = AcpProcess::with_session(&fixture.state(), &["--durability", "fast"], &params);
+    let mut proxy = AcpProxyTestProcess::with_session(&fixture.state(), &["--durability", "fast"], &params);
     let path = fixture.workspace().join(".git/config");
     proxy.send_agent_request("fs/write_text_file", json!({ "path": path, "content": "one\n" }));
     let question = proxy.receive_at_editor();
@@ -104,7 +104,7 @@ fn allow_always_writes_a_visible_policy_rule() {
 #[test]
 fn write_is_journaled_before_the_editor_is_notified() {
     let fixture = CliFixture::new();
-    let mut proxy = AcpProcess::start(&fixture.state(), &["--durability", "fast"]);
+    let mut proxy = AcpProxyTestProcess::start(&fixture.state(), &["--durability", "fast"]);
     proxy.initialize_with(&json!({ "fs": { "readTextFile": false, "writeTextFile": true } }));
     proxy.new_session("s1", &json!({ "cwd": fixture.workspace(), "mcpServers": [] }));
     let path = fixture.workspace().join("a.txt");

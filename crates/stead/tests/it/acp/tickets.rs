@@ -4,16 +4,16 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::harness::AcpProcess;
+use super::harness::AcpProxyTestProcess;
 use crate::cli_fixture::{CliFixture, CommandOutput};
 
 /// The start command of the MCP server, as the agent received it.
-struct AddedServerCommand {
+struct AgentReceivedMcpServerCommand {
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
 }
 
-impl AddedServerCommand {
+impl AgentReceivedMcpServerCommand {
     /// The server in the `session/new` message that the agent received.
     fn from_session_setup(received: &Value) -> Self {
         let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -43,7 +43,7 @@ impl AddedServerCommand {
     }
 }
 
-fn send_prompt(proxy: &mut AcpProcess, session: &str) {
+fn send_prompt(proxy: &mut AcpProxyTestProcess, session: &str) {
     let params = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "do it" }] });
     proxy.send_from_editor(&json!({ "jsonrpc": "2.0", "id": 7, "method": "session/prompt", "params": params }));
     proxy.receive_at_agent();
@@ -56,9 +56,9 @@ fn reviewed_paths(review: &Value) -> Vec<&str> {
 #[test]
 fn added_server_writes_belong_to_the_session_turn() {
     let fixture = CliFixture::new();
-    let mut proxy = AcpProcess::start(&fixture.state(), &["--durability", "fast"]);
+    let mut proxy = AcpProxyTestProcess::start(&fixture.state(), &["--durability", "fast"]);
     proxy.initialize();
-    let added_server = AddedServerCommand::from_session_setup(
+    let added_server = AgentReceivedMcpServerCommand::from_session_setup(
         &proxy.new_session("s1", &json!({ "cwd": fixture.workspace(), "mcpServers": [] })),
     );
     send_prompt(&mut proxy, "s1");
@@ -91,10 +91,10 @@ fn added_server_writes_belong_to_the_session_turn() {
 fn loaded_session_keeps_its_ticket() {
     let fixture = CliFixture::new();
     let params = json!({ "sessionId": "s1", "cwd": fixture.workspace(), "mcpServers": [] });
-    let mut proxy = AcpProcess::start(&fixture.state(), &["--durability", "fast"]);
+    let mut proxy = AcpProxyTestProcess::start(&fixture.state(), &["--durability", "fast"]);
     proxy.initialize();
     proxy.send_from_editor(&json!({ "jsonrpc": "2.0", "id": 1, "method": "session/load", "params": params }));
-    let added_server = AddedServerCommand::from_session_setup(&proxy.receive_at_agent());
+    let added_server = AgentReceivedMcpServerCommand::from_session_setup(&proxy.receive_at_agent());
     // A loaded session already has its id, so the proxy does not wait for the agent's response.
     assert_eq!(added_server.run_and_write(&fixture, "whatever", "a.txt", "1\n").code, 0);
     let review = fixture.run_successfully(&["review", "--json"]).json();
@@ -105,10 +105,10 @@ fn loaded_session_keeps_its_ticket() {
 fn ticket_of_another_session_is_rejected() {
     let fixture = CliFixture::new();
     let params = json!({ "cwd": fixture.workspace(), "mcpServers": [] });
-    let mut proxy = AcpProcess::start(&fixture.state(), &["--durability", "fast"]);
+    let mut proxy = AcpProxyTestProcess::start(&fixture.state(), &["--durability", "fast"]);
     proxy.initialize();
-    let first = AddedServerCommand::from_session_setup(&proxy.new_session("s1", &params));
-    let mut second = AddedServerCommand::from_session_setup(&proxy.new_session("s2", &params));
+    let first = AgentReceivedMcpServerCommand::from_session_setup(&proxy.new_session("s1", &params));
+    let mut second = AgentReceivedMcpServerCommand::from_session_setup(&proxy.new_session("s2", &params));
     assert_ne!(first.environment, second.environment);
     assert!(!second.arguments.contains(&second.environment[0].1), "others see arguments");
     // With a ticket, the name of the client is ignored.

@@ -4,13 +4,13 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::harness::AcpProcess;
+use super::harness::AcpProxyTestProcess;
 use crate::cli_fixture::CliFixture;
 
 const NINE_LINES: &str = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
 
 /// Sends a prompt from the editor and receives it at the agent.
-fn send_prompt(proxy: &mut AcpProcess) {
+fn send_prompt(proxy: &mut AcpProxyTestProcess) {
     let params = json!({ "sessionId": "s1", "prompt": [{ "type": "text", "text": "do it" }] });
     let prompt = json!({ "jsonrpc": "2.0", "id": 7, "method": "session/prompt", "params": params });
     proxy.send_from_editor(&prompt);
@@ -23,7 +23,7 @@ fn turn_is_reviewed_and_undone_while_the_agent_runs() {
     let file = fixture.workspace().join("a.txt");
     fs::write(&file, NINE_LINES).unwrap();
     let params = json!({ "cwd": fixture.workspace(), "mcpServers": [] });
-    let mut proxy = AcpProcess::with_session(&fixture.state(), &["--durability", "fast"], &params);
+    let mut proxy = AcpProxyTestProcess::with_session(&fixture.state(), &["--durability", "fast"], &params);
     send_prompt(&mut proxy);
     proxy.read_text_file(&file);
     let first = NINE_LINES.replace('1', "one");

@@ -1,4 +1,5 @@
-//! An editor that reports its open buffers over JSON-RPC, and an agent behind the proxy: two processes on one workspace.
+//! An editor that reports its open buffers over JSON-RPC, and an agent behind the proxy: two processes on one
+//! workspace.
 
 use std::{
     fs,
@@ -8,7 +9,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::harness::AcpProcess;
+use super::harness::AcpProxyTestProcess;
 use crate::cli_fixture::CliFixture;
 
 const NINE_LINES: &str = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
@@ -51,7 +52,7 @@ fn unsaved_buffer_is_visible_and_survives_an_editor_crash() {
     let file = fixture.workspace().join("a.txt");
     fs::write(&file, NINE_LINES).unwrap();
     let params = json!({ "cwd": fixture.workspace(), "mcpServers": [] });
-    let mut proxy = AcpProcess::with_session(&fixture.state(), &["--durability", "fast"], &params);
+    let mut proxy = AcpProxyTestProcess::with_session(&fixture.state(), &["--durability", "fast"], &params);
     let mut editor = EditorRpcProcess::start(&fixture);
     let typed = NINE_LINES.replace('9', "nine");
     editor.call("buffer.open", json!({ "path": "a.txt", "text": typed }));

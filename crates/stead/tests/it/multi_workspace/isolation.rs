@@ -1,5 +1,5 @@
-//! A thousand workspaces in one process, many more than may be open at a time. Random tokens make random calls over every
-//! protocol, and every response contains only data of their own workspace.
+//! A thousand workspaces in one process, many more than may be open at a time. Random tokens make random calls over
+//! every protocol, and every response contains only data of their own workspace.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{LINE_TIMEOUT, RegistryServerProcess};
+use super::{LINE_TIMEOUT, WorkspaceRegistryTestServer};
 
 const WORKSPACE_COUNT: usize = 1_000;
 const CALLS_PER_THREAD: usize = 3_000;
@@ -26,7 +26,7 @@ struct KeepAliveConnection {
 }
 
 impl KeepAliveConnection {
-    fn open(server: &RegistryServerProcess) -> Self {
+    fn open(server: &WorkspaceRegistryTestServer) -> Self {
         let stream = TcpStream::connect(&server.address).unwrap();
         stream.set_read_timeout(Some(LINE_TIMEOUT)).unwrap();
         Self { stream: BufReader::new(stream), host: server.address.clone() }
@@ -81,7 +81,7 @@ fn workspace_secret(number: usize) -> String {
     format!("the secret of workspace {number}, and of no other")
 }
 
-fn create_workspace(server: &RegistryServerProcess, line: &mut KeepAliveConnection, number: usize) -> String {
+fn create_workspace(server: &WorkspaceRegistryTestServer, line: &mut KeepAliveConnection, number: usize) -> String {
     let name = format!("w{number}");
     let created = line.send_json_request(
         &server.token,
@@ -156,7 +156,7 @@ fn thousand_workspaces_never_leak_into_each_other() {
     // A file system in memory is faster, and isolation does not depend on the device.
     let place = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     let flags = ["--listen", "127.0.0.1:0", "--durability", "fast", "--open-max", "200"];
-    let server = RegistryServerProcess::start_in(place, &flags);
+    let server = WorkspaceRegistryTestServer::start_in(place, &flags);
     let next = AtomicUsize::new(0);
     let mut tokens: Vec<(usize, String)> = std::thread::scope(|scope| {
         let maker = || {

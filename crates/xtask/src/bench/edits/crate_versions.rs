@@ -5,10 +5,10 @@
 
 use std::{fs, io, path::Path};
 
-use super::{TextChange, is_handwritten_text};
+use super::{BenchOldAndNewText, is_handwritten_text};
 
 /// The files that differ between two versions of a crate below `directory`.
-pub(super) fn changed_files(directory: &Path) -> Result<Vec<TextChange>, String> {
+pub(super) fn changed_files(directory: &Path) -> Result<Vec<BenchOldAndNewText>, String> {
     let failed = |error: io::Error| format!("{}: {error}", directory.display());
     let mut crates: Vec<(String, Vec<u64>, String)> = Vec::new();
     for entry in fs::read_dir(directory).map_err(failed)? {
@@ -38,7 +38,7 @@ fn split_name_and_version(directory: &str) -> Option<(String, Vec<u64>)> {
     Some((name.to_owned(), numbers))
 }
 
-fn collect_changes(from: &Path, to: &Path, pairs: &mut Vec<TextChange>) -> io::Result<()> {
+fn collect_changes(from: &Path, to: &Path, pairs: &mut Vec<BenchOldAndNewText>) -> io::Result<()> {
     let mut entries = fs::read_dir(from)?.collect::<io::Result<Vec<_>>>()?;
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
@@ -54,7 +54,7 @@ fn collect_changes(from: &Path, to: &Path, pairs: &mut Vec<TextChange>) -> io::R
                 && is_handwritten_text(&name, &new)
                 && let (Ok(old), Ok(new)) = (String::from_utf8(old), String::from_utf8(new))
             {
-                pairs.push(TextChange { name, old, new });
+                pairs.push(BenchOldAndNewText { name, old, new });
             }
         }
     }

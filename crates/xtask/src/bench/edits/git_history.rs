@@ -10,33 +10,33 @@ use std::{
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
 };
 
-use super::{COMMITS_MAX, DivergedText, TextChange, is_handwritten_text, stale_edits};
+use super::{BenchOldAndNewText, COMMITS_MAX, DivergedTextBenchCase, is_handwritten_text, stale_edits};
 
 #[derive(Debug)]
-pub(super) struct CommitHistory {
+pub(super) struct GitHistoryBenchCases {
     pub(super) commits: usize,
     /// Each file that a commit changed.
-    pub(super) changed_files: Vec<TextChange>,
+    pub(super) changed_files: Vec<BenchOldAndNewText>,
     /// Each file that both sides of a merge changed.
-    pub(super) merged_files: Vec<DivergedText>,
+    pub(super) merged_files: Vec<DivergedTextBenchCase>,
     /// Each file that a commit changed, with the next change of the file made concurrent where possible.
-    pub(super) successive_changes: Vec<DivergedText>,
+    pub(super) successive_changes: Vec<DivergedTextBenchCase>,
 }
 
 /// A modified file with the object ids of its contents.
 #[derive(Debug)]
-struct ModifiedFile {
+struct GitHistoryModifiedFile {
     path: String,
     before: String,
     after: String,
 }
 
-impl CommitHistory {
+impl GitHistoryBenchCases {
     /// Reads the newest commits of the repository in `directory`.
     pub(super) fn load(directory: &Path) -> Result<Self, String> {
         let most = format!("--max-count={COMMITS_MAX}");
         let log = run_git(directory, &["log", &most, "--format=%H %P"])?;
-        let mut objects = GitObjectReader::open(directory)?;
+        let mut objects = GitCatFileProcess::open(directory)?;
         let mut pairs = Vec::new();
         let mut merges = Vec::new();
         let mut followed = Vec::new();
@@ -49,9 +49,9 @@ impl CommitHistory {
                 [commit, parent] => {
                     for file in modified_files(directory, parent, commit)? {
                         let Some(pair) = objects.text_change(&file)? else { continue };
-                        let ModifiedFile { path, before, after } = file;
+                        let GitHistoryModifiedFile { path, before, after } = file;
                         let later = next.get(&path).filter(|(name, _)| *name == after).map(|(_, at)| *at);
-                        let later: Option<&TextChange> = later.and_then(|at| pairs.get(at));
+                        let later: Option<&BenchOldAndNewText> = later.and_then(|at| pairs.get(at));
                         followed.extend(later.and_then(|later| stale_edits::as_concurrent_change(&pair, later)));
                         next.insert(path, (before, pairs.len()));
                         pairs.push(pair);
@@ -72,13 +72,13 @@ impl CommitHistory {
 /// The files that both sides of a merge changed since their common ancestor.
 fn merged_forks(
     directory: &Path,
-    objects: &mut GitObjectReader,
+    objects: &mut GitCatFileProcess,
     ours: &str,
     theirs: &str,
-) -> Result<Vec<DivergedText>, String> {
+) -> Result<Vec<DivergedTextBenchCase>, String> {
     // There is no merge base for unrelated or shallow histories.
     let Ok(base) = run_git(directory, &["merge-base", ours, theirs]) else { return Ok(Vec::new()) };
-    let mut current: HashMap<String, ModifiedFile> =
+    let mut current: HashMap<String, GitHistoryModifiedFile> =
         modified_files(directory, base.trim(), ours)?.into_iter().map(|file| (file.path.clone(), file)).collect();
     let mut forks = Vec::new();
     for file in modified_files(directory, base.trim(), theirs)? {
@@ -86,13 +86,18 @@ fn merged_forks(
             continue;
         };
         if let (Some(wanted), Some(current)) = (objects.text_change(&file)?, objects.text_change(&other)?) {
-            forks.push(DivergedText { name: wanted.name, base: wanted.old, wanted: wanted.new, current: current.new });
+            forks.push(DivergedTextBenchCase {
+                name: wanted.name,
+                base: wanted.old,
+                wanted: wanted.new,
+                current: current.new,
+            });
         }
     }
     Ok(forks)
 }
 
-fn modified_files(directory: &Path, from: &str, to: &str) -> Result<Vec<ModifiedFile>, String> {
+fn modified_files(directory: &Path, from: &str, to: &str) -> Result<Vec<GitHistoryModifiedFile>, String> {
     let flags = ["diff", "--raw", "-z", "--no-renames", "--abbrev=64", "--diff-filter=M"];
     let raw = run_git(directory, &[&flags[..], &[from, to]].concat())?;
     let mut fields = raw.split('\0');
@@ -100,7 +105,7 @@ fn modified_files(directory: &Path, from: &str, to: &str) -> Result<Vec<Modified
     while let (Some(facts), Some(path)) = (fields.next(), fields.next()) {
         if let [_, "100644" | "100755", before, after, _] = facts.split(' ').collect::<Vec<_>>()[..] {
             let (path, before, after) = (path.to_owned(), before.to_owned(), after.to_owned());
-            found.push(ModifiedFile { path, before, after });
+            found.push(GitHistoryModifiedFile { path, before, after });
         }
     }
     Ok(found)
@@ -117,14 +122,14 @@ fn run_git(directory: &Path, arguments: &[&str]) -> Result<String, String> {
 }
 
 /// A `git cat-file --batch` process, which ends with its input.
-struct GitObjectReader {
+struct GitCatFileProcess {
     directory: PathBuf,
     process: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
 }
 
-impl GitObjectReader {
+impl GitCatFileProcess {
     fn open(directory: &Path) -> Result<Self, String> {
         let mut command = Command::new("git");
         command.arg("-C").arg(directory).args(["cat-file", "--batch"]);
@@ -136,13 +141,13 @@ impl GitObjectReader {
     }
 
     /// Both contents of a file, if they are suitable texts.
-    fn text_change(&mut self, file: &ModifiedFile) -> Result<Option<TextChange>, String> {
+    fn text_change(&mut self, file: &GitHistoryModifiedFile) -> Result<Option<BenchOldAndNewText>, String> {
         let (old, new) = (self.object_content(&file.before)?, self.object_content(&file.after)?);
         if !is_handwritten_text(&file.path, &old) || !is_handwritten_text(&file.path, &new) {
             return Ok(None);
         }
         let (Ok(old), Ok(new)) = (String::from_utf8(old), String::from_utf8(new)) else { return Ok(None) };
-        Ok(Some(TextChange { name: file.path.clone(), old, new }))
+        Ok(Some(BenchOldAndNewText { name: file.path.clone(), old, new }))
     }
 
     fn object_content(&mut self, name: &str) -> Result<Vec<u8>, String> {
@@ -165,7 +170,7 @@ impl GitObjectReader {
     }
 }
 
-impl Drop for GitObjectReader {
+impl Drop for GitCatFileProcess {
     fn drop(&mut self) {
         drop(self.input.take());
         if let Err(error) = self.process.wait() {

@@ -12,10 +12,10 @@ use std::{
 
 use stead_text::{
     diff, edit, lines,
-    locate::{QuoteSearchOptions, SearchableText},
+    locate::{QuoteSearchHaystack, QuoteSearchOptions},
 };
 
-use super::{HintReportDetail, TextChange};
+use super::{BenchOldAndNewText, HintBenchReportDetailLevel};
 
 const REPLACED_LINES_MAX: usize = 3;
 
@@ -26,7 +26,7 @@ const CONTEXT_LINES_MAX: usize = 3;
 const NEAR_LINES_MAX: usize = 5;
 
 #[derive(Debug, Default)]
-pub(super) struct HintStatistics {
+pub(super) struct EditHintBenchStatistics {
     total: usize,
     exact: usize,
     within_two: usize,
@@ -38,11 +38,11 @@ pub(super) struct HintStatistics {
     grown_near: usize,
     grown_at_start: usize,
     slowest: Duration,
-    misses: Vec<HintMiss>,
+    misses: Vec<EditHintBenchMiss>,
 }
 
 #[derive(Debug)]
-struct HintMiss {
+struct EditHintBenchMiss {
     name: String,
     quote: String,
     true_lines: RangeInclusive<usize>,
@@ -52,10 +52,10 @@ struct HintMiss {
     hint_text: String,
 }
 
-impl HintStatistics {
+impl EditHintBenchStatistics {
     /// Measures every replaced region of a text.
-    pub(super) fn measure(&mut self, pair: &TextChange) {
-        let finder = SearchableText::new(&pair.new);
+    pub(super) fn measure(&mut self, pair: &BenchOldAndNewText) {
+        let finder = QuoteSearchHaystack::new(&pair.new);
         let last = lines::count_lines(pair.old.as_bytes());
         for hunk in diff::hunks(&pair.old, &pair.new) {
             if !(1..=REPLACED_LINES_MAX).contains(&hunk.old.len()) || hunk.new.is_empty() {
@@ -85,7 +85,7 @@ impl HintStatistics {
 
     fn count_hint(
         &mut self,
-        pair: &TextChange,
+        pair: &BenchOldAndNewText,
         quote: &str,
         truth: RangeInclusive<usize>,
         hint: Option<RangeInclusive<usize>>,
@@ -100,11 +100,18 @@ impl HintStatistics {
             let (true_text, hint_text) = (text(truth.clone()), hint.clone().map_or(String::new(), text));
             self.rival_misses += usize::from(is_rival(quote, &true_text, &hint_text));
             let (name, quote) = (pair.name.clone(), quote.to_owned());
-            self.misses.push(HintMiss { name, quote, true_lines: truth, true_text, hinted_lines: hint, hint_text });
+            self.misses.push(EditHintBenchMiss {
+                name,
+                quote,
+                true_lines: truth,
+                true_text,
+                hinted_lines: hint,
+                hint_text,
+            });
         }
     }
 
-    pub(super) fn report(&self, shows: HintReportDetail) {
+    pub(super) fn report(&self, shows: HintBenchReportDetailLevel) {
         let part = |count: usize, of: usize| 100.0 * count as f64 / of.max(1) as f64;
         println!(
             "hints: {} quotes that are gone; exact {:.1} %, within 2 lines {:.1} %, within {NEAR_LINES_MAX} lines {:.1} %; {} \
@@ -130,13 +137,13 @@ impl HintStatistics {
             part(self.near + self.grown_at_start, self.total + self.grown_quotes),
         );
         match shows {
-            HintReportDetail::Summary => {}
-            HintReportDetail::WithMisses => self.misses.iter().for_each(HintMiss::print),
+            HintBenchReportDetailLevel::Summary => {}
+            HintBenchReportDetailLevel::WithMisses => self.misses.iter().for_each(EditHintBenchMiss::print),
         }
     }
 }
 
-impl HintMiss {
+impl EditHintBenchMiss {
     fn print(&self) {
         println!("--- {}: quoted", self.name);
         print!("{}", self.quote);
@@ -173,12 +180,12 @@ mod tests {
 
     #[test]
     fn removed_quote_is_measured() {
-        let pair = |new: &str| TextChange {
+        let pair = |new: &str| BenchOldAndNewText {
             name: "a".to_owned(),
             old: "a\nb\nc one two\nd\ne\n".to_owned(),
             new: new.to_owned(),
         };
-        let mut hints = HintStatistics::default();
+        let mut hints = EditHintBenchStatistics::default();
         hints.measure(&pair("a\nb\nc one three\nd\ne\n"));
         hints.measure(&pair("x\na\nb\nc one two\nd\ne\n"));
         assert_eq!((hints.total, hints.exact, hints.near, hints.grown_quotes), (1, 1, 1, 0));

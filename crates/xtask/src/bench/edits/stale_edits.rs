@@ -9,12 +9,12 @@ use std::{fmt, fs, ops::Range, process::Command};
 use stead_text::{
     diff::{self, Hunk},
     edit::{EditMatchingRules, FindReplaceEdit, TextSplice, apply_splices, apply_to_newer_text},
-    locate::{QuoteSearchOptions, SearchableText},
+    locate::{QuoteSearchHaystack, QuoteSearchOptions},
     merge::{MergeResult, merge},
 };
 use tempfile::TempDir;
 
-use super::{DivergedText, TextChange};
+use super::{BenchOldAndNewText, DivergedTextBenchCase};
 
 /// Maximum number of context lines on each side to make a quote unique.
 const CONTEXT_LINES_MAX: usize = 20;
@@ -60,18 +60,18 @@ impl fmt::Display for StaleEditTally {
 }
 
 #[derive(Debug)]
-pub(super) struct StaleEditApplier {
+pub(super) struct StaleEditGitMergeBenchRunner {
     directory: TempDir,
 }
 
-impl StaleEditApplier {
+impl StaleEditGitMergeBenchRunner {
     pub(super) fn new() -> Result<Self, String> {
         let place = tempfile::tempdir().map_err(|error| format!("temporary directory: {error}"))?;
         Ok(Self { directory: place })
     }
 
     /// Applies one side of a fork to the other, anchored and merged, and compares with Git.
-    pub(super) fn apply(&mut self, fork: &DivergedText, tally: &mut StaleEditTally) -> Result<(), String> {
+    pub(super) fn apply(&mut self, fork: &DivergedTextBenchCase, tally: &mut StaleEditTally) -> Result<(), String> {
         let quotes = unique_quotes(&fork.base, &fork.wanted);
         let edits: Vec<FindReplaceEdit<'_>> = quotes.iter().map(|(old, new)| FindReplaceEdit::new(old, new)).collect();
         let by_quote = apply_to_newer_text(&fork.base, &fork.current, &edits, EditMatchingRules::NATIVE)
@@ -103,7 +103,7 @@ impl StaleEditApplier {
     }
 
     /// The result of `git merge-file`; `None` for a conflict.
-    fn merge_with_git(&self, fork: &DivergedText) -> Result<Option<Vec<u8>>, String> {
+    fn merge_with_git(&self, fork: &DivergedTextBenchCase) -> Result<Option<Vec<u8>>, String> {
         let names = ["wanted", "base", "current"];
         for (name, text) in names.iter().zip([&fork.wanted, &fork.base, &fork.current]) {
             fs::write(self.directory.path().join(name), text).map_err(|error| format!("{name}: {error}"))?;
@@ -121,14 +121,14 @@ impl StaleEditApplier {
 }
 
 /// Assigns the changes of a text alternately to the caller and to the other side.
-pub(super) fn split_changes(pair: &TextChange) -> Option<DivergedText> {
+pub(super) fn split_changes(pair: &BenchOldAndNewText) -> Option<DivergedTextBenchCase> {
     let hunks = diff::hunks(&pair.old, &pair.new);
-    let (old, new) = (SearchableText::new(&pair.old), SearchableText::new(&pair.new));
+    let (old, new) = (QuoteSearchHaystack::new(&pair.old), QuoteSearchHaystack::new(&pair.new));
     let side = |first: usize| {
         let splices = hunks.iter().skip(first).step_by(2).map(|hunk| splice_of_hunk(&old, &new, hunk));
         apply_splices(&pair.old, &splices.collect::<Vec<_>>())
     };
-    (hunks.len() > 1).then(|| DivergedText {
+    (hunks.len() > 1).then(|| DivergedTextBenchCase {
         name: pair.name.clone(),
         base: pair.old.clone(),
         wanted: side(0),
@@ -137,10 +137,16 @@ pub(super) fn split_changes(pair: &TextChange) -> Option<DivergedText> {
 }
 
 /// The later change as if concurrent with the earlier one: its hunks on lines that the earlier change left unchanged.
-pub(super) fn as_concurrent_change(earlier: &TextChange, later: &TextChange) -> Option<DivergedText> {
+pub(super) fn as_concurrent_change(
+    earlier: &BenchOldAndNewText,
+    later: &BenchOldAndNewText,
+) -> Option<DivergedTextBenchCase> {
     let earlier_hunks = diff::hunks(&earlier.old, &earlier.new);
-    let (base, old, new) =
-        (SearchableText::new(&earlier.old), SearchableText::new(&later.old), SearchableText::new(&later.new));
+    let (base, old, new) = (
+        QuoteSearchHaystack::new(&earlier.old),
+        QuoteSearchHaystack::new(&later.old),
+        QuoteSearchHaystack::new(&later.new),
+    );
     let mut splices = Vec::new();
     for hunk in diff::hunks(&later.old, &later.new) {
         let Some(shift) = line_offset(&earlier_hunks, &hunk) else { continue };
@@ -148,7 +154,7 @@ pub(super) fn as_concurrent_change(earlier: &TextChange, later: &TextChange) -> 
         let bytes = byte_range(&base, &(before(hunk.old.start)..before(hunk.old.end)));
         splices.push(TextSplice { bytes, ..splice_of_hunk(&old, &new, &hunk) });
     }
-    (!splices.is_empty()).then(|| DivergedText {
+    (!splices.is_empty()).then(|| DivergedTextBenchCase {
         name: earlier.name.clone(),
         base: earlier.old.clone(),
         wanted: apply_splices(&earlier.old, &splices),
@@ -175,7 +181,7 @@ fn line_offset(earlier: &[Hunk], later: &Hunk) -> Option<isize> {
 
 /// The diff of two texts as edits, each with the fewest context lines that make it unique.
 fn unique_quotes(base: &str, wanted: &str) -> Vec<(String, String)> {
-    let (old, new) = (SearchableText::new(base), SearchableText::new(wanted));
+    let (old, new) = (QuoteSearchHaystack::new(base), QuoteSearchHaystack::new(wanted));
     let hunks = diff::hunks(base, wanted);
     let mut quotes = Vec::new();
     for (at, hunk) in hunks.iter().enumerate() {
@@ -203,13 +209,13 @@ fn unique_quotes(base: &str, wanted: &str) -> Vec<(String, String)> {
     quotes
 }
 
-fn splice_of_hunk(old: &SearchableText<'_>, new: &SearchableText<'_>, hunk: &Hunk) -> TextSplice {
+fn splice_of_hunk(old: &QuoteSearchHaystack<'_>, new: &QuoteSearchHaystack<'_>, hunk: &Hunk) -> TextSplice {
     let text = new.text()[byte_range(new, &hunk.new)].to_owned();
     TextSplice { bytes: byte_range(old, &hunk.old), text }
 }
 
 /// The byte range of 0-based lines.
-fn byte_range(finder: &SearchableText<'_>, lines: &Range<usize>) -> Range<usize> {
+fn byte_range(finder: &QuoteSearchHaystack<'_>, lines: &Range<usize>) -> Range<usize> {
     finder.line_bytes(lines.start + 1).start..finder.line_bytes(lines.end + 1).start
 }
 
@@ -217,8 +223,8 @@ fn byte_range(finder: &SearchableText<'_>, lines: &Range<usize>) -> Range<usize>
 mod tests {
     use super::*;
 
-    fn text_change(old: &str, new: &str) -> TextChange {
-        TextChange { name: "a".to_owned(), old: old.to_owned(), new: new.to_owned() }
+    fn text_change(old: &str, new: &str) -> BenchOldAndNewText {
+        BenchOldAndNewText { name: "a".to_owned(), old: old.to_owned(), new: new.to_owned() }
     }
 
     #[test]
@@ -249,7 +255,7 @@ mod tests {
     #[test]
     fn results_are_compared_with_git() {
         let mut tally = StaleEditTally::default();
-        let mut judge = StaleEditApplier::new().unwrap();
+        let mut judge = StaleEditGitMergeBenchRunner::new().unwrap();
         judge.apply(&split_changes(&text_change("1\n2\n3\n", "one\n2\nthree\n")).unwrap(), &mut tally).unwrap();
         assert_eq!((tally.anchored, tally.merged, tally.clean_by_git, tally.count_differing()), (1, 1, 1, 0));
     }

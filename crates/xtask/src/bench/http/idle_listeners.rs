@@ -2,7 +2,7 @@
 
 use std::{path::Path, time::Instant};
 
-use crate::http::{HttpAnswer, HttpClientConnection, HttpServerProcess};
+use crate::http::{HttpAnswer, HttpServerProcess, XtaskHttpClientConnection};
 
 const LISTENER_COUNT: u64 = 10_000;
 
@@ -25,7 +25,7 @@ pub(super) fn measure_idle_listeners(binary: &Path, workspace: &Path, state: &Pa
         format!("{}If-None-Match: *\r\nContent-Length: 1\r\n\r\nx", server.request_head("PUT /v1/files/delay.txt"));
     let mut answer = HttpAnswer::default();
     let changed_at = Instant::now();
-    HttpClientConnection::open(address)
+    XtaskHttpClientConnection::open(address)
         .and_then(|mut writer| writer.send_request(write.as_bytes(), &mut answer))
         .map_err(failed)?;
     if answer.status != 201 {
@@ -48,8 +48,8 @@ pub(super) fn measure_idle_listeners(binary: &Path, workspace: &Path, state: &Pa
     Ok(())
 }
 
-fn open_listener(address: &str, request: &str) -> Result<HttpClientConnection, String> {
-    let opened = HttpClientConnection::open(address).and_then(|mut connection| {
+fn open_listener(address: &str, request: &str) -> Result<XtaskHttpClientConnection, String> {
+    let opened = XtaskHttpClientConnection::open(address).and_then(|mut connection| {
         let status = connection.open_stream(request.as_bytes())?;
         Ok((connection, status))
     });

@@ -9,11 +9,11 @@ use std::{
 use super::requests::BenchHttpRequest;
 use crate::{
     bench::statistics::Samples,
-    http::{HttpAnswer, HttpClientConnection},
+    http::{HttpAnswer, XtaskHttpClientConnection},
 };
 
 #[derive(Default)]
-pub(super) struct LoadRound {
+pub(super) struct HttpLoadBenchSamples {
     /// In milliseconds, one per response.
     pub(super) latencies: Samples,
     /// Responses per second.
@@ -25,7 +25,7 @@ pub(super) fn run_load(
     reading: &BenchHttpRequest,
     connections: usize,
     requests: usize,
-    turn: &mut LoadRound,
+    turn: &mut HttpLoadBenchSamples,
 ) -> Result<(), String> {
     let (each, ready) = (requests.div_ceil(connections), Barrier::new(connections + 1));
     let (waits, failed) = (Mutex::new(Vec::new()), Mutex::new(None));
@@ -71,8 +71,8 @@ fn run_connection(reading: &BenchHttpRequest, requests: usize, ready: &Barrier) 
 }
 
 /// A connection after its first response.
-fn open_warm_connection(reading: &BenchHttpRequest) -> Result<(HttpClientConnection, HttpAnswer), String> {
-    let mut connection = HttpClientConnection::open(&reading.address).map_err(|error| error.to_string())?;
+fn open_warm_connection(reading: &BenchHttpRequest) -> Result<(XtaskHttpClientConnection, HttpAnswer), String> {
+    let mut connection = XtaskHttpClientConnection::open(&reading.address).map_err(|error| error.to_string())?;
     let mut answer = HttpAnswer::default();
     connection.send_request(&reading.request, &mut answer).map_err(|error| error.to_string())?;
     check_answer(reading, &answer)?;

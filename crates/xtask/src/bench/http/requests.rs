@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     bench::workspace_files::{SMALL_FILE, generate_text},
-    http::{HttpClientConnection, HttpServerProcess},
+    http::{HttpServerProcess, XtaskHttpClientConnection},
 };
 
 /// A protocol version without sessions.
@@ -40,7 +40,7 @@ pub(super) fn start_published_server(workspace: &Path) -> Result<HttpServerProce
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let server = HttpServerProcess::start(&mut command, address.clone())?;
     let deadline = Instant::now() + START_WAIT;
-    while HttpClientConnection::open(&server.address).is_err() {
+    while XtaskHttpClientConnection::open(&server.address).is_err() {
         if Instant::now() > deadline {
             return Err("the published server does not listen".to_owned());
         }

@@ -9,7 +9,7 @@ use std::{
 
 use stead_text::rank::natural_language;
 
-use super::packages::{SourceText, read_source_texts};
+use super::packages::{BenchPackageSourceFile, read_source_texts};
 
 const COMMITS_MAX: usize = 120;
 /// The subject of a larger commit says too little about each file.
@@ -26,7 +26,7 @@ pub(super) struct EarlyRankTally {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct DescribedCommit {
+pub(super) struct RankBenchGitCommit {
     pub(super) name: String,
     pub(super) subject: String,
     pub(super) changed_paths: Vec<String>,
@@ -35,7 +35,7 @@ pub(super) struct DescribedCommit {
 /// Measures the newest commits of a repository.
 pub(super) fn measure_repository(repository: &Path) -> Result<EarlyRankTally, String> {
     let log = run_git(repository, &["log", "--no-merges", "--diff-filter=M", "--name-only", "--format=%x01%H%x09%s"])?;
-    let mut commits: Vec<DescribedCommit> = parse_log(&log)
+    let mut commits: Vec<RankBenchGitCommit> = parse_log(&log)
         .into_iter()
         .filter(|commit| (1..=CHANGED_FILES_MAX).contains(&commit.changed_paths.len()))
         .collect();
@@ -49,7 +49,7 @@ pub(super) fn measure_repository(repository: &Path) -> Result<EarlyRankTally, St
 
 impl EarlyRankTally {
     /// Measures commits on the tree before the oldest of them.
-    fn measure_commits(&mut self, repository: &Path, commits: &[DescribedCommit]) -> Result<(), String> {
+    fn measure_commits(&mut self, repository: &Path, commits: &[RankBenchGitCommit]) -> Result<(), String> {
         let Some(oldest) = commits.last() else { return Ok(()) };
         let tree = tempfile::tempdir().map_err(|error| error.to_string())?;
         check_out_commit(repository, &format!("{}^", oldest.name), tree.path())?;
@@ -58,7 +58,7 @@ impl EarlyRankTally {
     }
 
     /// Measures the commits that change few enough files of the tree.
-    pub(super) fn measure_on_tree(&mut self, sources: &[SourceText], commits: &[DescribedCommit]) {
+    pub(super) fn measure_on_tree(&mut self, sources: &[BenchPackageSourceFile], commits: &[RankBenchGitCommit]) {
         self.files = self.files.max(sources.len());
         for commit in commits.iter().filter(|commit| commit.changed_paths.len() <= CHANGED_FILES_MAX) {
             let there = |path: &String| sources.iter().any(|source| source.path == *path);
@@ -77,7 +77,7 @@ impl EarlyRankTally {
 }
 
 /// Paths in ranking order for a question.
-fn rank_paths<'a>(sources: &'a [SourceText], question: &str) -> Vec<&'a str> {
+fn rank_paths<'a>(sources: &'a [BenchPackageSourceFile], question: &str) -> Vec<&'a str> {
     let words = natural_language::query_words(question);
     let mut tallies = Vec::new();
     let mut paths = Vec::new();
@@ -94,13 +94,13 @@ fn rank_paths<'a>(sources: &'a [SourceText], question: &str) -> Vec<&'a str> {
     natural_language::rank_files(&tallies, sources.len() as u64).into_iter().map(|at| paths[at]).collect()
 }
 
-fn parse_log(log: &str) -> Vec<DescribedCommit> {
+fn parse_log(log: &str) -> Vec<RankBenchGitCommit> {
     log.split('\u{1}')
         .filter_map(|part| {
             let (head, changed) = part.split_once('\n')?;
             let (name, subject) = head.split_once('\t')?;
             let changed = changed.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect();
-            Some(DescribedCommit { name: name.to_owned(), subject: subject.to_owned(), changed_paths: changed })
+            Some(RankBenchGitCommit { name: name.to_owned(), subject: subject.to_owned(), changed_paths: changed })
         })
         .collect()
 }

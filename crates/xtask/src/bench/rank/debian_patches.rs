@@ -4,16 +4,16 @@
 use std::{fs, path::Path};
 
 use super::{
-    commit_subjects::{DescribedCommit, EarlyRankTally},
+    commit_subjects::{EarlyRankTally, RankBenchGitCommit},
     fetch,
-    packages::{PackagePurpose, read_source_texts},
+    packages::{RankBenchPackagePurpose, read_source_texts},
 };
 
 /// Source packages with enough patches.
-pub(super) const PATCHED_PACKAGES: &[(&str, PackagePurpose)] = &[
-    ("grub2", PackagePurpose::Tuning),
-    ("mutter", PackagePurpose::MeasurementOnly),
-    ("openssh", PackagePurpose::MeasurementOnly),
+pub(super) const PATCHED_PACKAGES: &[(&str, RankBenchPackagePurpose)] = &[
+    ("grub2", RankBenchPackagePurpose::Tuning),
+    ("mutter", RankBenchPackagePurpose::MeasurementOnly),
+    ("openssh", RankBenchPackagePurpose::MeasurementOnly),
 ];
 /// Maximum number of patches per package, sampled evenly.
 const PATCHES_MAX: usize = 80;
@@ -23,7 +23,7 @@ const SERIES_FILE: &str = "series";
 pub(super) fn measure_package(name: &str) -> Result<EarlyRankTally, String> {
     let directory = fetch::fetch_debian_source(name)?;
     let patches = directory.join(PATCHES_DIRECTORY);
-    let commits: Vec<DescribedCommit> = patch_names(&patches)?
+    let commits: Vec<RankBenchGitCommit> = patch_names(&patches)?
         .iter()
         .filter_map(|name| parse_patch(name, &read_lossy(&patches.join(name)).ok()?))
         .collect();
@@ -31,7 +31,7 @@ pub(super) fn measure_package(name: &str) -> Result<EarlyRankTally, String> {
     let sources: Vec<_> =
         read_source_texts(&directory)?.into_iter().filter(|source| !source.path.starts_with("debian/")).collect();
     let step = commits.len().div_ceil(PATCHES_MAX).max(1);
-    let commits: Vec<DescribedCommit> = commits.into_iter().step_by(step).collect();
+    let commits: Vec<RankBenchGitCommit> = commits.into_iter().step_by(step).collect();
     let mut early = EarlyRankTally::default();
     early.measure_on_tree(&sources, &commits);
     Ok(early)
@@ -51,7 +51,7 @@ fn read_lossy(file: &Path) -> Result<String, String> {
 }
 
 /// A patch as a commit; `None` without a subject.
-fn parse_patch(name: &str, patch: &str) -> Option<DescribedCommit> {
+fn parse_patch(name: &str, patch: &str) -> Option<RankBenchGitCommit> {
     let mut lines = patch.lines();
     let first = lines.by_ref().find_map(|line| line.strip_prefix("Subject:"))?;
     let more = lines.take_while(|line| line.starts_with(' ')).map(str::trim);
@@ -65,7 +65,7 @@ fn parse_patch(name: &str, patch: &str) -> Option<DescribedCommit> {
     let changed: Vec<&str> = patch.lines().filter_map(|line| line.strip_prefix("--- ")).collect();
     let path = |old: &&str| old.split_once('/').map(|(_, path)| path.split('\t').next().unwrap_or(path).to_owned());
     let changed = changed.iter().filter(|old| !old.starts_with("/dev/null")).filter_map(path).collect();
-    Some(DescribedCommit { name: name.to_owned(), subject, changed_paths: changed })
+    Some(RankBenchGitCommit { name: name.to_owned(), subject, changed_paths: changed })
 }
 
 #[cfg(test)]

@@ -6,12 +6,12 @@ use std::{
     process::Command,
 };
 
-use stead_text::rank::CodeFileCategory;
+use stead_text::rank::SearchRankFileCategory;
 
-use super::packages::SourceText;
+use super::packages::BenchPackageSourceFile;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum DefinitionSort {
+pub(super) enum RankBenchDefinitionLevel {
     /// Functions, methods, types, constants, macros, modules.
     TopLevel,
     /// Fields, properties, enum values: their definitions look like uses.
@@ -19,9 +19,9 @@ pub(super) enum DefinitionSort {
 }
 
 #[derive(Debug)]
-pub(super) struct DefinedName {
+pub(super) struct RankBenchDefinedName {
     pub(super) name: String,
-    pub(super) sort: DefinitionSort,
+    pub(super) sort: RankBenchDefinitionLevel,
     pub(super) locations: Vec<(String, u64)>,
 }
 
@@ -42,14 +42,17 @@ const LANGUAGES: &str = "Rust,Python,JavaScript,TypeScript,Go,C,C++,Java,Ruby,PH
 /// Shorter names occur everywhere.
 const NAME_BYTES_MIN: usize = 3;
 
-impl DefinedName {
+impl RankBenchDefinedName {
     pub(super) fn is_in_tests(&self) -> bool {
-        self.locations.iter().any(|(path, _)| CodeFileCategory::from_path(path) == CodeFileCategory::Test)
+        self.locations.iter().any(|(path, _)| SearchRankFileCategory::from_path(path) == SearchRankFileCategory::Test)
     }
 }
 
 /// The names defined below a directory, sorted.
-pub(super) fn defined_names(directory: &Path, sources: &[SourceText]) -> Result<Vec<DefinedName>, String> {
+pub(super) fn defined_names(
+    directory: &Path,
+    sources: &[BenchPackageSourceFile],
+) -> Result<Vec<RankBenchDefinedName>, String> {
     let output = Command::new("ctags")
         .current_dir(directory)
         .args(["-R", "--links=no", "-x", "--_xformat=%N\t%F\t%n\t%K\t%l"])
@@ -72,8 +75,8 @@ pub(super) fn defined_names(directory: &Path, sources: &[SourceText]) -> Result<
     Ok(parse_tags(&String::from_utf8_lossy(&output.stdout), &line))
 }
 
-fn parse_tags<'a>(listed: &str, line_at: &dyn Fn(&str, u64) -> &'a str) -> Vec<DefinedName> {
-    let mut names: BTreeMap<String, (DefinitionSort, Vec<(String, u64)>)> = BTreeMap::new();
+fn parse_tags<'a>(listed: &str, line_at: &dyn Fn(&str, u64) -> &'a str) -> Vec<RankBenchDefinedName> {
+    let mut names: BTreeMap<String, (RankBenchDefinitionLevel, Vec<(String, u64)>)> = BTreeMap::new();
     for line in listed.lines() {
         let parts: Vec<&str> = line.split('\t').collect();
         let [name, path, number, kind, language] = parts[..] else { continue };
@@ -97,11 +100,11 @@ fn parse_tags<'a>(listed: &str, line_at: &dyn Fn(&str, u64) -> &'a str) -> Vec<D
             places.push(place);
         }
     }
-    names.into_iter().map(|(name, (sort, places))| DefinedName { name, sort, locations: places }).collect()
+    names.into_iter().map(|(name, (sort, places))| RankBenchDefinedName { name, sort, locations: places }).collect()
 }
 
 /// The sort of a definition; `None` if it is not measured.
-fn definition_sort(kind: &str, language: &str, line: &str) -> Option<DefinitionSort> {
+fn definition_sort(kind: &str, language: &str, line: &str) -> Option<RankBenchDefinitionLevel> {
     let script = SCRIPT_LANGUAGES.contains(&language);
     let value = script && matches!(kind, "constant" | "variable");
     if NON_DEFINITION_KINDS.contains(&kind)
@@ -112,7 +115,7 @@ fn definition_sort(kind: &str, language: &str, line: &str) -> Option<DefinitionS
     }
     let inner = value && line.starts_with([' ', '\t']);
     let member = MEMBER_KINDS.contains(&kind) || (kind == MEMBER_KIND && language != "Python");
-    Some(if member || inner { DefinitionSort::Member } else { DefinitionSort::TopLevel })
+    Some(if member || inner { RankBenchDefinitionLevel::Member } else { RankBenchDefinitionLevel::TopLevel })
 }
 
 /// Whether a line only imports or re-exports a definition.
@@ -134,9 +137,12 @@ mod tests {
                       run\t./b.rs\t9\timplementation\tRust\npath\ta.rs\t4\tfield\tRust\n\
                       __anon1\ta.c\t1\tstruct\tC\nx\ta.rs\t1\tfunction\tRust\nbroken\n";
         let read = parse_tags(listed, &|_, _| "");
-        let names: Vec<(&str, DefinitionSort, usize)> =
+        let names: Vec<(&str, RankBenchDefinitionLevel, usize)> =
             read.iter().map(|name| (name.name.as_str(), name.sort, name.locations.len())).collect();
-        assert_eq!(names, [("path", DefinitionSort::Member, 1), ("run", DefinitionSort::TopLevel, 2)]);
+        assert_eq!(
+            names,
+            [("path", RankBenchDefinitionLevel::Member, 1), ("run", RankBenchDefinitionLevel::TopLevel, 2)]
+        );
         assert_eq!(read[1].locations[0], ("a.rs".to_owned(), 3));
     }
 
@@ -144,13 +150,13 @@ mod tests {
     fn imported_names_are_not_definitions() {
         for (kind, language, line, expected) in [
             ("constant", "JavaScript", "const a = require('a');", None),
-            ("constant", "JavaScript", "  const a = 1;", Some(DefinitionSort::Member)),
-            ("constant", "JavaScript", "const a = 1;", Some(DefinitionSort::TopLevel)),
+            ("constant", "JavaScript", "  const a = 1;", Some(RankBenchDefinitionLevel::Member)),
+            ("constant", "JavaScript", "const a = 1;", Some(RankBenchDefinitionLevel::TopLevel)),
             ("alias", "TypeScript", "export { type a } from './a';", None),
-            ("class", "TypeScript", "export default class a {", Some(DefinitionSort::TopLevel)),
+            ("class", "TypeScript", "export default class a {", Some(RankBenchDefinitionLevel::TopLevel)),
             ("variable", "TypeScript", "export default a", None),
-            ("member", "Python", "    def a(self):", Some(DefinitionSort::TopLevel)),
-            ("member", "C", "  int a;", Some(DefinitionSort::Member)),
+            ("member", "Python", "    def a(self):", Some(RankBenchDefinitionLevel::TopLevel)),
+            ("member", "C", "  int a;", Some(RankBenchDefinitionLevel::Member)),
             ("implementation", "Rust", "impl A {", None),
         ] {
             assert_eq!(definition_sort(kind, language, line), expected, "{line}");

@@ -1,6 +1,6 @@
 //! The measured packages: those that building and testing this project brings anyway, and a few in other languages.
 
-use crate::needs::InstallConsent;
+use crate::needs::SystemPackageInstallConsent;
 use std::{
     env, fmt, fs,
     path::{Path, PathBuf},
@@ -9,7 +9,7 @@ use std::{
 use super::fetch;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PackagePurpose {
+pub(super) enum RankBenchPackagePurpose {
     /// Rules were derived from it.
     Tuning,
     /// Only its figures were used.
@@ -17,7 +17,7 @@ pub(super) enum PackagePurpose {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PackageOrigin {
+enum RankBenchPackageRegistry {
     Cargo,
     Pypi,
     Npm,
@@ -27,75 +27,100 @@ enum PackageOrigin {
 }
 
 #[derive(Debug)]
-pub(super) struct SourcePackage {
+pub(super) struct RankBenchSourcePackage {
     pub(super) name: &'static str,
-    pub(super) purpose: PackagePurpose,
+    pub(super) purpose: RankBenchPackagePurpose,
     pub(super) directory: PathBuf,
     language: &'static str,
 }
 
 /// A source file of a package.
 #[derive(Debug)]
-pub(super) struct SourceText {
+pub(super) struct BenchPackageSourceFile {
     pub(super) path: String,
     pub(super) text: String,
 }
 
 /// A package whose late names were read to derive rules is for tuning. Those of regex-automata, starlette, click and
 /// commander were once printed, but no rule was derived from them.
-const PACKAGES: &[(PackageOrigin, &str, &str, PackagePurpose)] = &[
-    (PackageOrigin::Cargo, "tokio", "Rust", PackagePurpose::Tuning),
-    (PackageOrigin::Cargo, "ring", "C and Rust", PackagePurpose::Tuning),
-    (PackageOrigin::Pypi, "pydantic", "Python", PackagePurpose::Tuning),
-    (PackageOrigin::Npm, "undici", "JavaScript", PackagePurpose::Tuning),
-    (PackageOrigin::Cargo, "blake3", "C and Rust", PackagePurpose::Tuning),
-    (PackageOrigin::Pypi, "anyio", "Python", PackagePurpose::Tuning),
-    (PackageOrigin::Pypi, "setuptools", "Python", PackagePurpose::Tuning),
-    (PackageOrigin::Npm, "ws", "JavaScript", PackagePurpose::Tuning),
-    (PackageOrigin::Npm, "zod", "TypeScript", PackagePurpose::Tuning),
-    (PackageOrigin::Npm, "postcss", "JavaScript", PackagePurpose::Tuning),
-    (PackageOrigin::Npm, "hono", "TypeScript", PackagePurpose::Tuning),
-    (PackageOrigin::Debian, "golang-github-gin-gonic-gin-dev", "Go", PackagePurpose::Tuning),
-    (PackageOrigin::Debian, "golang-github-sirupsen-logrus-dev", "Go", PackagePurpose::Tuning),
-    (PackageOrigin::Debian, "golang-github-burntsushi-toml-dev", "Go", PackagePurpose::Tuning),
-    (PackageOrigin::Debian, "golang-github-gorilla-mux-dev", "Go", PackagePurpose::Tuning),
-    (PackageOrigin::Npm, "ajv", "TypeScript", PackagePurpose::Tuning),
-    (PackageOrigin::Npm, "jose", "JavaScript", PackagePurpose::Tuning),
-    (PackageOrigin::Npm, "chokidar", "JavaScript", PackagePurpose::Tuning),
-    (PackageOrigin::Npm, "eventsource-parser", "TypeScript", PackagePurpose::Tuning),
-    (PackageOrigin::Npm, "pino", "JavaScript", PackagePurpose::Tuning),
-    (PackageOrigin::Npm, "yoga-layout", "TypeScript", PackagePurpose::Tuning),
-    (PackageOrigin::NpmDownload("8.5.2"), "@capacitor/android", "Java", PackagePurpose::Tuning),
-    (PackageOrigin::NpmDownload("8.1.3"), "cordova-plugin-file", "Java and JavaScript", PackagePurpose::Tuning),
-    (PackageOrigin::NpmDownload("16.0.0"), "react-native-webview", "Java and TypeScript", PackagePurpose::Tuning),
-    (PackageOrigin::Cargo, "regex-automata", "Rust", PackagePurpose::MeasurementOnly),
-    (PackageOrigin::Cargo, "clap_builder", "Rust", PackagePurpose::MeasurementOnly),
-    (PackageOrigin::Cargo, "rusqlite", "Rust", PackagePurpose::MeasurementOnly),
-    (PackageOrigin::Pypi, "starlette", "Python", PackagePurpose::MeasurementOnly),
-    (PackageOrigin::Pypi, "click", "Python", PackagePurpose::MeasurementOnly),
-    (PackageOrigin::Pypi, "jsonschema", "Python", PackagePurpose::MeasurementOnly),
-    (PackageOrigin::Pypi, "uvicorn", "Python", PackagePurpose::MeasurementOnly),
-    (PackageOrigin::Pypi, "cryptography", "Python", PackagePurpose::MeasurementOnly),
-    (PackageOrigin::Npm, "commander", "JavaScript", PackagePurpose::MeasurementOnly),
-    (PackageOrigin::Npm, "es-toolkit", "TypeScript", PackagePurpose::MeasurementOnly),
-    (PackageOrigin::Npm, "eventsource", "TypeScript", PackagePurpose::MeasurementOnly),
-    (PackageOrigin::Npm, "fast-uri", "JavaScript", PackagePurpose::MeasurementOnly),
-    (PackageOrigin::Npm, "yaml", "JavaScript", PackagePurpose::MeasurementOnly),
-    (PackageOrigin::Npm, "ink", "JavaScript", PackagePurpose::MeasurementOnly),
-    (PackageOrigin::Debian, "golang-github-spf13-cobra-dev", "Go", PackagePurpose::MeasurementOnly),
-    (PackageOrigin::Debian, "golang-go.uber-zap-dev", "Go", PackagePurpose::MeasurementOnly),
-    (PackageOrigin::Debian, "golang-github-prometheus-client-golang-dev", "Go", PackagePurpose::MeasurementOnly),
-    (PackageOrigin::Debian, "golang-github-go-chi-chi-dev", "Go", PackagePurpose::MeasurementOnly),
-    (PackageOrigin::NpmDownload("15.1.0"), "cordova-android", "Java", PackagePurpose::MeasurementOnly),
-    (PackageOrigin::NpmDownload("15.15.5"), "react-native-svg", "Java", PackagePurpose::MeasurementOnly),
+const PACKAGES: &[(RankBenchPackageRegistry, &str, &str, RankBenchPackagePurpose)] = &[
+    (RankBenchPackageRegistry::Cargo, "tokio", "Rust", RankBenchPackagePurpose::Tuning),
+    (RankBenchPackageRegistry::Cargo, "ring", "C and Rust", RankBenchPackagePurpose::Tuning),
+    (RankBenchPackageRegistry::Pypi, "pydantic", "Python", RankBenchPackagePurpose::Tuning),
+    (RankBenchPackageRegistry::Npm, "undici", "JavaScript", RankBenchPackagePurpose::Tuning),
+    (RankBenchPackageRegistry::Cargo, "blake3", "C and Rust", RankBenchPackagePurpose::Tuning),
+    (RankBenchPackageRegistry::Pypi, "anyio", "Python", RankBenchPackagePurpose::Tuning),
+    (RankBenchPackageRegistry::Pypi, "setuptools", "Python", RankBenchPackagePurpose::Tuning),
+    (RankBenchPackageRegistry::Npm, "ws", "JavaScript", RankBenchPackagePurpose::Tuning),
+    (RankBenchPackageRegistry::Npm, "zod", "TypeScript", RankBenchPackagePurpose::Tuning),
+    (RankBenchPackageRegistry::Npm, "postcss", "JavaScript", RankBenchPackagePurpose::Tuning),
+    (RankBenchPackageRegistry::Npm, "hono", "TypeScript", RankBenchPackagePurpose::Tuning),
+    (RankBenchPackageRegistry::Debian, "golang-github-gin-gonic-gin-dev", "Go", RankBenchPackagePurpose::Tuning),
+    (RankBenchPackageRegistry::Debian, "golang-github-sirupsen-logrus-dev", "Go", RankBenchPackagePurpose::Tuning),
+    (RankBenchPackageRegistry::Debian, "golang-github-burntsushi-toml-dev", "Go", RankBenchPackagePurpose::Tuning),
+    (RankBenchPackageRegistry::Debian, "golang-github-gorilla-mux-dev", "Go", RankBenchPackagePurpose::Tuning),
+    (RankBenchPackageRegistry::Npm, "ajv", "TypeScript", RankBenchPackagePurpose::Tuning),
+    (RankBenchPackageRegistry::Npm, "jose", "JavaScript", RankBenchPackagePurpose::Tuning),
+    (RankBenchPackageRegistry::Npm, "chokidar", "JavaScript", RankBenchPackagePurpose::Tuning),
+    (RankBenchPackageRegistry::Npm, "eventsource-parser", "TypeScript", RankBenchPackagePurpose::Tuning),
+    (RankBenchPackageRegistry::Npm, "pino", "JavaScript", RankBenchPackagePurpose::Tuning),
+    (RankBenchPackageRegistry::Npm, "yoga-layout", "TypeScript", RankBenchPackagePurpose::Tuning),
+    (RankBenchPackageRegistry::NpmDownload("8.5.2"), "@capacitor/android", "Java", RankBenchPackagePurpose::Tuning),
+    (
+        RankBenchPackageRegistry::NpmDownload("8.1.3"),
+        "cordova-plugin-file",
+        "Java and JavaScript",
+        RankBenchPackagePurpose::Tuning,
+    ),
+    (
+        RankBenchPackageRegistry::NpmDownload("16.0.0"),
+        "react-native-webview",
+        "Java and TypeScript",
+        RankBenchPackagePurpose::Tuning,
+    ),
+    (RankBenchPackageRegistry::Cargo, "regex-automata", "Rust", RankBenchPackagePurpose::MeasurementOnly),
+    (RankBenchPackageRegistry::Cargo, "clap_builder", "Rust", RankBenchPackagePurpose::MeasurementOnly),
+    (RankBenchPackageRegistry::Cargo, "rusqlite", "Rust", RankBenchPackagePurpose::MeasurementOnly),
+    (RankBenchPackageRegistry::Pypi, "starlette", "Python", RankBenchPackagePurpose::MeasurementOnly),
+    (RankBenchPackageRegistry::Pypi, "click", "Python", RankBenchPackagePurpose::MeasurementOnly),
+    (RankBenchPackageRegistry::Pypi, "jsonschema", "Python", RankBenchPackagePurpose::MeasurementOnly),
+    (RankBenchPackageRegistry::Pypi, "uvicorn", "Python", RankBenchPackagePurpose::MeasurementOnly),
+    (RankBenchPackageRegistry::Pypi, "cryptography", "Python", RankBenchPackagePurpose::MeasurementOnly),
+    (RankBenchPackageRegistry::Npm, "commander", "JavaScript", RankBenchPackagePurpose::MeasurementOnly),
+    (RankBenchPackageRegistry::Npm, "es-toolkit", "TypeScript", RankBenchPackagePurpose::MeasurementOnly),
+    (RankBenchPackageRegistry::Npm, "eventsource", "TypeScript", RankBenchPackagePurpose::MeasurementOnly),
+    (RankBenchPackageRegistry::Npm, "fast-uri", "JavaScript", RankBenchPackagePurpose::MeasurementOnly),
+    (RankBenchPackageRegistry::Npm, "yaml", "JavaScript", RankBenchPackagePurpose::MeasurementOnly),
+    (RankBenchPackageRegistry::Npm, "ink", "JavaScript", RankBenchPackagePurpose::MeasurementOnly),
+    (RankBenchPackageRegistry::Debian, "golang-github-spf13-cobra-dev", "Go", RankBenchPackagePurpose::MeasurementOnly),
+    (RankBenchPackageRegistry::Debian, "golang-go.uber-zap-dev", "Go", RankBenchPackagePurpose::MeasurementOnly),
+    (
+        RankBenchPackageRegistry::Debian,
+        "golang-github-prometheus-client-golang-dev",
+        "Go",
+        RankBenchPackagePurpose::MeasurementOnly,
+    ),
+    (RankBenchPackageRegistry::Debian, "golang-github-go-chi-chi-dev", "Go", RankBenchPackagePurpose::MeasurementOnly),
+    (
+        RankBenchPackageRegistry::NpmDownload("15.1.0"),
+        "cordova-android",
+        "Java",
+        RankBenchPackagePurpose::MeasurementOnly,
+    ),
+    (
+        RankBenchPackageRegistry::NpmDownload("15.15.5"),
+        "react-native-svg",
+        "Java",
+        RankBenchPackagePurpose::MeasurementOnly,
+    ),
 ];
 /// Larger files are skipped, as are binary files.
 const SOURCE_BYTES_MAX: u64 = 4 << 20;
 
 /// Loads every package, downloaded if needed.
-pub(super) fn load_packages() -> Result<Vec<SourcePackage>, String> {
-    let python = crate::needs::require_python(InstallConsent::AskPerson)?;
-    let scripts = crate::needs::require_inspector(InstallConsent::AskPerson)?.join("node_modules");
+pub(super) fn load_packages() -> Result<Vec<RankBenchSourcePackage>, String> {
+    let python = crate::needs::require_python(SystemPackageInstallConsent::AskPerson)?;
+    let scripts = crate::needs::require_inspector(SystemPackageInstallConsent::AskPerson)?.join("node_modules");
     let environment = python.ancestors().nth(2).unwrap_or(&python).join("lib");
     let sites = directory_entries(&environment)?.into_iter().map(|python| python.join("site-packages"));
     let sites: Vec<PathBuf> = sites.collect();
@@ -105,14 +130,16 @@ pub(super) fn load_packages() -> Result<Vec<SourcePackage>, String> {
     let mut found = Vec::new();
     for (origin, name, language, purpose) in PACKAGES {
         let directory = match origin {
-            PackageOrigin::Cargo => newest_crate(&crates, name),
-            PackageOrigin::Pypi => sites.iter().map(|site| site.join(name)).find(|directory| directory.is_dir()),
-            PackageOrigin::Npm => Some(scripts.join(name)).filter(|directory| directory.is_dir()),
-            PackageOrigin::NpmDownload(version) => Some(fetch::fetch_npm_package(name, version)?),
-            PackageOrigin::Debian => Some(fetch::fetch_debian_package(name)?),
+            RankBenchPackageRegistry::Cargo => newest_crate(&crates, name),
+            RankBenchPackageRegistry::Pypi => {
+                sites.iter().map(|site| site.join(name)).find(|directory| directory.is_dir())
+            }
+            RankBenchPackageRegistry::Npm => Some(scripts.join(name)).filter(|directory| directory.is_dir()),
+            RankBenchPackageRegistry::NpmDownload(version) => Some(fetch::fetch_npm_package(name, version)?),
+            RankBenchPackageRegistry::Debian => Some(fetch::fetch_debian_package(name)?),
         };
         let directory = directory.ok_or_else(|| format!("{name} is not on this machine"))?;
-        found.push(SourcePackage { name, purpose: *purpose, directory, language });
+        found.push(RankBenchSourcePackage { name, purpose: *purpose, directory, language });
     }
     Ok(found)
 }
@@ -138,14 +165,14 @@ fn directory_entries(directory: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(entries)
 }
 
-impl SourcePackage {
-    pub(super) fn source_texts(&self) -> Result<Vec<SourceText>, String> {
+impl RankBenchSourcePackage {
+    pub(super) fn source_texts(&self) -> Result<Vec<BenchPackageSourceFile>, String> {
         read_source_texts(&self.directory)
     }
 }
 
 /// The texts below a directory, without hidden files.
-pub(super) fn read_source_texts(top: &Path) -> Result<Vec<SourceText>, String> {
+pub(super) fn read_source_texts(top: &Path) -> Result<Vec<BenchPackageSourceFile>, String> {
     let mut sources = Vec::new();
     let mut waiting = vec![top.to_owned()];
     while let Some(path) = waiting.pop() {
@@ -161,20 +188,20 @@ pub(super) fn read_source_texts(top: &Path) -> Result<Vec<SourceText>, String> {
             && !text.contains('\0')
         {
             let path = path.strip_prefix(top).unwrap_or(&path).to_string_lossy().into_owned();
-            sources.push(SourceText { path, text });
+            sources.push(BenchPackageSourceFile { path, text });
         }
     }
     Ok(sources)
 }
 
-impl fmt::Display for SourcePackage {
+impl fmt::Display for RankBenchSourcePackage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.directory.file_name().unwrap_or_default().to_string_lossy();
         write!(f, "{name} ({}, {})", self.language, self.purpose)
     }
 }
 
-impl fmt::Display for PackagePurpose {
+impl fmt::Display for RankBenchPackagePurpose {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Tuning => "tuned on",

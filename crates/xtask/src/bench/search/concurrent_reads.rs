@@ -6,9 +6,9 @@ use serde_json::json;
 
 use super::generated_tree;
 use crate::bench::{
-    idle_wait::IdleWaiter,
+    idle_wait::BenchIdleMachineWaiter,
     mcp_client::McpBenchClient,
-    rows::{BenchComparison, ComparisonSide},
+    rows::{BenchComparison, BenchComparisonSide},
     statistics::format_significant,
 };
 
@@ -21,7 +21,7 @@ pub(super) fn measure_concurrent_reads(
     rounds: usize,
     workspace: &Path,
     stead: &mut McpBenchClient,
-    quiet: &mut IdleWaiter,
+    quiet: &mut BenchIdleMachineWaiter,
 ) -> Result<BenchComparison, String> {
     println!("bench: a read beside a search");
     let path = workspace.join(READ_FILE_NAME);
@@ -32,11 +32,11 @@ pub(super) fn measure_concurrent_reads(
     for _ in 0..rounds {
         quiet.wait_until_idle();
         for _ in 0..READS_ALONE {
-            row.push(ComparisonSide::Baseline, stead.call_tool("read", &short)?.milliseconds);
+            row.push(BenchComparisonSide::Baseline, stead.call_tool("read", &short)?.milliseconds);
         }
         quiet.wait_until_idle();
         let (times, _) = stead.call_concurrently(("search", &long), ("read", &short))?;
-        times.into_iter().for_each(|time| row.push(ComparisonSide::Stead, time));
+        times.into_iter().for_each(|time| row.push(BenchComparisonSide::Stead, time));
     }
     for (whose, samples) in [("beside a search", &row.stead), ("alone", &row.baseline)] {
         let cell = |value: Option<f64>| value.map_or_else(String::new, format_significant);

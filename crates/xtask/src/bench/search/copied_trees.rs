@@ -1,7 +1,7 @@
 //! Real sources in several languages, copied from crates in cargo's registry, Python's standard library and npm
 //! packages. The copies get ignore files of many kinds.
 
-use crate::needs::InstallConsent;
+use crate::needs::SystemPackageInstallConsent;
 use std::{
     env, fs,
     path::{Path, PathBuf},
@@ -13,14 +13,14 @@ use super::{generated_tree::write_file, queries::QueryRng};
 /// Enough for variety, few enough for hundreds of queries.
 const FILES_MAX: usize = 4_000;
 
-pub(super) struct CopiedTree {
+pub(super) struct BenchSourceTreeCopy {
     pub(super) name: &'static str,
     pub(super) directory: PathBuf,
     /// In copy order.
     pub(super) files: Vec<PathBuf>,
 }
 
-pub(super) fn copy_trees(place: &Path) -> Result<Vec<CopiedTree>, String> {
+pub(super) fn copy_trees(place: &Path) -> Result<Vec<BenchSourceTreeCopy>, String> {
     let trees = [
         ("rust", crates_directory()?),
         ("python", python_library_directory()?),
@@ -35,7 +35,7 @@ pub(super) fn copy_trees(place: &Path) -> Result<Vec<CopiedTree>, String> {
         if files.is_empty() {
             return Err(format!("{} has no files", from.display()));
         }
-        sources.push(CopiedTree { name, directory, files });
+        sources.push(BenchSourceTreeCopy { name, directory, files });
     }
     Ok(sources)
 }
@@ -49,13 +49,13 @@ fn crates_directory() -> Result<PathBuf, String> {
 
 fn python_library_directory() -> Result<PathBuf, String> {
     let ask = "import sysconfig; print(sysconfig.get_paths()['stdlib'])";
-    let python = crate::needs::require_python(InstallConsent::AskPerson)?;
+    let python = crate::needs::require_python(SystemPackageInstallConsent::AskPerson)?;
     let output = Command::new(python).args(["-c", ask]).output().map_err(|error| error.to_string())?;
     Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
 }
 
 fn node_packages_directory() -> Result<PathBuf, String> {
-    Ok(crate::needs::require_inspector(InstallConsent::AskPerson)?.join("node_modules"))
+    Ok(crate::needs::require_inspector(SystemPackageInstallConsent::AskPerson)?.join("node_modules"))
 }
 
 /// Copies regular files, directory by directory, sorted by name.
@@ -88,7 +88,7 @@ fn sorted_entries(directory: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(entries)
 }
 
-impl CopiedTree {
+impl BenchSourceTreeCopy {
     /// Adds ignore files about neighbouring files in some directories.
     pub(super) fn plant_ignore_files(&self, chance: &mut QueryRng) -> Result<(), String> {
         write_file(&self.directory.join(".git/info/exclude"), "*.toml\n/CHANGELOG*\n")?;
@@ -117,7 +117,7 @@ impl CopiedTree {
     }
 }
 
-impl CopiedTree {
+impl BenchSourceTreeCopy {
     /// Adds a large file, the concatenation of many others.
     pub(super) fn plant_large_file(&self) -> Result<(), String> {
         let mut large = String::new();

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::{generated_tree, indexed, ripgrep::Ripgrep};
 use crate::bench::{
-    idle_wait::IdleWaiter,
-    report::{BenchReport, BenchRun},
+    idle_wait::BenchIdleMachineWaiter,
+    report::{BenchReport, BenchRunConditions},
 };
 
 const FILE_COUNTS: [usize; 3] = [10_000, 100_000, 1_000_000];
@@ -14,7 +14,7 @@ const ROUNDS: usize = 5;
 const REPORT_NAME: &str = "bench-search-growth";
 
 pub(super) fn run(ripgrep: &Ripgrep, binary: &Path, place: &Path) -> Result<(), String> {
-    let mut quiet = IdleWaiter::default();
+    let mut quiet = BenchIdleMachineWaiter::default();
     let mut comparisons = Vec::new();
     for files in FILE_COUNTS {
         let here = place.join(files.to_string());
@@ -26,6 +26,6 @@ pub(super) fn run(ripgrep: &Ripgrep, binary: &Path, place: &Path) -> Result<(), 
         }
         std::fs::remove_dir_all(&here).map_err(|error| format!("{}: {error}", here.display()))?;
     }
-    let run = BenchRun { rounds: ROUNDS, reference: ripgrep.version.clone(), idle_waiter: quiet };
+    let run = BenchRunConditions { rounds: ROUNDS, reference: ripgrep.version.clone(), idle_waiter: quiet };
     BenchReport::new(run, comparisons).write_named(&crate::needs::target_directory(), REPORT_NAME)
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::{
     generated_tree,
-    ripgrep::{IgnoreRulesMode, Ripgrep},
+    ripgrep::{BenchIgnoreRulesMode, Ripgrep},
     start_client,
 };
 use crate::bench::{bench_servers, statistics::format_significant};
@@ -21,7 +21,7 @@ const HUGE_FILE_BYTES: u64 = 2 << 30;
 const PEAK_MEGABYTES_MAX: f64 = 200.0;
 const BUFFER_BYTES: usize = 1 << 20;
 
-struct HugeFile {
+struct HugeFileSearchBenchCase {
     description: &'static str,
     repeated_text: String,
     /// Occurs once per 16 MiB.
@@ -33,22 +33,22 @@ pub(super) fn run(ripgrep: &Ripgrep, binary: &Path, place: &Path) -> Result<(), 
     let line = "some words of text that stand in a line and mean nothing at all\n";
     let mut failures = Vec::new();
     for huge in [
-        HugeFile {
+        HugeFileSearchBenchCase {
             description: "2 GiB in lines, 128 hits",
             repeated_text: line.to_owned(),
             needle: "frequentNeedle\n",
         },
-        HugeFile {
+        HugeFileSearchBenchCase {
             description: "2 GiB in lines, 33,554,432 hits",
             repeated_text: line.replace("nothing", generated_tree::FREQUENT_TEXT),
             needle: "",
         },
-        HugeFile {
+        HugeFileSearchBenchCase {
             description: "2 GiB in one line",
             repeated_text: line.replace('\n', " "),
             needle: "frequentNeedle ",
         },
-        HugeFile { description: "2 GiB of nothing", repeated_text: String::new(), needle: "" },
+        HugeFileSearchBenchCase { description: "2 GiB of nothing", repeated_text: String::new(), needle: "" },
     ] {
         let workspace = place.join("huge");
         std::fs::create_dir_all(&workspace).map_err(|error| error.to_string())?;
@@ -61,8 +61,9 @@ pub(super) fn run(ripgrep: &Ripgrep, binary: &Path, place: &Path) -> Result<(), 
         let ours = stead.peak_megabytes()?;
         stead.stop();
         let (count, milliseconds) =
-            ripgrep.count_lines(&workspace, generated_tree::FREQUENT_TEXT, IgnoreRulesMode::Respect)?;
-        let theirs = ripgrep.peak_megabytes(&workspace, generated_tree::FREQUENT_TEXT, IgnoreRulesMode::Respect)?;
+            ripgrep.count_lines(&workspace, generated_tree::FREQUENT_TEXT, BenchIgnoreRulesMode::Respect)?;
+        let theirs =
+            ripgrep.peak_megabytes(&workspace, generated_tree::FREQUENT_TEXT, BenchIgnoreRulesMode::Respect)?;
         println!(
             "huge: {}: {} hits, left {}, binary {}, {} ms, {} MB; ripgrep: {count} lines, {} ms, {} MB",
             huge.description,
@@ -82,7 +83,7 @@ pub(super) fn run(ripgrep: &Ripgrep, binary: &Path, place: &Path) -> Result<(), 
     if failures.is_empty() { Ok(()) } else { Err(format!("too much memory: {}", failures.join("; "))) }
 }
 
-impl HugeFile {
+impl HugeFileSearchBenchCase {
     fn write(&self, path: &Path) -> std::io::Result<()> {
         let file = File::create(path)?;
         if self.repeated_text.is_empty() {

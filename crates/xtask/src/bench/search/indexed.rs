@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use super::{
     generated_tree,
-    ripgrep::{IgnoreRulesMode, Ripgrep},
+    ripgrep::{BenchIgnoreRulesMode, Ripgrep},
     start_client,
 };
 use crate::bench::{
     bench_servers,
-    idle_wait::IdleWaiter,
+    idle_wait::BenchIdleMachineWaiter,
     mcp_client::{McpBenchClient, to_milliseconds},
-    rows::{BenchComparison, ComparisonSide, MeasurementUnit, alternate_sides},
+    rows::{BenchComparison, BenchComparisonSide, MeasurementUnit, alternate_sides},
     statistics::Samples,
 };
 
@@ -32,7 +32,7 @@ pub(super) fn measure_indexed_search(
     ripgrep: &Ripgrep,
     binary: &Path,
     place: &Path,
-    quiet: &mut IdleWaiter,
+    quiet: &mut BenchIdleMachineWaiter,
 ) -> Result<Vec<BenchComparison>, String> {
     let (workspace, state) = (place.join("tree"), place.join("indexed-state"));
     thread::sleep(SETTLE_TIME);
@@ -113,19 +113,19 @@ fn compare_query(
     stead: &mut McpBenchClient,
     workspace: &Path,
     (what, query, how): (&str, &str, &str),
-    quiet: &mut IdleWaiter,
+    quiet: &mut BenchIdleMachineWaiter,
 ) -> Result<BenchComparison, String> {
     let mut row = BenchComparison::new(format!("search: {what}, {how} index"), "ripgrep");
     let arguments = json!({ "query": query });
-    let expected = ripgrep.count_lines(workspace, query, IgnoreRulesMode::Respect)?.0;
+    let expected = ripgrep.count_lines(workspace, query, BenchIgnoreRulesMode::Respect)?.0;
     alternate_sides(quiet, rounds, |side| {
         let (found, milliseconds) = match side {
-            ComparisonSide::Stead => {
+            BenchComparisonSide::Stead => {
                 let timed = stead.call_tool("search", &arguments)?;
                 (timed.result["structuredContent"]["total"].as_u64(), timed.milliseconds)
             }
-            ComparisonSide::Baseline => {
-                let (count, milliseconds) = ripgrep.count_lines(workspace, query, IgnoreRulesMode::Respect)?;
+            BenchComparisonSide::Baseline => {
+                let (count, milliseconds) = ripgrep.count_lines(workspace, query, BenchIgnoreRulesMode::Respect)?;
                 (Some(count), milliseconds)
             }
         };

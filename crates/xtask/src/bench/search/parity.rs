@@ -10,9 +10,9 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{
-    copied_trees::{self, CopiedTree},
+    copied_trees::{self, BenchSourceTreeCopy},
     queries::{BenchSearchQuery, QueryRng, query_for_line},
-    ripgrep::{HitLocation, IgnoreRulesMode, Ripgrep, RipgrepSyntax},
+    ripgrep::{BenchIgnoreRulesMode, HitLocation, Ripgrep, RipgrepBenchPatternKind},
     start_client,
 };
 use crate::bench::{bench_servers, mcp_client::McpBenchClient};
@@ -29,7 +29,7 @@ const PART_HITS_MAX: usize = 1_500;
 const PART_FILES_MAX: usize = 100;
 
 #[derive(Default)]
-struct ParityTally {
+struct RipgrepParityCounts {
     queries: usize,
     hits: usize,
     counted_lines: usize,
@@ -50,9 +50,9 @@ pub(super) fn run(ripgrep: &Ripgrep, binary: &Path, place: &Path) -> Result<(), 
         source.plant_large_file()?;
         let state = place.join(format!("{}-state", source.name));
         let mut stead = start_client(&bench_servers::stead_launch(binary, &source.directory, &state, "fast"))?;
-        let mut tally = ParityTally::default();
+        let mut tally = RipgrepParityCounts::default();
         for query in generate_queries(&source, &mut chance) {
-            for rules in [IgnoreRulesMode::Respect, IgnoreRulesMode::Ignore] {
+            for rules in [BenchIgnoreRulesMode::Respect, BenchIgnoreRulesMode::Ignore] {
                 compare_query(ripgrep, &mut stead, &source, &query, rules, &mut tally)?;
             }
         }
@@ -64,7 +64,7 @@ pub(super) fn run(ripgrep: &Ripgrep, binary: &Path, place: &Path) -> Result<(), 
 }
 
 /// Queries that match lines of the files.
-fn generate_queries(source: &CopiedTree, chance: &mut QueryRng) -> Vec<BenchSearchQuery> {
+fn generate_queries(source: &BenchSourceTreeCopy, chance: &mut QueryRng) -> Vec<BenchSearchQuery> {
     let mut queries: Vec<BenchSearchQuery> = Vec::new();
     while queries.len() < QUERIES_PER_TREE {
         let Some(Ok(bytes)) = chance.pick(&source.files).map(fs::read) else { continue };
@@ -79,17 +79,17 @@ fn generate_queries(source: &CopiedTree, chance: &mut QueryRng) -> Vec<BenchSear
 fn compare_query(
     ripgrep: &Ripgrep,
     stead: &mut McpBenchClient,
-    source: &CopiedTree,
+    source: &BenchSourceTreeCopy,
     query: &BenchSearchQuery,
-    rules: IgnoreRulesMode,
-    tally: &mut ParityTally,
+    rules: BenchIgnoreRulesMode,
+    tally: &mut RipgrepParityCounts,
 ) -> Result<(), String> {
     let mut theirs = ripgrep.find_hits(&source.directory, &query.text, query.syntax, rules)?;
     let (mut ours, total) = server_hits(stead, query, rules, None)?;
     tally.queries += 1;
     match rules {
-        IgnoreRulesMode::Respect => tally.lines_with_ignore_rules += theirs.len(),
-        IgnoreRulesMode::Ignore => tally.lines_without_ignore_rules += theirs.len(),
+        BenchIgnoreRulesMode::Respect => tally.lines_with_ignore_rules += theirs.len(),
+        BenchIgnoreRulesMode::Ignore => tally.lines_without_ignore_rules += theirs.len(),
     }
     let what = format!("{} {query:?} {rules:?}", source.name);
     // More matches than one result has: query in parts, and compare the total.
@@ -122,13 +122,12 @@ fn compare_query(
 fn server_hits(
     stead: &mut McpBenchClient,
     query: &BenchSearchQuery,
-    rules: IgnoreRulesMode,
+    rules: BenchIgnoreRulesMode,
     glob: Option<&str>,
 ) -> Result<(BTreeSet<HitLocation>, u64), String> {
     let mut spots = BTreeSet::new();
-    let regex = query.syntax == RipgrepSyntax::Regex;
-    let mut arguments =
-        json!({ "query": query.text, "regex": regex, "all": rules == IgnoreRulesMode::Ignore, "max": PAGE_HITS_MAX });
+    let regex = query.syntax == RipgrepBenchPatternKind::Regex;
+    let mut arguments = json!({ "query": query.text, "regex": regex, "all": rules == BenchIgnoreRulesMode::Ignore, "max": PAGE_HITS_MAX });
     if let Some(glob) = glob {
         arguments["glob"] = glob.into();
     }
@@ -151,7 +150,7 @@ fn server_hits(
 fn server_hits_in_parts(
     stead: &mut McpBenchClient,
     query: &BenchSearchQuery,
-    rules: IgnoreRulesMode,
+    rules: BenchIgnoreRulesMode,
     theirs: &BTreeSet<HitLocation>,
 ) -> Result<BTreeSet<HitLocation>, String> {
     let mut counts: BTreeMap<&[u8], usize> = BTreeMap::new();
@@ -201,12 +200,12 @@ fn escape_glob(path: &[u8]) -> String {
 }
 
 /// The number of matches in files with known differences.
-fn count_known_differences(source: &CopiedTree, spots: &BTreeSet<HitLocation>) -> usize {
+fn count_known_differences(source: &BenchSourceTreeCopy, spots: &BTreeSet<HitLocation>) -> usize {
     spots.iter().filter(|(path, _)| explain_difference(source, path).is_some()).count()
 }
 
 /// Why the two programs may treat a file differently; `None` if they must not.
-fn explain_difference(source: &CopiedTree, path: &[u8]) -> Option<&'static str> {
+fn explain_difference(source: &BenchSourceTreeCopy, path: &[u8]) -> Option<&'static str> {
     let bytes = fs::read(source.directory.join(String::from_utf8_lossy(path).as_ref())).ok()?;
     if bytes.contains(&0) {
         return Some("has a NUL byte: binary for stead; ripgrep shows the lines before it");
@@ -214,7 +213,7 @@ fn explain_difference(source: &CopiedTree, path: &[u8]) -> Option<&'static str> 
     std::str::from_utf8(&bytes).is_err().then_some("not UTF-8: read in the encoding it has; ripgrep reads bytes")
 }
 
-impl ParityTally {
+impl RipgrepParityCounts {
     fn print_report(&self, name: &str, version: &str) {
         let Self {
             queries: query_count,

@@ -1,12 +1,12 @@
 //! Reproducible queries made from file contents: names and parts of lines as literals, and regular expressions that
 //! match a line.
 
-use super::ripgrep::RipgrepSyntax;
+use super::ripgrep::RipgrepBenchPatternKind;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct BenchSearchQuery {
     pub(super) text: String,
-    pub(super) syntax: RipgrepSyntax,
+    pub(super) syntax: RipgrepBenchPatternKind,
 }
 
 /// A reproducible random number generator (splitmix).
@@ -41,8 +41,8 @@ pub(super) fn query_for_line(chance: &mut QueryRng, line: &str) -> Option<BenchS
         .filter(|name| name.len() >= NAME_CHARS_MIN)
         .collect();
     let name = *chance.pick(&names)?;
-    let literal = |text: &str| BenchSearchQuery { text: text.to_owned(), syntax: RipgrepSyntax::Literal };
-    let regex = |text: String| BenchSearchQuery { text, syntax: RipgrepSyntax::Regex };
+    let literal = |text: &str| BenchSearchQuery { text: text.to_owned(), syntax: RipgrepBenchPatternKind::Literal };
+    let regex = |text: String| BenchSearchQuery { text, syntax: RipgrepBenchPatternKind::Regex };
     Some(match chance.below(8) {
         0 | 1 => literal(name),
         2 | 3 => {
@@ -75,7 +75,7 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(made(), made());
-        assert!(made().iter().any(|query| query.syntax == RipgrepSyntax::Regex));
+        assert!(made().iter().any(|query| query.syntax == RipgrepBenchPatternKind::Regex));
         assert_eq!(query_for_line(&mut QueryRng::from_seed(1), "a = b"), None);
     }
 }

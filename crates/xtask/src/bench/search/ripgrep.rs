@@ -16,13 +16,13 @@ pub(super) type HitLocation = (Vec<u8>, u64);
 
 /// Whether ignore files and the rule for hidden names apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum IgnoreRulesMode {
+pub(super) enum BenchIgnoreRulesMode {
     Respect,
     Ignore,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RipgrepSyntax {
+pub(super) enum RipgrepBenchPatternKind {
     Literal,
     Regex,
 }
@@ -50,11 +50,11 @@ impl Ripgrep {
         &self,
         tree: &Path,
         query: &str,
-        syntax: RipgrepSyntax,
-        rules: IgnoreRulesMode,
+        syntax: RipgrepBenchPatternKind,
+        rules: BenchIgnoreRulesMode,
     ) -> Result<BTreeSet<HitLocation>, String> {
         let mut command = ripgrep_command(tree, rules);
-        if syntax == RipgrepSyntax::Literal {
+        if syntax == RipgrepBenchPatternKind::Literal {
             command.arg("--fixed-strings");
         }
         command.args(["--line-number", "--no-heading", "--with-filename", "--null", "--regexp", query, "./"]);
@@ -66,14 +66,19 @@ impl Ripgrep {
     }
 
     /// The number of lines with a text, and the run time.
-    pub(super) fn count_lines(&self, tree: &Path, query: &str, rules: IgnoreRulesMode) -> Result<(u64, f64), String> {
+    pub(super) fn count_lines(
+        &self,
+        tree: &Path,
+        query: &str,
+        rules: BenchIgnoreRulesMode,
+    ) -> Result<(u64, f64), String> {
         let mut command = ripgrep_command(tree, rules);
         command.args(["--fixed-strings", "--line-number", "--no-heading", "--regexp", query, "./"]);
         count_output_lines(&mut command)
     }
 
     /// Peak memory of a search in MB, sampled while it runs.
-    pub(super) fn peak_megabytes(&self, tree: &Path, query: &str, rules: IgnoreRulesMode) -> Result<f64, String> {
+    pub(super) fn peak_megabytes(&self, tree: &Path, query: &str, rules: BenchIgnoreRulesMode) -> Result<f64, String> {
         let mut command = ripgrep_command(tree, rules);
         command.args(["--fixed-strings", "--line-number", "--no-heading", "--regexp", query, "./"]);
         let failed = |error: std::io::Error| format!("{PROGRAM}: {error}");
@@ -92,15 +97,15 @@ impl Ripgrep {
 
     /// The number of files with a name, and the run time.
     pub(super) fn count_names(&self, tree: &Path, name: &str) -> Result<(u64, f64), String> {
-        let mut command = ripgrep_command(tree, IgnoreRulesMode::Respect);
+        let mut command = ripgrep_command(tree, BenchIgnoreRulesMode::Respect);
         count_output_lines(command.args(["--files", "--glob", name, "./"]))
     }
 }
 
-fn ripgrep_command(tree: &Path, rules: IgnoreRulesMode) -> Command {
+fn ripgrep_command(tree: &Path, rules: BenchIgnoreRulesMode) -> Command {
     let mut command = Command::new(PROGRAM);
     command.current_dir(tree).args(COMMON_ARGUMENTS);
-    if rules == IgnoreRulesMode::Ignore {
+    if rules == BenchIgnoreRulesMode::Ignore {
         command.args(["--no-ignore", "--hidden"]);
     }
     command

@@ -7,11 +7,11 @@ use stead_text::{
     merge::{self, MergeResult},
 };
 
-use super::{ChangedFileRevertPolicy, EntryAfterPlan, InversePlanner, RevertSkipReason, RevertStepResult};
+use super::{ChangedFileRevertPolicy, EntryAfterPlan, InversePlanner, RevertSkipReason, RevertStepPlanningResult};
 use crate::{
     limits,
     ops::planning::PERMISSION_BITS,
-    plan::{CommitExpectation, FileKind, FileModeSource, ObservedVersion, PlannedChange, PlannedContent},
+    plan::{CommitExpectation, FileKind, FileModeSource, PlanTimeFileVersion, PlannedChange, PlannedContent},
     version::Version,
     workspace::{BytesToRead, FileStat},
 };
@@ -29,7 +29,7 @@ impl InversePlanner<'_> {
         path: &RelPath,
         before: RecordedFileMetadata,
         after: RecordedFileMetadata,
-    ) -> RevertStepResult {
+    ) -> RevertStepPlanningResult {
         let stat = match self.projected_tree.entry_at(path)? {
             EntryAfterPlan::Existing(stat) if stat.kind == FileKind::File => stat,
             EntryAfterPlan::Existing(_) => return Ok(Some(RevertSkipReason::DifferentKind)),
@@ -64,7 +64,7 @@ impl InversePlanner<'_> {
         stat: FileStat,
         before: RecordedFileMetadata,
         after: RecordedFileMetadata,
-    ) -> RevertStepResult {
+    ) -> RevertStepPlanningResult {
         if stat.size.max(before.size).max(after.size) > limits::DIFF_BYTES_MAX {
             return Ok(Some(RevertSkipReason::Changed));
         }
@@ -90,7 +90,7 @@ impl InversePlanner<'_> {
         if version == current.version {
             return Ok(Some(RevertSkipReason::AlreadyReverted));
         }
-        let seen = ObservedVersion { version: current.version, identity: current.stat.identity };
+        let seen = PlanTimeFileVersion { version: current.version, identity: current.stat.identity };
         let size = bytes.len() as u64;
         self.plan_put(path, seen, PlannedContent::Bytes(bytes), version, size, FileModeSource::KeepExisting);
         self.inverse.merged.push(path.clone());
@@ -100,7 +100,7 @@ impl InversePlanner<'_> {
     fn plan_put(
         &mut self,
         path: &RelPath,
-        seen: ObservedVersion,
+        seen: PlanTimeFileVersion,
         content: PlannedContent,
         version: Version,
         size: u64,

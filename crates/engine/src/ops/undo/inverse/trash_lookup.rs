@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The id under which an item was put into the trash, and the journal entry that put it there.
-pub(super) struct TrashedItemRecord {
+pub(super) struct TrashIdAndJournalEntry {
     pub(super) id: String,
     pub(super) entry: u64,
 }
@@ -21,7 +21,7 @@ pub(super) struct TrashedItemRecord {
 /// Follows the ids from one removal to the next until an id belongs to an item that is now in the trash.
 pub(super) fn find_trash_item(
     context: &CallContext<'_>,
-    removal: TrashedItemRecord,
+    removal: TrashIdAndJournalEntry,
 ) -> Result<Option<TrashItem>, Error> {
     let now_ms = context.workspace().now_ms();
     let mut visited = HashSet::new();
@@ -39,7 +39,10 @@ pub(super) fn find_trash_item(
 }
 
 /// Later or earlier removals that put the same item into the trash.
-fn linked_removals(context: &CallContext<'_>, removal: &TrashedItemRecord) -> Result<Vec<TrashedItemRecord>, Error> {
+fn linked_removals(
+    context: &CallContext<'_>,
+    removal: &TrashIdAndJournalEntry,
+) -> Result<Vec<TrashIdAndJournalEntry>, Error> {
     let mut next = removals_by_undone_restore(context, &removal.id)?;
     let Some(stored) = context.workspace().entry(removal.entry)? else { return Ok(next) };
     match &stored.entry.relation {
@@ -56,7 +59,7 @@ fn linked_removals(context: &CallContext<'_>, removal: &TrashedItemRecord) -> Re
 }
 
 /// If a `restore` of this item was undone, the removals that the undo made.
-fn removals_by_undone_restore(context: &CallContext<'_>, id: &str) -> Result<Vec<TrashedItemRecord>, Error> {
+fn removals_by_undone_restore(context: &CallContext<'_>, id: &str) -> Result<Vec<TrashIdAndJournalEntry>, Error> {
     let restoring = JournalEntryRelation::Restores(id.to_owned());
     let filter = JournalEntryQuery { operation: Some("restore".to_owned()), ..JournalEntryQuery::default() };
     let restored = undo::find_newest(context, filter, |stored| {
@@ -70,7 +73,7 @@ fn removals_by_undone_restore(context: &CallContext<'_>, id: &str) -> Result<Vec
 
 /// The removal that put the item into the trash before entry `number` restored it. `None` if that entry is not a
 /// `restore`.
-fn removal_before_restore(context: &CallContext<'_>, number: u64) -> Result<Option<TrashedItemRecord>, Error> {
+fn removal_before_restore(context: &CallContext<'_>, number: u64) -> Result<Option<TrashIdAndJournalEntry>, Error> {
     let Some(stored) = context.workspace().entry(number)? else { return Ok(None) };
     let JournalEntryRelation::Restores(id) = stored.entry.relation else { return Ok(None) };
     let filter = JournalEntryQuery { before: Some(number), ..JournalEntryQuery::default() };
@@ -85,7 +88,7 @@ fn removals_redone(
     number: u64,
     entry: &JournalEntry,
     id: &str,
-) -> Result<Vec<TrashedItemRecord>, Error> {
+) -> Result<Vec<TrashIdAndJournalEntry>, Error> {
     let Some((removed_path, _)) = entry_removals(entry).find(|(_, removal)| removal.id == id) else {
         return Ok(Vec::new());
     };
@@ -96,10 +99,10 @@ fn removals_redone(
 }
 
 /// The items that an entry put into the trash, with their paths.
-fn entry_removals(entry: &JournalEntry) -> impl Iterator<Item = (&str, TrashedItemRecord)> {
+fn entry_removals(entry: &JournalEntry) -> impl Iterator<Item = (&str, TrashIdAndJournalEntry)> {
     entry.changes.iter().filter_map(|change| match (&change.before, &change.after) {
         (PathState::Tree { trash: Some(id), .. }, PathState::Absent) => {
-            Some((change.path.as_str(), TrashedItemRecord { id: id.clone(), entry: entry.number }))
+            Some((change.path.as_str(), TrashIdAndJournalEntry { id: id.clone(), entry: entry.number }))
         }
         (
             PathState::Tree { .. }

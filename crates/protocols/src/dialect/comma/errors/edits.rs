@@ -10,7 +10,7 @@ use super::{
         CommaToolCall,
         apply_patch::{CommaPatchSectionHeader, CommaPatchSectionKind, HEADER_PREFIXES, parse_headers},
         edit_file::expected_occurrences,
-        envelope::{CommaJsonFields, CommaToolError},
+        envelope::{CommaReplyJsonBuilder, CommaToolError},
     },
     stale_file_error,
 };
@@ -47,7 +47,7 @@ fn text_not_found_error(path: &str, index: u64, expected: u64) -> CommaToolError
     };
     CommaToolError::new("old_text_not_found", format!("Edit #{index}: `oldText` not found in {path}.{more}"))
         .with_path(path)
-        .with_details(CommaJsonFields::new().with("editIndex", index))
+        .with_details(CommaReplyJsonBuilder::new().with("editIndex", index))
         .retry_with("Re-read the file to confirm current content and adjust `oldText`.")
 }
 
@@ -59,7 +59,7 @@ fn multiple_matches_error(path: &str, index: u64, expected: u64, error: &Error) 
         "Edit #{index}: expected {expected} match(es) for `oldText` in {path}, found {count}. Tighten `oldText` with more \
          surrounding context, or set `expectedOccurrences: {count}` to replace every match."
     );
-    let details = CommaJsonFields::new()
+    let details = CommaReplyJsonBuilder::new()
         .with("editIndex", index)
         .with("matchCount", count)
         .with("expectedOccurrences", expected)
@@ -80,12 +80,12 @@ fn overlapping_edits_error(path: &str, error: &Error) -> CommaToolError {
         format!("Edits {} target overlapping ranges in {path}.", numbers.join(", ")),
     )
     .with_path(path)
-    .with_details(CommaJsonFields::new().with("conflictingEditIndices", indices))
+    .with_details(CommaReplyJsonBuilder::new().with("conflictingEditIndices", indices))
     .retry_with("Split or rewrite the edits so their oldText regions don't intersect.")
 }
 
 fn match_range(location: &Value) -> Value {
-    CommaJsonFields::new()
+    CommaReplyJsonBuilder::new()
         .with("startLine", location["line"].clone())
         .with("endLine", location["to_line"].clone())
         .with("startOffset", location["units"][0].clone())
@@ -133,7 +133,7 @@ pub(super) fn patch_error(call: &CommaToolCall<'_>, error: &Error) -> Option<Com
         }
         (ErrorKind::BadRequest, Some("duplicate_path")) => {
             new("patch_apply_error", format!("Path appears multiple times in patch: {path}"))
-                .with_details(CommaJsonFields::new().with("reason", "duplicate_path"))
+                .with_details(CommaReplyJsonBuilder::new().with("reason", "duplicate_path"))
         }
         (_, _) => return None,
     })
@@ -161,7 +161,7 @@ fn parent_missing_error(headers: &[CommaPatchSectionHeader<'_>], parent: &str) -
 
 fn hunk_error(error: &Error, path: &str) -> CommaToolError {
     let hunk = error.details.get("chunk").and_then(Value::as_u64).unwrap_or_default();
-    let details = |reason: &str| CommaJsonFields::new().with("hunkIndex", hunk).with("reason", reason);
+    let details = |reason: &str| CommaReplyJsonBuilder::new().with("hunkIndex", hunk).with("reason", reason);
     if error.kind == ErrorKind::Ambiguous {
         return CommaToolError::new("multiple_matches", format!("Hunk {hunk} for {path} matches multiple locations"))
             .with_path(path)
@@ -197,5 +197,5 @@ fn parse_error(error: &Error) -> CommaToolError {
     };
     let line = error.details.get("line").cloned().unwrap_or(Value::Null);
     CommaToolError::new("patch_parse_error", message)
-        .with_details(CommaJsonFields::new().with("line", line).with("expected", expected))
+        .with_details(CommaReplyJsonBuilder::new().with("line", line).with("expected", expected))
 }
