@@ -1,5 +1,5 @@
-//! Any arguments to any tool of any dialect: the call does not panic, adds one journal entry and gets a reply in the
-//! form of its dialect.
+//! Fuzz target: a call of any tool of any dialect with any arguments does not panic, adds one journal entry and gets a
+//! reply in the form of its dialect.
 #![no_main]
 
 use std::sync::{Arc, OnceLock};
@@ -10,7 +10,6 @@ use stead_engine::{Call, Caller, Engine, Principal};
 use stead_protocols::dialect::{DialectSet, WorkspaceLocation, dialect_names};
 use testkit::MemoryWorkspace;
 
-/// A set for each dialect, built once.
 fn all_dialects() -> &'static [DialectSet] {
     static ALL_DIALECTS: OnceLock<Vec<DialectSet>> = OnceLock::new();
     ALL_DIALECTS.get_or_init(|| {
@@ -22,7 +21,8 @@ fn all_dialects() -> &'static [DialectSet] {
     })
 }
 
-/// The bytes as a JSON object. Bytes that are none are split at 0xff into the values of the declared arguments.
+/// Converts fuzzer input to tool arguments: parses it as a JSON object or, if it is not one, splits it at 0xff into
+/// argument values.
 fn arguments_from_bytes(bytes: &[u8], keys: &[String]) -> Map<String, Value> {
     if let Ok(Value::Object(object)) = serde_json::from_slice(bytes) {
         return object;

@@ -1,4 +1,4 @@
-//! A unified diff parses as a patch, and applying the patch to the old text gives the new text.
+//! Fuzz target: a unified diff parses as a patch, and applying the patch to the old text gives the new text.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

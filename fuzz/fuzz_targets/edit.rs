@@ -1,4 +1,5 @@
-//! Edits change only the text of their splices, and the inverse splices undo them.
+//! Fuzz target: edits change only the byte ranges that they report, and the inverse of the reported splices undoes the
+//! edits.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -16,7 +17,7 @@ struct EditFuzzInput {
     policy_choice: u8,
 }
 
-/// The quoted text of an edit. Excerpts of the edited text make matches frequent.
+/// The text that an edit replaces: arbitrary, or an excerpt of the edited text, so that matches are frequent.
 #[derive(Arbitrary, Debug)]
 enum FuzzQuote {
     Any(String),

@@ -1,4 +1,4 @@
-//! Bytes detected as text decode, and encode back to the same bytes.
+//! Fuzz target: bytes that are detected as text can be decoded, and encode back to the same bytes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Bytes that decode to a journal entry are the canonical encoding of that entry.
+//! Fuzz target: bytes that decode to a journal entry are the canonical encoding of that entry.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! A merge with one unchanged side gives the other side, a merge of equal sides gives that side, and a clean merge does
-//! not depend on the order of the sides.
+//! Fuzz target: a merge with one unchanged side gives the other side, a merge of equal sides gives that side, and a
+//! clean merge does not depend on the order of the sides.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

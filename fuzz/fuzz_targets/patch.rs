@@ -1,4 +1,4 @@
-//! Parsing any text as a patch, in each grammar, and applying it to any file neither panics nor hangs.
+//! Fuzz target: parsing any text as a patch, in each grammar, and applying it to any file neither panics nor hangs.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! No input, parsed with any path syntax, gives a path outside the root.
+//! Fuzz target: no input, parsed with any path syntax, gives a path outside the root.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -7,7 +7,7 @@ use std::time::Instant;
 use stead_disk::{DiskError, FinalSymlink, InodeId, PathResolutionMethod, RootDirectory, RootDirectoryOptions};
 use stead_path::RelPath;
 
-/// The number of calls per measurement.
+/// The number of times that one measurement resolves or opens the file.
 const ROUNDS: u32 = 100_000;
 /// The number of measurements, of which the best one is printed.
 const REPEATS: u32 = 5;
@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The time of one step in the best measurement, in microseconds.
+/// The average time of one `step` in the fastest of all measurements, in microseconds.
 fn best_time(mut step: impl FnMut() -> Result<(), DiskError>) -> Result<f64, DiskError> {
     let mut best = f64::MAX;
     for _ in 0..REPEATS {

@@ -1,7 +1,7 @@
 //! Attributes that a new file takes over from the file that it replaces: the mode without set-id bits, the owner and
-//! group if permitted, the POSIX access list, and user attributes. Attributes that could not be copied are reported,
-//! never silently dropped. If the group cannot be kept, the new group gets the same rights as all other users and no
-//! more.
+//! group if permitted, the POSIX access list, and user attributes. File attributes that could not be copied are
+//! reported, never silently dropped. If the group of the replaced file cannot be kept, the new group gets only the
+//! rights of other users.
 
 use std::os::fd::BorrowedFd;
 
@@ -11,36 +11,37 @@ use crate::{DiskError, DiskErrorKind, OpenFile, sys, sys::file_io};
 
 /// The extended attribute that holds the POSIX access list of a file.
 const ACL_ATTRIBUTE: &[u8] = b"system.posix_acl_access";
-/// The prefix of user attributes among the extended attributes.
+/// The name prefix of extended attributes that users set.
 const USER_ATTRIBUTE_PREFIX: &[u8] = b"user.";
 
 /// The source of the mode, owner and further attributes of a staged file.
 #[derive(Debug, Clone, Copy)]
 pub enum FileAttributeSource<'a> {
-    /// The file is new. The umask and the default access list of the directory apply.
+    /// The staged file is new, so its attributes come from `mode`, the umask and the default access list of its
+    /// directory.
     New {
-        /// Permission bits; set-id bits are ignored.
+        /// The permission bits of the new file; set-id bits are ignored.
         mode: u32,
     },
-    /// The attributes are copied from this file.
+    /// The staged file replaces this file and gets a copy of its attributes.
     CopyFrom(&'a OpenFile),
 }
 
-/// An attribute that could not be copied.
+/// A file attribute that could not be copied to the new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LostAttribute {
-    /// The owner of the file.
+    /// The owner of the replaced file could not be copied.
     Owner,
-    /// The group of the file.
+    /// The group of the replaced file could not be copied.
     Group,
-    /// The POSIX access list.
+    /// The POSIX access list of the replaced file could not be copied.
     AccessList,
-    /// An extended attribute whose name starts with `user.`.
+    /// An extended attribute whose name starts with `user.` could not be copied.
     User,
 }
 
 impl LostAttribute {
-    /// The attribute's name, as displayed.
+    /// The displayed name of the file attribute.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Owner => "Owner",
@@ -51,7 +52,7 @@ impl LostAttribute {
     }
 }
 
-/// Copies the attributes of `model` to the new file `file`. Returns the attributes that could not be copied.
+/// Copies the attributes of the file `model` to the new file `file` and returns those that could not be copied.
 pub(crate) fn copy_attributes(file: BorrowedFd<'_>, model: &OpenFile) -> Result<Vec<LostAttribute>, DiskError> {
     let mut lost = Vec::new();
     // User attributes are set first: setting them needs write permission, and at this point only the owner can access
@@ -104,7 +105,7 @@ fn copy_user_attributes(
     Ok(())
 }
 
-/// Whether the call succeeded; `false` if the system does not support or permit the call.
+/// Turns an error for an operation that is not supported or not permitted into `false`.
 fn succeeded_unless_unsupported(result: Result<(), DiskError>) -> Result<bool, DiskError> {
     match result {
         Ok(()) => Ok(true),

@@ -1,7 +1,7 @@
-//! Content-addressed storage. The state directory holds each content as one file (a blob) named by its SHA-256, in 256
-//! subdirectories. Promises: a blob was complete when it got its name. A source file may change while it is copied, so
-//! the copy is hashed before it gets its name. After a power cut, a blob that was stored with [`BlobSyncTiming::Later`]
-//! may be incomplete, so readers compare the hash.
+//! Content-addressed storage. The state directory stores each distinct file content once, as a file (a blob) that is
+//! named by its SHA-256. Promises: the content of a blob is complete before the blob gets its name. A source file may
+//! change while it is copied to a blob, so the copy is hashed before it gets its name. After a power cut, a blob that
+//! was stored with [`BlobSyncTiming::Later`] may be incomplete, so readers compare the hash.
 
 use std::os::fd::AsFd;
 
@@ -19,12 +19,12 @@ const FAN_OUT_CHARACTERS: usize = 2;
 const DIGEST_CHARACTERS: usize = 64;
 const BLOB_MODE: u32 = 0o400;
 
-/// When a blob must be on disk.
+/// Whether a blob is synced to disk at once or later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlobSyncTiming {
-    /// The blob is on disk before the call returns.
+    /// The blob is synced to disk before the call that stores it returns.
     Now,
-    /// The blob is on disk after the next sync of the file system.
+    /// The blob reaches the disk with the next sync of the whole file system.
     Later,
 }
 
@@ -56,8 +56,8 @@ impl BlobLocation {
 }
 
 impl StateDirectory {
-    /// Stores content under its SHA-256. If the blob already exists, it is kept. Fails with `ChangedConcurrently` if
-    /// the source is a file and its content does not have the expected hash.
+    /// Stores content as a blob named by its SHA-256, unless the blob already exists. Fails with `ChangedConcurrently`
+    /// if `source` is a file whose content does not have the hash `digest_hex`.
     pub fn put_blob(
         &self,
         digest_hex: &str,
@@ -89,8 +89,8 @@ impl StateDirectory {
         }
     }
 
-    /// Turns a file into a blob and removes its name from `from`. The file is moved if possible. If the file is on
-    /// another mount or has further hard links, through which it could be changed, then the file is copied.
+    /// Moves the file `name` out of the directory `from` and makes it a blob. If the file is on another mount, or can
+    /// be changed through another hard link, it is copied instead of moved.
     pub fn adopt_blob(&self, digest_hex: &str, from: &DirectoryHandle, name: &FileName) -> Result<(), DiskError> {
         let slot = BlobLocation::from_digest(digest_hex)?;
         let directory = slot.create_directory(self)?;
@@ -118,12 +118,12 @@ impl StateDirectory {
         from.remove_file(name)
     }
 
-    /// Opens a blob; `None` if it does not exist.
+    /// Opens a blob; `None` if the blob does not exist.
     pub fn open_blob(&self, digest_hex: &str) -> Result<Option<OpenFile>, StateDirectoryError> {
         self.find_blob(digest_hex).map_err(StateDirectoryError::new)
     }
 
-    /// The content of a blob, at most `limit_bytes`; `None` if it does not exist.
+    /// The content of a blob, at most `limit_bytes`; `None` if the blob does not exist.
     pub fn read_blob(&self, digest_hex: &str, limit_bytes: u64) -> Result<Option<Vec<u8>>, StateDirectoryError> {
         let file = self.open_blob(digest_hex)?;
         file.map(|file| file.read_all(limit_bytes)).transpose().map_err(StateDirectoryError::new)
@@ -135,7 +135,7 @@ impl StateDirectory {
         none_if_missing(directory.open_file(&slot.name))
     }
 
-    /// Removes a blob; `false` if it did not exist.
+    /// Removes a blob; `false` if the blob did not exist.
     pub fn remove_blob(&self, digest_hex: &str) -> Result<bool, StateDirectoryError> {
         let slot = BlobLocation::from_digest(digest_hex).map_err(StateDirectoryError::new)?;
         let Some(directory) = slot.existing_directory(self).map_err(StateDirectoryError::new)? else {
@@ -146,8 +146,7 @@ impl StateDirectory {
     }
 }
 
-/// Compares the hash of a staged copy with the digest. Only a copied file is checked, because a file may change while
-/// it is read. Bytes in memory cannot change and are not checked.
+/// Verifies the hash of a blob that was copied from a file, because the file may have changed while it was copied.
 fn verify_digest(staged: &StagedFile, source: StagedContentSource<'_>, digest_hex: &str) -> Result<(), DiskError> {
     match source {
         StagedContentSource::Bytes(_) => Ok(()),

@@ -1,6 +1,6 @@
-//! Resolution of a path with symbolic links to its canonical path. Links are read and expanded in user space, one at a
-//! time, and each step is confined. The kernel never follows a link, and the result is never outside the root. A link
-//! that leaves the root is an error even if it leads back inside.
+//! Resolution of a path with symbolic links to its canonical path. Symbolic links are read and expanded in user space,
+//! one at a time, and no step can leave the root. The kernel never follows a link, and the result is never outside the
+//! root. A symbolic link that leaves the root is an error, even if its target leads back into the root.
 
 use std::os::fd::AsFd;
 
@@ -18,8 +18,8 @@ pub const SYMLINKS_MAX: usize = 40;
 /// The most path components visited to resolve one path, including the components of link targets.
 pub const STEPS_MAX: usize = 4096;
 
-/// The canonical path of `path`, and its stat if the kernel could open the path without expanding a link. Components
-/// that do not exist are kept as written.
+/// The canonical path of `path`, and its stat if the kernel could open `path` without expanding a symbolic link. Path
+/// components that do not exist are kept as written.
 pub(crate) fn resolve_canonical(
     confines: &ConfinedPathResolver,
     roots: &[Vec<u8>],
@@ -51,15 +51,15 @@ pub(crate) fn resolve_canonical(
     Ok((SymlinkExpander::start(confines, roots, path)?.run(last)?, None))
 }
 
-/// The state of a walk along a path. The walk expands the links in the path.
+/// Resolves a path one component at a time and expands each symbolic link in it.
 struct SymlinkExpander<'a> {
     confines: &'a ConfinedPathResolver,
-    /// The absolute paths of the root.
+    /// The absolute paths by which a symbolic link can refer to the root.
     roots: &'a [Vec<u8>],
     current: PathHandle,
-    /// The canonical components up to `current`.
+    /// The canonical path components from the root to the directory `current`.
     resolved: Vec<Vec<u8>>,
-    /// The components that are not resolved yet, the next one last.
+    /// The path components that are not resolved yet, in reverse order.
     pending: Vec<Vec<u8>>,
     symlinks_followed: usize,
 }
@@ -107,7 +107,7 @@ impl<'a> SymlinkExpander<'a> {
         join_components(&self.resolved)
     }
 
-    /// Puts the components of a link target before the remaining components.
+    /// Reads the target of a symbolic link and resolves it before the remaining path components.
     fn expand_symlink(&mut self, link: &PathHandle) -> Result<(), DiskError> {
         self.symlinks_followed += 1;
         if self.symlinks_followed > SYMLINKS_MAX {
@@ -128,15 +128,15 @@ impl<'a> SymlinkExpander<'a> {
         Ok(())
     }
 
-    /// Moves to the parent: removes the last canonical component and resolves the others again from the root.
+    /// Resolves `..`: removes the last canonical component and opens the shorter path again from the root.
     fn go_up(&mut self) -> Result<(), DiskError> {
         self.resolved.pop().ok_or(resolution_error(DiskErrorKind::OutsideRoot))?;
         self.current = self.confines.open(&join_components(&self.resolved)?)?;
         Ok(())
     }
 
-    /// Resolves the rest of a path whose next component is missing. A `..` after a missing component is a `NotFound`
-    /// error. If the `..` would leave the root, the error is `OutsideRoot`.
+    /// Resolves the rest of a path after a component that does not exist. A `..` after a missing path component is the
+    /// error `NotFound`, or `OutsideRoot` if it would leave the root.
     fn finish_missing(mut self, name: Vec<u8>) -> Result<RelPath, DiskError> {
         self.resolved.push(name);
         let mut went_up = false;
@@ -163,7 +163,7 @@ fn join_components(components: &[Vec<u8>]) -> Result<RelPath, DiskError> {
         .map_err(|_| resolution_error(DiskErrorKind::NameTooLong))
 }
 
-/// The part of an absolute link target that is below `root`. Paths are compared by components, never as text.
+/// The part of an absolute link target that is below `root`. Paths are compared component by component, not as strings.
 fn strip_root<'t>(target: &'t [u8], root: &[u8]) -> Option<&'t [u8]> {
     let mut rest = target;
     for wanted in root.split(|byte| *byte == b'/').filter(|part| !part.is_empty()) {

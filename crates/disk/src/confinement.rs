@@ -1,7 +1,6 @@
-//! Confinement of all file access. Owns the root handle and the rules for everything that is opened through it.
-//! Promises: the kernel never follows a link, never goes above the start handle, and never enters a mount that is not
-//! allowed or a hidden directory. Two implementations give the same results: the system call `openat2`, and a walk by
-//! components for kernels without that call.
+//! Confines every file access to the open root directory. Promises: the kernel never follows a symbolic link, never
+//! leaves the root, and never enters a hidden directory or a mount that is not allowed. Paths are resolved by the
+//! system call `openat2`, or component by component on kernels without `openat2`; both give the same results.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -13,21 +12,21 @@ use stead_path::RelPath;
 
 use crate::{DiskError, DiskErrorKind, FileType, InodeId, stat::StatWithMount, sys};
 
-/// How paths are resolved.
+/// Whether the kernel or this crate resolves paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PathResolutionMethod {
-    /// The method is `Kernel` if the kernel has `openat2`, otherwise `Walker`. If a seccomp filter denies `openat2`,
-    /// the result is an error; choose `Walker` under such a filter.
+    /// Chooses `Kernel` if the kernel has the system call `openat2`, otherwise `Walker`. If a seccomp filter denies
+    /// `openat2`, opening the root fails; choose `Walker` under such a filter.
     #[default]
     Auto,
-    /// The kernel resolves a path in one `openat2` call. If the kernel does not have this call, the result is an error.
+    /// The kernel resolves a whole path in one `openat2` call; without this system call, opening the root fails.
     Kernel,
-    /// The path is opened one component at a time.
+    /// This crate resolves a path by opening one component after the other.
     Walker,
 }
 
 impl PathResolutionMethod {
-    /// The name in reports and settings.
+    /// The name of the path resolution method in reports and settings.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -37,18 +36,17 @@ impl PathResolutionMethod {
     }
 }
 
-/// Flags with which resolution stays below the start directory and follows no link.
+/// The `openat2` flags with which path resolution stays below the start directory and follows no symbolic link.
 const RESOLVE_BENEATH: ResolveFlags =
     ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
-/// Flags with which resolution stays below the start directory, follows no link and crosses no mount.
+/// The `openat2` flags that also forbid path resolution to cross a mount.
 const RESOLVE_BENEATH_ONE_MOUNT: ResolveFlags = RESOLVE_BENEATH.union(ResolveFlags::NO_XDEV);
 
-/// How often path resolution in the kernel is retried if the kernel reports a mount.
+/// How often `openat2` is retried if the kernel reports that the path crosses a mount.
 const MOUNT_RETRIES_MAX: usize = 8;
 
-/// Opens a path in the kernel without crossing a mount. The kernel returns the same error for a mount and for a
-/// directory that is being moved out of the root at the same time. The call is retried to distinguish the two cases:
-/// only a mount causes the error again.
+/// Lets the kernel resolve and open a path without crossing a mount. `openat2` returns the same error for a mount and
+/// for a directory that is being moved out of the root. A retry of `openat2` fails again only for a mount.
 fn open_on_one_mount(from: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<OwnedFd, DiskError> {
     let mut tries = 0;
     loop {
@@ -59,7 +57,7 @@ fn open_on_one_mount(from: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result
     }
 }
 
-/// An `O_PATH` handle and its stat.
+/// An open `O_PATH` handle and the stat of its file.
 #[derive(Debug)]
 pub(crate) struct PathHandle {
     pub(crate) handle: OwnedFd,
@@ -80,7 +78,7 @@ impl PathHandle {
         self.meta.stat.file_type
     }
 
-    /// Returns the handle if it is a directory. For a symbolic link, the error has the kind `symlink_error`.
+    /// Fails if the handle is not a directory; for a symbolic link, the error has the kind `symlink_error`.
     fn ensure_directory_or(self, symlink_error: DiskErrorKind, step: &'static str) -> Result<Self, DiskError> {
         if self.file_type() == FileType::Directory {
             return Ok(self);
@@ -110,7 +108,7 @@ impl PathHandle {
 pub(crate) struct ConfinedPathResolver {
     root: PathHandle,
     resolver: PathResolutionMethod,
-    /// Mount points that may be crossed, sorted by depth.
+    /// The mount points inside the root that may be crossed, sorted by depth.
     allowed_mounts: Vec<RelPath>,
     hidden_inodes: Vec<InodeId>,
 }
@@ -161,7 +159,7 @@ impl ConfinedPathResolver {
         !self.hidden_inodes.is_empty()
     }
 
-    /// Whether some hidden directory has this inode number, possibly on another device.
+    /// Whether a hidden directory has this inode number; the device is not compared.
     pub(crate) fn may_hide_inode(&self, ino: u64) -> bool {
         self.hidden_inodes.iter().any(|id| id.ino == ino)
     }
@@ -173,8 +171,8 @@ impl ConfinedPathResolver {
         }
     }
 
-    /// Opens a path handle for a canonical path. If the last component is a link, the handle is for the link itself. If
-    /// an earlier component is a link, the path is no longer canonical.
+    /// Opens an `O_PATH` handle for a canonical path; if the last component is a symbolic link, for the link itself. If
+    /// an earlier path component has become a symbolic link, the call fails.
     pub(crate) fn open(&self, path: &RelPath) -> Result<PathHandle, DiskError> {
         let opened = match self.resolver {
             PathResolutionMethod::Walker => return self.open_by_walking(path),
@@ -195,8 +193,8 @@ impl ConfinedPathResolver {
         }
     }
 
-    /// Adds the stat to a handle. The result is an error if the file or a directory above it is hidden. The file is
-    /// identified by the stat of its handle, because its name may meanwhile refer to another file.
+    /// Fails if the file of `handle`, or a directory above the file, is hidden. A hidden file is recognised by the
+    /// inode of its open handle, because its name may now refer to another file.
     pub(crate) fn check_not_hidden(&self, path: &RelPath, handle: OwnedFd) -> Result<PathHandle, DiskError> {
         if self.hides_anything() {
             self.refuse_hidden_prefixes(path.as_bytes(), separator_positions(path.as_bytes()))?;
@@ -206,7 +204,7 @@ impl ConfinedPathResolver {
         Ok(path_handle)
     }
 
-    /// Resolves a whole path in the kernel.
+    /// Lets the kernel resolve and open a whole path.
     pub(crate) fn open_in_kernel(&self, path: &RelPath, flags: OFlags) -> Result<OwnedFd, DiskError> {
         match self.deepest_allowed_mount(path)? {
             None => open_on_one_mount(self.root.handle.as_fd(), path.as_bytes(), flags),
@@ -230,13 +228,13 @@ impl ConfinedPathResolver {
         Ok(current)
     }
 
-    /// Opens a path handle for a child. If the child is a link, the handle is for the link itself. Allowed mounts may
-    /// be crossed.
+    /// Opens an `O_PATH` handle for an entry of the directory `parent`, or for the link itself if the entry is a
+    /// symbolic link. The entry may be the root of an allowed mount.
     pub(crate) fn child(&self, parent: &PathHandle, name: &[u8]) -> Result<PathHandle, DiskError> {
         self.child_of(parent.handle.as_fd(), parent.meta.mount_id, name)
     }
 
-    /// The same as [`Self::child`] for a parent whose mount id is known.
+    /// The same as [`Self::child`] for a parent directory whose mount id is given.
     pub(crate) fn child_of(
         &self,
         parent: BorrowedFd<'_>,
@@ -252,7 +250,7 @@ impl ConfinedPathResolver {
         }
     }
 
-    /// Opens a child on the same mount with `flags`, then checks the opened file. Never follows a link.
+    /// Opens a directory entry without following a link; fails if the entry is hidden or on another mount.
     pub(crate) fn open_child(
         &self,
         parent: BorrowedFd<'_>,
@@ -272,7 +270,7 @@ impl ConfinedPathResolver {
         Ok(path_handle)
     }
 
-    /// Opens a path handle for a child on any mount. The caller checks whether the mount is allowed.
+    /// Opens an `O_PATH` handle for a directory entry on any mount; the caller must check whether the mount is allowed.
     fn open_child_across_mounts(&self, parent: BorrowedFd<'_>, name: &[u8]) -> Result<PathHandle, DiskError> {
         let handle = match self.resolver {
             PathResolutionMethod::Walker => sys::open_name(parent, name, sys::PATH_HANDLE_FLAGS, 0)?,
@@ -285,8 +283,8 @@ impl ConfinedPathResolver {
         Ok(path_handle)
     }
 
-    /// The stat of a child, with one system call. This function refuses the same mounts and hidden directories as
-    /// [`Self::child_of`].
+    /// Reads the stat of a directory entry with one system call. As in [`Self::child_of`], an entry that is hidden or
+    /// on a mount that is not allowed is an error.
     pub(crate) fn stat_child(
         &self,
         parent: BorrowedFd<'_>,
@@ -301,7 +299,7 @@ impl ConfinedPathResolver {
         Ok(meta)
     }
 
-    /// The deepest allowed mount point above a path, and the rest of the path below it.
+    /// The deepest allowed mount point above `path`, and the part of `path` below that mount point.
     fn deepest_allowed_mount(&self, path: &RelPath) -> Result<Option<(PathHandle, RelPath)>, DiskError> {
         let mut anchor: Option<(PathHandle, RelPath)> = None;
         let mut passed = RelPath::root();
@@ -339,14 +337,14 @@ impl ConfinedPathResolver {
         })
     }
 
-    /// Fails if any component of the path, including the last, is a hidden directory. The check ends at the first
-    /// component that cannot be read, because no path below that component can be reached.
+    /// Fails if any component of `path`, including the last, is a hidden directory. The search for hidden directories
+    /// ends at the first path component that cannot be read, because nothing below it can be reached.
     pub(crate) fn refuse_hidden_components(&self, path: &RelPath) -> Result<(), DiskError> {
         let bytes = path.as_bytes();
         self.refuse_hidden_prefixes(bytes, separator_positions(bytes).chain((!bytes.is_empty()).then_some(bytes.len())))
     }
 
-    /// Fails if a prefix of the path is a hidden directory. `ends` are the positions where the checked prefixes end.
+    /// Fails if a prefix of the path is a hidden directory; `ends` has the lengths of the prefixes to check.
     fn refuse_hidden_prefixes(&self, bytes: &[u8], ends: impl Iterator<Item = usize>) -> Result<(), DiskError> {
         for end in ends {
             match sys::stat_name(self.root.handle.as_fd(), &bytes[..end]) {
@@ -358,7 +356,7 @@ impl ConfinedPathResolver {
     }
 }
 
-/// The end positions of all path components except the last.
+/// The positions of all `/` in a path.
 fn separator_positions(path: &[u8]) -> impl Iterator<Item = usize> {
     path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at)
 }

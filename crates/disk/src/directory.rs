@@ -1,7 +1,7 @@
-//! An open directory. Every change of the workspace goes through the handle of a parent directory and one name, so that
-//! no path is resolved twice. Promises: no call follows a link, enters a mount that is not allowed, or reaches a hidden
-//! directory. A hidden directory is never moved or replaced. The kernel decides atomically whether a rename overwrites
-//! an existing target; there is no earlier check. Strings are never joined to paths.
+//! An open directory. Every change of the workspace names its file by an open parent directory and one name, so that no
+//! path is resolved twice. Promises: no call on a directory follows a link, enters a mount that is not allowed, or
+//! reaches a hidden directory. A hidden directory is never moved or replaced. The kernel decides atomically whether a
+//! rename overwrites an existing target; there is no earlier check. Paths are never built by joining strings.
 
 use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
@@ -24,18 +24,18 @@ use crate::{
 pub struct DiskDirectoryEntry {
     /// The name of the entry.
     pub name: FileName,
-    /// The type of the entry, as the directory lists it.
+    /// The file type, as the directory listing states it.
     pub file_type: FileType,
 }
 
 /// How a rename handles a target name that exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExistingTargetPolicy {
-    /// The rename fails with `Exists`.
+    /// If the target name exists, the rename fails with `Exists`.
     Refuse,
-    /// The two names are exchanged.
+    /// The source and target names of the rename are exchanged.
     Exchange,
-    /// The target is replaced atomically.
+    /// An existing target of the rename is replaced atomically.
     Replace,
 }
 
@@ -49,7 +49,7 @@ impl ExistingTargetPolicy {
     }
 }
 
-/// An open directory below a root.
+/// An open directory in a workspace or a state directory.
 #[derive(Debug)]
 pub struct DirectoryHandle {
     path_handle: OwnedFd,
@@ -73,17 +73,17 @@ impl DirectoryHandle {
         self.path_handle.as_fd()
     }
 
-    /// A path handle for one name. If the name is a link, the handle is for the link itself.
+    /// Opens an `O_PATH` handle for a name in this directory; a symbolic link is not followed.
     pub(crate) fn open_path_handle(&self, name: &FileName) -> Result<PathHandle, DiskError> {
         self.confinement.child_of(self.path_handle(), self.mount_id, name.as_bytes())
     }
 
-    /// A handle of this directory for listing and syncing. The handle has its own read position.
+    /// Opens this directory again, for listing and syncing; the new handle has its own read position.
     pub(crate) fn reopen_for_listing(&self) -> Result<OwnedFd, DiskError> {
         sys::open_name(self.path_handle(), b".", sys::LIST_FLAGS, 0)
     }
 
-    /// Fails if the name is that of a hidden directory.
+    /// Fails if `name` is a hidden directory.
     pub(crate) fn refuse_hidden(&self, name: &FileName) -> Result<(), DiskError> {
         if !self.confinement.hides_anything() {
             return Ok(());
@@ -92,34 +92,34 @@ impl DirectoryHandle {
         meta.map_or(Ok(()), |meta| self.confinement.refuse_hidden_inode(meta.id()))
     }
 
-    /// The device and inode of the directory.
+    /// The device and inode that identify this directory.
     pub fn id(&self) -> InodeId {
         self.id
     }
 
-    /// Whether files can be renamed between the two directories. A rename never crosses a mount, not even within one
-    /// file system.
+    /// Whether files can be renamed between this directory and `other`. A rename never crosses a mount, not even within
+    /// one file system.
     pub fn shares_mount(&self, other: &Self) -> bool {
         self.mount_id.is_some() && self.mount_id == other.mount_id
     }
 
-    /// The stat of the directory.
+    /// The stat of this directory.
     pub fn stat_self(&self) -> Result<DiskStat, DiskError> {
         Ok(sys::stat_handle(self.path_handle())?.stat)
     }
 
-    /// A second handle for the same directory.
+    /// Opens a second handle for this directory.
     pub fn try_clone(&self) -> Result<Self, DiskError> {
         let path_handle = duplicate_handle(self.path_handle())?;
         Ok(Self { path_handle, id: self.id, mount_id: self.mount_id, confinement: Arc::clone(&self.confinement) })
     }
 
-    /// All entries except hidden ones, in the order of the file system.
+    /// Lists this directory without its hidden entries, in the order of the file system.
     pub fn list(&self) -> Result<Vec<DiskDirectoryEntry>, DiskError> {
         self.list_with_handle(self.reopen_for_listing()?.as_fd())
     }
 
-    /// Opens and lists a child directory. The same handle is used for both.
+    /// Opens and lists a subdirectory through one handle.
     pub fn open_and_list(&self, name: &FileName) -> Result<(Self, Vec<DiskDirectoryEntry>), DiskError> {
         match self.confinement.open_child(self.path_handle(), self.mount_id, name.as_bytes(), sys::LIST_FLAGS) {
             Ok(opened) => {
@@ -136,7 +136,7 @@ impl DirectoryHandle {
         }
     }
 
-    /// Lists this directory through the handle `readable`. No other code may use the read position of that handle.
+    /// Lists this directory through the handle `readable`, whose read position no other code may use.
     fn list_with_handle(&self, readable: BorrowedFd<'_>) -> Result<Vec<DiskDirectoryEntry>, DiskError> {
         let mut entries = Vec::new();
         sys::list_directory(readable, |bytes, file_type, ino| {
@@ -158,13 +158,13 @@ impl DirectoryHandle {
         Ok(entries)
     }
 
-    /// The stat of a name; `None` if it does not exist. Never follows a link.
+    /// The stat of a name in this directory; `None` if the name does not exist; a symbolic link is not followed.
     pub fn stat(&self, name: &FileName) -> Result<Option<DiskStat>, DiskError> {
         let meta = self.confinement.stat_child(self.path_handle(), self.mount_id, name.as_bytes());
         none_if_missing(meta.map(|meta| meta.stat))
     }
 
-    /// Opens a child directory.
+    /// Opens a subdirectory.
     pub fn open_directory(&self, name: &FileName) -> Result<Self, DiskError> {
         Self::from_path_handle(self.open_path_handle(name)?, Arc::clone(&self.confinement))
     }
@@ -176,9 +176,8 @@ impl DirectoryHandle {
         })
     }
 
-    /// Opens a file that a listing showed as a regular file. To read many files fast, this function makes one system
-    /// call instead of two. If the file is no longer a regular file, it is opened without blocking, never read, and an
-    /// error is returned.
+    /// Opens a file that a listing showed as a regular file. Opening takes one system call instead of two, to read many
+    /// files fast. If a FIFO or device replaced the file, the call fails without blocking.
     pub fn open_listed_file(&self, name: &FileName) -> Result<OpenFile, DiskError> {
         match self.confinement.open_child(self.path_handle(), self.mount_id, name.as_bytes(), sys::READ_FLAGS) {
             Ok(opened) => OpenFile::from_open_handle(opened),
@@ -192,7 +191,7 @@ impl DirectoryHandle {
         link_target(&self.open_path_handle(name)?)
     }
 
-    /// Creates a directory; the umask applies to `mode`. Set-id bits are never set.
+    /// Creates a subdirectory; the umask applies to `mode`, and set-id bits are never set.
     pub fn create_directory(&self, name: &FileName, mode: u32) -> Result<(), DiskError> {
         sys::create_directory(self.path_handle(), name.as_bytes(), mode & 0o777)
     }
@@ -202,8 +201,8 @@ impl DirectoryHandle {
         sys::create_symlink(self.path_handle(), name.as_bytes(), target)
     }
 
-    /// Moves a name to another directory. Fails with `CrossesMount` if the other directory is on another mount, and
-    /// with `Unsupported` if the file system does not support `if_exists`.
+    /// Renames an entry of this directory to `to_name` in the directory `to`. Fails with `CrossesMount` if `to` is on
+    /// another mount, and with `Unsupported` if the file system cannot rename as `if_exists` requires.
     pub fn rename(
         &self,
         name: &FileName,
@@ -222,7 +221,7 @@ impl DirectoryHandle {
         }
     }
 
-    /// Removes a name that is not a directory.
+    /// Removes a file, symbolic link or special file from this directory.
     pub fn remove_file(&self, name: &FileName) -> Result<(), DiskError> {
         sys::unlink(self.path_handle(), name.as_bytes())
     }
@@ -233,8 +232,7 @@ impl DirectoryHandle {
         sys::remove_directory(self.path_handle(), name.as_bytes())
     }
 
-    /// Sets the permission bits of a file or directory. The set-id bits of a file are cleared and never set. The set-id
-    /// bits of a directory are kept.
+    /// Sets the permissions of a file or directory; clears the set-id bits of a file and keeps those of a directory.
     pub fn set_mode(&self, name: &FileName, mode: u32) -> Result<(), DiskError> {
         let opened = self.open_path_handle(name)?;
         let special_bits = match opened.file_type() {
@@ -248,14 +246,14 @@ impl DirectoryHandle {
         sys::set_mode_by_path_handle(opened.handle.as_fd(), special_bits | (mode & 0o777))
     }
 
-    /// Syncs the entries of this directory.
+    /// Syncs the list of entries of this directory to disk.
     pub fn sync(&self) -> Result<(), DiskError> {
         file_io::sync_all(self.reopen_for_listing()?.as_fd())
     }
 }
 
-/// The target of an open link. Callers have already seen a link, so if the file has another type, the link was
-/// replaced.
+/// The target of an open symbolic link. If the handle is not a symbolic link, the link was replaced meanwhile, and the
+/// error is `ChangedConcurrently`.
 pub(crate) fn link_target(opened: &PathHandle) -> Result<Vec<u8>, DiskError> {
     if opened.file_type() != FileType::Symlink {
         return Err(DiskError::new(DiskErrorKind::ChangedConcurrently, "read link"));

@@ -1,9 +1,9 @@
-//! The error type of this crate, with the mapping from `errno` to a kind of error. An error never contains a path, name
-//! or content.
+//! The error type of this crate, with the mapping from `errno` to a kind of error. A disk error never contains a path,
+//! a file name or file content.
 
 use rustix::io::Errno;
 
-/// The kind of a disk error.
+/// The cause of a failed disk access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DiskErrorKind {
     /// The path does not exist.
@@ -16,11 +16,11 @@ pub enum DiskErrorKind {
     IsDirectory,
     /// The path is a FIFO, socket or device, but a regular file is required.
     NotRegularFile,
-    /// The path is a symbolic link, but this call never follows links.
+    /// The path is a symbolic link, and the called function does not follow links.
     IsSymlink,
     /// The path has too many links, or a link that leads to itself.
     SymlinkLoop,
-    /// The path would leave the root.
+    /// The path would leave the root directory.
     OutsideRoot,
     /// The path would cross into a mount that is not allowed.
     CrossesMount,
@@ -28,7 +28,7 @@ pub enum DiskErrorKind {
     Hidden,
     /// The directory is not empty.
     NotEmpty,
-    /// The path changed between two steps. The caller should resolve it again.
+    /// The path changed while the call used it; the caller should resolve the path again.
     ChangedConcurrently,
     /// The kernel or another process is using the file.
     Busy,
@@ -44,16 +44,16 @@ pub enum DiskErrorKind {
     NameTooLong,
     /// Too many files are open.
     TooManyOpenFiles,
-    /// The content exceeds the given limit.
+    /// The file content is larger than the caller's limit.
     TooLarge,
     /// The file system or kernel does not support the operation.
     Unsupported,
-    /// Any other error; the field `errno` has the error number.
+    /// Any error without a kind of its own; the field `errno` has the error number.
     Io,
 }
 
 impl DiskErrorKind {
-    /// The kind as a phrase.
+    /// The error kind as an English phrase, such as `not found`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NotFound => "not found",
@@ -82,30 +82,30 @@ impl DiskErrorKind {
     }
 }
 
-/// A failed file access.
+/// The error of a failed disk access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{step}: {}", kind.as_str())]
 pub struct DiskError {
-    /// The kind of error.
+    /// The kind of the disk error.
     pub kind: DiskErrorKind,
-    /// The system call or step that failed.
+    /// The system call or internal step that failed.
     pub step: &'static str,
     /// The error number, if the operating system reported the error.
     pub errno: Option<i32>,
 }
 
 impl DiskError {
-    /// An error that this crate detected.
+    /// Creates an error that this crate detected, without an `errno`.
     pub(crate) const fn new(kind: DiskErrorKind, step: &'static str) -> Self {
         Self { kind, step, errno: None }
     }
 
-    /// An error that the operating system reported.
+    /// Creates an error from an `errno` of the operating system.
     pub(crate) fn from_errno(step: &'static str, errno: Errno) -> Self {
         Self { kind: kind_of_errno(errno), step, errno: Some(errno.raw_os_error()) }
     }
 
-    /// The same error with another kind, for callers that know more about its cause.
+    /// Replaces the kind of this error, if the caller knows the cause better.
     pub(crate) fn with_kind(self, kind: DiskErrorKind) -> Self {
         Self { kind, ..self }
     }

@@ -1,7 +1,8 @@
-//! Fault injection. Every system call passes a gate first. With the `faults` feature, a test can make the gate fail the
-//! n-th system call or abort the process before that call. Without the feature the gate is empty and costs nothing.
+//! Fault injection. Before every system call, this crate calls a hook (the fault gate). With the `faults` feature, a
+//! test can let the n-th system call fail, or abort the process before that call. Without the `faults` feature, the
+//! fault gate does nothing and costs nothing.
 
-/// A system call that passes the gate.
+/// A system call that tests can let fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "each is the system call of that name")]
 pub enum SystemCall {
@@ -31,7 +32,7 @@ pub enum SystemCall {
 }
 
 impl SystemCall {
-    /// The name of the call in error messages.
+    /// The name of the system call in error messages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -89,54 +90,54 @@ mod armed {
     use super::SystemCall;
     use crate::DiskError;
 
-    /// The effect on the chosen system call.
+    /// How an injected fault affects the chosen system call.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum InjectedFaultEffect {
-        /// The call is skipped and returns this error number.
+        /// The chosen system call is skipped and returns this error number; later calls succeed.
         FailOnce(i32),
-        /// The chosen call and all later calls are skipped and return this error number, as on a dead disk.
+        /// The chosen system call and all later ones are skipped and return this error number, as on a dead disk.
         FailFromNowOn(i32),
-        /// The process ends before the call, without flushing or unwinding.
+        /// The process aborts before the chosen system call, without flushing or unwinding.
         Abort,
     }
 
-    /// Which threads' system calls are counted.
+    /// The threads whose system calls a fault plan counts.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum FaultThreadScope {
-        /// Only calls of the thread that armed the plan are counted.
+        /// The fault plan counts only system calls of the thread that activated it.
         ThisThread,
-        /// The calls of every thread are counted.
+        /// The fault plan counts the system calls of every thread.
         AllThreads,
     }
 
-    /// Which system calls are counted.
+    /// The kinds of system calls that a fault plan counts.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum FaultFilter {
-        /// Every system call is counted.
+        /// The fault plan counts every system call.
         All,
-        /// Only this system call is counted.
+        /// The fault plan counts only this system call.
         Only(SystemCall),
     }
 
-    /// Which system call fails, and how.
+    /// A test's plan for injected faults: which system call fails, and how.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct FaultPlan {
-        /// The 1-based position, among the counted calls, of the call that fails. If the position is 0, no call fails.
+        /// Which of the counted system calls fails, starting at 1; with 0 no call fails.
         pub call_number: u64,
-        /// The effect on the call that fails.
+        /// The effect of the injected fault.
         pub action: InjectedFaultEffect,
-        /// Which threads' calls are counted.
+        /// The threads whose system calls the plan counts.
         pub scope: FaultThreadScope,
-        /// Which system calls are counted.
+        /// The kinds of system calls that a fault plan counts.
         pub calls: FaultFilter,
     }
 
-    /// The report of a fault plan: the number of counted calls, and the first call that failed.
+    /// The result of a fault plan: the number of counted system calls, and the first one that failed.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
     pub struct FaultInjectionReport {
-        /// The number of counted calls.
+        /// The number of system calls that the fault plan counted.
         pub counted_calls: u64,
-        /// The first call that failed, if any.
+        /// The first system call that the fault plan let fail, if any.
         pub hit_call: Option<SystemCall>,
     }
 
@@ -153,7 +154,7 @@ mod armed {
         ARMED.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Activates a fault plan, which replaces the previous plan.
+    /// Activates a fault plan in place of the previous one.
     pub fn arm_fault(plan: FaultPlan) {
         let thread = std::thread::current().id();
         *armed_fault() = Some(ArmedFault { plan, thread, report: FaultInjectionReport::default() });

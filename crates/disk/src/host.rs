@@ -22,15 +22,15 @@ const PASSWD_BYTES_MAX: u64 = 1 << 20;
 /// The nice value of background threads: low priority, but enough to make progress on a busy machine.
 const BACKGROUND_PRIORITY: i32 = 15;
 
-/// The clock of this machine.
+/// Reads the wall clock, the monotonic clock and the boot id of this machine.
 #[derive(Debug, Clone)]
 pub struct SystemClock {
     boot_id: String,
 }
 
 impl Default for SystemClock {
-    /// Reads the boot id once. If the kernel has no boot id, the id is random. A random id equals no stored id, so
-    /// measurements of an earlier boot are never reused.
+    /// Reads the boot id of the kernel, or creates a random id if the kernel has none. A random boot id equals no
+    /// stored id, so times that were measured before a reboot are never reused.
     fn default() -> Self {
         let boot_id = std::fs::read_to_string(BOOT_ID_FILE).map(|text| text.trim().to_owned());
         let boot_id = boot_id.ok().filter(|id| !id.is_empty()).unwrap_or_else(|| {
@@ -42,7 +42,7 @@ impl Default for SystemClock {
 }
 
 impl SystemClock {
-    /// Opens the clock; the same as [`SystemClock::default`].
+    /// Creates the clock; the same as [`SystemClock::default`].
     pub fn new() -> Self {
         Self::default()
     }
@@ -53,21 +53,21 @@ impl SystemClock {
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Milliseconds since the machine started, including the time in sleep. The value never decreases and is the same
-    /// for every process.
+    /// Milliseconds since the machine started, including the time in sleep. The monotonic time never decreases and is
+    /// the same for every process.
     pub fn monotonic_ms(&self) -> u64 {
         let time = clock_gettime(ClockId::Boottime);
         let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
         seconds * 1000 + u64::try_from(time.tv_nsec / 1_000_000).unwrap_or_default()
     }
 
-    /// The id of the current boot.
+    /// The id of the current boot, which changes with every start of the machine.
     pub fn boot_id(&self) -> String {
         self.boot_id.clone()
     }
 }
 
-/// Lowers the priority of this thread, for background work. Does nothing if the system does not permit it.
+/// Lowers the priority of the current thread for background work, if the system permits it.
 pub fn lower_thread_priority() {
     setpriority_process(None, BACKGROUND_PRIORITY).unwrap_or_default();
 }
@@ -75,14 +75,14 @@ pub fn lower_thread_priority() {
 /// The limit on open files of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenFileLimit {
-    /// This many files may be open.
+    /// At most this many files may be open in the process.
     Bounded(u64),
-    /// There is no limit.
+    /// The number of open files is not limited.
     Unbounded,
 }
 
-/// Raises the soft limit on open files to the hard limit and returns the new limit, because usual defaults are too low
-/// for a server. If raising fails, the old soft limit stays and is returned.
+/// Raises the soft limit on open files to the hard limit, because the usual default is too low for a server. Returns
+/// the new limit on open files, or the old one if it could not be raised.
 pub fn raise_open_file_limit() -> OpenFileLimit {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let limit = match setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
@@ -92,7 +92,7 @@ pub fn raise_open_file_limit() -> OpenFileLimit {
     limit.map_or(OpenFileLimit::Unbounded, OpenFileLimit::Bounded)
 }
 
-/// Cryptographically secure random bytes.
+/// Returns cryptographically secure random bytes.
 pub fn random_bytes<const N: usize>() -> Result<[u8; N], DiskError> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|error| DiskError {
@@ -103,8 +103,8 @@ pub fn random_bytes<const N: usize>() -> Result<[u8; N], DiskError> {
     Ok(bytes)
 }
 
-/// User names by user id, for displaying file owners; empty if `/etc/passwd` cannot be read. Users of a directory
-/// service are not included.
+/// User names by user id, read from `/etc/passwd`; empty if that file cannot be read. Users that are defined only in a
+/// directory service such as LDAP are missing.
 pub fn user_names() -> HashMap<u32, String> {
     let mut text = String::new();
     match File::open(PASSWD_FILE).and_then(|file| file.take(PASSWD_BYTES_MAX).read_to_string(&mut text)) {
@@ -113,7 +113,7 @@ pub fn user_names() -> HashMap<u32, String> {
     }
 }
 
-/// Parses `/etc/passwd`. If several users share an id, the first name is used.
+/// Parses `/etc/passwd`. If several users have the same user id, the first name is used.
 fn parse_passwd(text: &str) -> HashMap<u32, String> {
     let mut users = HashMap::new();
     for line in text.lines() {

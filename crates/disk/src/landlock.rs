@@ -1,7 +1,7 @@
 //! Landlock sandbox, a second line of defence. After the sandbox is activated, the calling thread and the threads that
-//! it starts can open files only below the given paths, even if other code has a bug. The sandbox is best effort; a
-//! report states which part is enforced. The sandbox does not restrict reading metadata, changing modes by path, or the
-//! use of handles that were opened before.
+//! it starts can open files only below the given paths, even if other code has a bug. The sandbox enforces as much as
+//! the kernel supports, and a report says how much that is. The sandbox does not restrict reading metadata, changing
+//! modes by path, or the use of handles that are already open.
 
 use std::path::Path;
 
@@ -10,30 +10,30 @@ use landlock::{
     RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 
-/// The newest Landlock ABI that this code knows. A kernel with an older ABI enforces the part that it supports.
+/// The newest Landlock ABI that this code knows. An older kernel enforces only the rules that it supports.
 const NEWEST_ABI: ABI = ABI::V9;
-/// The directory of the kernel's data about this process. It always stays readable.
+/// The directory of the kernel's data about this process, which the sandbox always leaves readable.
 const PROC_SELF: &str = "/proc/self";
 
-/// How much of the sandbox is enforced.
+/// How many of the sandbox rules the kernel enforces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LandlockOutcome {
-    /// All rules are enforced.
+    /// The kernel enforces all sandbox rules.
     Full,
-    /// Only the rules that this kernel supports are enforced.
+    /// The kernel enforces only the sandbox rules that it supports.
     Partial,
-    /// No rule is enforced.
+    /// The kernel enforces no sandbox rule.
     None,
 }
 
-/// The result of activating the sandbox.
+/// The result of activating the Landlock sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LandlockReport {
-    /// How much of the sandbox is enforced.
+    /// How many of the sandbox rules the kernel enforces.
     pub status: LandlockOutcome,
     /// The Landlock ABI of the kernel; `None` if the kernel has no Landlock.
     pub abi: Option<i32>,
-    /// Why not all rules are enforced.
+    /// The reason why the kernel does not enforce all sandbox rules.
     pub reason: Option<String>,
 }
 
@@ -43,7 +43,7 @@ pub fn restrict_process(read_write: &[&Path]) -> LandlockReport {
     restrict_process_to(read_write, &[])
 }
 
-/// The same as [`restrict_process`], with additional read-only paths.
+/// Like [`restrict_process`], but also lets the process read the paths `read_only`.
 pub fn restrict_process_to(read_write: &[&Path], read_only: &[&Path]) -> LandlockReport {
     match apply_ruleset(read_write, read_only) {
         Ok(status) => landlock_report(&status),
@@ -71,7 +71,7 @@ fn apply_ruleset(read_write: &[&Path], read_only: &[&Path]) -> Result<Restrictio
     Ok(rules.restrict_self()?)
 }
 
-/// Why the sandbox could not be activated. The error never contains a path.
+/// The reason why the sandbox could not be activated, without any path.
 #[derive(Debug, thiserror::Error)]
 enum LandlockError {
     #[error("the kernel refused a Landlock rule")]

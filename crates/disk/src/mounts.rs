@@ -1,6 +1,6 @@
-//! Mounts of this machine: the mount points above a path, and the file systems that are unsuitable for state or for
-//! watches. Network file systems are unsuitable, because their locks, renames and syncs have weaker guarantees. The
-//! kernel's magic number identifies a network file system; for FUSE, the mount type identifies it.
+//! Finds the mount points above a path, and rejects file systems that are unsuitable for state or for watches. Network
+//! file systems are unsuitable, because their locks, renames and syncs have weaker guarantees. A network file system is
+//! recognised by its magic number, or by its mount type if it uses FUSE.
 
 use std::{
     ffi::OsStr,
@@ -38,8 +38,8 @@ const REMOTE_FUSE_NAMES: &str = "\
     sshfs s3fs goofys mountpoint-s3 gcsfuse rclone glusterfs davfs davfs2 curlftpfs smbnetfs ceph ceph-fuse juicefs \
     seaweedfs moosefs blobfuse blobfuse2 google-drive-ocamlfuse";
 
-/// The canonical path below `/`, and every mount point above it, outermost first. Components that do not exist are kept
-/// as written. Links are followed, so the path must be trusted.
+/// The canonical path of `path`, relative to `/`, and every mount point above it, outermost first. Path components that
+/// do not exist are kept as written. This function follows symbolic links, so the given path must be trusted.
 pub fn resolve_with_mount_points(path: &Path) -> Result<(RelPath, Vec<RelPath>), DiskError> {
     let whole = resolve_symlinks(path)?;
     let mut mounts = Vec::new();
@@ -63,7 +63,7 @@ fn mount_id_of(path: &Path) -> Result<Option<u64>, DiskError> {
     Ok(PathHandle::from_handle(sys::open_trusted(path, OFlags::PATH)?)?.meta.mount_id)
 }
 
-/// The path without links. Components that do not exist are kept as written.
+/// Resolves all symbolic links of a path on this machine. Path components that do not exist are kept as written.
 fn resolve_symlinks(path: &Path) -> Result<RelPath, DiskError> {
     let given = std::path::absolute(path).map_err(|error| from_io_error("absolute path", &error))?;
     let mut missing: Vec<&OsStr> = Vec::new();
@@ -87,15 +87,14 @@ fn relative_to_root(path: &Path) -> Result<RelPath, DiskError> {
     RelPath::from_components(names).map_err(|_| DiskError::new(DiskErrorKind::NameTooLong, "real path"))
 }
 
-/// Fails if a directory is on a network file system or on any FUSE file system, because this kernel does not see all
-/// changes on such file systems.
+/// Fails if a directory is on a network or FUSE file system, because inotify does not report all changes there.
 pub(crate) fn refuse_unwatchable(handle: BorrowedFd<'_>) -> Result<(), DiskError> {
     let magic = sys::file_system_magic(handle)?;
     let unwatchable = NETWORK_MAGICS.contains(&magic) || magic == FUSE_MAGIC;
     if unwatchable { Err(DiskError::new(DiskErrorKind::Unsupported, "watch")) } else { Ok(()) }
 }
 
-/// Fails if a directory is on a network file system.
+/// Fails if a directory is on a network file system, including the known network file systems that use FUSE.
 pub(crate) fn refuse_network_filesystem(handle: BorrowedFd<'_>, meta: &StatWithMount) -> Result<(), DiskError> {
     let magic = sys::file_system_magic(handle)?;
     let remote = NETWORK_MAGICS.contains(&magic)
@@ -107,13 +106,13 @@ fn is_remote_fuse(name: &str) -> bool {
     name.strip_prefix("fuse.").is_some_and(|name| REMOTE_FUSE_NAMES.split(' ').any(|remote| remote == name))
 }
 
-/// The file-system type of the mount, such as `fuse.sshfs`.
+/// The file-system type of a mount, such as `fuse.sshfs`.
 fn fuse_filesystem_name(meta: &StatWithMount) -> Option<String> {
     let table = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
     filesystem_type_of_mount(&table, meta.mount_id?)
 }
 
-/// The file-system type of the mount with this id in the text of `mountinfo`.
+/// The file-system type of the mount with this id, according to the text of `/proc/self/mountinfo`.
 fn filesystem_type_of_mount(table: &str, mount: u64) -> Option<String> {
     table.lines().find_map(|line| {
         let (left, right) = line.split_once(" - ")?;

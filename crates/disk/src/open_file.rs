@@ -1,6 +1,6 @@
-//! A regular file open for reading. A file is opened in two steps: its type is checked, then it is opened. Promises: a
-//! FIFO, socket or device is never opened; every read has a size limit. Reads state their position, so a handle can be
-//! shared.
+//! A regular file open for reading. The type of a file is checked before the file is opened for reading. Promises: a
+//! FIFO, socket or device is never opened; every read has a size limit. Every read gets its file position as an
+//! argument, so threads can share one open file.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{DiskError, DiskErrorKind, DiskStat, confinement::PathHandle, sys, sys::file_io};
 
-/// The size of one read while hashing or copying.
+/// The number of bytes per read call while a file is hashed or copied.
 pub(crate) const CHUNK_BYTES: usize = 256 * 1024;
 
 /// The number of bytes that [`OpenFile::read_into`] reads before it calls `continue_after`.
@@ -23,7 +23,7 @@ pub struct OpenFile {
 }
 
 impl OpenFile {
-    /// Opens the file of a path handle for reading. On systems without `/proc`, `open_by_name` opens the file.
+    /// Opens the file of an `O_PATH` handle for reading, through `open_by_name` if the system has no `/proc`.
     pub(crate) fn from_path_handle(
         path_handle: PathHandle,
         open_by_name: impl FnOnce() -> Result<OwnedFd, DiskError>,
@@ -40,7 +40,7 @@ impl OpenFile {
         Ok(Self { file, stat })
     }
 
-    /// Wraps a handle that is already open for reading.
+    /// Wraps a handle that is already open for reading, and fails if it is not a regular file.
     pub(crate) fn from_open_handle(path_handle: PathHandle) -> Result<Self, DiskError> {
         let path_handle = path_handle.ensure_file()?;
         Ok(Self { file: path_handle.handle, stat: path_handle.meta.stat })
@@ -60,7 +60,7 @@ impl OpenFile {
         Ok(sys::stat_handle(self.file.as_fd())?.stat)
     }
 
-    /// The whole content; fails with `TooLarge` if the content exceeds `limit_bytes`.
+    /// Reads the whole file; fails with `TooLarge` if its content exceeds `limit_bytes`.
     pub fn read_all(&self, limit_bytes: u64) -> Result<Vec<u8>, DiskError> {
         let too_large = DiskError::new(DiskErrorKind::TooLarge, "read");
         if self.stat.size > limit_bytes {
@@ -81,8 +81,8 @@ impl OpenFile {
         Ok(bytes)
     }
 
-    /// Reads the content into `bytes`, which is cleared first. For a large file, `continue_after` gets the first bytes
-    /// and returns whether to read the rest. Fails with `TooLarge` if the content exceeds `limit_bytes`.
+    /// Reads the file into the buffer `bytes`. After the first part of a large file, `continue_after` decides whether
+    /// the rest is read. Fails with `TooLarge` if the file content exceeds `limit_bytes`.
     pub fn read_into(
         &self,
         bytes: &mut Vec<u8>,
@@ -117,12 +117,12 @@ impl OpenFile {
         }
     }
 
-    /// Reads from `offset` with one system call. Returns the number of bytes, which is 0 at the end of the file.
+    /// Reads bytes from `offset` with one system call and returns their number, which is 0 at the end of the file.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, DiskError> {
         file_io::read_at(self.file.as_fd(), buffer, offset)
     }
 
-    /// Up to `length` bytes from `offset`. The result is shorter only if the file ends before.
+    /// Reads `length` bytes from `offset`, or fewer if the file ends earlier.
     pub fn read_range(&self, offset: u64, length: usize) -> Result<Vec<u8>, DiskError> {
         let available = self.restat()?.size.saturating_sub(offset);
         let length = usize::try_from(available).unwrap_or(usize::MAX).min(length);
@@ -139,13 +139,13 @@ impl OpenFile {
         Ok(bytes)
     }
 
-    /// The SHA-256 of the content, and the length of the content. Bytes beyond the size that the file had when it was
-    /// opened are not read, so hashing a growing file ends.
+    /// The SHA-256 and the length of the file content. Bytes beyond the size that the file had when it was opened are
+    /// not hashed, so that hashing a growing file ends.
     pub fn hash(&self) -> Result<([u8; 32], u64), DiskError> {
         hash_first_bytes(self.file.as_fd(), self.stat.size)
     }
 
-    /// The whole content with its SHA-256; fails with `TooLarge` if the content exceeds `limit_bytes`.
+    /// Reads the whole file and computes its SHA-256; fails with `TooLarge` if the content exceeds `limit_bytes`.
     pub fn read_and_hash(&self, limit_bytes: u64) -> Result<(Vec<u8>, [u8; 32]), DiskError> {
         let bytes = self.read_all(limit_bytes)?;
         let digest = Sha256::digest(&bytes).into();
@@ -170,7 +170,7 @@ pub(crate) fn hash_first_bytes(file: BorrowedFd<'_>, size: u64) -> Result<([u8; 
     Ok((hasher.finalize().into(), offset))
 }
 
-/// Reserves capacity; fails with `TooLarge` if there is not enough memory.
+/// Reserves buffer memory for `more` bytes; fails with `TooLarge` if there is not enough memory.
 fn reserve_buffer(bytes: &mut Vec<u8>, more: u64) -> Result<(), DiskError> {
     let too_large = DiskError::new(DiskErrorKind::TooLarge, "read");
     let more = usize::try_from(more).map_err(|_| too_large)?;

@@ -1,6 +1,6 @@
-//! Removal of a directory tree. Promises: removal never follows a link and never enters a mount or a hidden directory.
-//! However deep the tree is, at most [`OPEN_HANDLES_MAX`] directories are open: deeper directories are first moved to
-//! the top of the tree. Removal stops at the first error; entries that were removed before stay removed.
+//! Removal of a directory tree. Promises: the removal of a tree never follows a link and never enters a mount or a
+//! hidden directory. At most [`OPEN_HANDLES_MAX`] directories are open: a directory that is deeper is first moved to
+//! the top of the tree. Removal of a tree stops at the first error, and entries that were already removed stay removed.
 
 use std::os::fd::AsFd;
 
@@ -11,25 +11,25 @@ use crate::{
     confinement::PathHandle, stage::random_temp_name, sys,
 };
 
-/// The most directories that removal keeps open at once.
+/// The most directories that the removal of a tree keeps open at once.
 const OPEN_HANDLES_MAX: usize = 64;
-/// How often a directory is listed and emptied again if other programs create files in it meanwhile.
+/// How often a directory is emptied again if other programs create files in it during its removal.
 const LISTING_ROUNDS_MAX: u32 = 4;
-/// The permissions that the owner needs to empty a directory.
+/// The permissions that the owner needs on a directory to empty it.
 const OWNER_RWX: u32 = 0o700;
 
-/// The number of removed entries.
+/// How many files, directories and bytes the removal of a tree removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RemovalCounts {
     /// The number of removed entries that were not directories.
     pub files: u64,
     /// The number of removed directories.
     pub directories: u64,
-    /// The total size of the removed files.
+    /// The total size of the removed files in bytes.
     pub bytes: u64,
 }
 
-/// A directory being emptied.
+/// A directory that the removal of a tree is emptying.
 struct RemovalFrame {
     directory: DirectoryHandle,
     name: FileName,
@@ -47,7 +47,7 @@ impl RemovalFrame {
 }
 
 impl DirectoryHandle {
-    /// Removes a name and everything below it.
+    /// Removes a file, or a directory and everything below it.
     pub fn remove_tree(&self, name: &FileName) -> Result<RemovalCounts, DiskError> {
         let mut removed = RemovalCounts::default();
         match self.stat(name)? {
@@ -78,7 +78,7 @@ impl DirectoryHandle {
         Ok(removed)
     }
 
-    /// All entries. Hidden directories are included, so that removal stops at them with an error.
+    /// All entries. The listing includes hidden directories, so that removal of a tree stops at them with an error.
     fn list_with_hidden(&self) -> Result<Vec<DiskDirectoryEntry>, DiskError> {
         let mut entries = Vec::new();
         sys::list_directory(self.reopen_for_listing()?.as_fd(), |bytes, listed, _| {
@@ -92,7 +92,7 @@ impl DirectoryHandle {
     }
 }
 
-/// Moves a directory that is too deep to the top of the tree. The directory is removed from there later.
+/// Moves a deep directory to the top of the tree that is being removed, where it is removed later.
 fn move_to_top(stack: &mut [RemovalFrame], name: &FileName) -> Result<(), DiskError> {
     let (Some(top), Some(deep)) = (stack.first(), stack.last()) else { return Ok(()) };
     // Moving a directory requires write permission on the directory. Opening the handle fails for a hidden directory or
@@ -111,7 +111,7 @@ fn move_to_top(stack: &mut [RemovalFrame], name: &FileName) -> Result<(), DiskEr
     Ok(())
 }
 
-/// Removes the emptied directory on top of the stack.
+/// Removes the directory on top of the stack after it was emptied.
 fn remove_emptied_directory(
     outer: &DirectoryHandle,
     stack: &mut Vec<RemovalFrame>,
@@ -149,8 +149,8 @@ fn remove_leaf(directory: &DirectoryHandle, name: &FileName, removed: &mut Remov
     }
 }
 
-/// Gives the owner all permissions on a directory. An error is ignored here, because the next access to the directory
-/// then fails.
+/// Gives the owner all permissions on a directory. If granting fails, the error is ignored, because the next access to
+/// the directory fails anyway.
 fn grant_owner_access(directory_handle: &PathHandle) {
     let mode = directory_handle.meta.stat.mode;
     if directory_handle.file_type() == FileType::Directory && mode & OWNER_RWX != OWNER_RWX {

@@ -1,5 +1,6 @@
-//! The root directory of a workspace. All file access starts from the handle of the root. After opening, the path of
-//! the root is never resolved again. All calls take a canonical path, which [`RootDirectory::canonicalize`] returns.
+//! The root directory of a workspace. All access to the workspace starts from the open handle of the root directory.
+//! Once the root directory is open, its path is never resolved again. Every other function takes a canonical path,
+//! which [`RootDirectory::canonicalize`] returns.
 
 use std::{
     ffi::OsStr,
@@ -25,9 +26,9 @@ use crate::{
 /// Options for opening a root directory.
 #[derive(Debug, Clone, Default)]
 pub struct RootDirectoryOptions {
-    /// How paths are resolved.
+    /// Whether the kernel or this crate resolves paths.
     pub resolver: PathResolutionMethod,
-    /// Mount points inside the root that may be crossed. No other mount is crossed.
+    /// Mount points inside the root that paths may cross; no other mount may be crossed.
     pub allowed_mounts: Vec<RelPath>,
     /// Directories that no path may enter or name, such as the state directory.
     pub hidden_inodes: Vec<InodeId>,
@@ -39,12 +40,12 @@ pub struct RootDirectory {
     confinement: Arc<ConfinedPathResolver>,
     absolute_path: Arc<str>,
     equivalent_paths: Arc<[String]>,
-    /// The `equivalent_paths` as bytes; link targets are compared with them.
+    /// The `equivalent_paths` as bytes, to detect symbolic links whose absolute target is inside the root.
     equivalent_path_bytes: Arc<[Vec<u8>]>,
 }
 
 impl RootDirectory {
-    /// Opens a root directory. Links in its path are followed, so the path must be trusted.
+    /// Opens a root directory; its path must be trusted, because symbolic links in it are followed.
     pub fn open(path: &Path, options: RootDirectoryOptions) -> Result<Self, DiskError> {
         let handle = sys::open_trusted(path, OFlags::PATH | OFlags::DIRECTORY)?;
         let opened = PathHandle::from_handle(handle)?;
@@ -65,35 +66,35 @@ impl RootDirectory {
         self.confinement.root().meta.id()
     }
 
-    /// The absolute path as given, for display and for mapping absolute paths to relative ones.
+    /// The absolute path of the root as given, to display it and to convert absolute paths to relative ones.
     pub fn absolute_path(&self) -> &str {
         &self.absolute_path
     }
 
-    /// The absolute path of the root, without links.
+    /// The absolute path of the root with all symbolic links resolved.
     pub fn canonical_path(&self) -> PathBuf {
         let raw = self.equivalent_path_bytes.last().map(Vec::as_slice).unwrap_or_default();
         PathBuf::from(OsStr::from_bytes(raw))
     }
 
-    /// The absolute paths of this root: the given path, and the path without links. Paths that are not UTF-8 are
-    /// omitted.
+    /// The absolute paths of this root, as given and with symbolic links resolved, if they are UTF-8.
     pub fn equivalent_paths(&self) -> &[String] {
         &self.equivalent_paths
     }
 
-    /// How paths are resolved: `Kernel` or `Walker`, never `Auto`.
+    /// The resolution method in use: `Kernel` or `Walker`, never `Auto`.
     pub fn resolver(&self) -> PathResolutionMethod {
         self.confinement.resolver()
     }
 
-    /// The path without links. Components that do not exist are kept as written.
+    /// Resolves the symbolic links in a path and returns its canonical path. Path components that do not exist are kept
+    /// as written.
     pub fn canonicalize(&self, path: &RelPath, last: FinalSymlink) -> Result<RelPath, DiskError> {
         self.canonicalize_with_stat(path, last).map(|(canonical, _)| canonical)
     }
 
-    /// The same as [`Self::canonicalize`], with the stat of the path if the resolution obtained the stat. For most
-    /// paths without links, the stat is present. A missing stat does not mean that the path is missing.
+    /// Like [`Self::canonicalize`], but also returns the stat of the path if the resolution read it anyway. The stat is
+    /// usually present if the path has no symbolic links; `None` does not mean that the path is missing.
     pub fn canonicalize_with_stat(
         &self,
         path: &RelPath,
@@ -102,7 +103,7 @@ impl RootDirectory {
         resolve_canonical(&self.confinement, &self.equivalent_path_bytes, path, last)
     }
 
-    /// The stat of a path; `None` if it does not exist. Never follows a link.
+    /// The stat of a path, without following a symbolic link; `None` if the path does not exist.
     pub fn stat(&self, path: &RelPath) -> Result<Option<DiskStat>, DiskError> {
         none_if_missing(self.confinement.open(path).map(|opened| opened.meta.stat))
     }
@@ -121,7 +122,7 @@ impl RootDirectory {
         DirectoryHandle::from_path_handle(self.confinement.open(path)?, Arc::clone(&self.confinement))
     }
 
-    /// Opens a directory. Creates it and its parents if they are missing, and returns the created paths.
+    /// Opens a directory. If the directory or its parents are missing, they are created, and their paths are returned.
     pub fn create_directories(&self, path: &RelPath, mode: u32) -> Result<(DirectoryHandle, Vec<RelPath>), DiskError> {
         match self.open_directory(path) {
             Err(error) if error.kind == DiskErrorKind::NotFound => {}
@@ -153,7 +154,7 @@ impl RootDirectory {
         Ok((current, created))
     }
 
-    /// The target of a symbolic link, as stored.
+    /// The target of a symbolic link, exactly as stored.
     pub fn read_link(&self, path: &RelPath) -> Result<Vec<u8>, DiskError> {
         link_target(&self.confinement.open(path)?)
     }
@@ -177,8 +178,8 @@ impl RootDirectory {
     }
 }
 
-/// The given path made absolute, and the path without links. If one of the paths no longer leads to the opened
-/// directory, that path is left out.
+/// The given root path made absolute, and the root path with all symbolic links resolved. A path is left out if it no
+/// longer leads to the opened root directory.
 fn find_equivalent_paths(path: &Path, id: InodeId) -> Vec<Vec<u8>> {
     let given = std::path::absolute(path).ok();
     let real = std::fs::canonicalize(path).ok();

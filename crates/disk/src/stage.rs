@@ -1,7 +1,6 @@
 //! Staged files. A staged file holds new content with its attributes, under a temporary name in its final directory,
-//! until a rename gives the file its final name. Owns temporary names and the copying of content. Promises: a staged
-//! file is created exclusively, never reached through a link, and removed if staging fails. Staging does not sync and
-//! does not touch the final name.
+//! until a rename gives the file its final name. Promises: a staged file is created exclusively, never reached through
+//! a link, and removed if staging fails. Staging does not sync the file and does not touch the file to be replaced.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -17,30 +16,29 @@ use crate::{
     sys::file_io,
 };
 
-/// The characters of a temporary name. There are 32 characters, so that each character holds five random bits. No two
-/// characters differ only in case, because some file systems ignore case.
+/// The 32 characters of temporary names; each character stands for five random bits. No two characters differ only in
+/// case, because some file systems ignore case in names.
 const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 /// The number of random characters in a temporary name, which gives 50 random bits.
 const TEMP_NAME_LETTERS: usize = 10;
-/// How many temporary names are tried if a name already exists.
+/// How many random temporary names are tried if a file with that name already exists.
 const TEMP_NAME_TRIES_MAX: u32 = 8;
-/// The most bytes that one system call copies.
+/// The most bytes that one system call copies from file to file.
 const COPY_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// The mode of a staged file before its attributes are set.
+/// The permissions of a staged file before its attributes are set.
 const OWNER_ONLY_MODE: u32 = 0o600;
 
 /// Where the content of a staged file comes from.
 #[derive(Debug, Clone, Copy)]
 pub enum StagedContentSource<'a> {
-    /// The content is in memory.
+    /// The content of the staged file is given as bytes in memory.
     Bytes(&'a [u8]),
-    /// The content is that of an open file. If the file system supports it, the two files share blocks; otherwise the
-    /// blocks are copied.
+    /// The content of the staged file is copied from an open file. If the file system supports it, the copy shares the
+    /// blocks of the source file.
     File(&'a OpenFile),
 }
 
-/// A file with new content under a temporary name. The handle stays open, so that the file can be synced and
-/// identified.
+/// A file with new content under a temporary name; it stays open, so that it can be synced and identified.
 #[derive(Debug)]
 pub struct StagedFile {
     name: FileName,
@@ -69,12 +67,12 @@ impl StagedFile {
         &self.name
     }
 
-    /// The device and inode of the file, which a rename does not change.
+    /// The device and inode of the staged file, which a rename does not change.
     pub fn id(&self) -> InodeId {
         self.id
     }
 
-    /// The creation time in nanoseconds since 1970, if the file system records it.
+    /// The creation time of the staged file in nanoseconds since 1970, if the file system records it.
     pub fn created_ns(&self) -> Option<i128> {
         self.created_ns
     }
@@ -84,44 +82,44 @@ impl StagedFile {
         self.size
     }
 
-    /// The attributes that could not be copied from the replaced file.
+    /// The attributes that could not be copied from the replaced file to the staged file.
     pub fn lost_attributes(&self) -> &[LostAttribute] {
         &self.lost_attributes
     }
 
-    /// The current fingerprint; a rename changes it.
+    /// The current fingerprint of the staged file, which changes when the file is renamed.
     pub fn fingerprint(&self) -> Result<InodeFingerprint, DiskError> {
         Ok(sys::stat_handle(self.file.as_fd())?.stat.fingerprint)
     }
 
-    /// The SHA-256 of the staged content and its length.
+    /// The SHA-256 and the length of the staged content.
     pub fn hash(&self) -> Result<([u8; 32], u64), DiskError> {
         hash_first_bytes(self.file.as_fd(), self.size)
     }
 
-    /// Appends bytes, for content that arrives in chunks. Only files staged from bytes can be extended.
+    /// Appends bytes to a file that was staged from bytes, for content that arrives in chunks.
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
         file_io::write_all_at(self.file.as_fd(), bytes, self.size)?;
         self.size += bytes.len() as u64;
         Ok(())
     }
 
-    /// Syncs the content. Fails with `PermissionDenied` if the file was reopened and the server may not read it.
+    /// Syncs the content. Fails with `PermissionDenied` if the staged file was reopened and the server has no
+    /// permission to read it.
     pub fn sync(&self) -> Result<(), DiskError> {
         file_io::sync_content(self.file.as_fd()).map_err(|error| {
             if error.is_errno(Errno::BADF) { error.with_kind(DiskErrorKind::PermissionDenied) } else { error }
         })
     }
 
-    /// Removes the temporary name. After an exchange, the temporary name belongs to the old file, so the old file is
-    /// removed.
+    /// Removes the file that has the temporary name: the staged file, or after an exchange the replaced file.
     pub fn discard(self, directory: &DirectoryHandle) -> Result<(), DiskError> {
         none_if_missing(directory.remove_file(&self.name)).map(|_| ())
     }
 }
 
 impl DirectoryHandle {
-    /// Writes new content under a temporary name in this directory.
+    /// Writes new content to a file with a temporary name in this directory.
     pub fn stage_file(
         &self,
         content: StagedContentSource<'_>,
@@ -145,7 +143,7 @@ impl DirectoryHandle {
         staged
     }
 
-    /// Reopens a staged file by its recorded name; `None` if it no longer exists.
+    /// Reopens a staged file by its temporary name; `None` if the file no longer exists.
     pub fn reopen_staged(&self, name: &FileName) -> Result<Option<StagedFile>, DiskError> {
         let Some(path_handle) = none_if_missing(self.open_path_handle(name))? else { return Ok(None) };
         let path_handle = path_handle.ensure_file()?;
@@ -164,7 +162,7 @@ impl DirectoryHandle {
         }
     }
 
-    /// Gives a staged file its final name; fails with `Exists` if the name is taken.
+    /// Gives a staged file its final name; fails with `Exists` if a file with that name exists.
     pub fn rename_staged_to_new(&self, staged: &StagedFile, name: &FileName) -> Result<(), DiskError> {
         match self.rename(staged.name(), self, name, ExistingTargetPolicy::Refuse) {
             Err(error) if error.kind == DiskErrorKind::Unsupported => {
@@ -177,13 +175,13 @@ impl DirectoryHandle {
         }
     }
 
-    /// Exchanges a staged file with the file `name`. After the exchange, the old file has the temporary name. Fails
-    /// with `Unsupported` if the file system cannot exchange names. In that case, use [`Self::replace_with_staged`].
+    /// Exchanges the names of a staged file and the file `name`, which then has the temporary name. Fails with
+    /// `Unsupported` if the file system cannot exchange names; then use [`Self::replace_with_staged`].
     pub fn exchange_staged(&self, staged: &StagedFile, name: &FileName) -> Result<(), DiskError> {
         self.rename(staged.name(), self, name, ExistingTargetPolicy::Exchange)
     }
 
-    /// Replaces the file `name` by a staged file.
+    /// Renames a staged file to `name`, and replaces the file that has this name.
     pub fn replace_with_staged(&self, staged: &StagedFile, name: &FileName) -> Result<(), DiskError> {
         self.rename(staged.name(), self, name, ExistingTargetPolicy::Replace)
     }
@@ -201,7 +199,7 @@ impl DirectoryHandle {
     }
 }
 
-/// An unpredictable temporary name.
+/// Creates an unpredictable name for a temporary file.
 pub(crate) fn random_temp_name() -> Result<FileName, DiskError> {
     let bytes = random_bytes::<TEMP_NAME_LETTERS>()?;
     let mut name = TEMPORARY_PREFIX.as_bytes().to_vec();
@@ -216,8 +214,8 @@ fn write_content(to: BorrowedFd<'_>, source: StagedContentSource<'_>) -> Result<
     }
 }
 
-/// Copies a file: by sharing blocks if possible, otherwise in the kernel, otherwise in user space. Bytes beyond the
-/// size that `from` had when it was opened are not copied.
+/// Copies a file by sharing its blocks, or else in the kernel, or else in user space. Bytes beyond the size that the
+/// source file had when it was opened are not copied.
 fn copy_file(from: &OpenFile, to: BorrowedFd<'_>) -> Result<(), DiskError> {
     let size = from.stat().size;
     if size == 0 || file_io::clone_file(from.handle(), to).is_ok() {

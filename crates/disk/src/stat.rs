@@ -1,8 +1,8 @@
-//! File metadata, as plain values that callers compare and store. The values contain no handle and no path.
+//! File metadata as plain values that callers compare and store, without any handle or path.
 
 use rustix::fs::{Statx, StatxFlags, StatxTimestamp};
 
-/// The type of a directory entry.
+/// The type of a file, such as regular file, directory or symbolic link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FileType {
     /// A regular file.
@@ -19,7 +19,7 @@ pub enum FileType {
     CharDevice,
     /// A block device.
     BlockDevice,
-    /// A type that the file system did not state.
+    /// The directory listing did not state the type of the file.
     Unknown,
 }
 
@@ -38,25 +38,25 @@ impl From<rustix::fs::FileType> for FileType {
     }
 }
 
-/// Device and inode, which together identify a file as long as the file exists.
+/// The device and inode numbers, which together identify a file as long as the file exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InodeId {
-    /// The device number of the file system.
+    /// The number of the device that contains the file.
     pub dev: u64,
     /// The inode number.
     pub ino: u64,
 }
 
-/// Metadata that identifies a state of a file. If two fingerprints of a file differ, the file may have changed.
+/// Metadata of a file; if the fingerprint differs from an earlier one, the file may have changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct InodeFingerprint {
     /// The device and inode of the file.
     pub id: InodeId,
-    /// The size in bytes.
+    /// The file size in bytes.
     pub size: u64,
-    /// The time of the last content change, in nanoseconds since 1970.
+    /// The time when the file content last changed, in nanoseconds since 1970.
     pub modified_ns: i128,
-    /// The time of the last inode change, in nanoseconds since 1970.
+    /// The time when the inode of the file last changed, in nanoseconds since 1970.
     pub changed_ns: i128,
 }
 
@@ -65,38 +65,38 @@ pub struct InodeFingerprint {
 pub struct DiskStat {
     /// The type of the file.
     pub file_type: FileType,
-    /// The size in bytes.
+    /// The file size in bytes.
     pub size: u64,
-    /// The permission bits with set-id and sticky bits, without the file type.
+    /// The permission bits of the file with the set-id and sticky bits, but without its type.
     pub mode: u32,
-    /// The user id of the owner.
+    /// The user id of the file's owner.
     pub uid: u32,
     /// The group id.
     pub gid: u32,
-    /// The number of hard links.
+    /// The number of hard links of the file.
     pub hard_links: u64,
-    /// The time of the last content change, in nanoseconds since 1970.
+    /// The time when the file content last changed, in nanoseconds since 1970.
     pub modified_ns: i128,
-    /// The creation time in nanoseconds since 1970, if the file system records it.
+    /// The time when the file was created, in nanoseconds since 1970, if the file system records it.
     pub created_ns: Option<i128>,
-    /// The fingerprint, which callers compare to detect a change.
+    /// The fingerprint by which callers detect a change of the file.
     pub fingerprint: InodeFingerprint,
 }
 
 /// The free and total size of a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskSpace {
-    /// The number of bytes that this user can still write.
+    /// The number of free bytes that this user may write.
     pub free_bytes: u64,
-    /// The total size in bytes.
+    /// The total size of the file system in bytes.
     pub total_bytes: u64,
 }
 
-/// The metadata of a file together with its mount.
+/// The metadata of a file and the id of its mount.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StatWithMount {
     pub(crate) stat: DiskStat,
-    /// The mount id; `None` on kernels whose `statx` does not return it.
+    /// The id of the file's mount; `None` if the kernel does not state it.
     pub(crate) mount_id: Option<u64>,
 }
 

@@ -1,13 +1,12 @@
-//! The state directory, where the server stores its data about a workspace. This module also owns the locks between
-//! processes and the error type of the state directory. Promises: the directory belongs to the user of the server,
-//! other users have no access, the directory is not a symbolic link, and it is on a local file system. A
-//! [`StateDirectoryError`] can only come from the state directory, its lock file or a [`ServerOnlyDirectoryHandle`].
-//! Other crates cannot create a [`StateDirectoryError`] from a [`DiskError`], so a failure in the workspace is never
-//! reported as a broken state directory.
+//! The state directory, where the server stores its data about a workspace. This module also has the locks between
+//! processes and the errors of the state directory. Promises: the state directory belongs to the server's user, is
+//! closed to other users, is not a symbolic link, and is on a local file system. A [`StateDirectoryError`] always comes
+//! from the state directory, its lock file or a [`ServerOnlyDirectoryHandle`]. Other crates cannot create a
+//! [`StateDirectoryError`], so a failure in the workspace is never reported as a broken state directory.
 //!
-//! A lock is one byte (a slot) of the lock file, and belongs to an open file description. If a process dies, the kernel
-//! releases its locks. Two threads that share one [`MultiSlotLockFile`] share its locks. Threads that must exclude each
-//! other open separate lock files.
+//! A lock covers one byte (a slot) of the lock file, and belongs to an open file description. When a process dies, the
+//! kernel releases the locks of the process. Two threads that share one [`MultiSlotLockFile`] share its locks. Threads
+//! that must exclude each other open the lock file separately.
 
 use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
@@ -32,52 +31,51 @@ use crate::{
 
 const DIRECTORY_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
-/// The name of the file whose bytes are locked.
+/// The name of the lock file in the state directory.
 const LOCK_FILE_NAME: &str = "locks";
-/// The largest secret that is read, in bytes.
+/// The largest secret file that the server reads, in bytes.
 const SECRET_BYTES_MAX: u64 = 1024 * 1024;
 
-/// A failed access to a file of the server.
+/// The error of a failed access to the server's own files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(transparent)]
 pub struct StateDirectoryError(DiskError);
 
 impl StateDirectoryError {
-    /// Wraps the error of a call that accesses only the server's own files.
+    /// Wraps the error of a call that accessed only the server's own files.
     pub(crate) fn new(error: DiskError) -> Self {
         Self(error)
     }
 
-    /// The kind of the error.
+    /// The cause of the failed access to the server's own files.
     pub fn kind(&self) -> DiskErrorKind {
         self.0.kind
     }
 }
 
-/// A call that accesses both the workspace and the server's files returns a [`DiskError`].
+/// A call that accesses both the workspace and the server's own files returns a [`DiskError`].
 impl From<StateDirectoryError> for DiskError {
     fn from(error: StateDirectoryError) -> Self {
         error.0
     }
 }
 
-/// A directory that only the server uses. It is in the state directory, or hidden in the workspace.
+/// A directory that only the server uses, either in the state directory or hidden in the workspace.
 #[derive(Debug)]
 pub struct ServerOnlyDirectoryHandle(DirectoryHandle);
 
 impl ServerOnlyDirectoryHandle {
-    /// Wraps a directory inside the state directory.
+    /// Wraps a subdirectory of the state directory.
     pub(crate) fn new(directory: DirectoryHandle) -> Self {
         Self(directory)
     }
 
-    /// Wraps a directory of the workspace that is hidden from every caller. An example is a trash directory, which must
-    /// be on the same mount as the workspace.
+    /// Wraps a directory in the workspace that is hidden from all callers, such as a trash directory on the same mount.
     pub fn hidden_in_workspace(directory: DirectoryHandle) -> Self {
         Self(directory)
     }
 
-    /// Runs `work` on the directory. `work` must not access any other directory.
+    /// Runs `work` with the handle of this directory; `work` must not access any other directory.
     pub fn with<T>(
         &self,
         work: impl FnOnce(&DirectoryHandle) -> Result<T, DiskError>,
@@ -85,18 +83,17 @@ impl ServerOnlyDirectoryHandle {
         work(&self.0).map_err(StateDirectoryError)
     }
 
-    /// Opens a child directory.
+    /// Opens a subdirectory.
     pub fn open_directory(&self, name: &FileName) -> Result<Self, StateDirectoryError> {
         self.with(|directory| directory.open_directory(name)).map(Self)
     }
 
-    /// The directory itself, for calls that also access the workspace, such as a rename between this directory and the
-    /// workspace.
+    /// The handle of this directory, for calls that also access the workspace, such as a rename into it.
     pub fn as_directory(&self) -> &DirectoryHandle {
         &self.0
     }
 
-    /// Converts into the directory itself, as [`Self::as_directory`] returns it.
+    /// Converts the private directory into the handle that [`Self::as_directory`] returns.
     pub fn into_directory(self) -> DirectoryHandle {
         self.0
     }
@@ -110,7 +107,7 @@ pub struct StateDirectory {
 }
 
 impl StateDirectory {
-    /// Opens a state directory. If the directory is missing, it is created.
+    /// Opens a state directory, and creates it if it is missing.
     pub fn open(path: &Path) -> Result<Self, DiskError> {
         let path = std::path::absolute(path).map_err(|error| from_io_error("state directory", &error))?;
         std::fs::DirBuilder::new()
@@ -134,12 +131,12 @@ impl StateDirectory {
         Ok(Self { root, path })
     }
 
-    /// The device and inode of the directory. A workspace that contains the state directory hides it by this id.
+    /// The device and inode of the state directory, by which a workspace that contains it hides it.
     pub fn id(&self) -> InodeId {
         self.root.id()
     }
 
-    /// The absolute path of the directory. The embedded database needs the path, because it opens its files itself.
+    /// The absolute path of the state directory, for the embedded database, which opens its files itself.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -149,7 +146,7 @@ impl StateDirectory {
         self.root.disk_space().map_err(StateDirectoryError::new)
     }
 
-    /// Opens a subdirectory, which is created if it is missing. `sub` may have several components.
+    /// Opens a subdirectory of the state directory, and creates it if it is missing; `sub` may have several components.
     pub fn create_subdirectory(&self, sub: &str) -> Result<ServerOnlyDirectoryHandle, StateDirectoryError> {
         subdirectory_path(sub)
             .and_then(|path| self.root.create_directories(&path, DIRECTORY_MODE))
@@ -157,7 +154,7 @@ impl StateDirectory {
             .map_err(StateDirectoryError::new)
     }
 
-    /// Opens a subdirectory; `None` if it does not exist.
+    /// Opens a subdirectory of the state directory; `None` if the subdirectory does not exist.
     pub fn existing_subdirectory(&self, sub: &str) -> Result<Option<ServerOnlyDirectoryHandle>, StateDirectoryError> {
         let opened = subdirectory_path(sub).and_then(|path| self.root.open_directory(&path));
         none_if_missing(opened.map(ServerOnlyDirectoryHandle::new)).map_err(StateDirectoryError::new)
@@ -172,12 +169,12 @@ impl StateDirectory {
         &self.root
     }
 
-    /// A handle of the state directory, with which the directory is watched for changes by other processes.
+    /// A handle of the state directory, to watch it for changes by other processes.
     pub fn root_directory(&self) -> Result<DirectoryHandle, DiskError> {
         self.root.open_directory(&RelPath::root())
     }
 
-    /// Opens the lock file. Each returned [`MultiSlotLockFile`] holds its own locks.
+    /// Opens the lock file; each returned [`MultiSlotLockFile`] holds its own locks.
     pub fn open_lock_file(&self) -> Result<MultiSlotLockFile, StateDirectoryError> {
         self.try_open_lock_file().map_err(StateDirectoryError::new)
     }
@@ -192,7 +189,7 @@ impl StateDirectory {
         Ok(MultiSlotLockFile::new(PathHandle::from_handle(file)?.ensure_file()?.handle))
     }
 
-    /// Writes a small private file, atomically and durably.
+    /// Writes a small file that only the server's user can read, atomically and durably.
     pub fn write_secret(&self, name: &str, bytes: &[u8]) -> Result<(), DiskError> {
         let name = FileName::new(name.as_bytes()).map_err(|_| invalid_name_error())?;
         let root = self.root_directory()?;
@@ -206,7 +203,7 @@ impl StateDirectory {
         root.sync()
     }
 
-    /// Reads a small private file; `None` if it does not exist.
+    /// Reads a small private file of the server; `None` if the file does not exist.
     pub fn read_secret(&self, name: &str) -> Result<Option<Vec<u8>>, DiskError> {
         let name = FileName::new(name.as_bytes()).map_err(|_| invalid_name_error())?;
         let file = none_if_missing(self.root_directory()?.open_file(&name))?;
@@ -214,16 +211,16 @@ impl StateDirectory {
     }
 }
 
-/// The mode of a lock.
+/// Whether a lock is shared or exclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockMode {
-    /// Several processes can hold a shared lock of the same slot.
+    /// Several processes can hold a shared lock on the same slot of the lock file.
     Shared,
-    /// An exclusive lock excludes all other locks of the slot.
+    /// An exclusive lock excludes all other locks on the same slot of the lock file.
     Exclusive,
 }
 
-/// An open lock file. Dropping it releases its locks.
+/// An open lock file; dropping it releases its locks.
 #[derive(Debug)]
 pub struct MultiSlotLockFile {
     file: OwnedFd,
@@ -234,8 +231,8 @@ impl MultiSlotLockFile {
         Self { file }
     }
 
-    /// Locks a slot or changes the mode of its lock. Returns `false` if another process holds a conflicting lock. Never
-    /// waits. The largest slot is `i64::MAX - 1`.
+    /// Locks a slot of the lock file, or changes the mode of an existing lock. Returns `false` if another process holds
+    /// a conflicting lock on the slot. Never waits. The largest slot number is `i64::MAX - 1`.
     pub fn try_lock(&self, slot: u64, mode: LockMode) -> Result<bool, StateDirectoryError> {
         let lock = match mode {
             LockMode::Shared => RangeLockOperation::Shared,
@@ -244,13 +241,13 @@ impl MultiSlotLockFile {
         lock_range(self.file.as_fd(), slot, 1, lock).map_err(StateDirectoryError::new)
     }
 
-    /// Releases a slot, if it is locked.
+    /// Releases the lock on a slot, if there is one.
     pub fn unlock(&self, slot: u64) -> Result<(), StateDirectoryError> {
         lock_range(self.file.as_fd(), slot, 1, RangeLockOperation::Unlock).map(|_| ()).map_err(StateDirectoryError::new)
     }
 
-    /// Wakes every process that watches the lock file. A process that misses the notification notices the change later
-    /// by polling.
+    /// Notifies every process that watches the lock file. A process that misses the notification notices the change
+    /// later by polling.
     pub fn notify_watchers(&self) {
         inotify_calls::update_timestamps(self.file.as_fd());
     }

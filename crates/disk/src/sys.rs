@@ -1,5 +1,5 @@
-//! System calls for names and handles; no other module makes them. Promises: every call passes the fault gate, a call
-//! interrupted by a signal (`EINTR`) is retried, every handle closes on exec, and no call follows a link in the last
+//! Wraps all system calls on names and handles; no other module makes these calls. Promises: every call passes the
+//! fault gate, is retried after `EINTR`, opens handles that close on exec, and never follows a link in the last
 //! component unless its name says so. [`crate::confinement`] decides which files may be opened.
 
 pub(crate) mod file_io;
@@ -26,24 +26,24 @@ use crate::{
     stat::StatWithMount,
 };
 
-/// How often a path is resolved again if a rename or a mount happened during the resolution.
+/// How often a path is resolved again if a concurrent rename or mount made the resolution fail.
 const RESOLVE_TRIES_MAX: u32 = 64;
-/// The size of the buffer for directory entries.
+/// The size in bytes of the buffer that receives the entries of a directory listing.
 const LISTING_BUFFER_BYTES: usize = 64 * 1024;
 const STATX_FIELDS: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME).union(StatxFlags::MNT_ID);
-/// Flags that open an `O_PATH` handle. Such a handle identifies a file but cannot read it.
+/// Flags that open an `O_PATH` handle, which identifies a file but cannot read it.
 pub(crate) const PATH_HANDLE_FLAGS: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW);
-/// Flags that open a regular file for reading. If the file is no longer a regular file, the call does not block, and a
-/// terminal does not become the controlling terminal.
+/// Flags that open a regular file for reading. If a FIFO or terminal has replaced the regular file, opening it does not
+/// block or take over the terminal.
 pub(crate) const READ_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::NOCTTY).union(OFlags::NONBLOCK).union(OFlags::NOFOLLOW);
 /// Flags that open a directory for listing and syncing.
 pub(crate) const LIST_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW);
-/// Flags that create a new file. The call fails if the name exists.
+/// Flags that create a new file, and fail if the name exists.
 pub(crate) const CREATE_FLAGS: OFlags =
     OFlags::RDWR.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::NOCTTY);
 
-/// Passes the fault gate, makes the system call, and retries it after `EINTR`.
+/// Makes a system call after passing the fault gate, and repeats the call after `EINTR`.
 pub(crate) fn run_system_call<T>(
     call: SystemCall,
     mut step: impl FnMut() -> rustix::io::Result<T>,
@@ -56,7 +56,7 @@ pub(crate) fn run_system_call<T>(
     }
 }
 
-/// Opens a path below `directory`. The kernel resolves the path. The empty path means the directory itself.
+/// Lets the kernel resolve and open a path below `directory`. An empty path means `directory` itself.
 pub(crate) fn open_beneath(
     directory: BorrowedFd<'_>,
     path: &[u8],
@@ -87,19 +87,19 @@ pub(crate) fn open_name(
     run_system_call(SystemCall::Open, || rustix::fs::openat(directory, name, flags | OFlags::CLOEXEC, mode))
 }
 
-/// Opens a path that the operator gave. Links are followed unless the flags say otherwise.
+/// Opens a path that the operator gave, and follows symbolic links unless the flags forbid it.
 pub(crate) fn open_trusted(path: &Path, flags: OFlags) -> Result<OwnedFd, DiskError> {
     run_system_call(SystemCall::Open, || rustix::fs::openat(CWD, path, flags | OFlags::CLOEXEC, Mode::empty()))
 }
 
-/// Reopens the file of a path handle. The caller must then compare the inodes of both handles.
+/// Opens the file of an `O_PATH` handle with other flags; the caller must compare the inodes of both handles.
 pub(crate) fn reopen_path_handle(path_handle: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, DiskError> {
     let flags = (flags - OFlags::NOFOLLOW) | OFlags::CLOEXEC;
     let link = proc_fd_path(path_handle);
     run_system_call(SystemCall::Open, || rustix::fs::openat(CWD, link.as_str(), flags, Mode::empty()))
 }
 
-/// The path in `/proc` of an open handle.
+/// The path in `/proc/self/fd` that refers to an open handle.
 fn proc_fd_path(handle: BorrowedFd<'_>) -> String {
     let mut link = String::with_capacity(24);
     link.push_str("/proc/self/fd/");
@@ -118,7 +118,7 @@ pub(crate) fn stat_handle(handle: BorrowedFd<'_>) -> Result<StatWithMount, DiskE
     }
 }
 
-/// The stat of a name in `directory`; never follows a link in the last component.
+/// The stat of a name in `directory`; a symbolic link in the last component is not followed.
 pub(crate) fn stat_name(directory: BorrowedFd<'_>, name: &[u8]) -> Result<StatWithMount, DiskError> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
     let meta: StatWithMount =
@@ -129,13 +129,13 @@ pub(crate) fn stat_name(directory: BorrowedFd<'_>, name: &[u8]) -> Result<StatWi
     }
 }
 
-/// The mount id as `/proc` states it, for kernels before 5.8, whose `statx` does not return it.
+/// The mount id of a handle according to `/proc`, for kernels before 5.8, whose `statx` does not return it.
 fn mount_id_from_proc(handle: BorrowedFd<'_>) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", handle.as_raw_fd())).ok()?;
     text.lines().find_map(|line| line.strip_prefix("mnt_id:")).and_then(|id| id.trim().parse().ok())
 }
 
-/// The target of the link behind a path handle.
+/// The target of the symbolic link that an `O_PATH` handle refers to.
 pub(crate) fn read_link(link: BorrowedFd<'_>) -> Result<Vec<u8>, DiskError> {
     run_system_call(SystemCall::Readlink, || rustix::fs::readlinkat(link, c"", Vec::new()))
         .map(|target| target.into_bytes())
@@ -174,7 +174,7 @@ pub(crate) fn create_symlink(directory: BorrowedFd<'_>, name: &[u8], target: &[u
     run_system_call(SystemCall::Symlink, || rustix::fs::symlinkat(target, directory, name))
 }
 
-/// Creates a hard link; fails if the target exists.
+/// Creates a hard link; fails if the new name already exists.
 pub(crate) fn hard_link(
     from: BorrowedFd<'_>,
     from_name: &[u8],
@@ -192,7 +192,7 @@ pub(crate) fn remove_directory(directory: BorrowedFd<'_>, name: &[u8]) -> Result
     run_system_call(SystemCall::Unlink, || rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR))
 }
 
-/// Renames a name. The `flags` decide what happens to an existing target.
+/// Renames a name. The `flags` of a rename decide what happens to an existing target.
 pub(crate) fn rename(
     from: BorrowedFd<'_>,
     from_name: &[u8],
@@ -209,7 +209,7 @@ pub(crate) fn rename(
     })
 }
 
-/// Sets the mode of the file behind a path handle.
+/// Sets the permissions of the file that an `O_PATH` handle refers to.
 pub(crate) fn set_mode_by_path_handle(path_handle: BorrowedFd<'_>, mode: u32) -> Result<(), DiskError> {
     let link = proc_fd_path(path_handle);
     let mode = Mode::from_raw_mode(mode);

@@ -1,5 +1,5 @@
 //! Prompts for secrets. A prompt uses the controlling terminal, so that a program connected to standard input cannot
-//! answer.
+//! answer it.
 
 use std::{
     fs::{File, OpenOptions},
@@ -9,19 +9,19 @@ use std::{
 
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 
-/// The longest line that is read, in bytes.
+/// The longest answer line that a prompt reads, in bytes.
 const LINE_BYTES_MAX: usize = 4096;
 
-/// The keys Ctrl-C, Ctrl-\ and Ctrl-Z.
+/// The control characters of Ctrl-C, Ctrl-\ and Ctrl-Z, which interrupt a prompt.
 const INTERRUPT_KEYS: [u8; 3] = [0x03, 0x1c, 0x1a];
 
-/// Prompts on the terminal and reads one line without echo. An interrupt key restores the echo, and the result is the
-/// error [`io::ErrorKind::Interrupted`].
+/// Prompts on the terminal and reads one line without echo, such as a password. If the user presses Ctrl-C, the prompt
+/// restores the echo and fails with [`io::ErrorKind::Interrupted`].
 pub fn prompt_hidden(question: &str) -> io::Result<String> {
     read_hidden_line(&OpenOptions::new().read(true).write(true).open("/dev/tty")?, question)
 }
 
-/// Prompts on the terminal and reads one line.
+/// Prompts on the terminal and reads one line with echo.
 pub fn prompt(question: &str) -> io::Result<String> {
     read_line(&OpenOptions::new().read(true).write(true).open("/dev/tty")?, question)
 }
@@ -47,8 +47,8 @@ fn read_hidden_line(terminal: &File, question: &str) -> io::Result<String> {
     }
 }
 
-/// Reads one line from the terminal. One read call is enough, because the read ends where the terminal ends the line,
-/// with or without a line feed.
+/// Prints a question on the terminal and reads one line. One read call is enough, because a read from a terminal ends
+/// at the end of a line.
 fn read_line(mut terminal: &File, question: &str) -> io::Result<String> {
     terminal.write_all(question.as_bytes())?;
     terminal.flush()?;
@@ -59,7 +59,7 @@ fn read_line(mut terminal: &File, question: &str) -> io::Result<String> {
     Ok(answer.trim_end_matches(['\n', '\r']).to_owned())
 }
 
-/// Restores the terminal modes on drop.
+/// A guard that restores the terminal settings when it is dropped.
 struct TerminalEchoGuard<'t> {
     terminal: &'t File,
     original_settings: Termios,
@@ -85,7 +85,7 @@ mod tests {
 
     use super::*;
 
-    /// Types `keys` at a terminal. Returns the answer, and whether the terminal echoes afterwards.
+    /// Types `keys` at a test terminal, and returns the answer and whether the terminal echoes afterwards.
     fn type_keys(keys: &[u8]) -> (io::Result<String>, bool) {
         let keyboard = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
         grantpt(&keyboard).expect("grant");

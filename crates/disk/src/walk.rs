@@ -1,21 +1,21 @@
-//! Walks over directory trees. Promises: a walk never follows a link, never enters a mount that is not allowed or a
-//! hidden directory, visits names in order, and reports whether it visited everything. A walk opens directories by
-//! handle and name, never by a joined path.
+//! Walks over directory trees. Promises: a walk never follows a link or enters a hidden directory or a mount that is
+//! not allowed, visits names in order, and reports whether it visited everything. A walk opens each directory by the
+//! handle of its parent and one name, never by a joined path.
 
 use stead_path::{DEPTH_MAX, FileName, RelPath};
 
 use crate::{DirectoryHandle, DiskDirectoryEntry, DiskError, DiskErrorKind, FileType};
 
-/// The most unreadable directories that a report lists; further unreadable directories are only counted.
+/// The most unreadable directories that the report of a walk lists; the rest is only counted.
 const UNREADABLE_LISTED_MAX: usize = 100;
 
-/// The limits of a walk.
+/// The limits on the depth and the number of entries of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WalkLimits {
-    /// The number of levels below the start directory that are visited. A depth of 1 means only the entries of the
-    /// start directory.
+    /// The number of directory levels below the start directory that a walk visits. With a depth of 1, a walk visits
+    /// only the entries of the start directory.
     pub depth: usize,
-    /// The most entries that are visited.
+    /// The most entries that a walk visits.
     pub entries: u64,
 }
 
@@ -25,7 +25,7 @@ impl Default for WalkLimits {
     }
 }
 
-/// An entry of a walk.
+/// A file or directory that a walk visits.
 #[derive(Debug)]
 pub struct WalkEntry<'a> {
     /// The path of the entry, relative to the start of the walk.
@@ -38,12 +38,12 @@ pub struct WalkEntry<'a> {
     pub file_type: FileType,
 }
 
-/// How a walk continues after an entry.
+/// The visitor's decision how the walk continues after an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WalkControl {
-    /// The walk continues. If the entry is a directory, the walk enters it.
+    /// The walk continues. If the visited entry is a directory, the walk enters it.
     Continue,
-    /// The walk continues without entering the directory.
+    /// The walk continues without entering the visited directory.
     SkipDirectory,
     /// The walk ends.
     Stop,
@@ -52,55 +52,55 @@ pub enum WalkControl {
 /// The reason why a walk ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WalkEndReason {
-    /// All entries within the depth limit were visited.
+    /// The walk visited all entries within the depth limit.
     Complete,
-    /// The visitor stopped the walk.
+    /// The visitor function stopped the walk.
     Stopped,
-    /// The entry limit was reached.
+    /// The walk reached the limit on the number of entries.
     EntryLimit,
 }
 
-/// A directory that could not be read.
+/// A directory that a walk could not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WalkDirectoryReadFailure {
     /// The path of the directory, relative to the start of the walk.
     pub path: RelPath,
-    /// The kind of error that occurred when the directory was read.
+    /// The error that occurred when the walk read the directory.
     pub kind: DiskErrorKind,
 }
 
 /// The result of a walk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WalkReport {
-    /// The number of visited entries.
+    /// The number of entries that the walk visited.
     pub entries: u64,
-    /// The number of directories skipped because of the depth limit.
+    /// The number of directories that the walk skipped because of the depth limit.
     pub too_deep: u64,
-    /// The number of unreadable directories.
+    /// The number of directories that the walk could not read.
     pub unreadable_count: u64,
-    /// The first unreadable directories.
+    /// The first directories that the walk could not read.
     pub unreadable: Vec<WalkDirectoryReadFailure>,
     /// The reason why the walk ended.
     pub end_reason: WalkEndReason,
 }
 
-/// The size of a tree.
+/// The number of files, directories and bytes in a directory tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiskTreeSize {
-    /// The number of entries that are not directories.
+    /// The number of entries in the tree that are not directories.
     pub files: u64,
-    /// The number of directories, without the start directory.
+    /// The number of directories in the tree, without the start directory.
     pub directories: u64,
-    /// The total size of the regular files, in bytes.
+    /// The total size of the regular files in the tree, in bytes.
     pub bytes: u64,
-    /// The report of the walk, which states how much was skipped.
+    /// The report of the walk that measured the tree, which says how much was skipped.
     pub walk: WalkReport,
 }
 
 struct WalkFrame {
     directory: DirectoryHandle,
     path: RelPath,
-    /// The entries that are not visited yet, the next one last.
+    /// The directory entries that are not visited yet, in reverse order.
     entries: Vec<DiskDirectoryEntry>,
 }
 
@@ -112,7 +112,7 @@ impl WalkFrame {
     }
 }
 
-/// Visits everything below `root`, but not `root` itself. Fails only if `root` cannot be read.
+/// Calls `visit` for everything below `root`, but not for `root` itself. A walk fails only if `root` cannot be read.
 pub fn walk_tree(
     root: &DirectoryHandle,
     limits: WalkLimits,

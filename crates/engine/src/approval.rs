@@ -1,8 +1,8 @@
-//! Approvals: a person's consent to one exact plan. Owns the approval types, the digests that bind an approval to its
-//! plan, and the pipeline step that runs, delays or refuses a call that needs approval.
+//! Approvals: a person's consent to one exact plan. This module has the approval types, the digests that bind an
+//! approval to its plan, and the pipeline step that runs, delays or refuses a call that needs approval.
 //!
-//! An approval is valid for one principal, one call and one plan, and for a single commit. Only a person who presented
-//! the approver secret can answer a request. If the operator allows it, the client that made the call can also answer.
+//! An approval is valid for one principal, one call with one plan, and one commit. Only a person who presented the
+//! approver secret can answer an approval request, or the client itself if the operator allows that.
 
 mod digest;
 mod gate;
@@ -20,50 +20,50 @@ pub use preview::{render_plan_lines, summarize_plan};
 pub struct Approval {
     /// The id of the approval.
     pub id: String,
-    /// The request as the call made it.
+    /// The approval request as the call made it.
     pub request: ApprovalRequest,
     /// When approval was requested, in unix milliseconds.
     pub created_ms: i64,
-    /// When the approval expires, in unix milliseconds.
+    /// When the approval request expires, in unix milliseconds.
     pub expires_ms: i64,
-    /// Whether the request is answered, and whether the call has run.
+    /// Whether the approval request is pending, answered, used, stale or expired.
     pub state: ApprovalState,
-    /// The person's answer, if a person has answered.
+    /// Who answered the approval request and why; `None` if nobody has answered.
     pub resolution: Option<ApproverAndReason>,
-    /// The number of the journal entry whose call used the approval.
+    /// The number of the journal entry of the call that used the approval.
     pub used_by_entry: Option<u64>,
 }
 
 impl Approval {
-    /// The name that the caller used for the call: the dialect's tool, or else the operation.
+    /// The name under which the client made the call: the dialect's tool, or else the operation.
     pub fn tool_or_operation(&self) -> &str {
         self.request.tool.as_deref().unwrap_or(&self.request.operation)
     }
 }
 
-/// The principal who answered a request, and the reason for the answer.
+/// The principal who answered an approval request, and the reason for the answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApproverAndReason {
-    /// The principal who answered.
+    /// The principal who answered the approval request.
     pub resolved_by: String,
-    /// The reason that the principal gave.
+    /// The reason that the principal gave for the answer.
     pub reason: Option<String>,
 }
 
 /// The state of an approval request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApprovalState {
-    /// The request is not answered yet.
+    /// Nobody has answered the approval request yet.
     Pending,
     /// A person approved the plan, and the call may run once.
     Approved,
     /// A person denied the call.
     Denied,
-    /// The call ran and used up the approval.
+    /// The approved call ran and used up its approval.
     Used,
-    /// The files or the policy changed, and a newer request replaced this one.
+    /// The files or the policy changed, and a newer approval request replaced this one.
     Stale,
-    /// The request expired before it was answered or used.
+    /// The approval request expired before it was answered or used.
     Expired,
 }
 
@@ -78,7 +78,7 @@ impl ApprovalState {
         ApprovalState::Expired,
     ];
 
-    /// The word for the state in stored rows and results.
+    /// The name of the approval state in the database and in results.
     pub fn as_str(self) -> &'static str {
         match self {
             ApprovalState::Pending => "pending",
@@ -91,29 +91,29 @@ impl ApprovalState {
     }
 }
 
-/// A request for approval. If earlier requests of the same principal for the same call but with a different plan are
-/// pending or approved, the new request makes them stale.
+/// A call's request for approval. A new request makes stale the pending and approved requests of the same principal for
+/// the same call with another plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalRequest {
-    /// The principal of the call.
+    /// The principal who made the call.
     pub principal: String,
-    /// The session of the call.
+    /// The session in which the call was made.
     pub session: String,
     /// The operation's name.
     pub operation: String,
-    /// The dialect's tool name.
+    /// The name of the dialect's tool that was called, if any.
     pub tool: Option<String>,
-    /// The digest of operation, tool and arguments.
+    /// The digest of the call's operation, tool and arguments.
     pub call_digest: Digest,
-    /// The digest of the call, of every planned change with its expectation, and of the policy version.
+    /// The digest of the call, of every planned change with the expected state of its file, and of the policy version.
     pub plan_digest: Digest,
-    /// The plan preview that a person sees, as JSON.
+    /// The preview of the planned changes that a person sees before answering, as JSON.
     pub plan_preview: String,
-    /// A description of the rule that requires approval.
+    /// A description of the policy rule that requires approval.
     pub reason: String,
     /// The version of the policy that requires approval.
     pub policy_version: u64,
-    /// How long the request can be answered and its approval can be used, in milliseconds.
+    /// How long the approval request can be answered and used, in milliseconds.
     pub valid_for_ms: i64,
 }
 
@@ -122,9 +122,9 @@ pub struct ApprovalRequest {
 pub struct ApprovalAnswer {
     /// The id of the approval.
     pub id: String,
-    /// Whether the call may run.
+    /// Whether the person approves or denies the call.
     pub decision: ApprovalDecision,
-    /// The reason for the decision, if given.
+    /// The person's reason for the decision, if given.
     pub reason: Option<String>,
 }
 
@@ -133,16 +133,16 @@ pub struct ApprovalAnswer {
 pub enum ApprovalDecision {
     /// The call may run once, with exactly the approved plan.
     Approve,
-    /// The call may not run.
+    /// The call is denied and must not run.
     Deny,
 }
 
-/// Selects approvals. The result is sorted from the newest to the oldest.
+/// Selects approvals. The selected approvals are returned from the newest to the oldest.
 #[derive(Debug, Clone, Default)]
 pub struct ApprovalFilter {
-    /// Selects only requests of this principal.
+    /// Selects only approval requests of this principal.
     pub principal: Option<String>,
-    /// Selects only requests for the call with this digest.
+    /// Selects only approval requests for the call with this digest.
     pub call_digest: Option<Digest>,
     /// Selects only approvals in this state.
     pub state: Option<ApprovalState>,
@@ -150,19 +150,19 @@ pub struct ApprovalFilter {
     pub limit: usize,
 }
 
-/// How calls that need approval are handled. The operator chooses the mode when the server starts.
+/// How the server handles calls that need approval; the operator chooses the mode at the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ApprovalMode {
-    /// Approval is requested from a person. Until the person approves, the call waits or is refused.
+    /// The server asks a person for approval; until the person approves, the call waits or is refused.
     #[default]
     AskPerson,
-    /// The call is refused, and no approval is requested.
+    /// A call that needs approval is refused, and nobody is asked.
     DenyAll,
-    /// The call runs as if approved, and the journal records [`ALLOWED_BY_OPERATOR`] as its approval.
+    /// A call that needs approval runs without it, and the journal records [`ALLOWED_BY_OPERATOR`] as its approval.
     AllowAll,
-    /// Approval is requested, and the client may answer the request in place of a person.
+    /// The server requests approval, and the client may answer the request in place of a person.
     TrustClient,
 }
 
-/// The journal records this word in place of an approval id if the operator allows all calls.
+/// The word that the journal records in place of an approval id in the mode [`ApprovalMode::AllowAll`].
 pub const ALLOWED_BY_OPERATOR: &str = "operator";

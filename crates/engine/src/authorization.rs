@@ -1,11 +1,10 @@
-//! Authorization of a call: scope, read-only access, policy, portable names, leases. The checks apply to the resolved
-//! targets and to the plan, and change nothing.
+//! Authorization of a call: granted paths, read-only access, policy rules, portable names and leases. The authorization
+//! checks apply to the call's resolved paths and to its plan, and change nothing.
 //!
-//! Blocked calls are refused here, before any content is read. If a call needs approval, the returned verdict has the
-//! tier `ApprovalRequired`, and the pipeline requests the approval after planning. A plan that moves, removes or
-//! restores a tree names only the top directory of the tree. The entries below the top are checked separately. The
-//! entries of a moved tree are also checked at their destination, so that moving a harmless tree cannot create a
-//! protected path.
+//! A call that the policy blocks is refused during authorization, before any content is read. If a call needs approval,
+//! authorization returns the tier `ApprovalRequired`, and the pipeline requests approval after planning. A plan that
+//! moves, removes or restores a tree names only its top directory, so the entries below are checked separately. The
+//! entries of a moved tree are also checked at their destination, so that a move cannot create a protected path.
 
 use stead_path::{RelPath, check_portable_name, fold_name};
 
@@ -27,16 +26,16 @@ use crate::{
     workspace::{FileNamePolicy, FileStatFingerprint},
 };
 
-/// The policy verdicts on the targets of a call before planning.
+/// The policy's verdicts on the paths of a call, before the call is planned.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TargetPolicyVerdicts {
-    /// The verdict on the paths that the call reads.
+    /// The policy verdict on the paths that the call reads.
     pub(crate) reads: PolicyVerdict,
-    /// The verdict on the paths that the call would change, as far as these paths are known before planning.
+    /// The policy verdict on the paths that the call would change, as far as they are known before planning.
     pub(crate) writes: PolicyVerdict,
 }
 
-/// Checks the resolved targets of a call.
+/// Checks whether the caller may access the resolved paths of a call.
 pub(crate) fn check_targets(
     context: &CallContext<'_>,
     effect: OperationEffectClass,
@@ -117,7 +116,7 @@ fn check_target(
     evaluate_policy(context, &RequiredPathAccess::new(right, &target.path))
 }
 
-/// The policy's verdict on one action. Fails if the policy blocks the action.
+/// The policy's verdict on one access to a path; fails if the policy blocks the access.
 pub(crate) fn evaluate_policy(
     context: &CallContext<'_>,
     action: &RequiredPathAccess<'_>,
@@ -138,7 +137,7 @@ fn refuse_blocked(context: &CallContext<'_>, path: &RelPath, verdict: PolicyVerd
         .with_detail("rule", verdict.reason.short_name(policy)))
 }
 
-/// Adds the path as the caller wrote it to an error. The resolved path would reveal where a symlink leads.
+/// Adds the path as the caller wrote it to an error, because the resolved path would reveal where a symlink leads.
 fn with_requested_path(context: &CallContext<'_>, request: &RequestedPath, error: Error) -> Error {
     let CallerOrRecordedPath::FromCaller(text) = &request.argument else { return error };
     match stead_path::parse_path(text, &context.workspace().profile().root_spellings, &context.options.path_spelling) {
@@ -155,7 +154,7 @@ fn check_readable(context: &CallContext<'_>, target: &ResolvedTarget) -> Result<
     Err(Error::new(ErrorKind::OutOfScope, "the path is outside your readable scope"))
 }
 
-/// Checks the caller's grants for changing a path, independent of the policy rules.
+/// Checks whether the caller's grants allow changing a path, whatever the policy says.
 fn check_writable(
     context: &CallContext<'_>,
     path: &RelPath,
@@ -172,7 +171,7 @@ fn check_writable(
     Ok(())
 }
 
-/// The error for an agent that would change the policy file that applies to the agent.
+/// The error for an agent that tries to change its own policy file.
 fn policy_file_error(path: &RelPath) -> Error {
     Error::new(ErrorKind::ProtectedPath, format!("{path} is, or contains, the policy file that applies to you"))
         .with_next_step("ask a person to change the policy")
@@ -197,8 +196,8 @@ fn check_leases(context: &CallContext<'_>, changed: &[RelPath]) -> Result<(), Er
     }
 }
 
-/// Checks every path and every new name of the planned changes. The plan may contain paths that are not targets of the
-/// call.
+/// Checks every path that a plan changes and every new name that it creates. A plan may change paths that are not
+/// arguments of the call.
 pub(crate) fn check_plan(context: &CallContext<'_>, plan: &Plan) -> Result<PolicyVerdict, Error> {
     if plan.changes.len() > limits::PLAN_CHANGES_MAX {
         return Err(Error::new(
@@ -227,7 +226,7 @@ pub(crate) fn check_plan(context: &CallContext<'_>, plan: &Plan) -> Result<Polic
     Ok(verdict)
 }
 
-/// The identity of the entry at a path, if the policy file is inside the workspace and could be that entry.
+/// The file identity of the entry at a path, needed only if the policy file is inside the workspace.
 fn identity_at(context: &CallContext<'_>, path: &RelPath) -> Result<Option<FileStatFingerprint>, Error> {
     if context.policy.file_location.is_none() {
         return Ok(None);
@@ -235,8 +234,8 @@ fn identity_at(context: &CallContext<'_>, path: &RelPath) -> Result<Option<FileS
     Ok(context.workspace().stat(path)?.map(|node| node.identity))
 }
 
-/// The rights that a change needs on the paths that the change names. [`check_subtree`] checks the entries below these
-/// paths.
+/// The access rights that a planned change needs on the paths that it names. [`check_subtree`] checks the entries below
+/// the paths.
 fn policy_actions(change: &PlannedChange) -> [Option<RequiredPathAccess<'_>>; 2] {
     let new = |expectation: &CommitExpectation| {
         if *expectation == CommitExpectation::Absent { AccessRight::Create } else { AccessRight::Modify }
@@ -260,8 +259,7 @@ fn policy_actions(change: &PlannedChange) -> [Option<RequiredPathAccess<'_>>; 2]
     }
 }
 
-/// The path that a change creates, if the name of the new entry must be checked. A recorded name that existed before is
-/// not checked again.
+/// The path that a planned change creates; `None` if its name need not be checked, because it existed before.
 fn newly_created_path<'c>(context: &CallContext<'_>, change: &'c PlannedChange) -> Result<Option<&'c RelPath>, Error> {
     Ok(match change {
         PlannedChange::Put { path, expectation: CommitExpectation::Absent, .. }
@@ -305,7 +303,7 @@ fn check_new_name(context: &CallContext<'_>, path: &RelPath, change: &PlannedCha
     }
 }
 
-/// Checks the entries below the path of one change.
+/// Checks the entries below the path of a planned change.
 fn check_subtree(context: &CallContext<'_>, change: &PlannedChange) -> Result<PolicyVerdict, Error> {
     match change {
         PlannedChange::Move { from, to, tree, .. } => {
@@ -334,7 +332,7 @@ fn check_subtree(context: &CallContext<'_>, change: &PlannedChange) -> Result<Po
     }
 }
 
-/// Refuses to move an unreadable entry to a path where the caller could read it.
+/// Refuses to move an entry that the caller may not read to a path where the caller could read it.
 fn refuse_exposing_unreadable(context: &CallContext<'_>, from: &RelPath, to: &RelPath) -> Result<(), Error> {
     if context.may_read(from) || !context.may_traverse(to) {
         return Ok(());
@@ -394,9 +392,8 @@ fn check_removed_tree(context: &CallContext<'_>, path: &RelPath, kind: FileKind)
     Ok(verdict)
 }
 
-/// Checks a tree whose entries cannot be listed, such as a trash item. If the tree returns to its original path, its
-/// protected paths were already checked when the tree was removed, and only the rules of the policy file are checked
-/// again.
+/// Checks the restoring of a tree whose entries cannot be listed, such as a trash item. If a restored tree returns to
+/// its original path, only the policy file applies: protected paths were checked at its removal.
 fn check_unlisted_tree(
     context: &CallContext<'_>,
     path: &RelPath,
@@ -413,7 +410,7 @@ fn check_unlisted_tree(
     Ok(verdict)
 }
 
-/// Whether no policy rule can apply to this caller. In that case the entries of a tree need not be checked.
+/// Whether no policy rule can apply to this caller, so that the entries of a tree need not be checked.
 fn has_no_restrictions(context: &CallContext<'_>) -> bool {
     !context.caller.principal.is_agent() && context.policy.policy.is_built_in()
 }

@@ -1,8 +1,8 @@
-//! Open buffers: the texts of files that editors have open, whether saved or unsaved. This module has the types and the
-//! trait that stores the buffers. Every process that uses the workspace sees the same buffers.
+//! Open buffers: the texts of files that editors have open, whether saved or unsaved. This module has the buffer types
+//! and the trait that stores buffers. Every process that uses the workspace sees the same buffers.
 //!
-//! If the connection that opened a buffer ends, the buffer becomes a draft. The owner can list, resume or drop a draft.
-//! A draft is never read in place of the file.
+//! When the connection that opened a buffer ends, the buffer becomes a draft. The owner of a draft can list, resume or
+//! drop it. A draft is never read in place of the file.
 
 use stead_path::RelPath;
 
@@ -19,25 +19,25 @@ pub enum BufferOpenState {
     OpenHere,
     /// The buffer is open in an editor that is connected to another process.
     OpenInOtherProcess,
-    /// The editor disconnected, and its text was kept.
+    /// The editor disconnected, and the text of the buffer was kept as a draft.
     Draft,
 }
 
-/// The line endings of an editor's text.
+/// The line endings of a text that an editor sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BufferLineEndings {
-    /// The text has the line endings of the file.
+    /// The editor's text has the same line endings as the file.
     SameAsFile,
-    /// The text has LF line endings although the file has CRLF, because many editors convert line endings.
+    /// The editor's text has LF line endings although the file has CRLF, because many editors convert line endings.
     LfOnly,
 }
 
-/// A buffer without its text.
+/// The metadata of an open buffer or draft, without the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EditorBufferMetadata {
     /// The buffer id.
     pub id: String,
-    /// The path of the file.
+    /// The path of the file that the editor has open.
     pub path: RelPath,
     /// The principal whose editor opened the buffer.
     pub owner: String,
@@ -45,19 +45,19 @@ pub struct EditorBufferMetadata {
     pub session: String,
     /// Whether an editor has the buffer open.
     pub open_state: BufferOpenState,
-    /// The revision number of the text, which increases whenever the editor or a call changes the text.
+    /// The revision number of the buffer, which increases whenever the editor or a call changes the text.
     pub revision: u64,
-    /// The version that the file would have if the text were saved.
+    /// The version (content hash) that the file would have if the buffer were saved.
     pub version: Version,
-    /// Size of the text in bytes.
+    /// The size of the buffer's text in bytes.
     pub size: u64,
-    /// The version of the file that the text is based on; `None` if the file did not exist.
+    /// The version of the file that the buffer's text is based on; `None` if the file did not exist.
     pub base: Option<Version>,
-    /// The line endings of the editor's text.
+    /// The line endings of the text that the editor sends.
     pub line_endings: BufferLineEndings,
-    /// The last revision that the editor sent or received.
+    /// The last revision of the buffer that the editor sent or received.
     pub editor_revision: u64,
-    /// When the text last changed, in unix milliseconds.
+    /// When the text of the buffer last changed, in unix milliseconds.
     pub changed_ms: i64,
 }
 
@@ -70,40 +70,40 @@ impl EditorBufferMetadata {
         }
     }
 
-    /// Whether the text differs both from its base version and from `saved`, the version on disk.
+    /// Whether the buffer's text differs both from its base version and from `saved`, the version on disk.
     pub fn is_unsaved(&self, saved: Option<Version>) -> bool {
         Some(self.version) != self.base && Some(self.version) != saved
     }
 }
 
-/// A buffer with its texts, in the encoding of the file.
+/// A buffer with its current text and the editor's text, in the encoding of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BufferWithText {
-    /// The buffer at the moment when the texts were read.
+    /// The metadata of the buffer at the moment when its texts were read.
     pub buffer: EditorBufferMetadata,
     /// The current text.
     pub text: Vec<u8>,
-    /// The text of the last revision that the editor sent or received.
+    /// The buffer's text in the last revision that the editor sent or received.
     pub editor_text: Vec<u8>,
 }
 
-/// A request to open, change or close a buffer.
+/// A request to open, resume, change or close a buffer.
 #[derive(Debug, Clone)]
 pub enum BufferStoreRequest {
-    /// Opens a buffer. Fails if an editor has the file open.
+    /// Opens a buffer. The request fails if an editor already has the file open.
     Open {
-        /// The path of the file.
+        /// The path of the file that the editor has open.
         path: RelPath,
         /// The new text.
         text: Vec<u8>,
-        /// The version of the file that the text is based on; `None` if the file does not exist.
+        /// The version of the file that the new text is based on; `None` if the file does not exist.
         base: Option<Version>,
-        /// The line endings of the editor's text.
+        /// The line endings of the text that the editor sends.
         line_endings: BufferLineEndings,
-        /// The ids of drafts to drop. The new text replaces these drafts, or they contain no unsaved text.
+        /// The ids of drafts to drop, because the new text replaces them or they have no unsaved text.
         replaced_drafts: Vec<String>,
     },
-    /// Opens a draft again. Fails if an editor has the file open.
+    /// Turns a draft into an open buffer again. The request fails if an editor already has the file open.
     ResumeDraft {
         /// The buffer id.
         id: String,
@@ -112,13 +112,13 @@ pub enum BufferStoreRequest {
     Change {
         /// The buffer id.
         id: String,
-        /// The revision that the buffer must have; otherwise the request fails.
+        /// The revision that the buffer must have before the change; otherwise the request fails.
         revision: u64,
         /// The new text.
         text: Vec<u8>,
-        /// The version of the file that the text is based on; `None` if the file does not exist.
+        /// The version of the file that the new text is based on; `None` if the file does not exist.
         base: Option<Version>,
-        /// The line endings of the editor's text.
+        /// The line endings of the text that the editor sends.
         line_endings: BufferLineEndings,
     },
     /// Closes a buffer or a draft and deletes its text.
@@ -128,30 +128,30 @@ pub enum BufferStoreRequest {
     },
 }
 
-/// A change of a buffer that is committed together with the files of a plan.
+/// A change of a buffer that is committed together with the file changes of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedBufferChange {
     /// The buffer id.
     pub id: String,
-    /// The revision that the buffer must have; otherwise the commit fails.
+    /// The revision that the buffer must have before the change; otherwise the commit fails.
     pub expected_revision: u64,
-    /// How the buffer changes.
+    /// How the plan changes the buffer.
     pub kind: PlannedBufferChangeKind,
 }
 
 /// How a plan changes a buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlannedBufferChangeKind {
-    /// Replaces the text and its base version.
+    /// Replaces the text of the buffer and the version of the file that it is based on.
     ReplaceText {
         /// The new text.
         text: Vec<u8>,
-        /// The version of the file after the commit, which becomes the base version.
+        /// The version of the file after the commit, on which the buffer is then based.
         base: Version,
     },
-    /// Marks the text as saved.
+    /// Marks the text of the buffer as saved.
     MarkSaved {
-        /// The version of the file after the commit, which becomes the base version.
+        /// The version of the file after the commit, on which the buffer is then based.
         base: Version,
     },
     /// Moves the buffer to another path.
@@ -160,14 +160,15 @@ pub enum PlannedBufferChangeKind {
 
 /// Stores open buffers and drafts.
 pub trait BufferStore {
-    /// Every buffer and draft, sorted by path. If there are no buffers, this method must be fast, because every call
-    /// uses it.
+    /// Every open buffer and draft of the workspace, sorted by path. Implementations must be fast if no buffer exists,
+    /// because every call lists the buffers.
     fn buffers(&self) -> Result<Vec<EditorBufferMetadata>, Error>;
 
-    /// One buffer with its texts.
+    /// One buffer with its current text and the editor's text.
     fn buffer_text(&self, id: &str) -> Result<Option<BufferWithText>, Error>;
 
-    /// Opens, changes or closes a buffer and records the call. The caller must have locked the file.
+    /// Opens, resumes, changes or closes a buffer, and records the call in the journal. The calling code must hold the
+    /// lock on the file of the buffer.
     fn execute_buffer_request(
         &self,
         request: &BufferStoreRequest,

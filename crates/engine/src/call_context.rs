@@ -1,5 +1,6 @@
-//! The context of one call: the caller, its options and the readable part of the workspace. Every read is checked
-//! against the caller's scope, even if the path is not an argument of the call. No method changes a file.
+//! The context of one call: the caller, its options, and read access to the workspace within the caller's scope. Every
+//! read is checked against the caller's scope, even if the path is not an argument of the call. A context changes no
+//! file.
 
 use std::sync::{PoisonError, RwLock};
 
@@ -21,26 +22,26 @@ use crate::{
     workspace::{BytesToRead, DirectoryEntry, FileBytesWithVersion, FileStat, StatResult, Workspace},
 };
 
-/// The context of one call.
+/// The context in which the engine runs one call.
 pub(crate) struct CallContext<'a> {
     workspace: &'a dyn Workspace,
     pub(crate) caller: &'a Caller,
     pub(crate) control: &'a CallControl<'a>,
     pub(crate) options: &'a CallOptions,
-    /// The policy in force for this call.
+    /// The policy that applies to this call.
     pub(crate) policy: &'a ActivePolicy,
     /// The operation's name, as policy rules use it.
     pub(crate) operation: &'a str,
-    /// The authorized targets of the call. The list is empty if the policy does not restrict reading.
+    /// The authorized paths of the call; empty if the policy does not restrict reading.
     allowed_targets: RwLock<Vec<RelPath>>,
     pub(crate) buffers: LazyWorkspaceBufferSnapshot,
-    /// The file versions that sessions last saw, if the engine tracks them.
+    /// The file versions that each session last saw, if the engine tracks them.
     pub(crate) seen_files: Option<&'a SeenFileCache>,
-    /// The file content that the caller submitted, if the call merged other changes into it.
+    /// The file content that the caller submitted; set if the call merged other changes into this content.
     submitted: RwLock<Option<(RelPath, Vec<u8>)>>,
 }
 
-/// One entry that a walk visits.
+/// One entry of a tree that a walk visits.
 pub(crate) struct VisitedEntry<'a> {
     pub(crate) path: &'a RelPath,
     pub(crate) stat: FileStat,
@@ -62,8 +63,8 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// Remembers that the caller's session saw this version of a file. `bytes` is the content of the whole file, or
-    /// `None` if the session did not see the whole file.
+    /// Remembers that the caller's session has seen this version of a file. The argument `bytes` is the content of the
+    /// file, or `None` if the session did not see the whole file.
     pub(crate) fn remember(&self, path: &RelPath, version: Version, bytes: Option<&[u8]>) {
         if let Some(seen_files) = self.seen_files {
             let unsaved_file = self.unsaved_file(path).ok().flatten();
@@ -72,13 +73,13 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// Sets the file content that the caller submitted, if the call merged other changes into it.
+    /// Stores the file content that the caller submitted, if the call merged other changes into this content.
     pub(crate) fn set_submitted_content(&self, submitted: Option<(RelPath, Vec<u8>)>) {
         *self.submitted.write().unwrap_or_else(PoisonError::into_inner) = submitted;
     }
 
-    /// The content that the caller knows after the call wrote `bytes` to the file. If the call merged other changes
-    /// into the submitted content, the caller knows only the submitted content.
+    /// The file content that the caller knows after the call wrote `bytes` to the file. If the call merged other
+    /// changes into the submitted content, the caller knows only the submitted content.
     pub(crate) fn content_known_to_caller(&self, path: &RelPath, version: Version, bytes: &[u8]) -> (Version, Vec<u8>) {
         let submitted = self.submitted.read().unwrap_or_else(PoisonError::into_inner);
         match submitted.as_ref().filter(|(submitted_path, _)| submitted_path == path) {
@@ -87,12 +88,12 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// The version of the file that the caller's session last saw, if the caller may read the file.
+    /// The version of a file that the caller's session last saw, if the caller may read the file.
     pub(crate) fn last_seen(&self, path: &RelPath) -> Option<LastSeenFile> {
         self.seen_files?.last_seen(self.caller, path).filter(|_| self.may_read(path))
     }
 
-    /// A context that checks access for another caller, operation and options.
+    /// Creates a context with another caller, operation and options, to check what that caller may access.
     pub(crate) fn for_other_caller(&self, caller: &'a Caller, operation: &'a str, options: &'a CallOptions) -> Self {
         Self {
             workspace: self.workspace,
@@ -108,7 +109,7 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// Allows the operation to read these targets, because the pipeline has authorized them.
+    /// Lets the operation read these paths, because the pipeline has authorized them.
     pub(crate) fn allow_targets(&self, targets: &[ResolvedTarget]) {
         if self.policy.policy.restricts_reading() {
             let mut allowed = self.allowed_targets.write().unwrap_or_else(PoisonError::into_inner);
@@ -116,16 +117,16 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// The subject for policy rules. The declared tier of a tool applies only to agents, because a person who calls a
-    /// tool thereby consents to the call.
+    /// The attributes of this call that policy rules are matched with. The tier that a tool declares applies only to
+    /// agents, because a person who calls a tool thereby consents to the call.
     pub(crate) fn policy_subject(&self) -> PolicyCallAttributes<'a> {
         let (principal, tool) = (&self.caller.principal, self.options.tool.as_deref());
         let declared_tier = self.options.declared_tier.filter(|_| principal.is_agent());
         PolicyCallAttributes { principal, operation: self.operation, tool, declared_tier }
     }
 
-    /// Whether the policy lets the caller read a path. If the policy requires approval for a path, the path is readable
-    /// only as a target of the call, and walks omit it.
+    /// Whether the policy lets the caller read a path. If reading a path needs approval, the path is readable only as a
+    /// target of the call, and walks omit it.
     fn policy_allows_read(&self, path: &RelPath) -> bool {
         let subject = self.policy_subject();
         let tier = |right| self.policy.policy.evaluate(&subject, &RequiredPathAccess::new(right, path)).tier;
@@ -133,7 +134,7 @@ impl<'a> CallContext<'a> {
             || self.allowed_targets.read().unwrap_or_else(PoisonError::into_inner).contains(path)
     }
 
-    /// The workspace, for use in queries that the caller's scope does not restrict.
+    /// The workspace, for queries that the caller's scope does not restrict.
     pub(crate) fn workspace(&self) -> &'a dyn Workspace {
         self.workspace
     }
@@ -155,13 +156,13 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// Whether the caller's grants include reading a path.
+    /// Whether the caller's grants, without the policy, allow reading a path.
     pub(crate) fn has_read_grant(&self, path: &RelPath) -> bool {
         let grants = &self.caller.grants;
         grants.readable.iter().any(|granted| path.is_within(granted)) && !grants.hidden.covers(path)
     }
 
-    /// Whether the caller may read a path.
+    /// Whether the caller's grants and the policy allow reading a path.
     pub(crate) fn may_read(&self, path: &RelPath) -> bool {
         self.has_read_grant(path) && (!self.policy.policy.restricts_reading() || self.policy_allows_read(path))
     }
@@ -173,8 +174,7 @@ impl<'a> CallContext<'a> {
         granted && !self.policy.policy.restricts_reading()
     }
 
-    /// Whether the caller may read a path or an entry below the path. If so, the caller may list the path, even if it
-    /// is only a parent directory of a granted subtree.
+    /// Whether the caller may read a path or anything below it, and may therefore list the path.
     pub(crate) fn may_traverse(&self, path: &RelPath) -> bool {
         let grants = &self.caller.grants;
         let allowed = || grants.readable.iter().any(|granted| granted.is_within(path));
@@ -188,12 +188,12 @@ impl<'a> CallContext<'a> {
         Err(Error::new(ErrorKind::OutOfScope, "the path is outside your readable scope"))
     }
 
-    /// Whether some names in a directory may be invisible to the caller. If so, each name must be checked.
+    /// Whether a directory may contain names that the caller must not see, so that each name must be checked.
     fn must_filter_names(&self, directory: &RelPath) -> bool {
         self.policy.policy.restricts_reading() || !self.caller.grants.hidden.is_empty() || !self.may_read(directory)
     }
 
-    /// The stat of each of these names in one directory. A name that the caller may not read gets an error.
+    /// The stat of each given name in one directory. The result for a name that the caller may not read is an error.
     pub(crate) fn stat_names(&self, directory: &RelPath, names: &[FileName]) -> Result<Vec<StatResult>, Error> {
         let mut stats = self.workspace.stat_names(directory, names)?;
         if self.must_filter_names(directory) {
@@ -206,15 +206,15 @@ impl<'a> CallContext<'a> {
         Ok(stats)
     }
 
-    /// Bytes of a file with the version of the whole file. If an editor has unsaved text for the file, that text is
-    /// read in place of the content on disk.
+    /// Reads bytes of a file, with the version of the whole file. If an editor has unsaved text for the file, that text
+    /// is read in place of the content on disk.
     pub(crate) fn read(&self, path: &RelPath, want: BytesToRead) -> Result<FileBytesWithVersion, Error> {
         self.require_readable(path)?;
         self.read_for_change(path, want)
     }
 
-    /// Like [`CallContext::read`], but also allowed if the caller may change the file and may not read it. The outcome
-    /// of the call must not contain the bytes.
+    /// Like [`CallContext::read`], but also for a file that the caller may change but not read. The outcome of the call
+    /// must not contain bytes that the caller may not read.
     pub(crate) fn read_for_change(&self, path: &RelPath, want: BytesToRead) -> Result<FileBytesWithVersion, Error> {
         match self.unsaved_file(path)? {
             Some(unsaved) => unsaved.read(want),
@@ -222,7 +222,7 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// The current version of a file, or of its unsaved text, with the identity of the file.
+    /// The current version of a file, or of its unsaved text in an editor, with the identity of the file.
     pub(crate) fn observe_version(&self, path: &RelPath) -> Result<PlanTimeFileVersion, Error> {
         if let Some(unsaved) = self.unsaved_file(path)? {
             return Ok(unsaved.observed_version());
@@ -231,22 +231,21 @@ impl<'a> CallContext<'a> {
         Ok(PlanTimeFileVersion { version: file.version, identity: file.stat.identity })
     }
 
-    /// The names in a directory that the caller may see.
+    /// The entries of a directory that the caller may see.
     pub(crate) fn list_visible(&self, path: &RelPath) -> Result<Vec<DirectoryEntry>, Error> {
         let mut names = self.workspace.list(path)?;
         self.retain_visible(path, &mut names);
         Ok(names)
     }
 
-    /// Removes from `names` the entries that the caller may not see.
+    /// Removes from `names` the directory entries that the caller may not see.
     pub(crate) fn retain_visible(&self, directory: &RelPath, names: &mut Vec<DirectoryEntry>) {
         if self.must_filter_names(directory) {
             names.retain(|listed| directory.join(&listed.name).is_ok_and(|child| self.may_traverse(&child)));
         }
     }
 
-    /// The short name of a version: the journal entry that produced the version, such as `r17`, or else the first
-    /// digits of its hash.
+    /// The short name of a file version: the journal entry that produced it, such as `r17`, or a part of its hash.
     pub(crate) fn revision_name(&self, path: &RelPath, version: &Version) -> String {
         match self.workspace.entry_of_version(path, version) {
             Ok(Some(number)) => format!("r{number}"),
@@ -254,8 +253,9 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// Visits and counts every entry of a tree. A directory is visited before its entries, and symlinks are not
-    /// followed. Fails if an entry is deeper than the limit for paths.
+    /// Calls `visit` for every entry of a tree, and returns the number of files, directories and bytes. Directories
+    /// come before their entries, and symlinks are not followed. Fails if the path of an entry exceeds the limits for
+    /// paths.
     pub(crate) fn walk(
         &self,
         top: &RelPath,
@@ -265,7 +265,7 @@ impl<'a> CallContext<'a> {
         self.walk_with_policy(TooDeepEntryPolicy::Fail, top, stat, visit)
     }
 
-    /// Like [`CallContext::walk`], but skips entries that are deeper than the limit for paths.
+    /// Like [`CallContext::walk`], but skips entries whose path exceeds the limits for paths.
     pub(crate) fn walk_skipping_deep_entries(
         &self,
         top: &RelPath,
@@ -275,8 +275,7 @@ impl<'a> CallContext<'a> {
         self.walk_with_policy(TooDeepEntryPolicy::Skip, top, stat, visit)
     }
 
-    /// The entries of a directory in reverse order. A walk pushes the entries on its stack and then visits them in
-    /// forward order.
+    /// The entries of a directory in reverse order, because a walk takes them from the end of its stack.
     fn children(&self, path: &RelPath, deep_entries: TooDeepEntryPolicy) -> Result<Vec<(RelPath, FileStat)>, Error> {
         let mut names: Vec<FileName> = self.workspace.list(path)?.into_iter().map(|listed| listed.name).collect();
         names.reverse();
@@ -331,7 +330,7 @@ impl<'a> CallContext<'a> {
     }
 }
 
-/// Whether a walk fails or skips an entry that is deeper than the limit for paths.
+/// Whether a walk fails at an entry whose path exceeds the limits for paths, or skips the entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TooDeepEntryPolicy {
     Fail,

@@ -1,7 +1,7 @@
-//! Options that a dialect sets for a call: path syntax, strictness and the form of the result. Operations read these
+//! Options that a dialect sets for a call: path syntax, strictness and the form of the result. Operations read the call
 //! options and never test which dialect is in use.
 //!
-//! Options never widen access: confinement, scope and protected paths do not depend on them.
+//! Call options never widen access: confinement, scope and protected paths do not depend on them.
 
 use std::sync::Arc;
 
@@ -10,63 +10,62 @@ pub use stead_text::patch::PatchParseOptions;
 
 use crate::{errors::Error, glob::Globs, plan::FileModeSource, policy::SupervisionTier, watches::WatchLifetimeKind};
 
-/// The options of one call. The default options are those of stead's own dialect.
+/// The options of one call; the default options are those of stead's own dialect.
 #[derive(Debug, Clone, Default)]
 pub struct CallOptions {
     /// The dialect's name for the tool, as recorded in the journal, for example `comma/edit_file`.
     pub tool: Option<String>,
-    /// The tools of the dialect. The `policy` operation reports which of these tools the policy allows.
+    /// The tools of the dialect, of which the `policy` operation reports those that the policy allows.
     pub offered_tools: Vec<OfferedToolAndOperation>,
-    /// The options of the call that the `policy` operation evaluates without running it.
+    /// The options of the hypothetical call that the `policy` operation evaluates.
     pub options_of_inspected_call: Option<Arc<CallOptions>>,
-    /// The tier in the tool's definition. The policy may set a stricter tier. `None` means
-    /// [`SupervisionTier::Autonomous`].
+    /// The supervision tier that the dialect declares for the tool. The policy may set a stricter supervision tier for
+    /// the tool. `None` means [`SupervisionTier::Autonomous`].
     pub declared_tier: Option<SupervisionTier>,
     /// The syntax of path arguments.
     pub path_spelling: PathSyntax,
-    /// The error of the dialect if the dialect could not translate the arguments. In that case the call is recorded and
-    /// fails with this error.
+    /// The error with which the call fails and is recorded, if the dialect could not translate its arguments.
     pub argument_error: Option<Error>,
-    /// Whether a call without a base version may replace an existing file.
+    /// Whether a call that gives no base version may replace an existing file.
     pub missing_base: MissingBaseVersionPolicy,
-    /// Whether missing parent directories are created.
+    /// Whether a call creates missing parent directories.
     pub missing_parents: MissingParentPolicy,
-    /// The line endings and byte order mark of new text.
+    /// Whether new text takes over the line endings and byte order mark of the replaced text.
     pub replacement_format: LineEndingAndBomPolicy,
-    /// Whether directories can be removed.
+    /// Whether the call may remove directories.
     pub directory_removal: DirectoryRemovalPermission,
-    /// The kinds of entries that can be copied and moved.
+    /// The kinds of entries that the call may copy and move.
     pub copy_move_scope: CopyMoveAllowedEntryKinds,
-    /// How long removed entries stay in the trash.
+    /// How long entries that the call removes stay in the trash.
     pub removal_retention: TrashRetentionChoice,
-    /// Where a move puts the file that it overwrites.
+    /// Whether a move keeps the file that it overwrites as an old version or in the trash.
     pub overwritten_file: OverwrittenFilePolicy,
-    /// Whether a restore may replace an existing file at its destination.
+    /// Whether restoring an entry from the trash may replace an existing file.
     pub restore_conflict: RestoreConflictPolicy,
-    /// The lifetime of a watch that this call begins.
+    /// The lifetime of a watch that this call starts.
     pub watch_lifetime: WatchLifetimeKind,
     /// The page size of a directory listing, and the attributes that the listing includes.
     pub listing_style: ListingPageSizeAndDetail,
-    /// Glob patterns that restrict the files of `find` and `search`, in addition to the arguments.
+    /// Glob patterns that further restrict the files that `find` and `search` visit.
     pub walk_filter: WalkFilter,
     /// The rules by which `edit` finds quoted text and replaces it.
     pub edit_rules: stead_text::edit::EditMatchingRules,
     /// The rules by which `patch` parses and applies a patch.
     pub patch_options: PatchOptions,
-    /// The permission bits of files that the call writes.
+    /// The permissions of files that the call writes.
     pub written_file_mode: WrittenFileMode,
     /// The order of search hits, for dialects that render the hits as lines.
     pub hit_ranking: SearchHitOrder,
-    /// Whether the outcome contains the file content before and after the call.
+    /// Whether the outcome of the call contains the file content before and after the call.
     pub before_after: BeforeAfterContentInclusion,
-    /// The text of the file as the caller last saw it, if the protocol tracks that text. A write uses this text as the
-    /// common base when it merges later changes. `None` means that the engine's own record of seen files is used.
+    /// The text of the file as the caller last saw it, if the protocol tracks that text. A write uses the last seen
+    /// text as the base of a merge. `None` means that the engine's own record of seen files is used.
     pub known_text: Option<Arc<str>>,
-    /// Whether the workspace or an editor applies the change.
+    /// Whether the server or an editor writes the changed file.
     pub applied_by: ChangeApplierChoice,
 }
 
-/// A tool that a dialect offers to its client.
+/// A tool that a dialect offers to its client, and its operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OfferedToolAndOperation {
     /// The operation that the tool calls.
@@ -75,69 +74,68 @@ pub struct OfferedToolAndOperation {
     pub tool: Option<String>,
 }
 
-/// Restricts the files of a directory walk. Patterns match the path relative to the directory where the walk starts.
+/// Restricts the files that a directory walk includes, by patterns for paths relative to its start directory.
 #[derive(Debug, Clone, Default)]
 pub struct WalkFilter {
-    /// Only files that match one of these patterns are included. If there are no patterns, all files are included.
+    /// The walk includes only files that match one of these patterns, or all files if there are no patterns.
     pub include: Globs,
-    /// Files that match one of these patterns are excluded.
+    /// The walk excludes files that match one of these patterns.
     pub exclude: Globs,
 }
 
-/// Whether a call without a base version may replace an existing file.
+/// Whether a call that gives no base version may replace an existing file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MissingBaseVersionPolicy {
     /// Refuse the call.
     #[default]
     Refuse,
-    /// Replace the file. The previous content of the file is retained, as for every write.
+    /// Replace the file. The content of the overwritten file is kept as an old version, as for every write.
     Overwrite,
 }
 
-/// Who applies a change once it is planned, authorized and approved.
+/// Whether the server or an editor writes a planned, authorized and approved change.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ChangeApplierChoice {
-    /// The workspace writes the files and the journal entry atomically.
+    /// The server writes the files and the journal entry atomically.
     #[default]
     Workspace,
-    /// An editor that has the file open applies the change. The engine records the change, writes no file, and returns
-    /// the whole new text in the outcome. This value is the editor's current text and counts as the content of the
-    /// file. `None` means that the editor has no text for the file.
+    /// An editor that has the file open writes the change. For an editor, the engine records the change, writes no
+    /// file, and returns the whole new text in the outcome. The value is the editor's current text, which counts as the
+    /// content of the file; `None` if the editor has no text for it.
     Editor(Option<Arc<str>>),
 }
 
-/// Whether missing parent directories are created.
+/// Whether a call creates missing parent directories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MissingParentPolicy {
-    /// Create the missing directories.
+    /// The call creates missing parent directories.
     #[default]
     Create,
     /// Refuse the call.
     Refuse,
 }
 
-/// The line endings and byte order mark of new text.
+/// Whether new text takes over the line endings and byte order mark of the replaced text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LineEndingAndBomPolicy {
-    /// Write the text as given.
+    /// New text is written exactly as given.
     #[default]
     AsGiven,
-    /// Use the line endings and the byte order mark of the replaced text.
+    /// New text gets the line endings and the byte order mark of the replaced text.
     MatchReplaced,
-    /// If all line endings of the new text are LF and all line endings of the replaced text are CRLF, convert the new
-    /// text to CRLF. Otherwise write the new text as given.
+    /// New text is converted to CRLF if it has only LF line endings and the replaced text has only CRLF line endings.
     MatchLineEndings,
 }
 
-/// The permission bits of files that a call writes.
+/// The permissions of files that a call writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WrittenFileMode {
-    /// New files get the default mode; replaced files keep their mode.
+    /// New files get the default permissions; replaced files keep their permissions.
     #[default]
     Default,
-    /// Only the owner can read and write the file, even if it had a different mode before.
+    /// Only the owner can read and write the file, even if it had other permissions before.
     OwnerOnly,
-    /// Everyone can read and execute the file.
+    /// Everyone can read and execute the written file.
     Executable,
 }
 
@@ -151,20 +149,20 @@ impl WrittenFileMode {
     }
 }
 
-/// Whether directories can be removed.
+/// Whether the call may remove directories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DirectoryRemovalPermission {
-    /// Directories can be removed as the arguments request.
+    /// The call may remove directories, if its arguments request it.
     #[default]
     Allow,
-    /// The removal of a directory is refused.
+    /// The call must not remove a directory.
     Refuse,
 }
 
-/// The kinds of entries that can be copied and moved.
+/// The kinds of entries that the call may copy and move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CopyMoveAllowedEntryKinds {
-    /// Files, symlinks and trees.
+    /// The call may copy and move files, symlinks and whole directory trees.
     #[default]
     FilesAndTrees,
     /// Files only.
@@ -174,24 +172,24 @@ pub enum CopyMoveAllowedEntryKinds {
 /// The order of search hits, for dialects that render the hits as lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SearchHitOrder {
-    /// By path in byte order, then by line number.
+    /// Search hits are sorted by path in byte order, then by line number.
     #[default]
     ByPath,
-    /// Most relevant hits first.
+    /// The most relevant search hits come first.
     ByRelevance,
 }
 
-/// How long removed entries stay in the trash.
+/// How long entries that the call removes stay in the trash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TrashRetentionChoice {
-    /// Removed entries stay as long as the policy keeps the trash of the principal.
+    /// Removed entries stay in the trash as long as the policy says for the principal.
     #[default]
     PrincipalDefault,
-    /// Removed entries expire at once.
+    /// Removed entries do not stay in the trash: they expire at once.
     None,
 }
 
-/// Where a move puts the file that it overwrites.
+/// Whether a move keeps the file that it overwrites as an old version or in the trash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OverwrittenFilePolicy {
     /// The content of the overwritten file is stored as a version, as for every replaced file.
@@ -201,50 +199,50 @@ pub enum OverwrittenFilePolicy {
     MoveToTrash,
 }
 
-/// Whether a restore may replace an existing file at its destination.
+/// Whether restoring an entry from the trash may replace an existing file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RestoreConflictPolicy {
     /// Refuse the call.
     #[default]
     Refuse,
-    /// Move the existing file to the trash if the restored entry is also a file. Otherwise refuse the call.
+    /// Moves the existing file to the trash if the restored entry is also a file; otherwise the call is refused.
     TrashExisting,
 }
 
 /// The page size of a directory listing, and the attributes that the listing includes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ListingPageSizeAndDetail {
-    /// A page of the size and form that stead's own dialect uses.
+    /// A page of a directory listing has the size and form of stead's own dialect.
     #[default]
     NativePage,
-    /// A page has at most this many entries. Each entry has its modification time and, if it is a symlink, its target.
+    /// A page of a listing has at most this many entries, with their modification times and symlink targets.
     DetailedEntries(usize),
 }
 
-/// Whether the outcome contains the file content before and after the call. Some dialects render this content.
+/// Whether the outcome of the call contains the file content before and after the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BeforeAfterContentInclusion {
-    /// The outcome does not contain file content.
+    /// The outcome of the call does not contain file content.
     #[default]
     Omit,
-    /// The outcome contains the file content before and after the call.
+    /// The outcome of the call contains the file content before and after the call.
     Include,
 }
 
-/// The rules for patches. The default rules are those of stead's own dialect.
+/// The rules for parsing and applying patches; the default rules are those of stead's own dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PatchOptions {
-    /// The accepted patch syntax.
+    /// The patch syntax that the parser accepts.
     pub grammar: PatchParseOptions,
-    /// How the place of a chunk in its file is found.
+    /// How the position of a patch chunk in its file is found.
     pub chunk_placement: PatchChunkMatching,
-    /// How the paths of base versions are matched with the paths of the patch.
+    /// How the base versions that a call gives are matched with the files of the patch.
     pub base_matching: PatchBaseVersionPathMatching,
     /// Whether one patch may have several sections for the same file.
     pub repeated_files: PatchRepeatedFilePolicy,
     /// Whether the content of a binary file can be patched.
     pub binary_files: PatchBinaryFilePolicy,
-    /// Whether a patch that was already applied is an error.
+    /// Whether a patch that was already applied causes an error.
     pub reapplied_patch: ReappliedPatchPolicy,
 }
 
@@ -262,7 +260,7 @@ impl Default for PatchOptions {
 }
 
 impl PatchOptions {
-    /// Strict rules, for dialects whose clients expect them.
+    /// Strict patch rules, for dialects whose clients expect them.
     pub const STRICT: Self = Self {
         grammar: PatchParseOptions::STRICT,
         chunk_placement: PatchChunkMatching::Strict,
@@ -272,34 +270,36 @@ impl PatchOptions {
         reapplied_patch: ReappliedPatchPolicy::Refuse,
     };
 
-    /// The rules of [`Self::STRICT`], with a patch syntax in which each change can be written in only one way.
+    /// The patch rules of [`Self::STRICT`], but with a syntax in which each change can be written in only one way.
     pub const EXACT: Self = Self { grammar: PatchParseOptions::EXACT, ..Self::STRICT };
 }
 
-/// How the place of a patch chunk in its file is found.
+/// How the position of a patch chunk in its file is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatchChunkMatching {
-    /// A chunk may match inexactly, if the match is unambiguous. All chunks of a file are located together.
+    /// A patch chunk may match inexactly, if the match is unambiguous. The positions of all patch chunks of a file are
+    /// chosen together.
     Tolerant,
-    /// Lines must match exactly, and each chunk must come after the previous one.
+    /// The lines of a patch chunk must match exactly, and each chunk must come after the previous one.
     Strict,
 }
 
-/// How the paths of base versions are matched with the paths of a patch.
+/// How the base versions that a call gives are matched with the files of the patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatchBaseVersionPathMatching {
-    /// Resolved paths are compared. A base version for a path that the patch does not change is refused.
+    /// The path of a base version is resolved and compared with the resolved paths of the patch. A base version for a
+    /// path that the patch does not change is an error.
     ResolvedPath,
-    /// Paths are compared as written. A base version for another path is ignored.
+    /// The path of a base version must be written as in the patch; otherwise the base version is ignored.
     ExactSpelling,
 }
 
 /// Whether one patch may have several sections for the same file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatchRepeatedFilePolicy {
-    /// The sections are applied in order.
+    /// All sections of the patch for one file are applied in order.
     ApplyInOrder,
-    /// A patch with a repeated file is refused.
+    /// A patch with several sections for one file is refused.
     Refuse,
 }
 
@@ -312,10 +312,10 @@ pub enum PatchBinaryFilePolicy {
     TreatAsText,
 }
 
-/// Whether a patch that was already applied is an error.
+/// Whether a patch that was already applied causes an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReappliedPatchPolicy {
-    /// The call succeeds, changes nothing and reports that nothing changed.
+    /// Applying the same patch again succeeds and reports that nothing changed.
     ReportUnchanged,
     /// A patch that was already applied is refused.
     Refuse,

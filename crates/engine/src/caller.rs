@@ -1,7 +1,7 @@
 //! The caller of an operation: principal, session, protocol, grants and lifetime.
 //!
-//! A workspace can attach resources, such as open buffers, to a caller's connection. When the connection ends, these
-//! resources are dropped, but changes of files are kept.
+//! A workspace can attach resources, such as open buffers, to a caller's connection. When a connection ends, its
+//! resources are dropped, but its changes of files are kept.
 
 use std::{
     collections::HashMap,
@@ -23,22 +23,22 @@ use crate::{
 
 const PRINCIPAL_BYTES_MAX: usize = 128;
 
-/// The identity under which calls are authorized and recorded.
+/// The identity under which a call is authorized and recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Principal {
     /// A person.
     User(String),
     /// A program acting for a person.
     Agent(String),
-    /// The server itself, which performs expiry, pruning and key rotation.
+    /// The server itself, when it expires data, prunes the journal or rotates keys.
     System,
-    /// Any program that changes files without stead. This principal appears only in journal entries, and no caller can
-    /// have it.
+    /// An unknown program that changes files without using stead. The external principal appears only in journal
+    /// entries; no caller can have it.
     External,
 }
 
 impl Principal {
-    /// Parses `user:NAME` or `agent:NAME`. System and external principals cannot be parsed.
+    /// Parses a principal of the form `user:NAME` or `agent:NAME`. The system and external principals cannot be parsed.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let malformed = || {
             let start: String = text.chars().take(PRINCIPAL_BYTES_MAX).collect();
@@ -57,8 +57,7 @@ impl Principal {
         }
     }
 
-    /// Whether the rules that apply only to agents apply to this principal. They concern protected paths, the policy
-    /// file and the declared tier of a tool.
+    /// Whether the rules for agents apply: protected paths, the policy file and the tiers that tools declare.
     pub(crate) fn is_agent(&self) -> bool {
         match self {
             Principal::Agent(_) => true,
@@ -86,26 +85,26 @@ impl fmt::Display for Principal {
 /// Whether a caller may change files at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AccessMode {
-    /// May read and change files.
+    /// The caller may read and change files.
     ReadWrite,
-    /// May only read files.
+    /// The caller may read files but not change them.
     ReadOnly,
 }
 
 /// Whether a caller may answer approval requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CallerApproverStatus {
-    /// The caller may not answer requests. Every caller of a protocol has this value.
+    /// The caller may not answer approval requests, like every caller that connects through a protocol.
     #[default]
     None,
-    /// A person who presented the approver secret.
+    /// The caller is a person who presented the approver secret.
     SecretVerified,
 }
 
-/// The paths and rights of a caller.
+/// The paths that a caller may read and change, and its other rights.
 #[derive(Debug, Clone)]
 pub struct Grants {
-    /// Whether the caller may change files.
+    /// Whether the caller may change files at all.
     pub access: AccessMode,
     /// Subtrees that the caller may read.
     pub readable: Vec<RelPath>,
@@ -115,7 +114,7 @@ pub struct Grants {
     pub hidden: Globs,
     /// Paths that this caller may read but not change, even inside a granted subtree.
     pub read_only: Globs,
-    /// Whether the caller may answer approval requests. Protocols always leave this field at its default.
+    /// Whether the caller may answer approval requests. Protocols never grant the right to answer approval requests.
     pub approver: CallerApproverStatus,
 }
 
@@ -137,19 +136,19 @@ impl Default for Grants {
 pub struct Caller {
     /// The identity under which the call is authorized and recorded.
     pub principal: Principal,
-    /// The person that an agent acts for, if known.
+    /// The person for whom the agent acts, if known.
     pub on_behalf_of: Option<Principal>,
-    /// The id of the session.
+    /// The id of the caller's session.
     pub session: String,
     /// The protocol of the call, for example `mcp`, `cli` or `library`.
     pub protocol: &'static str,
-    /// The paths and rights of the caller.
+    /// The paths that the caller may read and change, and its other rights.
     pub grants: Grants,
-    /// The period after which resources of the caller are released.
+    /// When resources that are attached to the caller are released.
     pub lifetime: CallerResourceLifetime,
-    /// Start of the session, in unix milliseconds; zero if unknown.
+    /// The start of the caller's session, in unix milliseconds; zero if unknown.
     pub session_started_ms: i64,
-    /// The first journal entry that can belong to the session; zero if unknown.
+    /// The number of the first journal entry that can belong to the caller's session; zero if unknown.
     pub session_first_entry: u64,
 }
 
@@ -163,7 +162,7 @@ impl Caller {
         self
     }
 
-    /// A caller with full grants.
+    /// Creates a caller that may read and change everything.
     pub fn new(principal: Principal, session: impl Into<String>, protocol: &'static str) -> Self {
         Self {
             principal,
@@ -178,17 +177,16 @@ impl Caller {
     }
 }
 
-/// The period after which resources of a caller are released.
+/// When resources that are attached to a caller are released.
 #[derive(Debug, Clone, Default)]
 pub enum CallerResourceLifetime {
-    /// Resources are released when the process ends. This lifetime is used if the process has a single client, or if
-    /// the process itself is the caller.
+    /// The caller's resources are released when the process ends. The process lifetime applies if the process has a
+    /// single client or is itself the caller.
     #[default]
     Process,
-    /// Resources are released when this connection ends. This lifetime is used if the process serves several
-    /// connections.
+    /// The caller's resources are released when this connection ends, because the process serves several connections.
     Connection(Arc<ConnectionScopedResources>),
-    /// Resources are released when the call returns. This lifetime is used if the server cannot detect the end of the
+    /// The caller's resources are released when the call returns, because the server cannot detect the end of the
     /// connection.
     SingleCall,
 }
@@ -199,7 +197,7 @@ impl CallerResourceLifetime {
         Self::Connection(Arc::default())
     }
 
-    /// Ends the connection, even if other references to it exist.
+    /// Ends the connection and releases its resources, even if other references to it exist.
     pub fn end(&self) {
         match self {
             CallerResourceLifetime::Connection(connection) => connection.end(),
@@ -210,10 +208,10 @@ impl CallerResourceLifetime {
 
 type ConnectionResource = Box<dyn Send>;
 
-/// One connection of a process that serves several connections.
+/// The resources of one connection, in a process that serves several connections.
 pub struct ConnectionScopedResources {
     number: u64,
-    /// `None` once the connection has ended.
+    /// The attached resources by name; `None` once the connection has ended.
     resources: Mutex<Option<HashMap<String, ConnectionResource>>>,
 }
 
@@ -233,8 +231,8 @@ impl ConnectionScopedResources {
         self.number
     }
 
-    /// If `name` is not in use yet, calls `make` and keeps the returned value under `name` until the connection ends.
-    /// Fails if the connection has ended.
+    /// If `name` is not attached yet, calls `make` and keeps the returned resource until the connection ends. Attaching
+    /// a resource fails if the connection has ended.
     pub fn attach_resource(
         &self,
         name: &str,

@@ -1,4 +1,4 @@
-//! Deadline, cancellation and progress of a running call.
+//! The deadline, cancellation and progress of a running call.
 
 use std::{
     fmt,
@@ -14,8 +14,8 @@ use crate::{
     limits,
 };
 
-/// Cancels a running call. The call fails at its next [`CallControl::check`]. All clones of a token cancel the same
-/// call.
+/// Cancels a running call. A cancelled call fails at its next [`CallControl::check`]. All clones of a cancel token
+/// cancel the same call.
 #[derive(Debug, Clone, Default)]
 pub struct CancelToken(Arc<AtomicBool>);
 
@@ -33,10 +33,10 @@ impl CancelToken {
 /// The progress of a long call, displayed as `12,000 entries, 3 found`.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct CallProgress {
-    /// Number of entries processed so far. This number never decreases, even if the call walks the files more than
-    /// once.
+    /// The number of entries that the call has processed so far. The number of processed entries never decreases, even
+    /// if the call walks the files more than once.
     pub entries_done: u64,
-    /// Number of matches so far, if the call searches for something.
+    /// The number of matches that the call has found so far, if the call searches for something.
     pub found: Option<u64>,
 }
 
@@ -76,7 +76,7 @@ impl Default for CallControl<'_> {
 }
 
 impl<'a> CallControl<'a> {
-    /// A control with this deadline, cancel token and progress listener.
+    /// Creates the control of a call with this deadline, cancel token and progress listener.
     pub fn new(deadline: Instant, cancel: CancelToken, progress: Option<&'a (dyn Fn(CallProgress) + Sync)>) -> Self {
         Self {
             deadline,
@@ -88,7 +88,7 @@ impl<'a> CallControl<'a> {
         }
     }
 
-    /// Lets the call wait up to `wait_ms` for approval. The waiting time extends the deadline.
+    /// Lets the call wait up to `wait_ms` for approval, and extends the deadline of the call by that time.
     #[must_use]
     pub fn with_approval_wait(mut self, wait_ms: u64) -> Self {
         self.approval_wait = Duration::from_millis(wait_ms.min(limits::APPROVAL_WAIT_MS_MAX));
@@ -105,7 +105,7 @@ impl<'a> CallControl<'a> {
         self.deadline
     }
 
-    /// Fails if the call was cancelled or its deadline has passed. Every loop of unknown length must call this method.
+    /// Fails if the call was cancelled or has passed its deadline. Every loop of unknown length must call `check`.
     pub fn check(&self) -> Result<(), Error> {
         if self.cancel.is_cancelled() {
             return Err(Error::new(ErrorKind::Cancelled, "the caller cancelled this call; nothing was changed"));
@@ -117,8 +117,8 @@ impl<'a> CallControl<'a> {
         Ok(())
     }
 
-    /// Adds `entries` to the number of processed entries and calls the progress listener. The listener is called often
-    /// and must itself limit how often it sends messages.
+    /// Adds `entries` to the number of processed entries and calls the progress listener. The progress listener is
+    /// called often and must itself limit how often it sends messages.
     pub fn report_entries(&self, entries: u64) {
         let Some(listener) = self.progress.filter(|_| entries > 0) else { return };
         let done = self.entries_done.fetch_add(entries, Ordering::Relaxed) + entries;
@@ -126,7 +126,7 @@ impl<'a> CallControl<'a> {
         listener(CallProgress { entries_done: done, found });
     }
 
-    /// Adds `found` to the number of matches.
+    /// Adds `found` to the number of matches that the call has found.
     pub fn report_found(&self, found: u64) {
         if self.progress.is_some() {
             self.found.get_or_init(AtomicU64::default).fetch_add(found, Ordering::Relaxed);

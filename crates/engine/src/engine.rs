@@ -1,5 +1,4 @@
-//! The engine, the types of a call, and the expected cost of a call. The engine owns a workspace and does not depend on
-//! any protocol.
+//! The engine, with the request, outcome and expected cost of a call. The engine does not depend on any protocol.
 
 use std::sync::Arc;
 
@@ -18,24 +17,25 @@ use crate::{
     workspace::{FinalSymlink, Workspace},
 };
 
-/// One request from a protocol.
+/// A request that a protocol passes to the engine.
 pub struct Call<'a> {
     /// The authenticated caller and its grants.
     pub caller: &'a Caller,
-    /// The name of the operation, as in the operation table.
+    /// The name of the requested operation, as in the operation table.
     pub operation: &'a str,
     /// The operation's arguments.
     pub arguments: Map<String, Value>,
-    /// The caller's idempotency key. A call that repeats a key returns the first outcome and changes nothing.
+    /// The caller's idempotency key, which identifies repetitions of a call. A call that repeats an idempotency key
+    /// returns the first outcome and changes nothing.
     pub idempotency_key: Option<&'a str>,
-    /// Options set by the caller's dialect.
+    /// The options that the caller's dialect sets for the call.
     pub options: CallOptions,
     /// The deadline, cancel token and progress listener of the call.
     pub control: CallControl<'a>,
 }
 
 impl<'a> Call<'a> {
-    /// A call with default options, the default deadline and no idempotency key.
+    /// Creates a call with default options, the default deadline and no idempotency key.
     pub fn new(caller: &'a Caller, operation: &'a str, arguments: Map<String, Value>) -> Self {
         Self {
             caller,
@@ -48,12 +48,12 @@ impl<'a> Call<'a> {
     }
 }
 
-/// The result of a call: JSON for programs and a compact text for models and people.
+/// The outcome of a successful call, as JSON for programs and as compact text for models and people.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallOutcome {
-    /// The result as a JSON object.
+    /// The result of the call as a JSON object.
     pub json: Map<String, Value>,
-    /// The result as text.
+    /// The result of the call as text.
     pub text: String,
     /// The content of the affected files before and after the call, if the options of the call request it.
     pub before_after: Vec<BeforeAfterBytes>,
@@ -64,9 +64,9 @@ pub struct CallOutcome {
 /// The session to which later calls of a conversation belong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionSwitch {
-    /// A newly created session.
+    /// Later calls belong to this newly created session.
     Enter(String),
-    /// The conversation's original session.
+    /// Later calls belong to the conversation's original session again.
     Leave,
 }
 
@@ -83,9 +83,9 @@ impl CallOutcome {
 pub struct BeforeAfterBytes {
     /// The file's path.
     pub path: RelPath,
-    /// The content before the call. If the call only reads, this is the content that it read.
+    /// The file content before the call. If the call only reads, `before` is the content that it read.
     pub before: Option<Vec<u8>>,
-    /// The content after the call, if the call changed the file.
+    /// The file content after the call; `None` if the call did not change the file.
     pub after: Option<Vec<u8>>,
 }
 
@@ -99,7 +99,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine that requests approval from a person where the policy requires it.
+    /// Creates an engine that requests approval from a person where the policy requires it.
     pub fn new(workspace: Arc<dyn Workspace>) -> Self {
         Self {
             workspace,
@@ -109,32 +109,32 @@ impl Engine {
         }
     }
 
-    /// Sets how calls that need approval are handled.
+    /// Sets how the engine handles calls that need approval.
     #[must_use]
     pub fn with_approval_mode(mut self, mode: ApprovalMode) -> Self {
         self.approval_mode = mode;
         self
     }
 
-    /// How calls that need approval are handled.
+    /// How the engine handles calls that need approval.
     pub fn approval_mode(&self) -> ApprovalMode {
         self.approval_mode
     }
 
-    /// The workspace that the calls run on.
+    /// The workspace on which the engine runs calls.
     pub fn workspace(&self) -> &dyn Workspace {
         &*self.workspace
     }
 
-    /// Whether the policy blocks a tool for this caller on every path. Such a tool need not be offered to the caller.
-    /// If the policy is invalid, no tool is hidden, because every call fails with an error about the invalid policy.
+    /// Whether the policy blocks a tool for this caller on every path. A tool that is always blocked need not be
+    /// offered. If the policy is invalid, the result is `false`, and every call fails with an error about the policy.
     pub fn is_tool_always_blocked(&self, caller: &Caller, operation: &str, tool: Option<&str>) -> bool {
         let active = self.workspace.active_policy();
         active.is_ok_and(|active| active.policy.always_blocks(&caller.principal, operation, tool))
     }
 
-    /// The expected duration of a call, from which a host can choose a thread for the call. The duration is only a hint
-    /// and does not affect whether the call may run or what the call returns.
+    /// The expected duration of a call, by which a host chooses a thread for the call. The expected duration is only a
+    /// hint, and does not affect what the call does or returns.
     pub fn cost_class(
         &self,
         operation: &str,
@@ -166,7 +166,7 @@ impl Engine {
     }
 
     /// The number of bytes that a call is likely to load into memory, or zero if the number is unknown. A host can use
-    /// this number to bound its memory use.
+    /// the estimated bytes to bound its memory use.
     pub fn estimate_bytes(&self, operation: &str, arguments: &Map<String, Value>, options: &CallOptions) -> u64 {
         if cost_model(operation) != CallDurationEstimateRule::ByFileSize {
             return 0;
@@ -184,8 +184,8 @@ impl Engine {
         (stat.kind == FileKind::File).then_some(stat.size)
     }
 
-    /// Accepts a client's answer to an approval request that the client's own caller made. The answer is refused unless
-    /// the operator chose [`ApprovalMode::TrustClient`].
+    /// Accepts the answer of a client to an approval request for the client's own call. A client's answer is refused
+    /// unless the operator chose [`ApprovalMode::TrustClient`].
     pub fn answer_approval_as_client(
         &self,
         caller: &Caller,
@@ -201,7 +201,8 @@ impl Engine {
         pipeline::record_client_answer(&*self.workspace, caller, &answer)
     }
 
-    /// Runs one call through the pipeline. Every call leaves exactly one journal entry.
+    /// Runs one call through the pipeline: authorization, planning, approval, commit and journal. Every call leaves
+    /// exactly one journal entry.
     pub fn call(&self, call: &Call<'_>) -> Result<CallOutcome, Error> {
         self.stale_reads.before_call(&*self.workspace, call);
         pipeline::run_call(&*self.workspace, self.approval_mode, &self.seen_files, call)
@@ -209,12 +210,12 @@ impl Engine {
     }
 }
 
-/// The expected duration of a call.
+/// The expected duration of a call, by which a host chooses a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallDurationClass {
     /// The call reads one small file, which takes less time than a thread switch.
     Inline,
-    /// The call changes one small file. A switch to another thread is worthwhile only under load.
+    /// The call changes one small file. For a short call, a switch to another thread is worthwhile only under load.
     Short,
     /// The call may take long and therefore needs another thread.
     Long,
@@ -222,16 +223,15 @@ pub enum CallDurationClass {
     Waiting,
 }
 
-/// How the cost of an operation is computed from its arguments. The operation table declares this rule for each
-/// operation.
+/// How the expected duration of a call is computed from its arguments; the operation table has one rule per operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallDurationEstimateRule {
-    /// The cost depends on the size of the file that the argument `path` names.
+    /// The duration depends on the size of the file that the argument `path` names.
     ByFileSize,
-    /// The cost depends on the size of the argument `content`.
+    /// The duration depends on the size of the argument `content`.
     ByContentSize,
     AlwaysLong,
-    /// The call waits if the argument `wait_ms` is not zero.
+    /// The call counts as waiting if the argument `wait_ms` is not zero.
     ByWaitTime,
 }
 
@@ -243,7 +243,7 @@ fn string_argument<'a>(arguments: &'a Map<String, Value>, name: &str) -> Option<
     arguments.get(name)?.as_str()
 }
 
-/// The length of the byte range that the argument `bytes` requests, if it is written `FIRST-LAST`.
+/// The number of bytes that the argument `bytes` requests, if it has the form `FIRST-LAST`.
 fn requested_length(arguments: &Map<String, Value>) -> Option<u64> {
     let (first, last) = string_argument(arguments, "bytes")?.split_once('-')?;
     let (first, last) = (first.parse::<u64>().ok()?, last.parse::<u64>().ok()?);

@@ -1,6 +1,6 @@
-//! An error has a kind for programs, a message for people and a next step for agents. Programs must depend only on the
-//! kind, never on the text of the message. Messages contain no host paths and do not reveal files outside the
-//! workspace.
+//! An error of a call has a kind for programs, a message for people and a next step for agents. Programs must depend
+//! only on the kind of an error, never on its message. Error messages contain no host paths and do not reveal files
+//! outside the workspace.
 
 use std::fmt;
 
@@ -12,21 +12,21 @@ use crate::{caller::Principal, engine::BeforeAfterBytes};
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $code:literal, $class:ident;)+) => {
-        /// Every way in which a call can fail. Each protocol maps every kind explicitly, so that a new kind cannot be
-        /// forgotten in a protocol.
+        /// The reason why a call failed. Each protocol maps every error kind explicitly, so that no protocol can forget
+        /// a new kind.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum ErrorKind { $($(#[$doc])* $kind,)+ }
 
         impl ErrorKind {
-            /// Every kind, in documentation order.
+            /// Every error kind, in the order of the documentation.
             pub const ALL: &[ErrorKind] = &[$(ErrorKind::$kind,)+];
 
-            /// The stable word for the kind in results and in the journal.
+            /// The stable word for the error kind in results and in the journal.
             pub fn code(self) -> &'static str {
                 match self { $(ErrorKind::$kind => $code,)+ }
             }
 
-            /// The class of the error, which decides how it is recorded.
+            /// Whether a rule, the state of the workspace or the system caused the error.
             pub fn class(self) -> ErrorClass {
                 match self { $(ErrorKind::$kind => ErrorClass::$class,)+ }
             }
@@ -34,7 +34,7 @@ macro_rules! kinds {
     };
 }
 
-/// The cause of an error: a rule, the state of the workspace, or the system.
+/// Whether a rule, the state of the workspace or the system caused an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorClass {
     /// A rule refused the call.
@@ -48,19 +48,19 @@ pub enum ErrorClass {
 kinds! {
     /// The arguments are not valid for the operation.
     BadRequest = "bad_request", Refused;
-    /// No operation has that name.
+    /// The requested operation does not exist.
     UnknownOperation = "unknown_operation", Refused;
-    /// The text is not a path inside the workspace.
+    /// The text in a path argument is not a valid path inside the workspace.
     InvalidPath = "invalid_path", Refused;
     /// The whole path is too long.
     PathTooLong = "path_too_long", Refused;
-    /// One name is too long.
+    /// One component of the path is too long.
     NameTooLong = "name_too_long", Refused;
     /// The path has too many components.
     DepthLimit = "depth_limit", Refused;
-    /// A new name is not valid on every common file system.
+    /// The name of a new entry is not valid on every common file system.
     InvalidName = "invalid_name", Refused;
-    /// A new name differs from an existing name only in case or in look-alike characters.
+    /// The name of a new entry differs from an existing name only in case or in look-alike characters.
     NameCollision = "name_collision", Refused;
     /// A symlink leads out of the workspace.
     PathEscape = "path_escape", Refused;
@@ -72,11 +72,11 @@ kinds! {
     OutOfScope = "out_of_scope", Refused;
     /// The workspace, or this caller, is read-only.
     ReadOnly = "read_only", Refused;
-    /// The object belongs to another principal.
+    /// The draft, lease, removed entry or other object belongs to another principal.
     NotOwner = "not_owner", Refused;
     /// Another principal holds a lease on the path.
     Locked = "locked", StateMismatch;
-    /// The file or object does not exist.
+    /// The file or other object does not exist.
     NotFound = "not_found", StateMismatch;
     /// The path already exists.
     Exists = "exists", StateMismatch;
@@ -92,13 +92,13 @@ kinds! {
     LinkLoop = "link_loop", StateMismatch;
     /// The file is not text in the requested encoding.
     NotText = "not_text", StateMismatch;
-    /// The quoted text is not in the file.
+    /// The text that the edit quotes is not in the file.
     TextNotFound = "text_not_found", StateMismatch;
-    /// The quoted text occurs more than once.
+    /// The text that the edit quotes occurs more than once in the file.
     Ambiguous = "ambiguous", StateMismatch;
-    /// Two changes of one call overlap.
+    /// Two changes in one call overlap.
     Overlap = "overlap", Refused;
-    /// The file already has the requested content.
+    /// The patch, or a part of it, is already applied.
     AlreadyApplied = "already_applied", StateMismatch;
     /// The patch cannot be parsed.
     MalformedPatch = "malformed_patch", Refused;
@@ -114,13 +114,13 @@ kinds! {
     Expired = "expired", StateMismatch;
     /// The journal does not contain the position that the caller refers to.
     HistoryLost = "history_lost", StateMismatch;
-    /// Stored bytes do not match their hash.
+    /// Stored file content does not match its hash.
     CorruptHistory = "corrupt_history", SystemFailure;
     /// The input or the result is larger than allowed.
     TooLarge = "too_large", Refused;
     /// The call would exceed a limit on the number of some items, such as edits, leases or watches.
     TooMany = "too_many", Refused;
-    /// The call would exceed a quota.
+    /// The call would exceed a storage quota.
     QuotaExceeded = "quota", Refused;
     /// The caller made more calls than a rate limit allows.
     RateLimited = "rate_limited", Refused;
@@ -136,7 +136,7 @@ kinds! {
     NoSpace = "no_space", SystemFailure;
     /// The operating system denied the server access to a file.
     SystemDenied = "denied", SystemFailure;
-    /// The resource is in use; the call can be repeated.
+    /// A file or other resource is in use; the call can be repeated.
     Busy = "busy", StateMismatch;
     /// The call exceeded its deadline.
     Deadline = "deadline", StateMismatch;
@@ -151,20 +151,20 @@ kinds! {
 /// The error of a failed call.
 #[derive(Debug, Clone)]
 pub struct Error {
-    /// The kind of the error, for programs.
+    /// The kind of the error, by which programs distinguish errors.
     pub kind: ErrorKind,
-    /// The explanation, for people.
+    /// The message that explains the error to people.
     pub message: String,
     /// A hint for agents that says what to do next.
     pub next_step: Option<String>,
-    /// Further JSON fields, for example the current version, the holder of a lease, or a diff.
+    /// Further JSON fields of the error, for example the current version, the holder of a lease, or a diff.
     pub details: Map<String, Value>,
     extras: Option<Box<ErrorExtras>>,
-    /// The kind that the journal records for an agent, if it differs from `kind`.
+    /// The error kind that the journal records if the caller is an agent; `None` if it is the same as `kind`.
     pub(crate) kind_for_agents: Option<ErrorKind>,
 }
 
-/// Fields that few errors have.
+/// The rarely used fields of an error.
 #[derive(Debug, Clone, Default)]
 struct ErrorExtras {
     excerpt: Option<Box<str>>,
@@ -172,8 +172,8 @@ struct ErrorExtras {
 }
 
 impl Error {
-    /// An error with this kind and message. Terminal control characters are escaped, because messages contain text from
-    /// arguments.
+    /// Creates an error with this kind and message. Control characters in an error message are escaped, because
+    /// messages contain text from arguments.
     pub fn new(kind: ErrorKind, message: impl AsRef<str>) -> Self {
         Self {
             kind,
@@ -185,40 +185,40 @@ impl Error {
         }
     }
 
-    /// The kind that the journal records. If an agent gives a path outside the workspace, the journal records an
+    /// The error kind that the journal records. If an agent gives a path outside the workspace, the journal records an
     /// attempt to escape from the workspace.
     pub(crate) fn recorded_kind(&self, principal: &Principal) -> ErrorKind {
         self.kind_for_agents.filter(|_| principal.is_agent()).unwrap_or(self.kind)
     }
 
-    /// The error for a missing workspace root.
+    /// The error for a workspace whose root directory does not exist.
     pub fn workspace_missing() -> Self {
         Self::new(ErrorKind::NotFound, "the workspace directory does not exist: it was moved or removed")
             .with_next_step("ask a person to restore the directory and to restart the server")
     }
 
-    /// Adds a hint that says what to do next.
+    /// Adds a hint for agents that says what to do next.
     pub fn with_next_step(mut self, hint: impl AsRef<str>) -> Self {
         self.next_step = Some(escape_deceptive_line(hint.as_ref()).into_owned());
         self
     }
 
-    /// Adds one JSON field to the details.
+    /// Adds one JSON field to the error.
     pub fn with_detail(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.details.insert(name.to_owned(), value.into());
         self
     }
 
-    /// Adds lines that the text form shows below the message. Terminal control characters are escaped, because the
-    /// lines contain text from files.
+    /// Adds lines that the error shows below its message when it is rendered as text. Control characters in the lines
+    /// are escaped, because the lines contain text from files.
     pub fn with_excerpt(mut self, lines: impl AsRef<str>) -> Self {
         let escaped = escape_deceptive(lines.as_ref());
         self.extras.get_or_insert_default().excerpt = (!escaped.is_empty()).then(|| escaped.into());
         self
     }
 
-    /// The lines that the text form shows below the message. In the JSON form, the other fields contain the same
-    /// information.
+    /// The lines that the error shows below its message when it is rendered as text. The JSON form of the error
+    /// contains the same information in other fields.
     pub fn excerpt(&self) -> Option<&str> {
         self.extras.as_ref()?.excerpt.as_deref()
     }
@@ -230,12 +230,12 @@ impl Error {
         self
     }
 
-    /// The file content before and after the call, if the call needs approval and the options request it.
+    /// The file content before and after the call that needs approval, if its options request it.
     pub fn before_after(&self) -> Option<&BeforeAfterBytes> {
         self.extras.as_ref()?.before_after.as_ref()
     }
 
-    /// The JSON form that protocols send: `{"error": {kind, detail, hint?, …details}}`.
+    /// The JSON form of an error that protocols send: `{"error": {kind, detail, hint?, …details}}`.
     pub fn to_json(&self) -> Value {
         let mut error = Map::new();
         error.insert("kind".into(), self.kind.code().into());

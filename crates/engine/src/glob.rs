@@ -1,6 +1,5 @@
 //! Glob patterns for validated paths. `*` and `?` match within one name, `**` matches any number of names, character
-//! classes and braces work as in a shell. A pattern is only matched with the text of a path; this module never reads
-//! the disk.
+//! classes and braces work as in a shell. Patterns are matched with the text of a path; this module reads no disk.
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
 
@@ -13,13 +12,13 @@ use crate::errors::{Error, ErrorKind};
 #[derive(Debug, Clone, Default)]
 pub struct Globs {
     matching: GlobSet,
-    /// Matches each directory in which every entry matches the patterns. A walk can skip such a directory.
+    /// Matches each directory in which every entry matches one of the patterns.
     whole_directories: GlobSet,
     count: usize,
 }
 
 impl Globs {
-    /// Compiles patterns that must match a whole path.
+    /// Compiles glob patterns that must match a whole path.
     pub fn new<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
         let (mut matching, mut whole) = (GlobSetBuilder::new(), GlobSetBuilder::new());
         let mut count = 0;
@@ -33,8 +32,8 @@ impl Globs {
         Ok(Self { matching: build_glob_set(&matching)?, whole_directories: build_glob_set(&whole)?, count })
     }
 
-    /// Compiles patterns as ignore files use them: a pattern without a slash matches a name at any depth, and a leading
-    /// slash anchors the pattern at the top directory.
+    /// Compiles glob patterns as ignore files use them: a pattern without a slash matches a name at any depth, and a
+    /// leading slash anchors the pattern at the top directory.
     pub fn from_name_patterns<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
         let anywhere = |pattern: &str| match pattern.strip_prefix('/') {
             Some(top) => top.to_owned(),
@@ -45,17 +44,17 @@ impl Globs {
         Self::new(patterns.iter().map(String::as_str))
     }
 
-    /// Whether there are no patterns.
+    /// Whether the set has no patterns.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Whether a path matches.
+    /// Whether a path matches one of the patterns.
     pub fn matches(&self, path: &RelPath) -> bool {
         self.matches_bytes(path.as_bytes())
     }
 
-    /// Whether everything below a directory matches.
+    /// Whether everything below a directory matches one of the patterns.
     pub fn matches_all_below(&self, directory: &RelPath) -> bool {
         self.matches_all_below_bytes(directory.as_bytes())
     }

@@ -1,8 +1,7 @@
-//! The interface between the engine and a search index. It defines which files are text, the trigrams of a text, the
-//! trigrams that a pattern requires, and the files of a walk. If an index follows these definitions, a search with the
-//! index has the same result as a search that reads every file.
+//! The interface between the engine and a search index. The interface defines which files are text, the trigrams of a
+//! text, the trigrams that a search pattern requires, and the files of a walk. If an index follows the definitions of
+//! this module, a search with it finds the same as a search that reads every file.
 //!
-//! This module works only on bytes and patterns and stores nothing.
 
 mod required_trigrams;
 
@@ -18,8 +17,8 @@ use crate::{
     workspace::{DirectoryEntry, FileStatFingerprint},
 };
 
-/// Format version of the trigram index. Increase this number when text detection or trigram extraction changes. Indexes
-/// with an older version are then ignored.
+/// Format version of the trigram index. Increase the format version when text detection or trigram extraction changes.
+/// Indexes with an older format version are ignored.
 pub const INDEX_FORMAT_VERSION: u32 = 1;
 
 /// The text of a file as a search reads it, or `None` if the file is binary.
@@ -31,64 +30,64 @@ pub fn decode_indexable_text(bytes: &[u8]) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Whether a file that starts with these bytes can be a text file. If so, the rest of the file must be read to decide.
+/// Whether a file that starts with these bytes may be a text file; if so, the rest of the file must be read to decide.
 #[must_use]
 pub fn may_be_text(first: &[u8]) -> bool {
     !starts_like_binary(first)
 }
 
-/// If a text has a line of at least this many bytes, the index never excludes the text from a search. A search may skip
-/// a part of such a line, and the result must report the skipped part.
+/// If a text has a line of at least this many bytes, a search always reads the text, even if the index finds no match.
+/// A search may skip a part of a very long line, and the result must report the skipped part.
 pub(crate) const INDEXED_LINE_BYTES_MAX: usize = 16 << 10;
 
-/// Whether the index may exclude this text from a search.
+/// Whether the index may exclude this text from a search; `false` if the text has a very long line.
 #[must_use]
 pub fn is_indexable(text: &str) -> bool {
     text.split('\n').all(|line| line.len() < INDEXED_LINE_BYTES_MAX)
 }
 
-/// The reason why a search need not open a file, according to the index.
+/// The reason why a search need not read a file, according to the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexBasedFileSkipReason {
-    /// The file is a text file without a match.
+    /// The file is a text file that cannot match the search pattern.
     TextWithoutMatch {
-        /// Size of the file in bytes.
+        /// The size of the skipped file in bytes.
         bytes: u64,
     },
-    /// The file is binary.
+    /// The file is binary, so a search skips it.
     Binary,
 }
 
-/// Excludes files from a search for one pattern.
+/// Uses the index to exclude files from a search for one pattern.
 pub trait IndexBasedSearchFilter: Send + Sync {
-    /// The indexed files of one directory, or `None` if the index contains no file of that directory.
+    /// A filter for the files of one directory, or `None` if the index contains no file of that directory.
     fn directory_index(&self, directory: &RelPath) -> Option<Box<dyn IndexBasedFileFilter + '_>>;
 }
 
-/// Excludes files of one directory from a search for one pattern.
+/// Uses the index to exclude files of one directory from a search.
 pub trait IndexBasedFileFilter: Send {
-    /// Whether the index may contain a file with this name. If the result is `false`, [`IndexBasedFileFilter::verdict`]
-    /// need not be called, and the stat of the file is not needed.
+    /// Whether the index may contain a file with this name. If the index does not know the name,
+    /// [`IndexBasedFileFilter::verdict`] and the stat of the file are not needed.
     fn may_know(&self, name: &FileName) -> bool;
 
-    /// The verdict on the file with this name and identity, or `None` if the search must read the file.
+    /// The reason to skip the file with this name and identity, or `None` if the search must read the file.
     fn verdict(&self, name: &FileName, identity: &FileStatFingerprint) -> Option<IndexBasedFileSkipReason>;
 }
 
-/// The files below a directory, according to an index that was informed of every change.
+/// The files below a directory, according to an index that is kept up to date with every change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IndexedSearchCandidates {
     /// Files that the search must read, in any order.
     pub candidates: Vec<RelPath>,
-    /// Number of text files that cannot match.
+    /// The number of text files that cannot match the search pattern.
     pub text_files: u64,
-    /// Total size of the text files that cannot match.
+    /// The total size in bytes of the text files that cannot match the search pattern.
     pub bytes: u64,
-    /// Number of binary files.
+    /// The number of binary files below the directory.
     pub binary_files: u64,
-    /// Number of entries omitted because of ignore files or a leading dot.
+    /// The number of entries that a walk omits because of ignore files or a leading dot.
     pub ignored: u64,
-    /// Number of directories that could not be listed.
+    /// The number of directories that could not be listed.
     pub unlistable_directories: u64,
 }
 
@@ -97,8 +96,8 @@ pub struct IndexedSearchCandidates {
 pub struct IndexIgnoreRules(Arc<IgnoreRules>);
 
 impl IndexIgnoreRules {
-    /// The rules of a subdirectory. `self` has the rules of its parent directory, and the entries of the subdirectory
-    /// are given in byte order. `read` returns the bytes of an ignore file.
+    /// Adds the ignore rules of a subdirectory to those of its parent directory; `listed` has its entries in byte
+    /// order. The callback `read` returns the content of an ignore file.
     #[must_use]
     pub fn enter_directory(
         &self,
@@ -109,15 +108,15 @@ impl IndexIgnoreRules {
         Self(Arc::clone(&self.0).enter_directory(read, directory, listed))
     }
 
-    /// Whether a walk includes this entry of the directory.
+    /// Whether a walk includes an entry of the directory, according to the ignore rules.
     #[must_use]
     pub fn includes(&self, path: &RelPath, name: &FileName, kind: FileKind) -> bool {
         is_included(&self.0, path, name, kind)
     }
 }
 
-/// Three consecutive bytes of a line, in which ASCII letters are in lower case. One index can therefore be used for
-/// case-sensitive and case-insensitive searches. The first of the three bytes is the most significant byte of the
+/// A trigram: three consecutive bytes of a line. ASCII letters of trigrams are in lower case, so that one index serves
+/// case-sensitive and case-insensitive searches. The first byte of a trigram is the most significant byte of the
 /// number.
 pub type Trigram = u32;
 
@@ -126,7 +125,7 @@ const WORD_BITS: usize = 64;
 
 /// Extracts the distinct trigrams of texts. One extractor is used for many texts, because its bit set is large.
 pub struct TrigramExtractor {
-    /// One bit for each trigram of the current text.
+    /// A bit set of the trigrams that occur in the current text.
     seen: Vec<u64>,
     found: Vec<Trigram>,
 }
@@ -155,7 +154,7 @@ impl TrigramExtractor {
     }
 }
 
-/// Calls `visit` for every trigram of these bytes, including repetitions.
+/// Calls `visit` for every trigram of a text, including repetitions.
 fn for_each_trigram(bytes: &[u8], mut visit: impl FnMut(Trigram)) {
     let (mut run, mut length) = (0_u32, 0_u8);
     for byte in bytes {

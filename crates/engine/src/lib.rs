@@ -1,8 +1,8 @@
-//! The operations of a workspace: decoding, path resolution, authorization, planning and the call pipeline. The engine
-//! is synchronous, performs I/O only through the [`Workspace`] trait and does not depend on any protocol. A protocol
+//! Runs the operations of a workspace: path resolution, authorization, planning and the call pipeline. The engine is
+//! synchronous, performs I/O only through the [`Workspace`] trait and does not depend on any protocol. A protocol
 //! builds a [`Call`] and runs it with [`Engine::call`].
 //!
-//! This crate owns the operation table, the pipeline, the policy rules and the plans. Files change only through
+//! This crate has the operation table, the call pipeline, the policy rules and the plans. Files change only through
 //! [`Workspace::commit`], and this crate calls that method in only one place.
 
 mod approval;

@@ -1,5 +1,5 @@
 //! The trait of operations: an operation names the paths of a call and makes a plan from the files it reads. An
-//! operation cannot write files. This module also decodes arguments; its errors name the invalid argument.
+//! operation cannot write files. The module also decodes the JSON arguments of a call.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -18,7 +18,8 @@ use crate::{
     workspace::{CommitReceipt, FileStat, FinalSymlink, Lease, LeaseRequest},
 };
 
-/// The effect of an operation on files. Locks, durability and the hints that protocols send depend on this effect.
+/// The effect of an operation on files. The effect of an operation decides whether its call takes locks, how durable
+/// its writes are, and which hints protocols send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OperationEffectClass {
     /// The operation changes no file. The operation may still write database rows about sessions, alerts, watches or
@@ -35,8 +36,7 @@ pub enum OperationEffectClass {
 pub(crate) enum CallerOrRecordedPath {
     /// The path as the caller wrote it.
     FromCaller(String),
-    /// A path from the journal or the trash. Such a path is not trusted and is resolved in the same way as a path from
-    /// the caller.
+    /// A path that the journal or the trash recorded; it is untrusted and is resolved like a path from the caller.
     Recorded(RelPath),
 }
 
@@ -44,11 +44,11 @@ pub(crate) enum CallerOrRecordedPath {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequestedPathAccessKind {
     Read,
-    /// Create the entry or change it.
+    /// Create or change the file system entry at the path.
     Write,
-    /// Remove the entry.
+    /// Remove the file system entry at the path.
     Remove,
-    /// Read the entry under a lock, so that no other call changes it meanwhile.
+    /// Read the file under a lock, so that no other call changes the file meanwhile.
     ReadLocked,
 }
 
@@ -56,7 +56,7 @@ pub(crate) enum RequestedPathAccessKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EntryOrWholeTree {
     EntryOnly,
-    /// The call affects the entry and everything below it. Every descendant is authorized.
+    /// The call affects the entry and everything below it, so every descendant is authorized too.
     WholeTree,
 }
 
@@ -71,17 +71,17 @@ pub(crate) struct RequestedPath {
 }
 
 impl RequestedPath {
-    /// A path to read. If it is a symlink, the target is read.
+    /// A path argument for reading; a symlink at the path is followed.
     pub(crate) fn read(spelling: &str) -> Self {
         Self::from_argument(spelling, RequestedPathAccessKind::Read, FinalSymlink::Follow)
     }
 
-    /// A path to read under a lock. If it is a symlink, the target is read.
+    /// A path argument for reading under a lock; a symlink at the path is followed.
     pub(crate) fn read_locked(spelling: &str) -> Self {
         Self::from_argument(spelling, RequestedPathAccessKind::ReadLocked, FinalSymlink::Follow)
     }
 
-    /// A path to write. If it is a symlink within the workspace, the target is written.
+    /// A path argument for writing; a symlink at the path is followed if its target is within the workspace.
     pub(crate) fn write(spelling: &str) -> Self {
         Self::from_argument(spelling, RequestedPathAccessKind::Write, FinalSymlink::Follow)
     }
@@ -110,12 +110,11 @@ impl RequestedPath {
 /// A path of a call after it was resolved.
 #[derive(Debug, Clone)]
 pub(crate) struct ResolvedTarget {
-    /// The path without symlinks.
+    /// The path in the workspace after symlinks were resolved.
     pub(crate) path: RelPath,
-    /// The entry at the path, if it exists.
+    /// The metadata of the file system entry at the resolved path; `None` if the path does not exist.
     pub(crate) stat: Option<FileStat>,
-    /// The current version of the file, if the call gave a base version. The base version is compared with the current
-    /// version.
+    /// The current version of the file, to compare with the base version; `None` if the call gave no base version.
     pub(crate) observed: Option<PlanTimeFileVersion>,
     /// The base version: the version that the caller claims to have seen.
     pub(crate) base: Option<BaseVersion>,
@@ -136,21 +135,21 @@ pub(crate) type BuildBufferOutcomeFn = Box<dyn FnOnce(&EditorBufferMetadata, &Co
 
 /// The result of planning: an outcome, or the changes to commit before the outcome can be built.
 pub(crate) enum OperationPlanningResult {
-    /// The call changes nothing. The journal records the number of bytes read.
+    /// The call changes nothing; `bytes` is the number of bytes read, which the journal records.
     Read { outcome: CallOutcome, bytes: u64 },
     /// The call is a dry run and changes nothing.
     Preview(CallOutcome),
     /// The call changes files.
     Files { plan: Plan, build_outcome: BuildCommittedChangeOutcomeFn },
-    /// Acquires or releases a lease.
+    /// The call acquires or releases a lease.
     Lease { request: LeaseRequest, build_outcome: LeaseToOutcomeFn },
-    /// Answers an approval request.
+    /// The call answers an approval request.
     Approval { answer: ApprovalAnswer, build_outcome: BuildApprovalAnswerOutcomeFn },
-    /// Writes to the session store.
+    /// The call writes to the session store.
     Session { request: SessionStoreWriteRequest, build_outcome: BuildSessionCallOutcomeFn },
-    /// Begins or ends a watch.
+    /// The call begins or ends a watch.
     Watch { request: WatchRequest, build_outcome: BuildWatchOutcomeFn },
-    /// Opens, changes or closes a buffer.
+    /// The call opens, changes or closes an editor buffer.
     Buffer { request: BufferStoreRequest, build_outcome: BuildBufferOutcomeFn },
 }
 
@@ -159,13 +158,13 @@ pub(crate) trait Operation {
     /// The paths of the call, in the order in which `plan` receives their targets.
     fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error>;
 
-    /// Plans the effect of the call on the current files. If the files change before the commit, the pipeline calls
-    /// this method again.
+    /// Plans the effect of the call on the current files. If the files change between planning and commit, the pipeline
+    /// calls `plan` again.
     fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error>;
 }
 
-/// Decodes the arguments of an operation. The error names the invalid argument and suggests the name of a known
-/// argument.
+/// Decodes the arguments of an operation. A decoding error names the invalid argument and suggests a known argument
+/// with a similar name.
 pub(crate) fn decode_arguments<T: DeserializeOwned>(arguments: &Map<String, Value>) -> Result<T, Error> {
     T::deserialize(Value::Object(arguments.clone())).map_err(|error| {
         // Serde's message says "field", but callers know the word "argument".
@@ -183,8 +182,8 @@ pub(crate) fn decode_arguments<T: DeserializeOwned>(arguments: &Map<String, Valu
     })
 }
 
-/// The argument that produces the same error if it is decoded alone, or `None` if the message already names its
-/// argument. The result is used only to improve the message, so nothing else depends on serde's wording.
+/// Finds the argument that causes a decoding error, by decoding each argument alone until serde gives the same message.
+/// Returns `None` if the message already names the argument.
 fn find_ill_typed_argument<'a, T: DeserializeOwned>(
     arguments: &'a Map<String, Value>,
     message: &str,
@@ -199,9 +198,9 @@ fn find_ill_typed_argument<'a, T: DeserializeOwned>(
     arguments.iter().find(fails_alone).map(|(name, _)| name)
 }
 
-/// The name of the known argument that is most similar to the unknown argument. This function parses serde's message,
-/// because only the message lists both the unknown and the known names. If the wording of the message changes, only the
-/// suggestion is lost.
+/// The name of the known argument that is most similar to the unknown argument. The suggestion is parsed from serde's
+/// error message, because only the message lists both the unknown and the known names. If serde changes the wording of
+/// its message, only the suggestion is lost.
 fn suggest_argument(message: &str) -> Option<&str> {
     let listed = message.strip_prefix("unknown argument ")?;
     let mut names = listed.split('`').skip(1).step_by(2);
@@ -212,8 +211,8 @@ fn suggest_argument(message: &str) -> Option<&str> {
 /// Largest [`edit_distance`] between a given name and the name that is suggested in its place.
 const SUGGESTION_EDITS_MAX: usize = 2;
 
-/// The longest known name that contains the given name or is contained in the given name. If there is no such name, the
-/// known name with the smallest [`edit_distance`] to the given name.
+/// The longest known name that contains the given name or is contained in it, otherwise the known name with the
+/// smallest [`edit_distance`] to the given name.
 pub(crate) fn nearest_name<'a>(given: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
     let given = given.to_lowercase();
     let overlaps = |name: &&str| given.contains(*name) || (given.len() > 1 && name.contains(given.as_str()));
@@ -226,7 +225,7 @@ pub(crate) fn nearest_name<'a>(given: &str, known: impl Iterator<Item = &'a str>
         .or_else(|| known.map(by_edits).filter(is_close).min().map(|(_, name)| name))
 }
 
-/// The number of bytes to insert, delete or replace to turn one name into the other.
+/// The Levenshtein distance: the number of bytes to insert, delete or replace to turn one name into the other.
 pub(crate) fn edit_distance(from: &[u8], to: &[u8]) -> usize {
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (i, a) in from.iter().enumerate() {

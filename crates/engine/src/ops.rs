@@ -1,4 +1,4 @@
-//! The table of operations. It is the only complete list of the operations. Each operation has its own file, except
+//! The table of operations, which is the only complete list of the operations. Each operation has its own file, except
 //! that an operation and its inverse share a file.
 
 use serde_json::{Map, Value};
@@ -64,7 +64,7 @@ pub struct OperationDefinition {
     pub name: &'static str,
     /// What the operation does to files.
     pub effect: OperationEffectClass,
-    /// Names of the arguments that carry file content. The journal records only the size of their values.
+    /// Names of the arguments that carry file content; the journal records only the size of this content.
     pub content_arguments: &'static [&'static str],
     pub(crate) cost_model: CallDurationEstimateRule,
     pub(crate) decode: DecodeArgsFn,

@@ -1,8 +1,8 @@
 //! The steps of every call, in this order: decode, resolve, authorize, lock, check base versions, plan, approve, commit
-//! and record. A call that waits for approval releases its locks first, and starts over when the request is answered.
-//! No step notifies subscribers, because subscribers read the journal.
+//! and record. A call that waits for approval releases its locks first, and starts over when a person answers the
+//! request. No step of a call notifies subscribers, because subscribers read the journal.
 //!
-//! Every call leaves exactly one journal entry, and nothing is written before the whole plan is known.
+//! Every call leaves one journal entry, or two if its commit fails, and changes no file before its whole plan is known.
 
 use serde_json::{Map, Value, json};
 use stead_path::RelPath;
@@ -102,10 +102,9 @@ pub(crate) fn record_client_answer(
 
 /// How a call ended, and whether the journal has its entry.
 enum CallOutcomeAndJournalStatus {
-    /// The call succeeded, and its entry is in the journal.
+    /// The call succeeded, and its journal entry is written.
     Recorded(CallOutcome),
-    /// The change could not be applied. The journal has the entry of the call, and a second entry with the reason for
-    /// the failure.
+    /// The commit of the call failed; the journal has the entry of the call and a second entry with the reason.
     RecordedThenFailed(Error),
     /// The call changed nothing, and its journal entry is not written yet.
     NotYetRecorded(CallOutcome),
@@ -162,11 +161,11 @@ enum PlanningRoundResult {
     Finished(CallOutcomeAndJournalStatus),
     /// The files changed between planning and commit, so the call must be planned again.
     Retry,
-    /// The call needs approval. Its locks are released.
+    /// The call needs approval and has released its locks.
     NeedsApproval(Box<MissingApproval>),
 }
 
-/// The parts of a call that stay the same in every round of planning.
+/// The parts of a call that stay the same if the call is planned several times.
 struct CallPipeline<'t> {
     context: &'t CallContext<'t>,
     approval_mode: ApprovalMode,
@@ -269,7 +268,7 @@ impl CallPipeline<'_> {
         Ok(None)
     }
 
-    /// Applies the planned effect and records it. `None` means that the files changed since planning.
+    /// Applies the planned effect of a call and records it; returns `None` if the files changed since planning.
     fn execute_planned(
         &self,
         planned: OperationPlanningResult,
@@ -336,7 +335,7 @@ impl CallPipeline<'_> {
     }
 }
 
-/// The contents of the written files, as the caller knows them after its plan is committed.
+/// The contents of the files that a plan writes, which the caller knows after the commit.
 fn contents_written(context: &CallContext<'_>, planned: &OperationPlanningResult) -> Vec<(RelPath, Version, Vec<u8>)> {
     let OperationPlanningResult::Files { plan, .. } = planned else { return Vec::new() };
     let written = |change: &PlannedChange| {
@@ -381,8 +380,7 @@ fn lock_targets(
     workspace.lock(&locks, call.control.deadline()).map(Some)
 }
 
-/// The outcome of an earlier call with the same idempotency key, if there is such a call. Its change must not be
-/// applied twice.
+/// The outcome of an earlier call with the same idempotency key, if any, so that its change is not applied twice.
 fn find_completed_call(
     workspace: &dyn Workspace,
     call: &Call<'_>,
@@ -403,8 +401,8 @@ fn find_completed_call(
     }
 }
 
-/// Refuses an idempotency key that an earlier, different call used. Fields that the engine added to the recorded
-/// arguments are not compared.
+/// Refuses an idempotency key that an earlier, different call used. The comparison of the two calls ignores fields that
+/// the engine added to the recorded arguments.
 fn refuse_other_call(workspace: &dyn Workspace, call: &Call<'_>, number: u64) -> Result<(), Error> {
     let Some(stored) = workspace.entry(number)? else { return Ok(()) };
     let original_arguments = |text: &str| {
@@ -427,7 +425,7 @@ fn refuse_other_call(workspace: &dyn Workspace, call: &Call<'_>, number: u64) ->
     .with_next_step("use a new key for a new call"))
 }
 
-/// The outcome of a change that the editor applies. The outcome contains the file content before and after the change.
+/// The outcome of a change that the editor applies, with the file content before and after the change.
 fn outcome_for_editor(context: &CallContext<'_>, plan: Plan) -> CallOutcome {
     let text = "allowed and recorded; the editor applies the change".to_owned();
     let before_after =
@@ -435,8 +433,7 @@ fn outcome_for_editor(context: &CallContext<'_>, plan: Plan) -> CallOutcome {
     CallOutcome { json: Map::new(), text, before_after, session_switch: None }
 }
 
-/// The file content before and after a planned change. A protocol can show this content to the person who approves the
-/// call.
+/// The file content before and after the first planned change, to show to the person who approves the call.
 fn proposed_before_after(context: &CallContext<'_>, planned: OperationPlanningResult) -> Option<BeforeAfterBytes> {
     let OperationPlanningResult::Files { plan, .. } = planned else { return None };
     match context.options.before_after {
@@ -461,13 +458,13 @@ fn before_and_after(context: &CallContext<'_>, change: PlannedChange) -> Option<
     Some(BeforeAfterBytes { path, before, after: Some(after) })
 }
 
-/// The field of the recorded arguments for the number of changes that the editor applies.
+/// The field of the recorded arguments with the number of changes that the editor applies.
 const APPLIED_ELSEWHERE_FIELD: &str = "made_elsewhere";
-/// The field of the recorded arguments for the current version of a file that the call left unchanged.
+/// The field of the recorded arguments with the current version of a file that the call left unchanged.
 const UNCHANGED_FIELD: &str = "unchanged";
-/// The field of the recorded arguments for the old and new paths of files that the call moves and changes.
+/// The field of the recorded arguments with the old and new paths of files that the call moves and also changes.
 const MOVED_FIELD: &str = "moved";
-/// The field of the recorded arguments for the ids of the open buffers that the call changes together with the files.
+/// The field of the recorded arguments with the ids of the open buffers that the call changes along with the files.
 const BUFFERS_FIELD: &str = "buffers";
 
 fn outcome_of_completed_call(workspace: &dyn Workspace, number: u64) -> Result<CallOutcome, Error> {
@@ -502,8 +499,7 @@ fn buffers_json(plan: &Plan) -> Option<Value> {
     (!ids.is_empty()).then(|| ids.into())
 }
 
-/// Adds a field to the recorded arguments if `value` is not `None`. The function parses the arguments again, which is
-/// acceptable because few calls have such a field.
+/// Adds a field to the recorded arguments of a call if `value` is not `None`.
 fn add_recorded_field(arguments: &mut String, name: &str, value: Option<Value>) {
     let Some(value) = value else { return };
     if let Ok(Value::Object(mut fields)) = serde_json::from_str(arguments) {
@@ -512,7 +508,7 @@ fn add_recorded_field(arguments: &mut String, name: &str, value: Option<Value>) 
     }
 }
 
-/// The arguments as the journal records them. Content and long texts are replaced by their size.
+/// The arguments of a call as the journal records them, with the size in place of file content and long texts.
 fn recorded_arguments(call: &Call<'_>, row: Option<&OperationDefinition>) -> String {
     let contents = row.map_or(&[][..], |row| row.content_arguments);
     // Arguments that a dialect could not translate have unknown meanings, so each of them may be content.

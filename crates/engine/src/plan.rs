@@ -1,5 +1,5 @@
 //! The planned changes of a call, computed before anything is written. A plan is a plain value that can be previewed,
-//! hashed, refused or committed. Only a commit applies the plan.
+//! hashed, refused or committed; only a commit applies it.
 
 use stead_journal::JournalEntryRelation;
 use stead_path::RelPath;
@@ -14,11 +14,11 @@ pub const NEW_DIRECTORY_MODE: u32 = 0o755;
 /// The planned changes of one call.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The changes, in the order in which they are applied.
+    /// The planned changes of files, in the order in which the commit applies them.
     pub changes: Vec<PlannedChange>,
-    /// The journal entry that this plan undoes, redoes or amends, or the trash item that it restores.
+    /// The journal entry that the plan undoes, redoes or amends, or the trash item that the plan restores.
     pub link: JournalEntryRelation,
-    /// Changes of open buffers, applied together with the files.
+    /// Changes of open editor buffers, applied together with the files.
     pub buffers: Vec<PlannedBufferChange>,
 }
 
@@ -28,12 +28,12 @@ impl Plan {
         Self::new(Vec::new())
     }
 
-    /// A plan of these changes.
+    /// Creates a plan from a list of changes.
     pub fn new(changes: Vec<PlannedChange>) -> Self {
         Self::with_link(changes, JournalEntryRelation::None)
     }
 
-    /// A plan with a relation to a journal entry or a trash item.
+    /// Creates a plan that refers to a journal entry or a trash item, for example to the entry that it undoes.
     pub fn with_link(changes: Vec<PlannedChange>, link: JournalEntryRelation) -> Self {
         Self { changes, link, buffers: Vec::new() }
     }
@@ -49,20 +49,19 @@ impl Plan {
 pub struct PlanTimeFileVersion {
     /// The version of the file's bytes.
     pub version: Version,
-    /// The identity of the file when the version was observed. If the file still has this identity at the commit, the
-    /// commit does not hash the file again.
+    /// The stat fingerprint of the file when the version was observed. If a file still has this fingerprint at the
+    /// commit, the commit does not hash the file again.
     pub identity: FileStatFingerprint,
 }
 
-/// The state of a path that a commit requires. If the path has another state, the commit fails, so that changes made
-/// after planning are not overwritten.
+/// The state that a path must have at the commit; otherwise the commit fails and overwrites no later change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommitExpectation {
-    /// The path does not exist.
+    /// The commit requires that the path does not exist.
     Absent,
-    /// The path is a file with this version.
+    /// The commit requires that the path is a file with this version.
     File(PlanTimeFileVersion),
-    /// The path is the same directory or symlink as during planning.
+    /// The commit requires that the path is the same directory or symlink as during planning.
     SameEntry(FileStatFingerprint),
 }
 
@@ -73,19 +72,19 @@ pub enum PlannedContent {
     Bytes(Vec<u8>),
     /// The new content is the content of this stored version.
     Retained(Version),
-    /// The new content is the content of another file. That file must still have the observed version.
+    /// The new content is a copy of another file, which must still have the observed version at the commit.
     CopyOf(RelPath, PlanTimeFileVersion),
 }
 
 /// The source of the permission bits of a written file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileModeSource {
-    /// The written file keeps the mode of the file that it replaces. A new file gets [`NEW_FILE_MODE`].
+    /// The written file keeps the mode of the file that it replaces; a new file gets [`NEW_FILE_MODE`].
     KeepExisting,
-    /// The written file gets these permission bits. Set-user-id and set-group-id bits are ignored.
+    /// The written file gets these permission bits, without set-user-id and set-group-id bits.
     Set(u32),
-    /// The written file gets the mode, owner, access control list and extended attributes of another file, because the
-    /// written file is that other file at a new path. The other file must still have the observed version.
+    /// The written file is a changed file at a new path, so it gets the mode, owner, access control list and extended
+    /// attributes of the file at the old path, which must still have the observed version.
     CopyFrom(RelPath, PlanTimeFileVersion),
 }
 
@@ -96,15 +95,15 @@ pub enum PlannedChange {
     Put {
         /// The file.
         path: RelPath,
-        /// The state of the path that the commit requires.
+        /// The state that the path must have at the commit.
         expectation: CommitExpectation,
         /// The new content.
         content: PlannedContent,
-        /// The version of the new content.
+        /// The version of the file's new content.
         version: Version,
         /// The size of the new content in bytes.
         size: u64,
-        /// The source of the permission bits.
+        /// The source of the written file's permission bits.
         mode: FileModeSource,
     },
     /// Creates an empty directory at an unused path.
@@ -127,21 +126,21 @@ pub enum PlannedChange {
         from: RelPath,
         /// The new path.
         to: RelPath,
-        /// The state of the old path that the commit requires.
+        /// The state that the old path must have at the commit.
         expectation: CommitExpectation,
-        /// The state of the new path that the commit requires. The path must be absent, or it must be a file, which the
-        /// move replaces and whose content is retained.
+        /// The state that the new path must have at the commit: absent, or a file, which the move replaces and whose
+        /// content is retained.
         replaced: CommitExpectation,
         /// The size of the moved tree.
         tree: TreeSummary,
     },
     /// Moves a file, symlink or tree to the trash.
     Remove {
-        /// The entry to remove.
+        /// The path of the file, symlink or tree that moves to the trash.
         path: RelPath,
-        /// The state of the path that the commit requires.
+        /// The state that the path must have at the commit.
         expectation: CommitExpectation,
-        /// When the trash may purge the entry, in unix milliseconds.
+        /// The time from which the trash may purge the removed file or tree, in Unix milliseconds.
         retain_until_ms: i64,
         /// The size of the removed tree.
         tree: TreeSummary,
@@ -155,7 +154,7 @@ pub enum PlannedChange {
     Restore {
         /// The id of the trash item.
         trash: String,
-        /// The path that the item is restored to.
+        /// The path to which the trash item is restored.
         path: RelPath,
         /// The size of the restored tree.
         tree: TreeSummary,
@@ -163,7 +162,7 @@ pub enum PlannedChange {
 }
 
 impl PlannedChange {
-    /// The paths that this change names. For a move, the old path comes first.
+    /// The paths that a planned change names; for a move, the old path comes first.
     pub fn paths(&self) -> impl Iterator<Item = &RelPath> {
         let (first, second) = match self {
             PlannedChange::Put { path, .. }
@@ -181,7 +180,7 @@ impl PlannedChange {
 /// The size of a file, symlink or directory tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TreeSummary {
-    /// The kind of the top entry.
+    /// The kind of the entry at the top of the tree.
     pub kind: FileKind,
     /// Number of files, symlinks and other entries that are not directories.
     pub files: u64,

@@ -1,10 +1,10 @@
 //! The policy: which calls run freely, which are reported, which need approval, and which are blocked. This module only
 //! evaluates rules for a call and returns a verdict; the pipeline enforces the verdict.
 //!
-//! A policy has the layers system, organisation and agent. Within a layer the first matching rule decides. Across
-//! layers the strictest verdict wins. If no rule matches, the strictest of the tool's declared tier and the defaults of
-//! the layers applies. The system layer has a built-in rule: agents need approval to change protected paths, unless
-//! another rule of that layer names the path.
+//! A policy has the layers system, organisation and agent. Within a policy layer the first matching rule decides;
+//! across layers the strictest verdict wins. If no policy rule matches a call, the strictest of the tool's declared
+//! tier and the defaults of the layers applies. A built-in rule of the system layer says that agents need approval to
+//! change protected paths, unless another rule of the system layer names the path.
 
 mod parse;
 pub(crate) mod rate_limit;
@@ -28,16 +28,16 @@ use crate::{caller::Principal, plan::FileKind, quota::Quota, workspace::FileStat
 pub struct Policy {
     version: u64,
     layers: Vec<PolicyLayer>,
-    /// Whether a rule covers the right to list or read.
+    /// Whether any rule of the policy covers the right to list or read.
     has_read_rules: bool,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) struct PolicyLayer {
-    /// The name by which errors refer to the layer.
+    /// The name by which errors refer to the policy layer.
     pub(crate) name: String,
     kind: PolicyLayerKind,
-    /// The principals to whom the layer applies; `None` means everybody.
+    /// The principals to whom the policy layer applies; `None` means everybody.
     principals: Option<OperationOrPrincipalPatterns>,
     default: Option<SupervisionTier>,
     rules: Vec<PolicyRule>,
@@ -53,7 +53,7 @@ enum PolicyLayerKind {
     Agent,
 }
 
-/// A limit on the rate of calls, and the tier of calls beyond that limit.
+/// A limit on the rate of calls, and the supervision tier of calls beyond the limit.
 #[derive(Debug, Clone)]
 pub(crate) struct PolicyRateLimit {
     pub(crate) calls: u64,
@@ -63,29 +63,28 @@ pub(crate) struct PolicyRateLimit {
     pub(crate) rights: Option<Vec<AccessRight>>,
 }
 
-/// How long a layer lets the trash keep removed files.
+/// How long the trash keeps removed files according to a policy layer.
 #[derive(Debug, Clone, Copy, Default)]
 struct PolicyTrashRetention {
     agent_ms: Option<i64>,
     user_ms: Option<i64>,
 }
 
-/// The policy in force. If the policy file is inside the workspace, where agents could change it, this type also has
-/// the location of the file.
+/// The policy in force, with the location of its file if it is inside the workspace, where agents could change it.
 #[derive(Debug, Clone)]
 pub struct ActivePolicy {
     /// The parsed policy.
     pub policy: Arc<Policy>,
-    /// The policy file, if it is inside the workspace.
+    /// The location of the policy file; `None` if the file is not inside the workspace.
     pub file_location: Option<InWorkspacePolicyFileLocation>,
 }
 
-/// A policy file inside the workspace.
+/// The location of a policy file inside the workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InWorkspacePolicyFileLocation {
-    /// The path of the file.
+    /// The path of the policy file.
     pub path: RelPath,
-    /// Device and inode of the file, which identify the file even at another path.
+    /// Device and inode of the policy file, which identify the file even at another path.
     pub device_and_inode: (u64, u64),
 }
 
@@ -110,7 +109,7 @@ impl ActivePolicy {
 }
 
 impl Policy {
-    /// The policy that applies without a policy file. Its version is 1.
+    /// The policy that applies without a policy file; the version of this policy is 1.
     pub fn built_in() -> Self {
         Self { version: BUILT_IN_VERSION, layers: Vec::new(), has_read_rules: false }
     }
@@ -142,12 +141,12 @@ impl Policy {
         self.version
     }
 
-    /// Whether any rule restricts reading. If so, every read must be checked.
+    /// Whether any rule of the policy covers reading, so that every read must be checked.
     pub(crate) fn restricts_reading(&self) -> bool {
         self.has_read_rules
     }
 
-    /// The verdict on one action of one call.
+    /// The verdict of the policy on one access that a call needs to a path.
     pub(crate) fn evaluate(
         &self,
         subject: &PolicyCallAttributes<'_>,
@@ -158,7 +157,7 @@ impl Policy {
         verdict.for_operation(subject.operation)
     }
 
-    /// The verdict of the built-in rule, if that rule applies, and the verdict of each layer that has a matching rule.
+    /// The verdict of each policy layer that has a matching rule, and the verdict of the built-in rule if it applies.
     pub(crate) fn layer_verdicts<'a>(
         &'a self,
         subject: &'a PolicyCallAttributes<'_>,
@@ -182,7 +181,7 @@ impl Policy {
         built_in.into_iter().chain(ruled)
     }
 
-    /// The verdict if no rule matches: the strictest of the tool's declared tier and the defaults of the layers.
+    /// The verdict if no policy rule matches: the strictest of the tool's declared tier and the defaults of the layers.
     fn default_verdict(&self, subject: &PolicyCallAttributes<'_>) -> PolicyVerdict {
         let declared =
             PolicyVerdict { tier: subject.declared_tier.unwrap_or_default(), reason: PolicyVerdictReason::ToolDefault };
@@ -199,8 +198,8 @@ impl Policy {
         self.layers.iter().enumerate().filter(|(_, layer)| layer.applies_to(subject.principal))
     }
 
-    /// The verdict on a tree whose entries are unknown. Every rule that could match an entry below the path counts as
-    /// matching.
+    /// The verdict of the policy on a tree whose entries are unknown; every rule that could match an entry below the
+    /// path counts as matching.
     pub(crate) fn evaluate_unchecked_subtree(
         &self,
         subject: &PolicyCallAttributes<'_>,
@@ -213,7 +212,7 @@ impl Policy {
         possible.fold(self.evaluate(subject, action), PolicyVerdict::stricter_of)
     }
 
-    /// The rate limits for a call, each with the index of its layer.
+    /// The rate limits that apply to a call, each with the index of its policy layer.
     pub(crate) fn rate_limits<'a>(
         &'a self,
         subject: &'a PolicyCallAttributes<'_>,
@@ -222,18 +221,18 @@ impl Policy {
         self.layers_for(subject).flat_map(with_index)
     }
 
-    /// The strictest quota of the layers that apply to this principal; `None` if no layer sets a quota for anybody.
+    /// The strictest quota of the policy layers that apply to a principal; `None` if no layer sets a quota for anybody.
     pub fn quota(&self, principal: &Principal) -> Option<Quota> {
         let applicable = self.layers.iter().filter(|layer| layer.applies_to(principal));
         self.has_quota().then(|| applicable.map(|layer| layer.quota).fold(Quota::default(), Quota::stricter_of))
     }
 
-    /// Whether any layer sets a quota.
+    /// Whether any layer of the policy sets a quota.
     pub fn has_quota(&self) -> bool {
         self.layers.iter().any(|layer| layer.quota != Quota::default())
     }
 
-    /// How long the trash keeps files that this principal removes: the shortest time of the layers, or the default.
+    /// How long the trash keeps files that a principal removes: the shortest time of the policy layers, or the default.
     pub(crate) fn trash_retention_ms(&self, principal: &Principal) -> i64 {
         let retention_ms = |layer: &PolicyLayer| {
             if principal.is_agent() { layer.retention.agent_ms } else { layer.retention.user_ms }
@@ -242,7 +241,7 @@ impl Policy {
         applicable.filter_map(retention_ms).min().unwrap_or_else(|| principal.trash_retention_ms())
     }
 
-    /// Whether a tool is blocked for this principal on every path. Such a tool need not be offered.
+    /// Whether the policy blocks a tool for a principal on every path, so that the tool need not be offered.
     pub fn always_blocks(&self, principal: &Principal, operation: &str, tool: Option<&str>) -> bool {
         let subject = PolicyCallAttributes { principal, operation, tool, declared_tier: None };
         self.layers_for(&subject).any(|(_, layer)| layer.blocks_all(&subject))
@@ -256,7 +255,7 @@ impl Policy {
         self.layers.get(layer)?.rules.get(rule)
     }
 
-    /// Every rule that could apply to this principal, with the name of its layer.
+    /// Every policy rule that could apply to a principal, with the name of its layer.
     pub(crate) fn rules_for<'a>(&'a self, principal: &'a Principal) -> impl Iterator<Item = (&'a str, &'a PolicyRule)> {
         let applicable = self.layers.iter().filter(|layer| layer.applies_to(principal));
         applicable
@@ -284,7 +283,7 @@ impl PolicyLayer {
         self.rules.iter().enumerate().find(|(_, rule)| rule.matches(subject, action))
     }
 
-    /// Whether the first rule that matches a tool blocks the tool on every path.
+    /// Whether the first rule of the layer that matches a tool blocks the tool on every path.
     fn blocks_all(&self, subject: &PolicyCallAttributes<'_>) -> bool {
         let applicable = |rule: &&PolicyRule| rule.applies_to(subject.principal) && rule.matches_operation(subject);
         let first = self.rules.iter().find(applicable);
@@ -293,7 +292,7 @@ impl PolicyLayer {
 }
 
 impl RequiredPathAccess<'_> {
-    /// The protected path that this action would change, if an agent performs it.
+    /// The protected path that an agent would change with this access; `None` for other principals and for reads.
     fn protected_path(&self, subject: &PolicyCallAttributes<'_>) -> Option<&'static [&'static str]> {
         let reads = matches!(self.right, AccessRight::List | AccessRight::Read);
         if reads || !subject.principal.is_agent() {
@@ -307,16 +306,16 @@ impl RequiredPathAccess<'_> {
     }
 }
 
-/// Whether an action affects unknown entries below its path.
+/// Whether an access to a path affects entries below the path that cannot be listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UnlistableSubtreeAccessFlag {
-    /// There are no entries below the path, or each of these entries is checked on its own.
+    /// The path has no entries below it, or the policy checks each of them separately.
     None,
-    /// The action affects a tree whose entries cannot be listed.
+    /// The access affects a tree whose entries cannot be listed.
     Present,
 }
 
-/// The right needed to read an entry.
+/// The access right that reading an entry needs: `List` for a directory, otherwise `Read`.
 pub(crate) fn read_right_for(top: Option<FileKind>) -> AccessRight {
     match top {
         Some(FileKind::Directory) => AccessRight::List,

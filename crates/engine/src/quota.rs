@@ -1,5 +1,4 @@
-//! Quotas: workspace usage, the usage that a plan adds, and whether the plan fits into the quota. This module does not
-//! count usage; the workspace does.
+//! Quotas: workspace usage, the usage that a plan adds, and whether the plan fits into the quota.
 //!
 //! A call that frees more than it adds is never refused because of the workspace quota. An undo is refused because of
 //! the workspace quota only if the usage after the undo would exceed both the quota and the usage before the undone
@@ -17,17 +16,17 @@ use crate::{
     plan::{CommitExpectation, Plan, PlannedChange, TreeSummary},
 };
 
-/// Limits on usage, as a policy file sets them. `None` means that there is no limit.
+/// The limits on usage that a policy file sets; a field that is `None` sets no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Quota {
-    /// Most bytes in all files of the workspace.
+    /// The maximum total size of all files in the workspace, in bytes.
     pub bytes: Option<u64>,
-    /// Most files, symlinks and directories in the workspace.
+    /// The maximum number of files, symlinks and directories in the workspace.
     pub files: Option<u64>,
-    /// Most bytes in the trash of one principal.
+    /// The maximum number of bytes in the trash of one principal.
     pub trash_bytes: Option<u64>,
-    /// Most bytes of stored versions that one principal wrote or overwrote.
+    /// The maximum number of bytes of stored file versions that one principal wrote or overwrote.
     pub history_bytes: Option<u64>,
 }
 
@@ -50,9 +49,9 @@ impl Quota {
 /// The size of a workspace, as quotas count it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WorkspaceUsage {
-    /// Total size of all files in bytes. The size of a symlink is the length of its target.
+    /// Total size of all files in bytes; a symlink counts with the length of its target.
     pub bytes: u64,
-    /// Number of files, symlinks and directories, without the root.
+    /// Number of files, symlinks and directories in the workspace, without the root directory.
     pub files: u64,
 }
 
@@ -71,27 +70,27 @@ impl WorkspaceUsage {
     }
 }
 
-/// The usage that is compared with the quota of one principal.
+/// The usage of the workspace and of a principal's trash, which is compared with the quota of the principal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PrincipalUsage {
     /// The usage of the whole workspace.
     pub workspace: WorkspaceUsage,
-    /// Bytes in this principal's trash.
+    /// The number of bytes in the trash of the principal.
     pub trash_bytes: u64,
 }
 
-/// How current a reported usage must be.
+/// How current the reported workspace usage must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequiredUsageFreshness {
-    /// Return the last known usage and do not count it again.
+    /// Return the last known usage of the workspace without counting again.
     Cached,
-    /// Count usage if the last known usage is missing or too old.
+    /// Count the usage of the workspace again only if the last known usage is missing or too old.
     RecountIfStale,
-    /// Purge expired trash and count usage again, unless usage was counted a moment ago.
+    /// Purge expired trash and count the usage of the workspace again, unless it was counted a moment ago.
     Recount,
 }
 
-/// The usage that one plan adds and frees, and the quota that applies to it.
+/// The workspace usage that one plan adds and frees, and the quota that applies to the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuotaCharge {
     quota: Quota,
@@ -140,12 +139,12 @@ impl QuotaCharge {
     }
 
     /// The number of the journal entry that the plan undoes, if the plan is an undo. An undo may restore the usage
-    /// before that entry, even if that usage exceeds the quota.
+    /// before the undone entry, even if that usage exceeds the quota.
     pub fn undone_entry(&self) -> Option<u64> {
         self.undone_entry
     }
 
-    /// The usage after the plan is committed.
+    /// The usage of the workspace after the plan is committed.
     pub fn usage_after(&self, used: WorkspaceUsage) -> WorkspaceUsage {
         let apply = |now: u64, added: u64, freed: u64| now.saturating_add(added).saturating_sub(freed);
         WorkspaceUsage {
@@ -154,7 +153,7 @@ impl QuotaCharge {
         }
     }
 
-    /// Fails if the plan would exceed the quota. For an undo, `before` is the usage before the undone call.
+    /// Fails if the plan would exceed the quota; for an undo, `before` is the usage before the undone call.
     pub fn check(&self, usage: &PrincipalUsage, before: Option<WorkspaceUsage>) -> Result<(), Error> {
         let (now, after) = (usage.workspace, self.usage_after(usage.workspace));
         let before = before.unwrap_or_default();
@@ -187,7 +186,7 @@ enum QuotaKind {
 }
 
 impl QuotaKind {
-    /// The key of this quota in policies and results.
+    /// The key of a quota limit in policy files and outcomes, for example `trash_bytes`.
     fn as_str(self) -> &'static str {
         match self {
             QuotaKind::Bytes => "bytes",
@@ -225,7 +224,7 @@ impl QuotaKind {
     }
 }
 
-/// Counts usage if a quota applies to this call. The pipeline calls this function before it locks any path.
+/// Counts the workspace usage before a call locks its paths, if the call may change files and the policy sets a quota.
 pub(crate) fn ensure_usage_counted(context: &CallContext<'_>, effect: OperationEffectClass) -> Result<(), Error> {
     if effect != OperationEffectClass::None && context.policy.policy.has_quota() {
         context.workspace().principal_usage(&context.caller.principal, RequiredUsageFreshness::RecountIfStale)?;
@@ -233,12 +232,12 @@ pub(crate) fn ensure_usage_counted(context: &CallContext<'_>, effect: OperationE
     Ok(())
 }
 
-/// Recounts usage before a call is refused, because other callers may have freed space.
+/// Counts the workspace usage again before a call is refused, because other callers may have freed space.
 pub(crate) fn recount_usage(context: &CallContext<'_>) -> Result<(), Error> {
     context.workspace().principal_usage(&context.caller.principal, RequiredUsageFreshness::Recount).map(|_| ())
 }
 
-/// Fails if a plan would exceed the caller's quota. The commit checks the quota again while it holds its lock.
+/// Fails if a plan would exceed the caller's quota. The commit checks the caller's quota again while it holds its lock.
 pub(crate) fn check_plan(context: &CallContext<'_>, plan: &Plan) -> Result<(), Error> {
     let Some(quota) = context.policy.policy.quota(&context.caller.principal) else { return Ok(()) };
     let charge = QuotaCharge::for_plan(plan, quota);
@@ -259,8 +258,7 @@ pub fn usage_not_counted() -> Error {
         .with_next_step("call again")
 }
 
-/// The quota of a principal, with the used and the remaining amount of each limit. `None` if no limit applies to the
-/// principal.
+/// The quota of a principal, with the used and the remaining amount of each limit; `None` if no limit applies.
 pub(crate) fn report_quota(context: &CallContext<'_>, principal: &Principal) -> Result<Option<Value>, Error> {
     let Some(quota) = context.policy.policy.quota(principal) else { return Ok(None) };
     if quota == Quota::default() {

@@ -53,8 +53,8 @@ fn resolve_target(
     Ok(ResolvedTarget { path: found, stat, observed: None, base: request.base.clone() })
 }
 
-/// The resolved path and its stat. If symlinks are followed but the resolved path is a symlink, then another program
-/// has just created that symlink, and the path is resolved again.
+/// Resolves a path argument and reads its stat. If symlinks are to be followed but the resolved path is a symlink,
+/// another program has just created that symlink, and the path is resolved again.
 fn locate_until_stable(
     workspace: &dyn Workspace,
     request: &RequestedPath,
@@ -129,8 +129,7 @@ fn with_blocking_file(workspace: &dyn Workspace, parsed: &ParsedPath, error: Err
     }
 }
 
-/// Refuses paths of the server's own files. Paths are compared case-insensitively. The error names the path as the
-/// caller wrote it.
+/// Refuses paths of the server's own files, which are compared case-insensitively.
 fn refuse_server_files(workspace: &dyn Workspace, path: &RelPath, parsed: &ParsedPath) -> Result<(), Error> {
     let temporary = path.components().any(|name| name.starts_with(TEMPORARY_PREFIX.as_bytes()));
     let is_internal = temporary
@@ -145,8 +144,7 @@ fn refuse_server_files(workspace: &dyn Workspace, path: &RelPath, parsed: &Parse
     Err(error.with_detail("path", parsed.path.to_string()))
 }
 
-/// Compares the base versions that the caller gave with the current versions of the files. Fails if a base version
-/// differs from the current version.
+/// Compares the base versions that the caller gave with the current versions of the files, and fails if one differs.
 pub(crate) fn check_bases(context: &CallContext<'_>, targets: &mut [ResolvedTarget]) -> Result<(), Error> {
     for target in targets {
         let Some(base) = target.base.clone() else { continue };
@@ -235,7 +233,7 @@ fn stale_base_error(context: &CallContext<'_>, path: &RelPath, current: Version,
         .with_next_step(format!("{since}, then repeat with the current version as base"))
 }
 
-/// Adds the path to an error. If the caller may read the file, also adds the current version and revision of the file.
+/// Adds the path of a file to an error, and, if the caller may read the file, its current version and revision.
 pub(crate) fn with_current_version(context: &CallContext<'_>, error: Error, path: &RelPath, current: Version) -> Error {
     let error = error.with_detail("path", path.to_string());
     // A caller could use the hash to confirm a guess of the content, so only callers who may read the file get the

@@ -1,9 +1,9 @@
-//! A cache of the file versions that each session last saw. For small files the cache also holds the text. If a write
-//! has no base version, the cached version is used as the base of a merge. `diff` can compare a file with a cached
-//! version, even if that version was never in the journal, as with unsaved text.
+//! A cache of the file versions that each session last saw, with the text of small files. If a write has no base
+//! version, the cached version is used as the base of a merge. `diff` can compare a file with a cached version, even if
+//! that version was never in the journal, as with unsaved text.
 //!
-//! Each engine keeps one such cache in memory. The size of the cache is bounded, and the least recently used file is
-//! evicted first. For each session, the cache contains only content that the session read or wrote.
+//! Each engine has one cache of seen files in memory, which is bounded and evicts the least recently used file first.
+//! For each session, the cache contains only files that the session read or wrote.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -18,7 +18,7 @@ use crate::{caller::Caller, limits, version::Version};
 #[derive(Debug, Clone)]
 pub(crate) struct LastSeenFile {
     pub(crate) version: Version,
-    /// The bytes of the version, if they are cached.
+    /// The bytes of the seen file, if they are cached.
     pub(crate) bytes: Option<Arc<[u8]>>,
     /// Whether the version was unsaved text of an editor.
     pub(crate) unsaved: bool,

@@ -1,6 +1,6 @@
 //! The types of sessions, alerts that agents send to people, review baselines and usage, and the trait that stores
-//! them. A review baseline is the text of a file that a person last accepted. Every request that writes is recorded in
-//! the journal.
+//! them. A review baseline is the text of a file that a person last accepted. Every write to the session store is
+//! recorded in the journal.
 
 use std::{fmt, str::FromStr};
 
@@ -25,7 +25,7 @@ pub struct SessionRecord {
     pub protocol: String,
     /// When the session was created, in unix milliseconds.
     pub created_ms: i64,
-    /// When the session ended, in unix milliseconds.
+    /// When the session ended, in unix milliseconds; `None` while the session is open.
     pub ended_ms: Option<i64>,
     /// The journal entry that created the session.
     pub first_entry: u64,
@@ -34,7 +34,7 @@ pub struct SessionRecord {
 /// How urgent an alert is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AlertSeverity {
-    /// Nobody needs to act.
+    /// The alert is only information; nobody needs to act.
     Info,
     /// A person should look at the alert.
     Warning,
@@ -43,10 +43,10 @@ pub enum AlertSeverity {
 }
 
 impl AlertSeverity {
-    /// Every severity, from the least to the most urgent.
+    /// Every alert severity, from the least to the most urgent.
     pub const ALL: &[AlertSeverity] = &[AlertSeverity::Info, AlertSeverity::Warning, AlertSeverity::Critical];
 
-    /// The word for the severity in arguments and results.
+    /// The name of the severity in arguments and results, such as `warning`.
     pub fn as_str(self) -> &'static str {
         match self {
             AlertSeverity::Info => "info",
@@ -62,7 +62,7 @@ impl fmt::Display for AlertSeverity {
     }
 }
 
-/// The error for a word that names no severity.
+/// The error for a text that is not the name of an alert severity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown severity; use info, warning or critical")]
 pub struct UnknownAlertSeverity;
@@ -108,9 +108,10 @@ pub struct AlertResponse {
 /// The text of a file when a person last accepted a session's changes to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReviewBaseline {
-    /// The path of the file.
+    /// The path of the reviewed file.
     pub path: RelPath,
-    /// The accepted text, with which the next review compares the file. `None` if the file did not exist.
+    /// The accepted text, with which the next review compares the file; `None` if the accepted state is that no file
+    /// exists.
     pub text: Option<Vec<u8>>,
 }
 
@@ -137,12 +138,12 @@ pub enum SessionStoreWriteRequest {
         principal: String,
         /// The session id.
         session: String,
-        /// The accepted text of each file.
+        /// The text of each file that the person accepts.
         baselines: Vec<ReviewBaseline>,
     },
     /// Marks the start of a turn in the caller's session.
     BeginTurn,
-    /// Responds to an alert. The operation has already checked that the caller may respond.
+    /// Responds to an alert; the session store does not check that the caller may respond.
     AnswerAlert {
         /// The alert id.
         alert_id: String,
@@ -154,40 +155,40 @@ pub enum SessionStoreWriteRequest {
 /// The result of a request to the session store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionStoreReply {
-    /// The created or ended session.
+    /// The session that the request created or ended.
     Session(SessionRecord),
-    /// The alert that was sent, or the alert to which the caller responded.
+    /// The alert that the request sent or answered.
     Alert(AgentToPersonAlert),
-    /// The request has no result besides its journal entry.
+    /// The request was recorded in the journal and returns no value.
     RecordedOnly,
 }
 
 /// Selects the journal entries from which [`SessionTotals`] are computed.
 #[derive(Debug, Clone)]
 pub struct SessionTotalsQuery<'a> {
-    /// The principal of the calls.
+    /// Only calls of this principal are counted.
     pub principal: &'a Principal,
-    /// The session of the calls.
+    /// Only calls of this session are counted.
     pub session: &'a str,
-    /// The number of the first entry to count.
+    /// Only journal entries from this number on are counted.
     pub from_entry: u64,
 }
 
 /// The number of calls and bytes of a session, according to the journal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SessionTotals {
-    /// Number of calls, including failed calls.
+    /// Number of calls of the session, including failed calls.
     pub calls: u64,
-    /// Number of bytes read.
+    /// Number of bytes that the session read.
     pub bytes_read: u64,
-    /// Number of bytes written.
+    /// Number of bytes that the session wrote to files.
     pub bytes_written: u64,
     /// The number of the session's first journal entry, and the time of that entry in unix milliseconds.
     pub first_call: Option<(u64, i64)>,
 }
 
 impl SessionTotals {
-    /// Adds the call of one journal entry to the totals.
+    /// Adds the call of one journal entry to the totals of the session.
     pub fn add_entry(&mut self, entry: &stead_journal::JournalEntry) {
         self.calls += 1;
         if entry.changes.is_empty() {
@@ -214,23 +215,23 @@ fn bytes_written(change: &stead_journal::RecordedChange) -> u64 {
 /// The storage that a workspace uses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StorageUsage {
-    /// Size of the file system in bytes.
+    /// Size in bytes of the file system that contains the workspace.
     pub total_bytes: u64,
-    /// Free bytes of the file system.
+    /// Free bytes of the file system that contains the workspace.
     pub free_bytes: u64,
     /// Number of items in the trash.
     pub trash_items: u64,
     /// Number of bytes in the trash.
     pub trash_bytes: u64,
-    /// Number of bytes that stored versions use.
+    /// Number of bytes that stored file versions use.
     pub history_bytes: u64,
-    /// Largest number of bytes that stored versions may use.
+    /// Largest number of bytes that stored file versions may use.
     pub history_bytes_max: u64,
 }
 
 /// Stores sessions, alerts, review baselines and usage.
 pub trait SessionStore {
-    /// Executes a request and records the call.
+    /// Executes a request to the session store and records the call in the journal.
     fn execute_session_request(
         &self,
         request: &SessionStoreWriteRequest,
@@ -243,30 +244,29 @@ pub trait SessionStore {
     /// The number of calls and bytes of a session.
     fn session_totals(&self, query: &SessionTotalsQuery<'_>) -> Result<SessionTotals, Error>;
 
-    /// The accepted text of each file of the session that a person has reviewed.
+    /// The text of each file that a person accepted in a review of the session.
     fn review_baselines(&self, principal: &str, session: &str) -> Result<Vec<ReviewBaseline>, Error>;
 
     /// The alert with this id.
     fn alert(&self, id: &str) -> Result<Option<AgentToPersonAlert>, Error>;
 
-    /// At most `limit` alerts, sorted from the newest to the oldest. If `from` is given, only alerts that this
-    /// principal sent.
+    /// At most `limit` alerts, newest first; if `from` is given, only alerts that this principal sent.
     fn alerts(&self, from: Option<&Principal>, limit: usize) -> Result<Vec<AgentToPersonAlert>, Error>;
 
     /// The storage that the workspace uses.
     fn storage_usage(&self) -> Result<StorageUsage, Error>;
 
-    /// The usage that is compared with a principal's quota, or `None` if usage was never counted. Unless the cached
-    /// usage is requested, the caller must hold no locks.
+    /// The usage that is compared with a principal's quota, or `None` if usage was never counted. Unless it requests
+    /// the cached usage, a caller of `principal_usage` must hold no path locks.
     fn principal_usage(
         &self,
         principal: &Principal,
         freshness: RequiredUsageFreshness,
     ) -> Result<Option<PrincipalUsage>, Error>;
 
-    /// The workspace usage before a journal entry, if that usage is still known.
+    /// The storage usage of the workspace before a journal entry, if that usage is still known.
     fn usage_before_entry(&self, number: u64) -> Result<Option<WorkspaceUsage>, Error>;
 
-    /// Number of bytes of stored versions that a principal wrote or overwrote.
+    /// Number of bytes of the stored file versions that a principal wrote or overwrote.
     fn history_bytes(&self, principal: &Principal) -> Result<u64, Error>;
 }

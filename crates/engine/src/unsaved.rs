@@ -31,7 +31,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct UnsavedFile {
     pub(crate) buffer: EditorBufferMetadata,
-    /// The text, in the encoding of the file.
+    /// The unsaved text, in the encoding of the file.
     pub(crate) text: Vec<u8>,
     /// The version of the file on disk.
     pub(crate) saved_version: PlanTimeFileVersion,
@@ -84,8 +84,8 @@ impl WorkspaceBufferSnapshot {
 }
 
 impl CallContext<'_> {
-    /// Discards the buffer snapshot, so that the next access takes a new snapshot. This method is called after the
-    /// paths are locked, when their buffers can no longer change.
+    /// Discards the call's snapshot of the buffers, so that the next access takes a new one. The snapshot is discarded
+    /// when the paths of the call are locked, because their buffers can then no longer change.
     pub(crate) fn discard_buffer_snapshot(&self) {
         *lock_ignoring_poison(&self.buffers.0) = None;
     }
@@ -134,7 +134,7 @@ impl CallContext<'_> {
         Ok(drafts)
     }
 
-    /// The unsaved text of a file. `None` if no editor has unsaved text for the file, or if the file does not exist.
+    /// The unsaved text of a file; `None` if no editor has unsaved text for the file, or if the file does not exist.
     pub(crate) fn unsaved_file(&self, path: &RelPath) -> Result<Option<Arc<UnsavedFile>>, Error> {
         let snapshot = self.buffer_snapshot()?;
         let Some(buffer) = snapshot.open_buffer(path) else { return Ok(None) };
@@ -186,7 +186,7 @@ fn read_unsaved(workspace: &dyn Workspace, buffer: &EditorBufferMetadata) -> Res
     Ok(unsaved.then_some(UnsavedFile { buffer: texts.buffer, text: texts.text, saved_version: saved, stat: file.stat }))
 }
 
-/// Whether an error means that no regular file exists at the path.
+/// Whether an error means that no regular file exists at a path.
 fn means_no_file(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::NotFound | ErrorKind::NotDirectory | ErrorKind::IsDirectory | ErrorKind::NotRegular)
 }
@@ -198,15 +198,14 @@ fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 const UNSAVED_FIELD: &str = "unsaved";
 const NOTICES_FIELD: &str = "notices";
 
-/// A file with unsaved text. The outcome of the call must name both the saved version and the unsaved version of the
-/// file.
+/// Tells the caller that a file has unsaved text, with the saved and the unsaved version of the file.
 #[derive(Debug, Clone)]
 pub(crate) struct UnsavedTextNotice {
     pub(crate) path: RelPath,
     pub(crate) owner: String,
     /// The version of the file on disk.
     pub(crate) saved: Version,
-    /// The version of the text in the editor.
+    /// The version of the unsaved text in the editor.
     pub(crate) unsaved: Version,
     pub(crate) access: UnsavedTextAccessKind,
 }
@@ -229,7 +228,7 @@ impl UnsavedTextNotice {
     }
 }
 
-/// Adds notices to an outcome. The notices report unsaved text that the call read or wrote, and drafts of the call's
+/// Adds notices to the outcome of a call, about unsaved text that the call read or wrote and about drafts of its
 /// targets.
 pub(crate) fn add_unsaved_notices(
     context: &CallContext<'_>,
@@ -280,8 +279,8 @@ fn add_notice(fields: &mut Map<String, Value>, notice: String) {
     }
 }
 
-/// Adds the saved and the unsaved version to each object of the outcome that names the unsaved version. Returns whether
-/// there is such an object.
+/// Adds the saved and the unsaved version of a file to each JSON object of an outcome that names the unsaved version or
+/// lists hits in the file. Returns `false` if the outcome has no such object.
 fn mark_versions(fields: &mut Map<String, Value>, notice: &UnsavedTextNotice) -> bool {
     let text = notice.unsaved.to_string();
     let mut marked = false;

@@ -1,6 +1,6 @@
-//! Content versions: a version is the hash of a file's bytes. This module has the text forms of a version and computes
-//! the version of a file. Large files are hashed in pieces, and the call checks its cancel token and deadline between
-//! the pieces.
+//! Content versions: a version is the hash of a file's bytes. This module defines the text forms of a version and
+//! computes the version of a file. Large files are hashed in pieces, and the call checks its cancel token and deadline
+//! between the pieces.
 
 use std::{fmt, ops::Range};
 
@@ -54,12 +54,12 @@ pub enum BaseVersion {
     Version(Version),
     /// A revision number. For example, `r17` is the version that journal entry 17 produced.
     Rev(u64),
-    /// The first hex digits of the sha256, written `sha:…`.
+    /// The first hex digits of the sha256 of the file's bytes, written `sha:…`.
     HashPrefix(String),
 }
 
 impl BaseVersion {
-    /// Parses the argument `base` of a call.
+    /// Parses a base version from the argument `base` of a call.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let malformed = || {
             Error::new(ErrorKind::BadRequest, format!("'{text}' is not a version")).with_next_step(
@@ -102,7 +102,7 @@ impl CallContext<'_> {
         self.hash_in_pieces(&*file, stat, want)
     }
 
-    /// Hashes the whole file and returns the bytes of the wanted range.
+    /// Hashes a whole file piece by piece and returns the bytes of the requested range.
     fn hash_in_pieces(
         &self,
         file: &dyn FileReader,
@@ -131,7 +131,7 @@ impl CallContext<'_> {
     }
 }
 
-/// The bytes of `piece` that lie in the `wanted` range of the file. The piece starts at offset `at` of the file.
+/// The bytes of `piece`, which starts at offset `at` of a file, that lie in the `wanted` range of the file.
 fn overlapping_part<'b>(piece: &'b [u8], at: u64, wanted: &Range<u64>) -> Result<&'b [u8], Error> {
     let inside = |offset: u64| {
         let inside = offset.saturating_sub(at).min(piece.len() as u64);

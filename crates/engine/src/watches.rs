@@ -6,33 +6,33 @@ use stead_path::RelPath;
 /// Whether a watch includes subdirectories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum WatchDepth {
-    /// The watch includes the path itself and its direct entries.
+    /// The watch includes the path itself and the direct entries of that directory.
     Shallow,
-    /// The watch includes everything below the path.
+    /// The watch includes the path itself and everything below it.
     Deep,
 }
 
 /// The kind of a watch event. Every watch reports [`WatchEventKind::Rescan`]; the other kinds can be excluded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WatchEventKind {
-    /// An entry was created.
+    /// A file, directory or symlink was created.
     Create,
-    /// The content or the permission bits of an entry changed.
+    /// The content or the permission bits of a file or directory changed.
     Modify,
-    /// An entry was removed.
+    /// A file, directory or symlink was removed.
     Delete,
-    /// An entry was renamed.
+    /// A file, directory or symlink was renamed.
     Rename,
-    /// Events were lost, so any entry at or below the path may have changed and must be read again.
+    /// Events were lost, so every file at or below the path may have changed and must be read again.
     Rescan,
 }
 
 impl WatchEventKind {
-    /// The kinds that a watch can select.
+    /// The kinds of events that a client can select for a watch.
     pub const CHOICES: &[WatchEventKind] =
         &[WatchEventKind::Create, WatchEventKind::Modify, WatchEventKind::Delete, WatchEventKind::Rename];
 
-    /// The word for the kind in arguments and results.
+    /// The name of the event kind in arguments and results, such as `create`.
     pub fn as_str(self) -> &'static str {
         match self {
             WatchEventKind::Create => "create",
@@ -43,7 +43,7 @@ impl WatchEventKind {
         }
     }
 
-    /// Parses a kind that a watch can select.
+    /// Parses the name of an event kind that a client can select for a watch.
     pub fn parse(word: &str) -> Option<Self> {
         Self::CHOICES.iter().copied().find(|kind| kind.as_str() == word)
     }
@@ -62,11 +62,12 @@ pub struct Watch {
     pub path: RelPath,
     /// Whether the watch includes subdirectories.
     pub depth: WatchDepth,
-    /// The kinds of events to report. If the list is empty, every kind is reported.
+    /// The kinds of events that the watch reports; if the list is empty, the watch reports every kind.
     pub event_kinds: Vec<WatchEventKind>,
-    /// Only paths that match this glob pattern are reported. A pattern without a slash matches a name at any depth.
+    /// The watch reports only paths that match this glob pattern. A glob pattern without a slash matches a name at any
+    /// depth.
     pub glob: Option<String>,
-    /// The journal entry that began the watch. Changes in later entries are reported.
+    /// The number of the journal entry that began the watch; the watch reports changes in later entries.
     pub started_at_entry: u64,
 }
 
@@ -76,7 +77,7 @@ impl Watch {
         kind == WatchEventKind::Rescan || self.event_kinds.is_empty() || self.event_kinds.contains(&kind)
     }
 
-    /// Whether a path is within the depth of the watch. The glob pattern of the watch is not tested.
+    /// Whether a path is within the depth of the watch, regardless of its glob pattern.
     pub fn covers_path(&self, path: &RelPath) -> bool {
         match path.strip_prefix(&self.path) {
             None => false,
@@ -91,7 +92,7 @@ pub enum WatchLifetimeKind {
     /// The watch survives restarts, as long as its events are fetched from time to time.
     #[default]
     Persistent,
-    /// The watch ends with the process that serves its owner.
+    /// The watch ends when the server process of its owner ends.
     Process,
 }
 
@@ -102,11 +103,11 @@ pub enum WatchRequest {
     Begin {
         /// The path to watch.
         path: RelPath,
-        /// Whether to include subdirectories.
+        /// Whether the watch includes subdirectories.
         depth: WatchDepth,
-        /// The kinds of events to report. If the list is empty, every kind is reported.
+        /// The kinds of events that the watch reports; if the list is empty, the watch reports every kind.
         event_kinds: Vec<WatchEventKind>,
-        /// Only paths that match this glob pattern are reported.
+        /// The watch reports only paths that match this glob pattern.
         glob: Option<String>,
         /// How long the watch exists if its owner does not end it.
         lifetime: WatchLifetimeKind,

@@ -1,11 +1,11 @@
-//! The canonical bytes of an entry, which are hashed.
+//! The canonical bytes of a journal entry, over which its hash is computed.
 //!
-//! The bytes are the format byte and then every field of [`JournalEntry`] in the order of declaration. The tool, the
-//! tier and the approval are encoded only in the formats that have them. Numbers are LEB128. A time is eight bytes,
-//! big-endian. A text is its length, followed by the UTF-8 bytes. An optional text is a byte 0 or 1, followed by the
-//! text if there is one. An enum is a tag byte, followed by its fields. The list of changes is its length, followed by
-//! the changes. Promises: [`decode_entry`] accepts exactly the output of [`encode_entry`], and never allocates more
-//! than a small multiple of its input. Tags and field order never change within a format.
+//! The canonical bytes are the format byte and then every field of [`JournalEntry`] in the order of declaration. The
+//! fields `tool`, `tier` and `approval` are encoded only in the formats that have them. The encodings are: numbers as
+//! LEB128; times as eight bytes, big-endian; texts as their length and the UTF-8 bytes; optional texts as a byte 0 or 1
+//! and the text; enums as a tag byte and the fields; the list of changes as its length and the changes.
+//! [`decode_entry`] accepts exactly the output of [`encode_entry`], and never allocates more than a small multiple of
+//! its input. Within a format, the tags of enums and the order of fields never change.
 
 mod primitives;
 
@@ -17,16 +17,17 @@ use crate::entry::{
     RecordedChange,
 };
 
-/// The format of an entry without tool, tier and approval. The format is the first byte of every record.
+/// The format number of an encoded entry without tool, tier and approval; the format number is the first byte of every
+/// entry.
 pub const FORMAT: u8 = 1;
-/// The format of an entry with the tool of a dialect, which is encoded after the operation.
+/// The format number of an encoded entry with the tool of a dialect, but without tier and approval.
 pub(crate) const FORMAT_WITH_TOOL: u8 = 2;
-/// The format of an entry with a tier or an approval or both, and perhaps a tool.
+/// The format number of an encoded entry with a tier, an approval or both, and perhaps a tool.
 pub(crate) const FORMAT_WITH_POLICY: u8 = 3;
 
-/// The size of the smallest encoded change: empty path, kind, no `to`, two states without fields.
+/// The size in bytes of the smallest encoded change: an empty path, a kind, no `to`, and two states without fields.
 const CHANGE_BYTES_MIN: usize = 5;
-/// The initial capacity of the output, enough for a typical entry.
+/// The initial capacity of the buffer for an encoded entry.
 const USUAL_ENTRY_BYTES: usize = 512;
 
 /// Encodes an entry as its canonical bytes.
@@ -322,7 +323,7 @@ mod tests {
         }
     }
 
-    /// The expected bytes are written by hand. If the expected bytes must change, the format number must also change.
+    /// Compares an encoded entry with bytes written by hand; if these bytes must change, so must the format number.
     #[test]
     fn the_bytes_of_format_1_are_fixed() {
         let expected: Vec<u8> = [

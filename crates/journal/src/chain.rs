@@ -1,10 +1,10 @@
 //! The hash chain of a journal, and its origin: the name of the workspace that the journal belongs to.
 //!
-//! The hash of each entry covers its bytes and the previous hash. Each hash starts with a domain prefix of fixed
-//! length, so that hashes for different purposes cannot be confused. The hash before the first entry includes the
+//! The hash of each entry covers the bytes of the entry and the previous hash. Each hash starts with a domain prefix of
+//! fixed length, so that hashes for different purposes cannot be confused. The hash before the first entry includes the
 //! origin, so two workspaces never share a chain. Workspace ids follow the rule for key names in signed notes: no
-//! spaces, no plus signs, no control characters. So every origin line `stead/<workspace id>` is valid in a signature
-//! line.
+//! spaces, no plus signs, no control characters. Therefore the origin line `stead/<workspace id>` is a valid key name
+//! in a signature line.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,9 +18,9 @@ pub const MAX_WORKSPACE_ID_BYTES: usize = 128;
 
 const ORIGIN_PREFIX: &str = "stead/";
 
-/// The domain prefix of an entry's hash. The previous hash follows the prefix. Both have a fixed length.
+/// The domain prefix of an entry's hash: the hash input is the prefix, the previous hash and the entry's bytes.
 const CHAIN_DOMAIN: &[u8; 16] = b"stead entry v1\0\0";
-/// The domain prefix of the hash before the first entry.
+/// The domain prefix of the genesis hash, which stands before the first entry.
 const GENESIS_DOMAIN: &[u8; 16] = b"stead genesis 1\0";
 
 /// A checked workspace id, from which the origin line, the genesis hash and the key ids derive.
@@ -30,13 +30,13 @@ pub struct JournalWorkspaceId {
     line: String,
 }
 
-/// The workspace id is not valid as a journal name.
+/// The error for a workspace id that is empty, too long, or contains a forbidden character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a workspace id is 1 to {MAX_WORKSPACE_ID_BYTES} printable ASCII characters without space and plus")]
 pub struct WorkspaceIdError;
 
 impl JournalWorkspaceId {
-    /// Checks a workspace id.
+    /// Checks the length and the characters of a workspace id.
     pub fn new(workspace_id: &str) -> Result<Self, WorkspaceIdError> {
         let fits = (1..=MAX_WORKSPACE_ID_BYTES).contains(&workspace_id.len());
         let plain = workspace_id.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'+');
@@ -92,7 +92,7 @@ pub fn chain_hash(previous: &Digest, canonical: &[u8]) -> Digest {
     Digest::sha256_of_parts(&[CHAIN_DOMAIN, previous.as_bytes(), canonical])
 }
 
-/// The hash that the first entry of a workspace has in place of a previous hash.
+/// The hash that takes the place of the previous hash for the first entry of a workspace.
 pub fn genesis_hash(origin: &JournalWorkspaceId) -> Digest {
     Digest::sha256_of_parts(&[GENESIS_DOMAIN, origin.line().as_bytes()])
 }
@@ -127,7 +127,8 @@ mod tests {
         }
     }
 
-    /// The expected values come from another implementation of SHA-256. A change here breaks every existing journal.
+    /// The expected hashes come from another implementation of SHA-256; a different hash would break every existing
+    /// journal.
     #[test]
     fn hashes_match_known_answers() {
         let one = genesis_hash(&JournalWorkspaceId::new("one").unwrap());

@@ -2,8 +2,8 @@
 //!
 //! The text of a checkpoint has the origin, the tree size, the root, and two extension lines: `head` (the hash of the
 //! last entry) and `time`. [`JournalCheckpoint::sign`] appends a signature line. [`JournalCheckpoint::verify`] accepts
-//! only the key that is active at the tree size of the checkpoint. Each checkpoint has only one text. Signature lines
-//! of witnesses are allowed and ignored.
+//! only the key that is active at the tree size of the checkpoint. A checkpoint has only one text form. Signature lines
+//! of witnesses on a checkpoint are allowed and ignored.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use crate::key_ring::JournalSigningKeyStatus;
 use crate::signed_note::{self, SignedNote, SignedNoteParseError, SignedNoteSignature};
 use crate::{Digest, JournalKeyTrustChain, JournalWorkspaceId, Signer};
 
-/// The content of a checkpoint.
+/// A statement about the first entries of a journal, which the journal's key signs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalCheckpoint {
     /// The workspace that the journal belongs to.
@@ -25,36 +25,35 @@ pub struct JournalCheckpoint {
     pub root: Digest,
     /// The chain hash of the last covered entry.
     pub head: Digest,
-    /// The time of signing, in Unix milliseconds.
+    /// The time at which the checkpoint was signed, in Unix milliseconds.
     pub time_ms: i64,
 }
 
-/// Why a checkpoint is rejected.
+/// The reason why a checkpoint is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JournalCheckpointError {
-    /// The text is not a checkpoint. The field is a sentence with the rule that the text violates.
+    /// The text is not a checkpoint; the error message names the violated rule.
     #[error("{0}")]
     Malformed(&'static str),
     /// The checkpoint belongs to another workspace.
     #[error("the checkpoint belongs to another workspace")]
     WrongOrigin,
-    /// The signature of a known key does not match the text of the checkpoint. The field is the size of the checkpoint.
+    /// A signature by a known key does not match the text of the checkpoint; the number is the size of the checkpoint.
     #[error("the signature on checkpoint {0} is not valid")]
     BadSignature(u64),
-    /// No signature on the checkpoint is by a key of the workspace. The field is the size of the checkpoint.
+    /// No signature on the checkpoint is by a key of the workspace; the number is the size of the checkpoint.
     #[error("checkpoint {0} is signed by an unknown key")]
     UnknownKey(u64),
-    /// The checkpoint is signed by a key that was replaced at this size or before. The field is the size of the
-    /// checkpoint.
+    /// The checkpoint is signed by a key that a newer key replaced at the size of the checkpoint or before.
     #[error("checkpoint {0} is signed by a retired key")]
     RetiredKey(u64),
-    /// The checkpoint is signed by a key that becomes active after this size. The field is the size of the checkpoint.
+    /// The checkpoint is signed by a key that becomes active only after the size of the checkpoint.
     #[error("checkpoint {0} is signed by a key that is not active yet")]
     KeyNotYetActive(u64),
 }
 
 impl JournalCheckpointError {
-    /// The size that the checkpoint states; `None` if the checkpoint could not be parsed.
+    /// The size that the rejected checkpoint states; `None` if it could not be parsed or belongs to another workspace.
     pub fn size(&self) -> Option<u64> {
         match *self {
             Self::Malformed(_) | Self::WrongOrigin => None,
@@ -72,7 +71,7 @@ impl From<SignedNoteParseError> for JournalCheckpointError {
     }
 }
 
-/// Formats the text that is signed.
+/// Formats the text of the checkpoint, which is then signed.
 impl fmt::Display for JournalCheckpoint {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { origin, size, root, head, time_ms } = self;
@@ -82,19 +81,19 @@ impl fmt::Display for JournalCheckpoint {
 }
 
 impl JournalCheckpoint {
-    /// Signs the checkpoint and returns the note to store and publish.
+    /// Signs the checkpoint and returns the signed note, which is stored and published.
     pub fn sign(&self, signer: &Signer) -> String {
         let text = self.to_string();
         let signature = signer.sign_bytes(text.as_bytes());
         signed_note::compose_note(&text, &self.origin, &signer.verifying_key(), &signature)
     }
 
-    /// Parses a note **without** verifying it; for display only.
+    /// Parses the note of a checkpoint **without** verifying its signature; for display only.
     pub fn parse(note: &str) -> Result<Self, JournalCheckpointError> {
         Self::from_text(signed_note::parse_note(note)?.text)
     }
 
-    /// Parses a note and verifies the signature of the key that is active at the size of the checkpoint.
+    /// Parses the note of a checkpoint and verifies that it is signed by the key that is active at its size.
     pub fn verify(note: &str, ring: &JournalKeyTrustChain) -> Result<Self, JournalCheckpointError> {
         let note = signed_note::parse_note(note)?;
         let checkpoint = Self::from_text(note.text)?;
@@ -144,7 +143,8 @@ impl JournalCheckpoint {
     }
 }
 
-/// The validity of the key that made this signature line; `None` if the key ring has no key with the id in the line.
+/// Whether the key that made a signature line is active at this tree size; `None` if the workspace has no key with this
+/// id.
 fn signing_key_validity(
     line: &SignedNoteSignature<'_>,
     text: &str,

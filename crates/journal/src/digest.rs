@@ -1,5 +1,5 @@
-//! SHA-256 digests. The text form of a digest is 64 lower-case hexadecimal characters. Upper case is rejected, so that
-//! each digest has only one text form.
+//! SHA-256 digests. The text form of a digest is 64 lower-case hexadecimal characters. Upper-case digits are rejected,
+//! so that each digest has only one text form.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 #[serde(try_from = "String", into = "String")]
 pub struct Digest(pub [u8; 32]);
 
-/// Text that is not 64 lower-case hexadecimal characters.
+/// The error for text that is not 64 lower-case hexadecimal characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not 64 lower-case hexadecimal characters")]
 pub struct DigestParseError;
@@ -23,7 +23,7 @@ impl Digest {
         Self::sha256_of_parts(&[bytes])
     }
 
-    /// The SHA-256 of the concatenated parts.
+    /// The SHA-256 of several byte strings, concatenated.
     pub(crate) fn sha256_of_parts(parts: &[&[u8]]) -> Self {
         let mut hasher = Sha256::new();
         for part in parts {

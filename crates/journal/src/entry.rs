@@ -1,8 +1,8 @@
 //! The journal entry, which records one call: the caller, the decision and the changes.
 //!
-//! Owns the structure of an entry and its JSON form. Unknown JSON fields are rejected, because a field that is not in
-//! the [`canonical`](crate::canonical) bytes is not covered by the hash. An entry never contains file content: a
-//! version identifies the content, and arguments are redacted before the entry is created.
+//! Unknown fields in the JSON form of an entry are rejected, because a field that is not in the
+//! [`canonical`](crate::canonical) bytes is not covered by the hash. An entry never contains file content: a version
+//! identifies the content, and arguments are redacted before the entry is created.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,41 +12,40 @@ use crate::Digest;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JournalEntry {
-    /// The position in the journal, counted from 1 without gaps.
+    /// The position of the entry in the journal, counted from 1 without gaps.
     pub number: u64,
-    /// The time of the decision, in Unix milliseconds.
+    /// The time at which the server decided about the call, in Unix milliseconds.
     pub time_ms: i64,
-    /// The caller and its session.
+    /// The caller of the recorded call, with its session.
     pub caller: JournalEntryCaller,
     /// The request id or idempotency key, if the caller sent one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "request")]
     pub request_id: Option<String>,
-    /// The name of the operation.
+    /// The name of the operation that was called.
     pub operation: String,
     /// The tool of a dialect, such as `comma/edit_file`; `None` if the operation was called by its own name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// The arguments as compact JSON; content and long texts are replaced by their size.
+    /// The arguments of the call as compact JSON; file content and long texts are replaced by their size.
     pub arguments: String,
-    /// The decision about the call.
+    /// Whether the call succeeded, was refused or failed.
     pub decision: JournaledCallOutcomeStatus,
     /// The error kind, if the call was refused or failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The version of the policy that was in force.
+    /// The version of the policy that was in force during the call.
     #[serde(rename = "policy")]
     pub policy_version: u64,
     /// The policy tier (`notify`, `approval_required` or `blocked`); `None` if the call was unrestricted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<String>,
-    /// The id of the approval that allowed the call. If the call was refused, this is the id of the approval that the
-    /// call needs.
+    /// The id of the approval that allowed the call, or, if the call was refused, of the approval that it needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<String>,
     /// The changes that the call made.
     pub changes: Vec<RecordedChange>,
-    /// The relation to an earlier entry or trash item.
+    /// The earlier entry or trash item that the call undid, redid, restored or amended.
     #[serde(rename = "link")]
     pub relation: JournalEntryRelation,
     /// The number of content bytes that the call read or wrote.
@@ -55,23 +54,23 @@ pub struct JournalEntry {
     pub duration_us: u64,
 }
 
-/// The caller, the user it acts for, and the protocol.
+/// The caller of a recorded call: the principal, the user it acts for, the session and the protocol.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JournalEntryCaller {
-    /// The principal, as `user:name` or `agent:name`.
+    /// The principal who made the call, as `user:name` or `agent:name`.
     pub principal: String,
     /// The user that an agent acts for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_behalf_of: Option<String>,
-    /// The id of the session.
+    /// The id of the session of the call.
     pub session: String,
     /// The protocol through which the call came.
     #[serde(rename = "face")]
     pub protocol: String,
 }
 
-/// The outcome of a call.
+/// Whether a recorded call succeeded, was refused or failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JournaledCallOutcomeStatus {
@@ -83,24 +82,24 @@ pub enum JournaledCallOutcomeStatus {
     Failed,
 }
 
-/// A change of one path.
+/// A change of one path that a journal entry records.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedChange {
-    /// The path relative to the root.
+    /// The changed path, relative to the workspace root.
     pub path: String,
-    /// The kind of change.
+    /// The kind of the recorded change.
     pub kind: ChangeKind,
     /// The target path of a rename or a copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
     /// The state of `path` before the change.
     pub before: PathState,
-    /// The state after the change. For a rename or a copy, this is the state of `to`, otherwise the state of `path`.
+    /// The state after the change: of `to` for a rename or a copy, otherwise of `path`.
     pub after: PathState,
 }
 
-/// The kind of a recorded change. A new kind would be a new format of the canonical bytes.
+/// The kind of a recorded change. A new kind of change would need a new format of the canonical bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
@@ -110,21 +109,21 @@ pub enum ChangeKind {
     Modify,
     /// A file, link or tree was removed.
     Remove,
-    /// The path was renamed to `to`.
+    /// The path was renamed to the path in `to`.
     Rename,
-    /// The path was copied to `to`.
+    /// The path was copied to the path in `to`.
     Copy,
     /// A directory was created.
     MakeDir,
     /// A symbolic link was created.
     MakeLink,
-    /// Only permission bits changed.
+    /// Only the permission bits of the path changed.
     SetMode,
-    /// The path or anything below it may have changed. The individual changes were not observed.
+    /// The path or anything below it may have changed, but the individual changes were not observed.
     Rescan,
 }
 
-/// The state of a path at one moment.
+/// The state of a path before or after a recorded change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum PathState {
@@ -132,21 +131,21 @@ pub enum PathState {
     Absent,
     /// A regular file.
     File {
-        /// The SHA-256 of the content.
+        /// The SHA-256 of the file's content.
         version: Digest,
-        /// The size in bytes.
+        /// The size of the file in bytes.
         size: u64,
         /// The permission bits.
         mode: u32,
     },
-    /// A directory; its content is not described.
+    /// A directory; the journal does not describe its content.
     Directory {
         /// The permission bits.
         mode: u32,
     },
     /// A symbolic link.
     Link {
-        /// The target of the link, as stored.
+        /// The target of the symbolic link, as the link stores it.
         target: String,
     },
     /// A directory together with its content, or any item in the trash.
@@ -156,16 +155,16 @@ pub enum PathState {
         trash: Option<String>,
         /// The number of files in the tree.
         files: u64,
-        /// The total size of the files in bytes.
+        /// The total size of the files in the tree, in bytes.
         bytes: u64,
-        /// The SHA-256 of the content, if the tree is a single file and its hash is known.
+        /// The SHA-256 of the file's content, if the tree is a single file and its hash is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<Digest>,
     },
-    /// A file whose content was not read, because another program changed the file, or the file was too large to hash,
-    /// or it was removed before it could be read.
+    /// A file whose content is unknown: another program changed it, it was too large to hash, or it was removed before
+    /// it could be read.
     Unknown {
-        /// The size in bytes, if known.
+        /// The size of the file in bytes, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         size: Option<u64>,
     },
@@ -175,15 +174,14 @@ pub enum PathState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JournalEntryRelation {
-    /// The entry has no relation to another one.
+    /// The entry does not refer to an earlier entry or trash item.
     None,
-    /// The call undid the entry with this number.
+    /// The recorded call undid the journal entry with this number.
     Undoes(u64),
-    /// The call redid the undone entry with this number.
+    /// The recorded call redid the undone journal entry with this number.
     Redoes(u64),
-    /// The call restored the trash item with this id.
+    /// The recorded call restored the trash item with this id.
     Restores(String),
-    /// The entry states an outcome of an earlier entry that became known later. The field is the number of the earlier
-    /// entry.
+    /// The entry amends the earlier entry with this number by an outcome that became known later.
     Amends(u64),
 }

@@ -1,10 +1,10 @@
 //! Journal exports: JSON lines that can be verified without a database.
 //!
 //! An export has a header (workspace, keys), the entries with their hashes, the checkpoints in order of size between
-//! the entries, and an end line. Promises: a verified export equals the journal; a missing end line shows that an
-//! export is truncated; memory is bounded by one line. An export contains the keys that verify it. So an export alone
-//! proves only that it is consistent. To prove that an export is *the* journal, its reader compares it with facts that
-//! were known before ([`JournalTrustAnchors`]).
+//! the entries, and an end line. A missing end line shows that an export is truncated. Reading an export keeps only one
+//! line in memory. An export contains the keys that verify it, so an export alone proves only that it is consistent. To
+//! prove that an export is *the* journal, its reader compares it with facts that were known before
+//! ([`JournalTrustAnchors`]).
 
 use std::io::{BufRead, Read as _};
 
@@ -16,27 +16,27 @@ use crate::{
     encode_entry,
 };
 
-/// The export format that this version writes and reads.
+/// The number of the export format that this version of stead writes and reads.
 pub const EXPORT_FORMAT: u32 = 1;
-/// The longest line that is written or read, in bytes.
+/// The longest line of an export that is written or read, in bytes.
 pub const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
 
-/// One line of an export.
+/// One line of a journal export.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum JournalExportLine {
-    /// The first line of an export.
+    /// The header, the first line of an export.
     Header {
-        /// The format of the export, [`EXPORT_FORMAT`].
+        /// The number of the export format, [`EXPORT_FORMAT`].
         format: u32,
-        /// The workspace of the journal.
+        /// The workspace that the journal belongs to.
         workspace: JournalWorkspaceId,
         /// All keys of the workspace, oldest first.
         keys: Vec<JournalKeyRecord>,
     },
-    /// An entry and its hash in the chain.
+    /// A journal entry and its hash in the chain.
     Entry {
-        /// The recorded hash of the entry.
+        /// The recorded chain hash of the entry.
         hash: Digest,
         /// The entry.
         record: Box<JournalEntry>,
@@ -48,9 +48,9 @@ pub enum JournalExportLine {
     },
     /// The last line of an export.
     End {
-        /// The number of entries.
+        /// The number of entries in the export.
         size: u64,
-        /// The hash of the last entry.
+        /// The hash of the last entry in the export.
         head: Digest,
     },
 }
@@ -58,49 +58,50 @@ pub enum JournalExportLine {
 /// Facts about the journal that the reader of an export already knows.
 #[derive(Debug, Clone, Default)]
 pub struct JournalTrustAnchors {
-    /// The expected workspace.
+    /// The workspace that the journal must belong to.
     pub origin: Option<JournalWorkspaceId>,
     /// The expected first key of the workspace.
     pub first_key: Option<VerifyingKey>,
-    /// The signed notes of checkpoints saved earlier.
+    /// The signed notes of checkpoints that the reader saved earlier.
     pub checkpoints: Vec<String>,
-    /// Numbers and hashes of entries saved earlier.
+    /// Numbers and hashes of entries that the reader saved earlier.
     pub heads: Vec<(u64, Digest)>,
 }
 
-/// The result of a verified export.
+/// The result of the successful verification of an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportVerificationReport {
-    /// The workspace of the journal.
+    /// The workspace that the journal belongs to.
     pub origin: JournalWorkspaceId,
-    /// The first key. The trust in all later keys depends on this key.
+    /// The first key of the workspace, on which the trust in all later keys depends.
     pub first_key: VerifyingKey,
-    /// The size of the journal, and the last entry that a checkpoint covers.
+    /// The size and root of the verified journal, and the last entry that a checkpoint covers.
     pub verification: JournalVerificationReport,
 }
 
-/// Why an export is rejected or cannot be written.
+/// The reason why an export is rejected or cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalExportError {
     /// The export could not be read.
     #[error("the export could not be read: {0}")]
     Read(#[from] std::io::Error),
-    /// A line is longer than [`MAX_LINE_BYTES`]. The field is the line number; 0 while writing.
+    /// The line of the export with this number is longer than [`MAX_LINE_BYTES`]; the number is 0 while an export is
+    /// written.
     #[error("line {0} is longer than {MAX_LINE_BYTES} bytes")]
     LineTooLong(u64),
-    /// A line cannot be parsed.
+    /// A line of the export cannot be parsed.
     #[error("line {line} is not valid: {detail}")]
     Syntax {
-        /// The line number from 1; 0 while writing.
+        /// The number of the invalid line, from 1; 0 while an export is written.
         line: u64,
-        /// The message of the parser.
+        /// The error message of the JSON parser.
         detail: String,
     },
-    /// A line is at a wrong position: the first line is not a header, there is a second header, or a line follows the
-    /// end line. The field is the line number.
+    /// The line of the export with this number is at a wrong position: the first line is not a header, there is a
+    /// second header, or a line follows the end line.
     #[error("line {0} is not allowed at this position")]
     MisplacedLine(u64),
-    /// This version does not know the format of the export.
+    /// This version of stead does not know the format of the export.
     #[error("unknown export format {0}")]
     UnsupportedFormat(u32),
     /// The keys of the export are not a chain of trust.
@@ -109,7 +110,7 @@ pub enum JournalExportError {
     /// The journal does not belong to the expected workspace.
     #[error("the journal does not belong to the expected workspace")]
     OtherWorkspace,
-    /// The first key of the journal is not the expected one.
+    /// The first key of the journal is not the key that the reader expects.
     #[error("the first key of the journal is not the expected one")]
     OtherFirstKey,
     /// The journal fails verification.
@@ -118,12 +119,12 @@ pub enum JournalExportError {
 }
 
 impl JournalExportLine {
-    /// The header line for an export.
+    /// The header line of an export, with the workspace and its keys.
     pub fn header(ring: &JournalKeyTrustChain) -> Self {
         Self::Header { format: EXPORT_FORMAT, workspace: ring.origin().clone(), keys: ring.records().to_vec() }
     }
 
-    /// The line as JSON, without newline.
+    /// The export line as JSON, without a newline.
     pub fn to_json(&self) -> Result<String, JournalExportError> {
         let syntax = |error: serde_json::Error| JournalExportError::Syntax { line: 0, detail: error.to_string() };
         let json = serde_json::to_string(self).map_err(syntax)?;
@@ -131,7 +132,7 @@ impl JournalExportLine {
     }
 }
 
-/// Verifies an export from its first line to its end.
+/// Verifies an export of a journal from its first line to its end line.
 pub fn verify_export(
     reader: impl BufRead,
     expected: &JournalTrustAnchors,
@@ -222,7 +223,7 @@ fn refine_gap_error(
     Ok(error)
 }
 
-/// Reads the lines of an export. Each line may have at most [`MAX_LINE_BYTES`].
+/// Reads the lines of an export, each of at most [`MAX_LINE_BYTES`].
 struct JournalExportLineReader<R> {
     reader: R,
     number: u64,

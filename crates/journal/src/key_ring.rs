@@ -1,9 +1,9 @@
 //! The keys that may sign checkpoints, and key rotation.
 //!
-//! The first key is trusted as given. Each later key is endorsed by its predecessor, which signs the workspace, the new
-//! public key and the smallest tree size that the new key signs. From that size on, the old key is retired, so a stolen
-//! old key cannot sign new checkpoints. Every [`JournalKeyTrustChain`] has been verified from its first key to its
-//! last.
+//! The first key of a workspace is trusted as given. Each later key is endorsed by its predecessor, which signs the
+//! workspace, the new public key and the smallest tree size that the new key signs. A replaced key is not accepted for
+//! checkpoints of that size or a larger size, so a stolen old key cannot sign new checkpoints. Every
+//! [`JournalKeyTrustChain`] has been verified from its first key to its last.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,8 +13,8 @@ use crate::digest::to_hex;
 use crate::signed_note::{self, ED25519_KEY_TYPE, SignedNoteKeyId};
 use crate::{Ed25519Signature, JournalWorkspaceId, Signer, VerifyingKey};
 
-/// The domain prefix of an endorsement. The prefix contains a NUL, and the text of a note contains no NUL. So the
-/// signature of a note can never be used as an endorsement.
+/// The domain prefix of an endorsement, which contains a NUL. No signed note contains a NUL, so the signature of a note
+/// can never be used as an endorsement.
 const ENDORSEMENT_DOMAIN: &[u8; 16] = b"stead endorse 1\0";
 
 /// A key of a workspace, with the smallest tree size that it signs.
@@ -23,20 +23,20 @@ const ENDORSEMENT_DOMAIN: &[u8; 16] = b"stead endorse 1\0";
 pub struct JournalKeyRecord {
     /// The public key.
     pub public: VerifyingKey,
-    /// The smallest tree size this key signs; 0 for the first key.
+    /// The smallest tree size that this key signs; 0 for the first key of the workspace.
     pub from_entry: u64,
-    /// The signature by the previous key; `None` for the first key.
+    /// The signature over this key by the previous key; `None` for the first key of the workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endorsement: Option<Ed25519Signature>,
 }
 
 impl JournalKeyRecord {
-    /// The record of a workspace's first key.
+    /// The record of the first key of a workspace.
     pub fn first_key(public: VerifyingKey) -> Self {
         Self { public, from_entry: 0, endorsement: None }
     }
 
-    /// The record of the next key, endorsed by the current one.
+    /// The record of a new key of a workspace, endorsed by the current key.
     pub fn next(current: &Signer, origin: &JournalWorkspaceId, public: VerifyingKey, from_entry: u64) -> Self {
         let endorsement = current.sign_bytes(&endorsement_message(origin, &public, from_entry));
         Self { public, from_entry, endorsement: Some(endorsement) }
@@ -48,28 +48,28 @@ fn endorsement_message(origin: &JournalWorkspaceId, public: &VerifyingKey, from_
     [ENDORSEMENT_DOMAIN, &public.as_bytes()[..], &from_entry.to_be_bytes(), origin.line().as_bytes()].concat()
 }
 
-/// Why a list of keys is not a chain of trust.
+/// The reason why a list of keys is not a chain of trust.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JournalKeyTrustChainError {
-    /// The list is empty.
+    /// The list of keys is empty.
     #[error("there is no key")]
     NoKeys,
-    /// The first key has an endorsement or does not start at entry 0.
+    /// The first key has an endorsement, or its smallest tree size is not 0.
     #[error("the first key must start at entry 0 and have no endorsement")]
     InvalidFirstKey,
-    /// A key does not start at a later entry than its predecessor. The field is the 0-based index of the key.
+    /// The key at this 0-based index does not start at a larger tree size than its predecessor.
     #[error("key {0} does not start at a later entry than the key before it")]
     NotAscending(usize),
-    /// A key is not endorsed by its predecessor. The field is the 0-based index of the key.
+    /// The key at this 0-based index is not endorsed by its predecessor.
     #[error("key {0} is not endorsed by the key before it")]
     NotEndorsed(usize),
 }
 
-/// The validity of a key at a tree size.
+/// Whether a key may sign a checkpoint of a certain tree size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum JournalSigningKeyStatus {
     Active,
-    /// A later key replaced this key at the tree size or before.
+    /// The key is retired: a later key replaced it at the tree size or before.
     Retired,
     /// The key becomes active after the tree size.
     NotYetActive,
@@ -83,7 +83,7 @@ pub struct JournalKeyTrustChain {
 }
 
 impl JournalKeyTrustChain {
-    /// Verifies all endorsements, starting at the first key. The first key is trusted as given, so compare
+    /// Verifies the endorsements of all keys, starting at the first key. The first key is trusted as given, so compare
     /// [`JournalKeyTrustChain::first_key`] with a known value.
     pub fn new(origin: JournalWorkspaceId, records: Vec<JournalKeyRecord>) -> Result<Self, JournalKeyTrustChainError> {
         let first = records.first().ok_or(JournalKeyTrustChainError::NoKeys)?;
@@ -105,17 +105,17 @@ impl JournalKeyTrustChain {
         Ok(Self { origin, records })
     }
 
-    /// The workspace of these keys.
+    /// The workspace that the keys belong to.
     pub fn origin(&self) -> &JournalWorkspaceId {
         &self.origin
     }
 
-    /// All keys, oldest first.
+    /// All keys of the workspace, oldest first.
     pub fn records(&self) -> &[JournalKeyRecord] {
         &self.records
     }
 
-    /// The first key. The trust in all later keys depends on this key.
+    /// The first key of the workspace, on which the trust in all later keys depends.
     pub fn first_key(&self) -> VerifyingKey {
         self.records[0].public
     }
@@ -136,7 +136,7 @@ impl JournalKeyTrustChain {
         format!("{name}+{id}+{}", STANDARD.encode(encoded))
     }
 
-    /// The keys with this id, each with its validity at a tree size. Ids are short, so several keys may have the same
+    /// The keys with this id, each with its status at a tree size. Key ids are short, so several keys may have the same
     /// id.
     pub(crate) fn keys_with_id(
         &self,

@@ -1,8 +1,8 @@
 //! Ed25519 keys and signatures.
 //!
-//! Owns the text forms of keys (hexadecimal) and signatures (base64), and hides the signature library from other
-//! modules. Verification is strict: weak keys are rejected when they are parsed, and a signature has only one valid
-//! form. Keys are not generated here; callers pass seeds. A secret key is never printed.
+//! This module defines the text forms of keys (hexadecimal) and signatures (base64), and hides the signature library
+//! from other modules. Verification is strict: weak keys are rejected when they are parsed, and a signature has only
+//! one valid form. This module does not generate keys; its callers pass seeds. A secret key is never printed.
 
 use std::fmt;
 use std::str::FromStr;
@@ -29,18 +29,18 @@ pub struct VerifyingKey(ed25519_dalek::VerifyingKey);
 #[serde(try_from = "String", into = "String")]
 pub struct Ed25519Signature([u8; SIGNATURE_BYTES]);
 
-/// The input is not a usable public key.
+/// The error for bytes or text that are not a usable public key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a usable Ed25519 public key")]
 pub struct PublicKeyParseError;
 
-/// The text is not a signature, or the signature is invalid.
+/// The error for text that is not a signature, and for an invalid signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a valid Ed25519 signature")]
 pub struct SignatureError;
 
 impl Signer {
-    /// Derives the secret key from a secret seed.
+    /// Derives a secret key from a secret seed.
     pub fn from_seed(seed: &[u8; 32]) -> Self {
         Self(SigningKey::from_bytes(seed))
     }
@@ -50,8 +50,8 @@ impl Signer {
         VerifyingKey(self.0.verifying_key())
     }
 
-    /// Signs bytes. For each purpose, callers must start the bytes with a different prefix, so that signatures for
-    /// different purposes cannot be confused.
+    /// Signs bytes. Signed messages must start with a different prefix for each purpose, so that one cannot be used for
+    /// another.
     pub(crate) fn sign_bytes(&self, message: &[u8]) -> Ed25519Signature {
         Ed25519Signature(self.0.sign(message).to_bytes())
     }
@@ -70,7 +70,7 @@ impl VerifyingKey {
         if key.is_weak() { Err(PublicKeyParseError) } else { Ok(Self(key)) }
     }
 
-    /// The 32 bytes of the key.
+    /// The 32 bytes of the public key.
     pub fn as_bytes(&self) -> &[u8; 32] {
         self.0.as_bytes()
     }
@@ -131,7 +131,7 @@ text_conversions!(Ed25519Signature, SignatureError);
 mod tests {
     use super::*;
 
-    /// The values are those of RFC 8032, section 7.1, test 1.
+    /// The seed, key and signature in this test are those of RFC 8032, section 7.1, test 1.
     #[test]
     fn signature_matches_the_rfc() {
         let seed = from_hex("9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60").unwrap();

@@ -1,14 +1,13 @@
 //! Journal records and the proof of their integrity.
 //!
-//! Owns the entry, its canonical bytes, the hash chain, the Merkle tree over the chain, signed checkpoints, key
-//! rotation, streaming verification and the export format. Promises: the same entry always gives the same bytes;
-//! [`JournalVerifier`] detects a change of any recorded byte and a lost, added or moved entry; memory is bounded for
-//! any input. This crate does not open files, read a clock, generate random numbers or panic on untrusted bytes.
-//! Callers pass in seeds and times.
+//! This crate defines the journal entry, its canonical bytes, the hash chain, the Merkle tree over the chain, signed
+//! checkpoints, key rotation, streaming verification and the export format. [`JournalVerifier`] detects a change of any
+//! recorded byte and a lost, added or moved entry, with bounded memory. This crate does not open files, read a clock,
+//! generate random numbers or panic on untrusted bytes.
 //!
-//! The proofs have a limit. The holder of the active key can rewrite all entries after the last checkpoint or head that
-//! was published outside the machine. A head is the hash of the last entry. So publish checkpoints and heads, and check
-//! them with [`JournalVerifier::push_checkpoint`] and [`JournalVerifier::expect_head`].
+//! The holder of the active key can rewrite all entries after the last checkpoint or head (the hash of the last entry)
+//! that was published outside the machine. So publish checkpoints and heads of the journal, and check them with
+//! [`JournalVerifier::push_checkpoint`] and [`JournalVerifier::expect_head`].
 
 mod canonical;
 mod chain;

@@ -1,8 +1,8 @@
-//! The Merkle tree of RFC 9162 over the hashes of entries.
+//! The Merkle tree of RFC 9162 over the hashes of journal entries.
 //!
-//! Owns the hashing of leaves and nodes (prefix bytes 0x00 and 0x01) and the frontier. The frontier is the list of the
-//! roots of the full subtrees; appending a leaf needs no other hashes. A frontier has at most 64 hashes, and their
-//! number grows with the logarithm of the tree size. The module [`proof`] has the proofs.
+//! The hash of a leaf has the prefix byte 0x00, that of an inner node 0x01. The frontier of a tree is the list of the
+//! roots of its full subtrees; appending a leaf needs no other hashes. A frontier has at most 64 hashes, and their
+//! number grows with the logarithm of the tree size. The module [`proof`] creates and verifies Merkle proofs.
 
 pub(crate) mod proof;
 
@@ -11,23 +11,23 @@ use crate::Digest;
 const LEAF_PREFIX: [u8; 1] = [0x00];
 const NODE_PREFIX: [u8; 1] = [0x01];
 
-/// The largest accepted tree size of a stored frontier. No journal has that many entries, and the size cannot overflow
-/// when entries are appended.
+/// The largest accepted tree size of a stored frontier, so small that appending entries cannot overflow the size.
 const MAX_TREE_SIZE: u64 = 1 << 62;
 const SIZE_BYTES: usize = 8;
 const DIGEST_BYTES: usize = 32;
 
-/// The hash of a leaf. It is a separate type, so that no entry hash enters the tree without the leaf prefix.
+/// The hash of a leaf of the Merkle tree. A leaf hash is a separate type, so that no entry hash enters the tree without
+/// the leaf prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MerkleLeafHash(Digest);
 
 impl MerkleLeafHash {
-    /// Hashes the bytes of a leaf.
+    /// Hashes the bytes of a leaf of the Merkle tree.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         Self(Digest::sha256_of_parts(&[&LEAF_PREFIX, bytes]))
     }
 
-    /// The leaf of the entry with this chain hash.
+    /// The leaf hash of the journal entry with this chain hash.
     pub fn from_entry_hash(hash: &Digest) -> Self {
         Self::from_bytes(hash.as_bytes())
     }
@@ -38,31 +38,31 @@ impl MerkleLeafHash {
     }
 }
 
-/// The hash of an inner node.
+/// The hash of an inner node of the Merkle tree.
 fn node_hash(left: &Digest, right: &Digest) -> Digest {
     Digest::sha256_of_parts(&[&NODE_PREFIX, left.as_bytes(), right.as_bytes()])
 }
 
-/// The right edge of a growing tree. Appending leaves and computing the root need no other hashes of the tree.
+/// The right edge of a growing Merkle tree: the only hashes that are needed to append leaves and compute the root.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MerkleFrontier {
     size: u64,
-    /// The roots of the full subtrees, largest first. There is one root for each bit that is set in `size`.
+    /// The roots of the full subtrees, largest first: one root for each bit that is set in `size`.
     peaks: Vec<Digest>,
 }
 
-/// The bytes are not a stored frontier.
+/// The error for bytes that are not a stored Merkle frontier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not the bytes of a Merkle frontier")]
 pub struct MerkleFrontierDecodeError;
 
 impl MerkleFrontier {
-    /// The frontier of the empty tree.
+    /// The frontier of the empty Merkle tree.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The number of leaves.
+    /// The number of leaves of the Merkle tree.
     pub fn size(&self) -> u64 {
         self.size
     }
@@ -81,13 +81,13 @@ impl MerkleFrontier {
         self.size += 1;
     }
 
-    /// The current root. The root of the empty tree is the hash of the empty string.
+    /// The current root of the Merkle tree; for the empty tree, this is the hash of the empty string.
     pub fn root(&self) -> Digest {
         let folded = self.peaks.iter().rev().copied().reduce(|right, left| node_hash(&left, &right));
         folded.unwrap_or_else(|| Digest::sha256(b""))
     }
 
-    /// The stored form: the size, then the subtree roots.
+    /// The bytes in which the frontier is stored: the tree size, then the subtree roots.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = self.size.to_be_bytes().to_vec();
         bytes.extend(self.peaks.iter().flat_map(|peak| peak.0));

@@ -1,7 +1,7 @@
 //! The signed-note format (C2SP signed-note): a text, a blank line, signature lines.
 //!
-//! Owns the syntax and the key id. This module does not interpret the text and does not verify signatures. Each note
-//! has only one form and contains no control characters. The size of a note and its number of signatures are bounded.
+//! This module parses and composes notes; it does not interpret the text of a note or verify signatures. Each note has
+//! only one form and contains no control characters. The size of a note and its number of signatures are bounded.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,27 +9,27 @@ use base64::engine::general_purpose::STANDARD;
 use crate::keys::{Ed25519Signature, SIGNATURE_BYTES, VerifyingKey};
 use crate::{Digest, JournalWorkspaceId};
 
-/// The longest note that is parsed, in bytes.
+/// The longest signed note that is parsed, in bytes.
 pub const MAX_NOTE_BYTES: usize = 64 * 1024;
-/// The most signature lines that are parsed, including those of witnesses.
+/// The largest number of signature lines of a note, including those of witnesses.
 pub const MAX_SIGNATURES: usize = 64;
 
 const SIGNATURE_LINE_PREFIX: &str = "\u{2014} ";
 const KEY_ID_BYTES: usize = 4;
-/// The key type byte of plain Ed25519.
+/// The byte that stands for the key type Ed25519 in signed notes.
 pub(crate) const ED25519_KEY_TYPE: u8 = 0x01;
 
-/// The four bytes that identify a key together with its name.
+/// A key id in signed notes: four bytes that identify a key together with its name.
 pub(crate) type SignedNoteKeyId = [u8; KEY_ID_BYTES];
 
-/// The text is not a signed note. The field is a sentence with the rule that the text violates.
+/// The error for text that is not a signed note, with the rule that the text violates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SignedNoteParseError(pub(crate) &'static str);
 
-/// A parsed note. Its signatures are not verified.
+/// A parsed note, whose signatures are not verified.
 #[derive(Debug)]
 pub(crate) struct SignedNote<'a> {
-    /// The signed text with its final newline.
+    /// The signed text of the note, with its final newline.
     pub(crate) text: &'a str,
     pub(crate) signatures: Vec<SignedNoteSignature<'a>>,
 }
@@ -39,18 +39,17 @@ pub(crate) struct SignedNote<'a> {
 pub(crate) struct SignedNoteSignature<'a> {
     pub(crate) name: &'a str,
     pub(crate) key_id: SignedNoteKeyId,
-    /// The signature; `None` if it does not have the length of an Ed25519 signature, because a witness uses another
-    /// algorithm.
+    /// The Ed25519 signature; `None` if its length is different, because a witness uses another algorithm.
     pub(crate) signature: Option<Ed25519Signature>,
 }
 
-/// The key id of a named Ed25519 key.
+/// The id in signed notes of an Ed25519 key with this name.
 pub(crate) fn key_id(name: &str, key: &VerifyingKey) -> SignedNoteKeyId {
     let Digest(hash) = Digest::sha256_of_parts(&[name.as_bytes(), b"\n", &[ED25519_KEY_TYPE], key.as_bytes()]);
     [hash[0], hash[1], hash[2], hash[3]]
 }
 
-/// Joins a text and the signature of the journal's key to a note.
+/// Composes a signed note from a text and its signature by the journal's key.
 pub(crate) fn compose_note(
     text: &str,
     origin: &JournalWorkspaceId,
@@ -97,7 +96,7 @@ fn parse_signature(line: &str) -> Result<SignedNoteSignature<'_>, SignedNotePars
 mod tests {
     use super::*;
 
-    /// The expected key comes from the tests of the Go implementation of notes.
+    /// The expected key id comes from the tests of the Go implementation of signed notes.
     #[test]
     fn key_id_matches_other_implementations() {
         let encoded = STANDARD.decode("ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW").unwrap();

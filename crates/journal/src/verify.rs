@@ -1,8 +1,8 @@
 //! Streaming verification of a journal.
 //!
-//! Owns the rules for a valid sequence of entries and checkpoints, and the errors. Every entry is read once, in order;
-//! memory is bounded. The first error is final, even if a caller ignores it. The stream is not read twice. So a head or
-//! checkpoint that was saved elsewhere must be added before the entries that it covers.
+//! The verifier reads every entry once, in order, with bounded memory. The first error of a verification is final, even
+//! if a caller ignores it. Because entries are read only once, a head or checkpoint that was saved elsewhere must be
+//! added before the entries that it covers.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -14,49 +14,50 @@ use crate::{
     chain_hash, decode_entry, genesis_hash, merkle::MerkleFrontierDecodeError,
 };
 
-/// The most checkpoints and heads that may wait for later entries.
+/// The largest number of checkpoints and heads that may wait for later entries.
 pub const AWAITED_MAX: usize = 65_536;
 
 /// The first error found in a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("entry {number}: {kind}")]
 pub struct JournalIntegrityError {
-    /// The kind of error.
+    /// The kind of the integrity error.
     pub kind: JournalIntegrityErrorKind,
-    /// The first entry that is not verified. If a checkpoint does not match, some entry after the last matching
-    /// checkpoint is wrong. The number is then that of the first entry after the last matching checkpoint.
+    /// The number of the first entry that is not verified. If a checkpoint does not match the entries, the number is
+    /// that of the first entry after the last matching checkpoint.
     pub number: u64,
-    /// The size of the checkpoint, or the entry number of the head, that revealed the error; `None` for other errors.
+    /// The size of the checkpoint that revealed the error, or the number of a head that still waits for its entry;
+    /// `None` for other errors.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<u64>,
 }
 
-/// The kind of an integrity error.
+/// The kind of an integrity error of a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum JournalIntegrityErrorKind {
-    /// An entry is missing.
+    /// A journal entry is missing.
     #[error("missing")]
     Missing,
-    /// An entry occurs twice.
+    /// A journal entry occurs twice.
     #[error("duplicate")]
     Duplicate,
-    /// An entry is at the position of another entry.
+    /// A journal entry is at the position of another entry.
     #[error("out of order")]
     OutOfOrder,
     /// The bytes of an entry do not match its hash, or its hash does not follow from the previous hash.
     #[error("its bytes do not match the recorded hash")]
     HashMismatch,
-    /// The recorded hash matches, but the bytes are not an entry.
+    /// The recorded hash matches, but the bytes cannot be decoded as a journal entry.
     #[error("its bytes are not a valid record")]
     Malformed,
-    /// The Merkle root over the entries differs from the root in the checkpoint.
+    /// The Merkle root over the journal entries differs from the root in a checkpoint.
     #[error("the entries do not match the root of the checkpoint")]
     RootMismatch,
-    /// The chain hash differs from the hash in a checkpoint, or from a head that was saved elsewhere.
+    /// The chain hash of an entry differs from the hash in a checkpoint, or from a head that was saved elsewhere.
     #[error("the chain hash differs from the saved one")]
     HeadMismatch,
-    /// Two signed checkpoints of one size differ.
+    /// Two signed checkpoints of the same journal size differ.
     #[error("two signed checkpoints of one size differ")]
     Fork,
     /// The journal ends before a known checkpoint or head.
@@ -80,7 +81,8 @@ pub enum JournalIntegrityErrorKind {
     /// A checkpoint cannot be parsed.
     #[error("a checkpoint cannot be parsed")]
     BadCheckpoint,
-    /// A checkpoint or head was added after the entries that it covers, so it could not be compared with the entries.
+    /// A checkpoint or head was added too late, after the entries that it covers, so it could not be compared with
+    /// them.
     #[error("a checkpoint or head was added after the entries that it covers")]
     Late,
     /// More than [`AWAITED_MAX`] checkpoints and heads wait for later entries.
@@ -113,15 +115,15 @@ impl JournalIntegrityError {
 /// A verified prefix of a journal, from which verification can resume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedJournalPrefix {
-    /// The hash of the last entry, or the genesis hash.
+    /// The hash of the last entry of the prefix; for an empty prefix, the genesis hash.
     pub head: Digest,
     /// The Merkle frontier over all entries of the prefix.
     pub frontier: MerkleFrontier,
 }
 
 impl VerifiedJournalPrefix {
-    /// The stored form of the prefix. If the stored form is kept beside the journal, it proves nothing. To resume, also
-    /// pass the checkpoint to the verifier.
+    /// The bytes in which the verified prefix is stored. A prefix that is stored beside the journal proves nothing, so
+    /// a verifier that resumes also needs the checkpoint of the prefix.
     pub fn to_bytes(&self) -> Vec<u8> {
         [self.head.as_bytes(), &self.frontier.to_bytes()[..]].concat()
     }
@@ -133,30 +135,30 @@ impl VerifiedJournalPrefix {
     }
 }
 
-/// The result of a verification.
+/// The result of the successful verification of a journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalVerificationReport {
     /// The verified prefix at the end of the journal.
     pub prefix: VerifiedJournalPrefix,
-    /// The number of the last entry that a signed checkpoint covers. Later entries are covered by the hash chain alone.
+    /// The number of the last entry that a signed checkpoint covers; only the hash chain covers later entries.
     pub covered_by_checkpoint: u64,
     /// The number of verified checkpoints.
     pub checkpoint_count: u64,
 }
 
 impl JournalVerificationReport {
-    /// The number of the last entry.
+    /// The number of verified entries.
     pub fn size(&self) -> u64 {
         self.prefix.frontier.size()
     }
 
-    /// The Merkle root over all entries.
+    /// The Merkle root over all verified entries.
     pub fn root(&self) -> Digest {
         self.prefix.frontier.root()
     }
 }
 
-/// The root and head that a checkpoint states for its size.
+/// The Merkle root and the head that a checkpoint states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct CheckpointClaim {
     root: Digest,
@@ -171,9 +173,9 @@ pub struct JournalVerifier {
     head: Digest,
     covered_by_checkpoint: u64,
     checkpoint_count: u64,
-    /// Checkpoints that are not compared with the entries yet, by size.
+    /// Checkpoints that wait for later entries, by their size.
     claims: BTreeMap<u64, CheckpointClaim>,
-    /// Hashes of entries that were saved elsewhere and are not compared yet, by entry number.
+    /// Hashes of entries that were saved elsewhere and wait for later entries, by entry number.
     expected_heads: BTreeMap<u64, Digest>,
     first_error: Option<JournalIntegrityError>,
 }
@@ -185,8 +187,8 @@ impl JournalVerifier {
         Self::resume(ring, VerifiedJournalPrefix { head, frontier: MerkleFrontier::new() })
     }
 
-    /// Resumes after a verified prefix. First pass the trusted checkpoint of the same size to
-    /// [`JournalVerifier::push_checkpoint`]. The checkpoint proves that the stored prefix was not changed.
+    /// Resumes verification after a verified prefix. After resuming, pass the trusted checkpoint of the prefix to
+    /// [`JournalVerifier::push_checkpoint`], to prove that the stored prefix was not changed.
     pub fn resume(ring: JournalKeyTrustChain, trusted: VerifiedJournalPrefix) -> Self {
         let VerifiedJournalPrefix { head, frontier } = trusted;
         Self {
@@ -201,7 +203,7 @@ impl JournalVerifier {
         }
     }
 
-    /// Verifies the next entry and its recorded hash.
+    /// Verifies the next entry of the journal and its recorded hash.
     pub fn push_entry(
         &mut self,
         number: u64,
@@ -212,21 +214,21 @@ impl JournalVerifier {
         self.remember_error(outcome)
     }
 
-    /// Adds a checkpoint of the journal, or a checkpoint that was saved elsewhere. Its size must not be less than the
-    /// number of verified entries. The checkpoint is compared with the journal when verification reaches its size.
+    /// Adds a checkpoint, which is compared with the journal when verification reaches its size. The size of an added
+    /// checkpoint must not be less than the number of verified entries.
     pub fn push_checkpoint(&mut self, note: &str) -> Result<(), JournalIntegrityError> {
         let outcome = self.ensure_not_failed().and_then(|()| self.try_push_checkpoint(note));
         self.remember_error(outcome)
     }
 
-    /// Adds the number and hash of an entry that were saved elsewhere. If the hash in the journal differs, verification
-    /// fails.
+    /// Adds the number and hash of an entry that were saved elsewhere; verification fails if the journal has another
+    /// hash.
     pub fn expect_head(&mut self, number: u64, hash: Digest) -> Result<(), JournalIntegrityError> {
         let outcome = self.ensure_not_failed().and_then(|()| self.try_expect_head(number, hash));
         self.remember_error(outcome)
     }
 
-    /// Ends the verification. The result is an error if the journal ends before an added checkpoint or head.
+    /// Ends the verification, with an error if the journal ends before an added checkpoint or head.
     pub fn finish(mut self) -> Result<JournalVerificationReport, JournalIntegrityError> {
         self.ensure_not_failed()?;
         self.check_claims()?;
@@ -328,7 +330,8 @@ impl JournalVerifier {
         }
     }
 
-    /// Compares the verified entries with the checkpoint and the head that were added for the current size.
+    /// Compares the verified entries with the checkpoint and the head that were added for the current number of
+    /// entries.
     fn check_claims(&mut self) -> Result<(), JournalIntegrityError> {
         let size = self.size();
         let suspect = self.covered_by_checkpoint + 1;

@@ -1,4 +1,4 @@
-//! An editor with an agent in it, without a proxy: `cargo run -p stead-local --example editor`.
+//! An example of an editor with a built-in agent, without a proxy: `cargo run -p stead-local --example editor`.
 //!
 //! A person has a file open with unsaved changes. The agent reads the unsaved text and changes another part of it; the
 //! person goes on typing, saves, reviews the agent's changes, and rejects one hunk.
@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     done
 }
 
-/// Runs the example in a directory that contains `project`.
+/// Runs the editor example in a directory that contains the subdirectory `project`.
 pub(crate) fn run_example(directory: &std::path::Path) -> Result<(), Box<dyn Error>> {
     let file = directory.join("project/shopping.txt");
     std::fs::write(&file, "milk\nbread\neggs\nsalt\ntea\n")?;

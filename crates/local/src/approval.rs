@@ -82,7 +82,7 @@ impl ApprovalToConsume {
         self.id.is_some()
     }
 
-    /// Returns an error if the approval can no longer be used. Writes nothing.
+    /// Returns an error if the approval can no longer be used; writes nothing.
     pub(crate) fn check_usable(&self, connection: &Connection) -> rusqlite::Result<Option<Error>> {
         let Some(id) = &self.id else { return Ok(None) };
         let approval = load_approval(connection, id, &self.now)?;
@@ -97,7 +97,7 @@ impl ApprovalToConsume {
         Ok(Some(Error::new(ErrorKind::ApprovalStale, text).with_next_step("repeat the call to request approval again")))
     }
 
-    /// Marks the approval as used by the entry with this number.
+    /// Marks the approval as used by the journal entry with this number.
     pub(crate) fn consume(&self, connection: &Connection, number: u64) -> rusqlite::Result<()> {
         if let Some(id) = &self.id {
             connection.execute(
@@ -109,7 +109,7 @@ impl ApprovalToConsume {
     }
 }
 
-/// Makes the approval of a rolled-back entry usable again.
+/// Makes the approval that a rolled-back journal entry used usable again.
 pub(crate) fn release_approval(connection: &Connection, number: i64) -> rusqlite::Result<()> {
     connection.execute(
         "UPDATE approvals SET state = ?2, used = NULL WHERE used = ?1",
@@ -154,8 +154,7 @@ fn select_approvals(
     Ok(found)
 }
 
-/// Stores a request for approval. If a request for the same call and plan is already pending, returns that request
-/// instead.
+/// Stores a request for approval, or returns the pending request for the same call and plan.
 fn insert_request(
     connection: &Connection,
     request: &ApprovalRequest,
@@ -258,8 +257,9 @@ fn approval_from_row(row: &Row<'_>, now: &ClockReading) -> rusqlite::Result<Appr
     })
 }
 
-/// Whether a request has expired. If the machine has not rebooted since the request, the monotonic clock decides. After
-/// a reboot the wall clock decides, and a request whose creation time is in the future counts as expired.
+/// Whether a request for approval has expired, by the monotonic clock if the machine has not rebooted since the
+/// request. After a reboot, the wall clock decides whether a request has expired, and a request from the future counts
+/// as expired.
 fn is_expired(now: &ClockReading, created_ms: i64, expires_ms: i64, uptime_ms: i64, boot: &str) -> bool {
     if now.boot_id == boot {
         return now.uptime_ms.saturating_sub(uptime_ms) >= expires_ms.saturating_sub(created_ms);

@@ -1,6 +1,6 @@
-//! The approver secret, which a person enters to answer requests for approval. The secret distinguishes the person from
-//! a program that runs with the same user id. It is stored as an Argon2id hash. Wrong attempts are counted and
-//! recorded, and delay the next attempt.
+//! The approver secret, which a person enters to answer requests for approval. The secret, which is stored as an
+//! Argon2id hash, distinguishes the person from a program that runs with the same user id. Attempts with a wrong secret
+//! are counted and recorded, and delay the next attempt.
 
 use argon2::Argon2;
 use rusqlite::{OptionalExtension, params};
@@ -11,7 +11,7 @@ use crate::{open::LocalWorkspace, store::TransactionSyncTiming, token::random_by
 
 const SECRET_CHARS_MIN: usize = 8;
 const SECRET_BYTES_MAX: usize = 1024;
-/// The number of wrong attempts in a row that cause no delay.
+/// The number of wrong secrets in a row that cause no delay.
 const FREE_ATTEMPTS: u32 = 2;
 const RETRY_DELAY_MS_MAX: i64 = 60 * 60 * 1000;
 
@@ -21,7 +21,7 @@ struct ApproverSecretHash {
     hash: [u8; 32],
 }
 
-/// The wrong attempts since the last correct attempt.
+/// The attempts with a wrong approver secret since the last correct attempt.
 #[derive(Default, Serialize, Deserialize)]
 struct FailedApproverAttempts {
     #[serde(rename = "wrong")]
@@ -36,7 +36,7 @@ impl LocalWorkspace {
         Ok(self.load_approver_secret()?.is_some())
     }
 
-    /// Stores a new secret. If a secret is already set, the caller must check the old secret first.
+    /// Stores a new approver secret. If a secret is already set, the caller must check the old secret first.
     pub fn set_approver_secret(&self, secret: &str) -> Result<(), Error> {
         if secret.chars().count() < SECRET_CHARS_MIN || secret.len() > SECRET_BYTES_MAX {
             return Err(Error::new(
@@ -52,7 +52,7 @@ impl LocalWorkspace {
         )
     }
 
-    /// Checks a secret. A wrong secret is counted and recorded, and delays the next attempt.
+    /// Checks the approver secret; a wrong secret is counted and recorded, and delays the next attempt.
     pub fn check_approver_secret(&self, secret: &str) -> Result<(), Error> {
         let Some(stored) = self.load_approver_secret()? else {
             return Err(Error::new(ErrorKind::PolicyDenied, "no approver secret is set")
@@ -92,7 +92,7 @@ impl LocalWorkspace {
         found.map(|found| serde_json::from_str(&found).map_err(malformed)).transpose()
     }
 
-    /// Stores the values and records the change in the journal. The journal entry does not contain the secret.
+    /// Stores the hash of the secret or the failed attempts, with a journal entry that does not contain these values.
     fn record_secret_change(&self, operation: &str, values: &[(&'static str, String)]) -> Result<(), Error> {
         let draft = self.pending_system_entry(operation, "{}".to_owned());
         let values = values.to_vec();
@@ -120,7 +120,7 @@ fn hash_secret(secret: &str, salt: &[u8]) -> Result<[u8; 32], Error> {
     Ok(hash)
 }
 
-/// Compares two hashes. The duration of the comparison does not depend on where the hashes differ.
+/// Compares two hashes in constant time, independent of where the hashes differ.
 pub(crate) fn constant_time_eq(one: &[u8; 32], other: &[u8; 32]) -> bool {
     one.iter().zip(other).fold(0, |difference, (one, other)| difference | (one ^ other)) == 0
 }

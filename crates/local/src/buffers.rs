@@ -1,8 +1,8 @@
-//! Stores the open buffers and drafts of editors. Each change of a buffer is in the same transaction as the journal
-//! entry that records the change. If a commit changes buffers, the transaction of the commit updates them.
+//! Stores the open buffers and drafts of editors. A change of a buffer is stored in the same transaction as the journal
+//! entry that records it.
 //!
-//! A buffer belongs to the connection that opened it, or to a process with a single client. The owner holds a liveness
-//! lock (`path_locks.rs`). Once that lock is free, the buffers of the owner count as drafts.
+//! A buffer belongs to the connection that opened it, or to a process with a single client. The owner of a buffer holds
+//! a liveness lock (`path_locks.rs`); once this lock is free, the buffers of the owner count as drafts.
 
 use std::collections::HashMap;
 
@@ -118,8 +118,8 @@ fn load_buffer(connection: &Connection, id: &str) -> rusqlite::Result<Option<Edi
     Ok(found.map(|(buffer, _)| buffer))
 }
 
-/// Checks a request inside the transaction. `known` contains the buffers and the liveness of their owners, both read
-/// before the transaction.
+/// Checks inside the transaction whether a request to the buffer store is allowed. `known` contains the buffers, with
+/// the liveness of their owners, as they were before the transaction.
 fn check_buffer_request(
     connection: &Connection,
     request: &BufferStoreRequest,
@@ -159,8 +159,8 @@ fn check_buffer_request(
     }
 }
 
-/// Returns an error if the principal would exceed its limits by storing `bytes` more bytes in a buffer that replaces
-/// `replaced_drafts`.
+/// Returns an error if a principal would exceed its limits on buffers by storing `bytes` more bytes in a buffer that
+/// replaces `replaced_drafts`.
 fn check_buffer_quota(
     connection: &Connection,
     caller: &BufferCaller,
@@ -248,7 +248,7 @@ fn bytes(version: &Version) -> Vec<u8> {
     version.0.as_bytes().to_vec()
 }
 
-/// Returns an error if one of the buffers has changed since the plan was made.
+/// Returns an error if a buffer that a plan changes has changed since the plan was made.
 pub(crate) fn buffers_changed(
     connection: &Connection,
     changes: &[PlannedBufferChange],
@@ -261,7 +261,7 @@ pub(crate) fn buffers_changed(
     Ok(None)
 }
 
-/// Applies the buffer changes of a plan. Stores the previous state of each buffer, so that a rollback can restore it.
+/// Applies the buffer changes of a plan, and stores the previous state of each buffer for a rollback.
 pub(crate) fn update_buffers(
     connection: &Connection,
     changes: &[PlannedBufferChange],
@@ -293,7 +293,7 @@ pub(crate) fn update_buffers(
     Ok(())
 }
 
-/// Restores the buffers that a rolled-back entry changed. A buffer that has changed again since then stays as it is.
+/// Restores the buffers that a rolled-back journal entry changed, except buffers that have changed again since then.
 pub(crate) fn restore_buffers(connection: &Connection, number: i64) -> rusqlite::Result<()> {
     connection
         .prepare_cached(

@@ -1,5 +1,5 @@
-//! Signed checkpoints of the journal, and the keys that sign them. The seed of the key is stored in the same database
-//! as the entries, so that a key rotation is one transaction and every process signs with the current key.
+//! Signed checkpoints of the journal, and the keys that sign them. The seed of the signing key is stored in the same
+//! database as the journal, so that a key rotation is one transaction and every process signs with the current key.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use stead_engine::{Error, ErrorKind};
@@ -58,7 +58,7 @@ impl LocalWorkspace {
         })
     }
 
-    /// Signs the current end of the journal, unless it is already signed.
+    /// Signs a checkpoint at the end of the journal, unless there is already one.
     pub(crate) fn sign_checkpoint(&self) -> Result<(), Error> {
         self.sign_checkpoint_at(self.clock.now().wall_ms)
     }
@@ -67,7 +67,7 @@ impl LocalWorkspace {
         self.write_rows(|connection| insert_signed_checkpoint(connection, &self.store.origin, time_ms))
     }
 
-    /// Replaces the signing key with a new key. The old key signs the new key and is then erased.
+    /// Replaces the signing key with a new key; the old key signs the new key and is then erased.
     pub fn rotate_key(&self) -> Result<(), Error> {
         self.flush()?;
         self.sign_checkpoint()?;
@@ -90,7 +90,7 @@ impl LocalWorkspace {
     }
 }
 
-/// Signs the end of the journal, unless it is already signed.
+/// Inserts a signed checkpoint at the end of the journal, unless there is already one.
 pub(crate) fn insert_signed_checkpoint(
     transaction: &Connection,
     origin: &JournalWorkspaceId,

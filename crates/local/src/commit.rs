@@ -1,6 +1,6 @@
 //! Applies a plan atomically: stages new content, records the journal entry, renames files into place, and returns a
-//! receipt. The entry is recorded with one sync, which is the commit point. No other code changes files on behalf of a
-//! call. The paths of the plan are locked, and the engine has already authorized the plan.
+//! receipt. The commit point is the one sync that records the journal entry. No other code changes files on behalf of a
+//! call. Before a commit, the engine has authorized the plan and locked its paths.
 
 use rusqlite::{Connection, params};
 use stead_engine::{
@@ -69,7 +69,7 @@ impl LocalWorkspace {
         Ok(CommitReceipt { entry: number, hash, trash_ids: trash, notices: prepared.notices })
     }
 
-    /// Applies the recorded steps. If a step fails, rolls back the steps before it and records the rollback.
+    /// Applies the recorded steps of a plan; if a step fails, rolls back the steps before it and records the rollback.
     fn apply_or_roll_back(&self, number: u64, prepared: &PreparedPlan) -> Result<(), CommitError> {
         let read_retained = |version: &Digest| {
             let found = prepared.retained.iter().find(|(retained, _, _)| retained.0 == *version);
@@ -112,7 +112,7 @@ impl LocalWorkspace {
         }
     }
 
-    /// Builds the transaction that records one plan.
+    /// Builds the database transaction that records one plan.
     fn record_transaction_body(
         &self,
         mut draft: PendingJournalEntry,
@@ -188,7 +188,7 @@ impl LocalWorkspace {
         }))
     }
 
-    /// Builds the entry of a call that changed no file.
+    /// Builds the journal entry of a call that changed no file.
     pub(crate) fn pending_entry_without_changes(&self, record: &JournalCallRecord<'_>) -> PendingJournalEntry {
         self.pending_entry(record, Vec::new(), JournalEntryRelation::None, 0)
     }
@@ -234,7 +234,7 @@ impl LocalWorkspace {
         PendingJournalEntry { entry, touched }
     }
 
-    /// Builds an entry for an action of the server itself.
+    /// Builds a journal entry for an action of the server itself.
     pub(crate) fn pending_system_entry(&self, operation: &str, arguments: String) -> PendingJournalEntry {
         let caller = JournalEntryCaller {
             principal: Principal::System.to_string(),
@@ -248,7 +248,7 @@ impl LocalWorkspace {
     }
 }
 
-/// An entry of an allowed call, without a number, changes or optional values.
+/// A journal entry of an allowed call, without a number, changes or optional values.
 pub(crate) fn blank_entry(
     time_ms: i64,
     caller: JournalEntryCaller,
@@ -275,13 +275,13 @@ pub(crate) fn blank_entry(
     }
 }
 
-/// The error of a recorded plan that could be neither applied nor rolled back.
+/// The error for a recorded plan that could be neither applied nor rolled back.
 fn unfinished_steps_error() -> Error {
     Error::new(ErrorKind::Io, "the change could not be completed; the server will finish it later")
         .with_next_step("call stat to check the current state before you continue")
 }
 
-/// The error of a recorded plan that was rolled back.
+/// The error for a recorded plan that was rolled back.
 pub(crate) fn error_after_rollback(cause: &StepApplyError) -> Error {
     match cause {
         StepApplyError::ForeignChange => {
@@ -309,7 +309,7 @@ fn mark_undone(transaction: &Connection, link: &JournalEntryRelation, number: i6
     Ok(())
 }
 
-/// Reverts the rows that the transaction of a rolled-back entry wrote. The entry itself stays in the journal.
+/// Reverts the database rows that the transaction of a rolled-back journal entry wrote, except the entry itself.
 pub(crate) fn delete_entry_effects(
     transaction: &Connection,
     number: u64,

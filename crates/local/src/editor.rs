@@ -1,8 +1,8 @@
 //! An interface for editors written in Rust: the person's open buffers, the files as agents see them, and reviews of
-//! the agents' changes. Such an editor needs no proxy and no second process.
+//! the agents' changes. An editor that uses this interface needs no proxy and no second process.
 //!
-//! Every method is a call of the engine, so it is confined to the workspace, checked against the policy, recorded and
-//! undoable. [`EditorWorkspaceHandle::engine`] gives access to all other operations.
+//! Every method of this interface calls the engine, so it is confined to the workspace, checked against the policy,
+//! recorded and undoable. [`EditorWorkspaceHandle::engine`] gives access to all other operations.
 //!
 //! ```no_run
 //! use stead_engine::Principal;
@@ -28,7 +28,7 @@ use stead_engine::{
 
 use crate::{LocalWorkspace, LocalWorkspaceOptions};
 
-/// The protocol name in the journal entries of this interface.
+/// The protocol name in the journal entries of calls by an editor.
 const EDITOR_PROTOCOL: &str = "editor";
 
 /// A workspace opened by a person's editor.
@@ -38,26 +38,26 @@ pub struct EditorWorkspaceHandle {
     person_caller: Caller,
 }
 
-/// The state of a buffer after a call.
+/// The state of an editor's buffer after a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EditorBufferStateReply {
-    /// The revision to send with the next change.
+    /// The revision of the buffer, which the editor sends with the next change.
     pub revision: u64,
-    /// The version that the file would have if the text were saved.
+    /// The version that the file would have if the buffer were saved.
     pub version: String,
-    /// Whether the text differs from the file on disk.
+    /// Whether the text of the buffer differs from the file on disk.
     pub unsaved: bool,
-    /// The text to display, if it differs from the text that the editor sent.
+    /// The text of the buffer, if it differs from the text that the editor sent.
     pub text: Option<String>,
 }
 
-/// The result of a buffer change.
+/// The result of replacing the text of a buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BufferChangeResult {
-    /// The change was applied.
+    /// The new text of the buffer was accepted.
     Accepted(EditorBufferStateReply),
-    /// The same lines of the buffer changed meanwhile, so nothing was applied. The editor must merge both texts and
-    /// send the result with `revision`.
+    /// The new text of the buffer was rejected, because the same lines changed meanwhile. The editor must merge its
+    /// text with `text` and send the result with `revision`.
     Conflict {
         /// The current text of the buffer.
         text: String,
@@ -66,14 +66,14 @@ pub enum BufferChangeResult {
     },
 }
 
-/// The unsaved text of an editor that was closed.
+/// A draft: the unsaved text of an editor that was closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClosedEditorDraftInfo {
     /// The draft id.
     pub id: String,
-    /// The path of the file.
+    /// The path of the changed file.
     pub path: String,
-    /// The time of the last change.
+    /// The time of the last change of the draft.
     pub changed_at: String,
 }
 
@@ -86,8 +86,7 @@ impl EditorWorkspaceHandle {
         Ok(Self { workspace, engine, person_caller: person })
     }
 
-    /// The engine of the workspace. The engine can also be served to agents over MCP; these agents see the same
-    /// buffers.
+    /// The engine of the workspace, which can also be served to agents over MCP; these agents see the same buffers.
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
@@ -99,17 +98,17 @@ impl EditorWorkspaceHandle {
         Ok(AgentSessionFileApi { engine: self.engine.clone(), caller: Arc::new(caller) })
     }
 
-    /// Opens a buffer with this text.
+    /// Opens a buffer for a file with this text.
     pub fn open_buffer(&self, path: &str, text: &str) -> Result<EditorBufferStateReply, Error> {
         self.call_for_buffer_status("buffer.open", json!({ "path": path, "text": text }))
     }
 
-    /// Opens the newest draft of a file as a buffer. The result contains the text of the draft.
+    /// Opens the newest draft of a file as a buffer, and returns the text of the draft.
     pub fn resume_draft(&self, path: &str) -> Result<EditorBufferStateReply, Error> {
         self.call_for_buffer_status("buffer.open", json!({ "path": path }))
     }
 
-    /// Replaces the text of a buffer. `revision` is the revision from which the text was edited.
+    /// Replaces the text of a buffer; `revision` is the revision of the buffer that the editor changed.
     pub fn change_buffer(&self, path: &str, revision: u64, text: &str) -> Result<BufferChangeResult, Error> {
         let arguments = json!({ "path": path, "revision": revision, "text": text });
         let error = match self.call_for_buffer_status("buffer.change", arguments) {
@@ -125,7 +124,7 @@ impl EditorWorkspaceHandle {
         }
     }
 
-    /// Writes a buffer to disk. If the file on disk has changed since the buffer was loaded, the two texts are merged.
+    /// Writes a buffer to disk, merged with the file on disk if that file has changed since the buffer was loaded.
     pub fn save_buffer(&self, path: &str) -> Result<EditorBufferStateReply, Error> {
         self.call_for_buffer_status("buffer.save", json!({ "path": path }))
     }
@@ -145,7 +144,7 @@ impl EditorWorkspaceHandle {
         Ok(open)
     }
 
-    /// The drafts of this person.
+    /// The drafts of the person who opened the workspace.
     pub fn drafts(&self) -> Result<Vec<ClosedEditorDraftInfo>, Error> {
         let outcome = self.call("buffer.list", json!({}))?;
         let own = self.person_caller.principal.to_string();
@@ -171,7 +170,7 @@ impl EditorWorkspaceHandle {
         EditorReview { editor: self, principal: principal.to_owned(), session: session.to_owned() }
     }
 
-    /// Closes the workspace. Open buffers become drafts when this value is dropped.
+    /// Closes the workspace. Buffers that are still open become drafts when the [`EditorWorkspaceHandle`] is dropped.
     pub fn close(&self) {
         self.workspace.close();
     }
@@ -209,9 +208,9 @@ fn string_field(value: &Value, name: &str) -> String {
     value[name].as_str().unwrap_or_default().to_owned()
 }
 
-/// The files as a session of an agent sees them, with the file methods of the Agent Client Protocol. Reads include
-/// unsaved text. Writes are merged with changes that the person made since the session last read the file. Clones share
-/// the session.
+/// The files as a session of an agent sees them, with the file methods of the Agent Client Protocol. An agent reads
+/// unsaved text of the editor; its writes are merged with changes that the person made since the session last read the
+/// file. Clones of an [`AgentSessionFileApi`] share one session.
 #[derive(Clone)]
 pub struct AgentSessionFileApi {
     engine: Engine,
@@ -219,14 +218,14 @@ pub struct AgentSessionFileApi {
 }
 
 impl AgentSessionFileApi {
-    /// Marks the start of a turn. The changes of a turn can be rejected together.
+    /// Marks the start of a turn of the agent; the changes of one turn can be rejected together.
     pub fn begin_turn(&self) -> Result<(), Error> {
         self.call("turn", json!({}), CallOptions::default()).map(|_| ())
     }
 
     /// `fs/read_text_file`: reads the whole text, or `limit` lines from `line` on. Lines are counted from 1, and `line`
     /// 0 means line 1. Lines keep their terminators, so that the results of several reads can be joined. A `line` after
-    /// the end of the text is an error.
+    /// the end of the file is an error.
     pub fn read_text_file(&self, path: &str, line: Option<u32>, limit: Option<u32>) -> Result<String, Error> {
         let options = CallOptions { before_after: BeforeAfterContentInclusion::Include, ..CallOptions::default() };
         let outcome = self.call("read", json!({ "path": path }), options)?;
@@ -238,9 +237,10 @@ impl AgentSessionFileApi {
             .ok_or_else(|| Error::new(ErrorKind::BadRequest, format!("{path} ends before line {}", line.unwrap_or(1))))
     }
 
-    /// `fs/write_text_file`: writes the content, merged with the changes that were made since this session last read
-    /// the file. Keeps the encoding and line endings, and creates missing directories. Returns whether a merge was
-    /// needed. If both sides changed the same lines, returns a conflict and writes nothing.
+    /// `fs/write_text_file`: writes the content of a file, merged with the changes that were made since this session
+    /// last read the file, and returns whether a merge was needed. A written file keeps its byte order mark and line
+    /// endings, and missing directories are created. If the agent and another writer changed the same lines, the write
+    /// fails with a conflict.
     pub fn write_text_file(&self, path: &str, content: &str) -> Result<bool, Error> {
         let options = CallOptions {
             missing_base: MissingBaseVersionPolicy::Overwrite,
@@ -258,8 +258,8 @@ impl AgentSessionFileApi {
     }
 }
 
-/// Selects `limit` lines of the text, beginning with line number `line`; `None` if the text ends before that line. If
-/// the text ends with a terminator, an empty line after the terminator counts as the last line.
+/// Selects `limit` lines of the text, beginning with line number `line`; `None` if the text ends before that line. In a
+/// text that ends with a newline, an empty last line follows the newline.
 fn slice_lines(text: &str, line: Option<u32>, limit: Option<u32>) -> Option<&str> {
     let skipped = usize::try_from(line.unwrap_or(1).saturating_sub(1)).unwrap_or(usize::MAX);
     let lines_max = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
@@ -270,59 +270,59 @@ fn slice_lines(text: &str, line: Option<u32>, limit: Option<u32>) -> Option<&str
     rest.get(..to)
 }
 
-/// A review of the changes that one session made. Files and hunks can be accepted or rejected.
+/// A review of the changes that one session made, in which a person accepts or rejects files and hunks.
 pub struct EditorReview<'e> {
     editor: &'e EditorWorkspaceHandle,
     principal: String,
     session: String,
 }
 
-/// A file changed by the session.
+/// A file that the reviewed session changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EditorReviewedFile {
-    /// The path of the file.
+    /// The path of the changed file.
     pub path: String,
     /// The kind of change: create, modify, remove or move.
     pub change: String,
     /// The principals that changed the file since the session's first change of it.
     pub actors: Vec<String>,
-    /// The hunks in the order of their lines.
+    /// The hunks of the file in the order of their lines.
     pub hunks: Vec<EditorReviewHunk>,
-    /// The changes as a unified diff.
+    /// The changes of the file as a unified diff.
     pub diff: String,
 }
 
-/// A range of replaced lines.
+/// A hunk: a range of lines that the session replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EditorReviewHunk {
     /// The name of the hunk, which stays the same while other hunks change.
     pub name: String,
-    /// The first line and the number of lines of the hunk, in the text before the change.
+    /// The first line of the hunk and its number of lines, in the text before the change.
     pub before: (u64, u64),
-    /// The first line and the number of lines of the hunk, in the current text.
+    /// The first line of the hunk and its number of lines, in the current text.
     pub after: (u64, u64),
-    /// The principals that made the hunk.
+    /// The principals that changed the lines of the hunk.
     pub authors: Vec<String>,
 }
 
 impl EditorReview<'_> {
-    /// The changed files that are not accepted yet.
+    /// The files that the session changed and the person has not accepted yet.
     pub fn files(&self) -> Result<Vec<EditorReviewedFile>, Error> {
         let outcome = self.editor.call("review", self.arguments(None, None))?;
         Ok(array_field(&outcome, "files").iter().map(reviewed_file_from_json).collect())
     }
 
-    /// Accepts a file or one of its hunks.
+    /// Accepts all changes of a file, or only one hunk.
     pub fn accept(&self, path: &str, hunk: Option<&str>) -> Result<(), Error> {
         self.editor.call("keep", self.arguments(Some(path), hunk)).map(|_| ())
     }
 
-    /// Reverts a file or one of its hunks.
+    /// Reverts all changes of a file, or only one hunk.
     pub fn reject(&self, path: &str, hunk: Option<&str>) -> Result<(), Error> {
         self.editor.call("reject", self.arguments(Some(path), hunk)).map(|_| ())
     }
 
-    /// Reverts all changes of the current turn.
+    /// Reverts all changes of the session's current turn.
     pub fn reject_turn(&self) -> Result<(), Error> {
         let mut arguments = self.arguments(None, None);
         arguments["since"] = "turn".into();

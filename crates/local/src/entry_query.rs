@@ -60,9 +60,8 @@ impl LocalWorkspace {
         rows.into_iter().map(stored_entry_from_row).collect()
     }
 
-    /// Whether a call after the entry `number` changed one of `paths`, a directory above such a path, or a path below
-    /// it. The creation of a directory above the path does not count. External changes do not count, because other
-    /// programs take no locks.
+    /// Whether a call after the journal entry `number` changed one of `paths`, a path below it, or (except by creating
+    /// it) a directory above it. Changes by other programs do not count, because other programs take no locks.
     pub(crate) fn changed_after(&self, number: u64, paths: &[RelPath]) -> Result<bool, Error> {
         let external = Principal::External.to_string();
         self.store.run_query(|connection| {
@@ -89,9 +88,9 @@ impl LocalWorkspace {
         })
     }
 
-    /// Whether a call after the entry `number` removed or moved one of `directories` or a directory above it. Such a
-    /// call waited for the locks of the call that created the directory, so it proves that the creating call is done. A
-    /// concurrent creation of the same directory proves nothing.
+    /// Whether a call after the journal entry `number` removed or moved one of `directories` or a directory above it. A
+    /// call that removes or moves a directory first waits for the locks of the call that created it, so the creating
+    /// call is done.
     pub(crate) fn directory_removed_after(&self, number: u64, directories: &[RelPath]) -> Result<bool, Error> {
         self.store.run_query(|connection| {
             let above = directories.iter().flat_map(RelPath::ancestors);
@@ -99,7 +98,7 @@ impl LocalWorkspace {
         })
     }
 
-    /// Whether changes at or below this path are not synced to disk yet.
+    /// Whether the journal contains changes at or below this path that are not synced to disk yet.
     pub(crate) fn has_unsynced_changes(&self, path: &RelPath) -> Result<bool, Error> {
         let wire = path.to_string();
         self.store.run_query(|connection| {
@@ -117,7 +116,7 @@ impl LocalWorkspace {
     }
 }
 
-/// Whether a later call changed one of these directories in another way than by creating it.
+/// Whether a call after the journal entry `number` changed one of these directories in another way than by creating it.
 fn any_moved_or_removed_after(
     connection: &Connection,
     number: u64,
@@ -139,18 +138,18 @@ fn any_moved_or_removed_after(
     Ok(false)
 }
 
-/// The number of the entry with this idempotency key.
+/// The number of the journal entry whose call had this idempotency key of the principal.
 pub(crate) fn entry_with_key(connection: &Connection, principal: &str, key: &str) -> rusqlite::Result<Option<u64>> {
     query_number(connection, "SELECT number FROM keys WHERE principal = ?1 AND key = ?2", params![principal, key])
 }
 
-/// The number of the last entry with changes; zero if there is none.
+/// The number of the last journal entry with changes; zero if there is none.
 pub(crate) fn last_change_number(connection: &Connection) -> rusqlite::Result<u64> {
     let number = query_number(connection, "SELECT coalesce(max(number), 0) FROM entries WHERE changed = 1", [])?;
     Ok(number.unwrap_or_default())
 }
 
-/// Whether all changes of this path in the encoded entry create a directory.
+/// Whether an encoded journal entry changes this path only by creating it as a directory.
 pub(crate) fn only_creates(entry: &[u8], path: &str) -> bool {
     stead_journal::decode_entry(entry).is_ok_and(|entry| {
         let at_path = |change: &&RecordedChange| change.path == path || change.to.as_deref() == Some(path);
@@ -158,7 +157,7 @@ pub(crate) fn only_creates(entry: &[u8], path: &str) -> bool {
     })
 }
 
-/// The conditions of a `WHERE` clause, and the values of their parameters.
+/// The SQL conditions of a journal query, and the values of their parameters.
 #[derive(Default)]
 struct JournalEntryQueryBuilder {
     text: String,
@@ -173,7 +172,7 @@ impl JournalEntryQueryBuilder {
         }
     }
 
-    /// Selects entries about the path or a path below it. In byte order, the paths below `p` are those from `p/`
+    /// Selects journal entries about a path or a path below it. In byte order, the paths below `p` are those from `p/`
     /// (included) to `p0` (excluded), because `0` is the character after the slash.
     fn push_path(&mut self, path: &RelPath) {
         if path.is_root() {

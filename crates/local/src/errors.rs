@@ -1,4 +1,4 @@
-//! Converts errors of the disk and the store into errors for callers. Messages never contain paths outside the
+//! Converts errors of the disk and the store into errors for callers. Error messages never contain paths outside the
 //! workspace.
 
 use rusqlite::ErrorCode;
@@ -11,7 +11,7 @@ pub(crate) fn at_path(path: &RelPath) -> impl Fn(DiskError) -> Error + Copy {
     move |error| error_at_path(path, error)
 }
 
-/// Converts a disk error at `path`, a path that the caller gave.
+/// Converts a disk error at a path of the workspace into an error for the caller.
 pub(crate) fn error_at_path(path: &RelPath, error: DiskError) -> Error {
     let detail = |text: &str| format!("{path} {text}");
     match error.kind {
@@ -59,8 +59,8 @@ pub(crate) fn error_at_path(path: &RelPath, error: DiskError) -> Error {
     }
 }
 
-/// Converts an error of the state directory. `StateDirectoryError` is a separate type, so that an error about a file of
-/// the workspace cannot be reported as an error of the state directory.
+/// Converts an error of the state directory into an error for the caller. `StateDirectoryError` is a separate type, so
+/// that an error about a file of the workspace cannot be reported as an error of the state directory.
 pub(crate) fn state_directory_error(error: StateDirectoryError) -> Error {
     Error::new(ErrorKind::AuditUnavailable, format!("state directory error at {error}"))
 }
@@ -69,12 +69,12 @@ pub(crate) fn watch_error(error: DiskError) -> Error {
     Error::new(ErrorKind::Io, format!("the workspace cannot be watched: {error}"))
 }
 
-/// Converts an error of the search index, which reads the workspace and writes to the state directory.
+/// Converts an error of the search index into an error for the caller.
 pub(crate) fn index_error(error: DiskError) -> Error {
     Error::new(ErrorKind::Io, format!("search index error at {error}"))
 }
 
-/// Converts the error of a commit whose sync failed: the entry may or may not be on disk.
+/// Converts the error of a commit whose sync failed, so that its journal entry may or may not be on disk.
 pub(crate) fn commit_uncertain_error(error: rusqlite::Error) -> Error {
     store_error(error).with_next_step(
         "the files are unchanged until the server restarts; after the restart the change is either complete or absent: \
@@ -82,8 +82,8 @@ pub(crate) fn commit_uncertain_error(error: rusqlite::Error) -> Error {
     )
 }
 
-/// Converts an error of the database. The database contains the journal, and without the journal no call can change
-/// anything.
+/// Converts an error of the database into an error for the caller. The database contains the journal, without which no
+/// call can change anything.
 pub(crate) fn store_error(error: rusqlite::Error) -> Error {
     let why = match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => "the disk of the state directory is full".to_owned(),

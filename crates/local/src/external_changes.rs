@@ -1,9 +1,9 @@
 //! Records changes by other programs as journal entries. While there is a watch (a client's request to report changes
 //! below a path), a thread watches the directory tree. If several processes have the workspace open, only the process
-//! that holds a lock records changes. When that process dies, the kernel frees the lock.
+//! that holds a certain lock records changes; when it dies, the kernel frees the lock.
 //!
-//! Promises: a change at a watched path is recorded, or a rescan entry reports that changes may have been missed. A
-//! change by a call is recorded only once. This module never changes a file, and costs nothing while nothing changes.
+//! Every change at a watched path is recorded, or a rescan entry reports that changes may have been missed. A change
+//! that a call made and recorded is not recorded again as a change by another program.
 
 mod attach;
 mod classify;
@@ -39,20 +39,20 @@ use crate::{
     token::random_name,
 };
 
-/// The longest time that a call waits for its new watch to be attached.
+/// The longest time that a call waits until the directories of its new watch are watched.
 const ATTACH_WAIT: Duration = Duration::from_secs(10);
-/// How often a waiting call checks whether its watch is attached.
+/// How often a call that begins a watch checks whether the directories of the watch are watched.
 const ATTACH_POLL_PAUSE: Duration = Duration::from_millis(20);
-/// How often the time at which a principal last polled its watches is stored.
+/// The shortest interval between two updates of the time at which a principal last polled its watches.
 const POLL_RECORD_INTERVAL_MS: i64 = 60 * 60 * 1000;
 
-/// The recorder thread of one open workspace, if it runs.
+/// The thread that records changes by other programs for one open workspace, if it runs.
 #[derive(Default)]
 pub(crate) struct ExternalChangeRecorderHandle {
-    /// The reference is weak so that the thread does not keep the workspace open.
+    /// A weak reference to the workspace, so that the recorder thread does not keep the workspace open.
     workspace: OnceLock<Weak<LocalWorkspace>>,
     thread: Mutex<Option<ExternalChangeListenerThread>>,
-    /// Whether the thread runs. While it runs, the thread is signalled when another process writes to the store.
+    /// Whether the recorder thread runs and receives a signal when another process writes to the store.
     is_listening: AtomicBool,
     rounds: AtomicU64,
 }
@@ -72,7 +72,7 @@ impl ExternalChangeRecorderHandle {
         self.is_listening.load(Ordering::Acquire)
     }
 
-    /// Stops the thread and waits until it has ended. If the thread itself calls this method, the method does not wait.
+    /// Stops the recorder thread and waits until it has ended, unless the calling thread is the recorder thread.
     pub(crate) fn stop(&self) {
         let Some(running) = lock_ignoring_poison(&self.thread).take() else { return };
         running.stop.store(true, Ordering::Release);
@@ -85,12 +85,12 @@ impl ExternalChangeRecorderHandle {
 }
 
 impl LocalWorkspace {
-    /// How often the recorder thread has woken up.
+    /// The number of times that the recorder thread has woken up.
     pub fn listening_rounds(&self) -> u64 {
         self.external_changes.rounds.load(Ordering::Relaxed)
     }
 
-    /// Starts the thread if there is a watch and the options allow it.
+    /// Starts the recorder thread if there is a watch and the options allow it.
     pub(crate) fn listen_if_watched(&self) -> Result<(), Error> {
         if self.watch_start == ExternalChangeRecordingStart::AtOpen && self.store.run_query(watch_rows::has_watches)? {
             self.start_listening()?;
@@ -121,7 +121,7 @@ impl LocalWorkspace {
         Ok(())
     }
 
-    /// Wakes callers that wait for entries.
+    /// Wakes the callers that wait for new journal entries.
     pub(crate) fn notify_waiters(&self) {
         *lock_ignoring_poison(&self.new_entries.0) += 1;
         self.new_entries.1.notify_all();
@@ -189,7 +189,7 @@ impl LocalWorkspace {
         }
     }
 
-    /// Waits until the recorder has attached the watch.
+    /// Waits until the recorder thread watches the directories of a new watch.
     fn wait_until_attached(&self, id: &str, deadline: Instant) -> Result<(), Error> {
         loop {
             let announced = *lock_ignoring_poison(&self.new_entries.0);
@@ -246,14 +246,14 @@ fn watch_ended_error() -> Error {
     Error::new(ErrorKind::NotFound, "the watch was ended before it started")
 }
 
-/// The error when the user's limit on file watches is reached.
+/// The error if the system's limit on file watches is reached.
 fn watch_limit_reached() -> Error {
     Error::new(ErrorKind::TooMany, "the system limit on file watches is reached")
         .with_next_step("watch fewer directories or without recursive, or call unwatch on a watch you no longer need")
         .with_detail("watches_max", stead_disk::fs_events::watch_limit())
 }
 
-/// The error when the kernel refuses to watch a directory.
+/// The error if the kernel refuses to watch a directory.
 fn watching_unsupported(kind: DiskErrorKind) -> Error {
     if matches!(kind, DiskErrorKind::NoSpace | DiskErrorKind::TooManyOpenFiles) {
         return watch_limit_reached();

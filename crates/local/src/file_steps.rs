@@ -1,13 +1,13 @@
-//! The steps of a plan. All steps are stored with the journal entry before the first step is applied. After a crash,
-//! recovery uses the stored steps to finish the plan, and to distinguish the server's own unfinished work from another
-//! program's change.
+//! A plan changes files in steps, which this module defines. All steps are stored with the journal entry before the
+//! first step is applied. After a crash, recovery uses the stored steps to finish the plan, and to distinguish the
+//! server's own unfinished work from another program's change.
 
 use serde::{Deserialize, Serialize};
 use stead_engine::Error;
 use stead_journal::Digest;
 use stead_path::RelPath;
 
-/// The stored identity of a file. It includes the creation time, because inode numbers are reused.
+/// The stored identity of a file: inode number, device, and creation time, because inode numbers are reused.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct StoredInodeId {
     pub(crate) dev: u64,
@@ -65,7 +65,7 @@ pub(crate) struct StagedFileRecord {
     pub(crate) directory: StoredPath,
     pub(crate) name: StoredPath,
     pub(crate) id: StoredInodeId,
-    /// The modification time after staging. If the file has a later modification time, another program wrote to it.
+    /// The modification time of the staged file after staging; a later one shows that another program wrote to it.
     pub(crate) modified_ns: i64,
 }
 
@@ -143,8 +143,8 @@ impl FileApplyStep {
         }
     }
 
-    /// Whether a step of this kind may have taken effect although it failed. This happens if the rename of the step
-    /// succeeds, the check after the rename fails, and the rename cannot be undone.
+    /// Whether a step of this kind can fail and still take effect: its rename succeeds, the check after the rename
+    /// fails, and the rename cannot be undone.
     pub(crate) fn may_be_half_done(&self) -> bool {
         match self {
             FileApplyStep::Put { .. }
@@ -174,7 +174,7 @@ fn malformed_step_error() -> Error {
 mod tests {
     use super::*;
 
-    /// Pending steps as 0.1.0 stores them, one of every kind.
+    /// One pending step of every kind, as version 0.1.0 stores it.
     const STEPS: &str = include_str!("../tests/pins/steps.jsonl");
 
     fn stored_path(wire: &str) -> StoredPath {

@@ -22,11 +22,11 @@ use crate::{
 const BATCH_MAX: usize = 512;
 /// The most deferred entries that are kept in memory while the store cannot be written.
 const DEFERRED_ENTRIES_MAX: usize = 65_536;
-/// A checkpoint is signed after this many entries. The maintenance thread also signs one at regular times.
+/// The journal is signed after this many entries, and also at regular times by the maintenance thread.
 const ENTRIES_PER_CHECKPOINT: u64 = 512;
 
-/// Entries of calls without changes, which are written with the next transaction. If the store cannot be written for a
-/// long time, the oldest entries are dropped, and one entry records the number of dropped entries.
+/// Journal entries of calls that changed nothing, which are written with the next transaction. If the store cannot be
+/// written for a long time, the oldest entries are dropped, and one entry records the number of dropped entries.
 #[derive(Default)]
 struct DeferredJournalEntries {
     entries: VecDeque<PendingJournalEntry>,
@@ -35,8 +35,8 @@ struct DeferredJournalEntries {
 }
 
 impl DeferredJournalEntries {
-    /// Adds an entry. If there are more than `most` entries, drops the oldest; `lost` builds the entry that records the
-    /// number of dropped entries. Returns how many entries were added since the last write.
+    /// Adds a deferred entry, and drops the oldest ones if there are more than `most`; `lost` builds the entry that
+    /// records the number of dropped entries. Returns how many entries were deferred since the last write to the store.
     fn push_bounded(
         &mut self,
         draft: PendingJournalEntry,
@@ -54,12 +54,11 @@ impl DeferredJournalEntries {
         self.entries.len() as u64 + self.dropped.as_ref().map_or(0, |(count, _)| *count)
     }
 
-    /// All entries in the order in which they are written.
     fn entries_mut(&mut self) -> impl Iterator<Item = &mut PendingJournalEntry> {
         self.dropped.iter_mut().map(|(_, draft)| draft).chain(&mut self.entries)
     }
 
-    /// Puts back entries that could not be written. They come before the entries that were added meanwhile.
+    /// Puts entries that could not be written back in front of the entries that were deferred meanwhile.
     fn restore_unwritten(&mut self, mut unwritten: Self) {
         unwritten.entries.append(&mut self.entries);
         self.entries = unwritten.entries;
@@ -67,16 +66,16 @@ impl DeferredJournalEntries {
     }
 }
 
-/// The part of a request that runs inside the transaction. It makes all its checks before its first write, so that a
-/// refused request has nothing to roll back.
+/// The part of a request that runs inside the database transaction. The closure makes all its checks before its first
+/// write, so that a refused request has nothing to roll back.
 pub(crate) type TransactionBodyFn =
     Box<dyn FnOnce(&Transaction<'_>, &mut ChainTip) -> rusqlite::Result<TransactionOutcome> + Send>;
 
 #[derive(Debug, Clone)]
 pub(crate) enum TransactionOutcome {
-    /// The number and hash of the new entry.
+    /// A journal entry was appended; the values are its number and hash.
     Recorded(u64, Digest),
-    /// Nothing was written, because the entry with this number has the same idempotency key.
+    /// Nothing was written, because the journal entry with this number has the same idempotency key.
     Replayed(u64),
     Refused(Error),
 }
@@ -102,13 +101,13 @@ struct QueuedTransaction {
     result: Arc<Mutex<Option<Result<TransactionOutcome, Error>>>>,
 }
 
-/// The queue in front of the writing connection.
+/// The queue of requests that wait for the writing database connection.
 #[derive(Default)]
 pub(crate) struct GroupCommitQueue {
     queue: Mutex<Vec<QueuedTransaction>>,
     deferred: Mutex<DeferredJournalEntries>,
-    /// The lock of the thread that writes. The other threads wait for this lock, and then usually find that their
-    /// request already has a result.
+    /// The lock of the thread that writes the queued requests; when another thread gets this lock, its own request
+    /// usually already has a result.
     leader_lock: Mutex<()>,
 }
 
@@ -134,7 +133,7 @@ impl GroupCommitQueue {
     }
 
     /// Defers an entry to the next transaction; `lost` builds the entry that records the number of dropped entries.
-    /// Returns how many entries were deferred since the last write.
+    /// Returns how many entries were deferred since the last write to the store.
     pub(crate) fn defer_entry(&self, draft: PendingJournalEntry, lost: impl FnOnce(u64) -> PendingJournalEntry) -> u64 {
         lock_ignoring_poison(&self.deferred).push_bounded(draft, DEFERRED_ENTRIES_MAX, lost)
     }
@@ -197,12 +196,13 @@ impl LocalWorkspace {
         self.group_commit.submit(&self.store, self.durability, sync, body)
     }
 
-    /// Writes rows without a journal entry. The rows are synced with the next change.
+    /// Writes database rows without a journal entry; they are synced to disk with the next change.
     pub(crate) fn write_rows<T>(&self, write: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
         self.store.run_transaction(TransactionSyncTiming::Later, self.durability, |transaction| write(transaction))
     }
 
-    /// Appends an entry and writes rows in one transaction. `write` receives the number of the entry.
+    /// Appends a journal entry and writes rows in one transaction. The closure `write` receives the number of the
+    /// entry.
     pub(crate) fn append_with_rows(
         &self,
         mut draft: PendingJournalEntry,
@@ -217,9 +217,8 @@ impl LocalWorkspace {
         self.submit(sync, body).map(drop)
     }
 
-    /// Runs a request that appends an entry and returns a value. `body` first checks the request and returns an error
-    /// to refuse it; then it calls the given function, which appends the entry and returns its number; then it writes
-    /// rows.
+    /// Runs a request that appends an entry and returns a value. `body` checks the request and returns an error to
+    /// refuse it; otherwise it calls the given function, which appends the entry, and then writes rows.
     pub(crate) fn append_with_result<T: Send + 'static>(
         &self,
         mut draft: PendingJournalEntry,
@@ -248,7 +247,7 @@ impl LocalWorkspace {
     }
 }
 
-/// Appends the deferred entries to the hash chain, then runs the requests.
+/// Appends the deferred journal entries to the hash chain, then runs the queued requests in the same transaction.
 fn append_batch(
     transaction: &Transaction<'_>,
     store: &SqliteStore,

@@ -52,79 +52,79 @@ const WATCH_SHARE_DIVISOR: usize = 2;
 /// The pause before the next attempt to watch the tree after an attempt failed.
 const WATCH_RETRY_PAUSE: Duration = Duration::from_secs(10 * 60);
 
-/// The index of an open workspace.
+/// The search index of an open workspace.
 pub(crate) struct SearchIndex {
     mode: IndexMode,
     files_min: u64,
     min_file_age: Duration,
-    /// The most directories to watch. This limit is read before the Landlock sandbox is activated.
+    /// The most directories that the search index watches. The limit is read before the Landlock sandbox is activated.
     watches_max: usize,
     state: OnceLock<Arc<IndexSharedState>>,
     thread: Mutex<IndexThread>,
 }
 
-/// The background thread.
+/// The background thread of the search index.
 #[derive(Default)]
 enum IndexThread {
-    /// No search was large enough for an index yet.
+    /// The thread starts with the first search that is large enough for an index.
     #[default]
     NotStarted,
     Running(JoinHandle<()>),
-    /// The workspace is closed, so no thread is started.
+    /// The workspace is closed, so no background thread is started.
     Ended,
 }
 
-/// The state that searches and the thread share.
+/// The state that searches share with the background thread of the index.
 struct IndexSharedState {
     context: IndexContext,
     loaded: Mutex<LoadedIndex>,
-    /// The tree model, while the tree is watched.
+    /// The model of the directory tree in memory; `None` if the tree is not watched.
     model: Mutex<Option<IndexedTreeCache>>,
     thread_status: Mutex<IndexThreadSharedState>,
     wake_signal: Condvar,
     stopped: AtomicBool,
-    /// Whether a block had a wrong hash, so that the loaded index must not be used.
+    /// Whether an index block had a wrong hash, so that the loaded index must not be used.
     is_distrusted: Arc<AtomicBool>,
     filtered_searches: AtomicU64,
     indexed_walks: AtomicU64,
 }
 
-/// The index that this process loaded last.
+/// The search index that this process loaded last.
 #[derive(Default)]
 struct LoadedIndex {
     manifest: Option<InodeFingerprint>,
     snapshot: Option<Arc<IndexSnapshot>>,
 }
 
-/// The state of the thread between two rounds.
+/// The state that the index thread keeps from one round to the next.
 struct IndexThreadSharedState {
     last_search: Instant,
-    /// Watching is not retried before this time.
+    /// The index thread does not try to watch the tree before this time.
     unwatched_until: Option<Instant>,
     message: Option<String>,
     wake_requested: bool,
-    /// The number of files in the tree and the number of indexed files, at the last count.
+    /// The number of files in the workspace and the number of indexed files, at the last count.
     files: Option<(u64, u64)>,
 }
 
 /// The status of the search index, for display and tests.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IndexStatus {
-    /// The number of segments.
+    /// The number of segment files of the search index.
     pub segments: usize,
     /// The number of indexed files, including files that have changed since.
     pub files: u64,
-    /// The size on disk.
+    /// The size of the search index on disk.
     pub bytes: u64,
-    /// Whether the index has reached its size limit.
+    /// Whether the search index has reached its size limit.
     pub is_size_limited: bool,
-    /// Whether the tree is watched, so that a search need not walk it.
+    /// Whether the directory tree is watched, so that a search need not walk it.
     pub is_watched: bool,
-    /// The number of files in the tree whose index data is current, at the last count.
+    /// The number of files in the workspace whose index data is current, at the last count.
     pub model_files: Option<u64>,
     /// The number of searches that walked the tree and skipped files with the index.
     pub filtered_searches: u64,
-    /// The number of searches that needed no walk.
+    /// The number of searches that found their files with the index and needed no walk over the tree.
     pub indexed_walks: u64,
     /// The reason why the index cannot be built or cannot be used fully; `None` if there is no such reason.
     pub message: Option<String>,
@@ -164,7 +164,7 @@ impl SearchIndex {
         Self { mode, files_min, min_file_age, watches_max, state, thread }
     }
 
-    /// Stops the thread and waits until it has ended.
+    /// Stops the index thread and waits until it has ended.
     pub(crate) fn stop(&self) {
         // The state `Ended` is set first, so that no search starts another thread.
         let thread = std::mem::replace(&mut *lock_ignoring_poison(&self.thread), IndexThread::Ended);
@@ -183,7 +183,7 @@ impl SearchIndex {
 }
 
 impl LocalWorkspace {
-    /// The shared state; `None` if the index is off or its key cannot be loaded.
+    /// The state of the search index; `None` if the index is off or its key cannot be loaded.
     fn index_state(&self) -> Option<&Arc<IndexSharedState>> {
         if self.index.mode == IndexMode::Off {
             return None;
@@ -240,7 +240,7 @@ impl LocalWorkspace {
         self.index.state.get()?.indexed_walk(start, required)
     }
 
-    /// Notes that a search visited this many files. A large search starts the thread.
+    /// Notes that a search visited this many files; a large search starts the index thread.
     pub(crate) fn note_search(&self, files: u64) {
         if self.index.mode != IndexMode::Maintain || files < self.index.files_min {
             return;
@@ -267,7 +267,7 @@ impl LocalWorkspace {
         shared.map_or_else(IndexStatus::default, |shared| shared.status())
     }
 
-    /// Builds the index and waits until it is done. Recently modified files are left out.
+    /// Builds the search index and waits until the build is done. Recently modified files are not indexed.
     pub fn build_index(&self) -> Result<IndexStatus, Error> {
         let off = || Error::new(ErrorKind::SystemDenied, "the search index is off");
         let shared = self.index_state().ok_or_else(off)?;
@@ -279,7 +279,7 @@ impl LocalWorkspace {
         Ok(shared.status())
     }
 
-    /// Deletes the index. Afterwards searches read every file.
+    /// Deletes the search index, so that searches read every file again.
     pub fn drop_index(&self) -> Result<(), Error> {
         let Some(shared) = self.index_state() else { return Ok(()) };
         let Some(directory) = shared.context.open_directory() else { return Ok(()) };
@@ -312,7 +312,7 @@ impl IndexSharedState {
         }
     }
 
-    /// The index that is currently on disk; `None` if there is no usable one.
+    /// The search index that is currently on disk; `None` if there is no usable one.
     fn current_snapshot(&self) -> Option<Arc<IndexSnapshot>> {
         let mut loaded = lock_ignoring_poison(&self.loaded);
         let directory = self.context.open_directory()?;
@@ -328,7 +328,7 @@ impl IndexSharedState {
         loaded.snapshot.clone()
     }
 
-    /// Discards the loaded index because a block had a wrong hash.
+    /// Discards the loaded search index because a block had a wrong hash.
     fn discard_loaded(&self) {
         self.is_distrusted.store(true, Ordering::Relaxed);
     }
@@ -399,7 +399,7 @@ impl IndexSharedState {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Lets the thread sleep for `pause`, or until it is woken. Returns whether the thread continues.
+    /// Lets the index thread sleep for `pause`, or until it is woken. Returns false if the index thread must end.
     fn sleep(&self, pause: Duration, wake: background_thread::IndexThreadWakeBySearchPolicy) -> bool {
         let status = lock_ignoring_poison(&self.thread_status);
         let is_woken = |status: &IndexThreadSharedState| {
@@ -415,7 +415,7 @@ impl IndexSharedState {
 
 /// The name of the index directory in the state directory.
 const INDEX_DIRECTORY: &str = "index";
-/// The position in the lock file that a process locks to build the index. It is above the positions of all paths.
+/// The position in the lock file that a process locks to build the index, above the positions of all paths.
 const BUILDER_SLOT: u64 = (1 << 62) + 1;
 
 /// Everything that building and using the index needs, so that the background thread does not need the workspace.
@@ -423,15 +423,15 @@ struct IndexContext {
     root: RootDirectory,
     state: StateDirectory,
     key: IndexIntegrityKey,
-    /// How long a file must be unmodified before its timestamps are reliable.
+    /// How long a file must be unmodified before the index relies on its timestamps.
     min_file_age: Duration,
-    /// The most directories to watch.
+    /// The most directories that the search index watches.
     watches_max: usize,
     /// The number of mount points below the root that belong to the workspace.
     mount_count: usize,
 }
 
-/// The lock that a process holds while it builds the index. Dropping it releases the lock.
+/// The lock that a process holds while it builds the index; dropping the value releases the lock.
 struct IndexBuildLock {
     _lock: MultiSlotLockFile,
 }
@@ -446,7 +446,7 @@ impl IndexContext {
         Ok(self.state.create_subdirectory(INDEX_DIRECTORY)?.into_directory())
     }
 
-    /// Locks the index for building; `None` if another process holds the lock.
+    /// Locks the search index for building; `None` if another process holds the lock.
     fn try_lock_for_build(&self) -> Result<Option<IndexBuildLock>, StateDirectoryError> {
         let lock = self.state.open_lock_file()?;
         Ok(lock.try_lock(BUILDER_SLOT, LockMode::Exclusive)?.then_some(IndexBuildLock { _lock: lock }))

@@ -15,37 +15,38 @@ use crate::{
     store::{self, to_sql_integer},
 };
 
-/// The result of a verification.
+/// The result of verifying the journal.
 #[derive(Debug, Clone)]
 pub struct JournalVerifyReport {
-    /// The number of entries that were checked.
+    /// The number of journal entries that were checked.
     pub entries: u64,
     /// The number of entries that the last signed checkpoint covers.
     pub covered_by_checkpoint: u64,
     /// The number of checkpoints that were checked.
     pub checkpoint_count: u64,
-    /// The verified part of the journal, from whose end the next verification can continue.
+    /// The part of the journal that was verified; the next verification can continue at its end.
     pub verified_prefix: VerifiedJournalPrefix,
-    /// The first integrity error, if there is one.
+    /// The first integrity error of the journal, if there is one.
     pub integrity_error: Option<JournalIntegrityError>,
 }
 
 /// A proof that an entry is in the signed journal.
 #[derive(Debug, Clone)]
 pub struct EntryProof {
-    /// The number of the entry.
+    /// The number of the proved journal entry.
     pub number: u64,
-    /// The chain hash of the entry.
+    /// The chain hash of the proved journal entry.
     pub hash: Digest,
-    /// The proof that the entry is in the Merkle tree of the checkpoint.
+    /// The proof that the journal entry is in the Merkle tree of the checkpoint.
     pub proof: InclusionProof,
-    /// The signed checkpoint.
+    /// The signed checkpoint that covers the entry.
     pub checkpoint: String,
 }
 
 impl LocalWorkspace {
-    /// Checks every entry, the hash chain, and every signature. If `from` is given, the check continues an earlier
-    /// verification. `against` are checkpoints that were kept outside the workspace.
+    /// Checks every entry, the hash chain and every signature of the journal. If `from` is given, the verification
+    /// continues after this part of the journal, which was verified earlier. The parameter `against` contains
+    /// checkpoints that were kept outside the workspace.
     pub fn verify_journal(
         &self,
         from: Option<VerifiedJournalPrefix>,
@@ -90,7 +91,7 @@ impl LocalWorkspace {
         })
     }
 
-    /// Feeds entries and checkpoints to the verifier in order.
+    /// Passes journal entries and checkpoints to the verifier in order.
     fn feed_verifier(
         &self,
         verifier: &mut JournalVerifier,
@@ -139,7 +140,7 @@ impl LocalWorkspace {
         })
     }
 
-    /// Signs the journal and proves that an entry is in it.
+    /// Signs the journal and proves that it contains an entry.
     pub fn prove_entry(&self, number: u64) -> Result<EntryProof, Error> {
         self.flush()?;
         self.sign_checkpoint()?;
@@ -167,7 +168,8 @@ impl LocalWorkspace {
         Ok(self.checkpoints_from(0)?.pop().map(|(_, note)| note))
     }
 
-    /// Writes the journal as JSON lines, which can be verified without the database. Returns the number of lines.
+    /// Exports the journal as JSON lines, which can be verified without a database. Returns the number of lines
+    /// written.
     pub fn export_journal(&self, out: &mut dyn Write) -> Result<u64, Error> {
         self.flush()?;
         self.sign_checkpoint()?;

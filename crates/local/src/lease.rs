@@ -1,6 +1,5 @@
-//! Leases are locks that agents take on paths. Each lease has an expiry and a number that increases with every new
-//! lease. The monotonic clock decides when a lease expires, so setting the wall clock neither ends nor prolongs a
-//! lease.
+//! Leases are locks that agents take on paths. Each lease has an expiry and a number above those of all earlier leases.
+//! The monotonic clock decides when a lease expires, so setting the wall clock neither ends nor prolongs a lease.
 
 use rusqlite::{Connection, Row, params};
 use stead_engine::{CommitReceipt, Error, ErrorKind, JournalCallRecord, Lease, LeaseRequest, limits};
@@ -58,7 +57,8 @@ fn active_leases(connection: &Connection, now: &ClockReading) -> rusqlite::Resul
 }
 
 /// Whether a lease has not expired. If the machine has not rebooted since the lease was stored, the monotonic clock
-/// decides. After a reboot, and for leases that an older version stored, the wall clock decides.
+/// decides whether the lease has expired. After a reboot, and for leases that an older version stored, the wall clock
+/// decides whether the lease has expired.
 fn is_active(row: &Row<'_>, now: &ClockReading) -> rusqlite::Result<bool> {
     let ends_ms: i64 = row.get(3)?;
     let boot: Option<String> = row.get(6)?;
@@ -96,7 +96,7 @@ fn lease_from_row(row: &Row<'_>) -> rusqlite::Result<Lease> {
     })
 }
 
-/// Checks a request inside the transaction, so that no other lease can be granted between the check and the write.
+/// Checks a lease request inside the transaction, so that no other lease is granted between check and write.
 fn check_lease_request(
     connection: &Connection,
     request: &LeaseRequest,

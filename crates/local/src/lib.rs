@@ -1,9 +1,9 @@
 //! A workspace on the local machine: an ordinary directory plus an SQLite store in a state directory beside it.
 //!
-//! This crate owns commit, recovery, retained versions, trash, leases and the storage of the journal. It promises that
-//! a plan is applied atomically, even if a step fails or the process dies, and that a change is in the journal before
-//! it is acknowledged. Several processes may have the same workspace open. Policy decisions are made by the engine, not
-//! here.
+//! This crate owns commit, recovery, retained versions, trash, leases and the storage of the journal. The crate
+//! promises that a plan is applied atomically, even if a step fails or the process dies, and that a change is in the
+//! journal before it is acknowledged. Several processes may have the same workspace open. The engine, not this crate,
+//! makes policy decisions.
 
 mod approval;
 mod approver;

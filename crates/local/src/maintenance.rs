@@ -1,5 +1,5 @@
-//! Background work: writes deferred entries, signs checkpoints, syncs changes to disk, empties the trash and drops old
-//! versions. Each open workspace has one thread for this work. The thread never blocks callers.
+//! Background work of an open workspace: writes deferred entries, signs checkpoints, syncs changes to disk, empties the
+//! trash and drops old versions. One thread per open workspace does this work and never blocks callers.
 
 use std::{
     sync::{Arc, Condvar, Mutex, PoisonError, Weak},
@@ -18,20 +18,20 @@ use crate::{
     store::{lock_ignoring_poison, to_sql_integer},
 };
 
-/// The longest time that a deferred entry stays only in memory.
+/// The longest time that a deferred journal entry stays only in memory.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(200);
-/// The longest time that new entries stay unsigned.
+/// The longest time that new journal entries stay unsigned.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
-/// The longest time that applied changes stay unsynced.
+/// The longest time that applied changes are not synced to disk.
 const SYNC_INTERVAL: Duration = Duration::from_secs(5);
 /// The time between two checks of the trash and the retained versions.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
-/// A caller writes the deferred entries itself once there are this many.
+/// A caller writes the deferred journal entries itself once there are this many.
 pub(crate) const DEFERRED_ENTRIES_FLUSH_AT: u64 = 512;
-/// The age at which a staged file that no entry needs counts as abandoned.
+/// The age at which a staged file that no journal entry needs counts as abandoned.
 const LEFTOVER_AGE_MIN: Duration = Duration::from_secs(600);
 
-/// Wakes the maintenance thread.
+/// The signal that wakes the maintenance thread.
 #[derive(Default)]
 pub(crate) struct MaintenanceSignal {
     state: Mutex<MaintenanceThreadState>,
@@ -40,10 +40,10 @@ pub(crate) struct MaintenanceSignal {
 
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 enum MaintenanceThreadState {
-    /// There is no work, and the thread sleeps.
+    /// The maintenance thread sleeps, because there is no work.
     #[default]
     Idle,
-    /// There is work, and the thread waits briefly for more. A further signal does nothing.
+    /// The maintenance thread has work and waits briefly for more; a further signal does nothing.
     Gathering,
     Stopping,
 }
@@ -62,8 +62,8 @@ impl MaintenanceSignal {
         self.woken.notify_one();
     }
 
-    /// Sleeps until there is work and a short delay has passed, but at most until the next check is due. Returns
-    /// whether the thread continues.
+    /// Lets the maintenance thread sleep until there is work and a short delay has passed, but at most until the next
+    /// check is due. Returns false if the maintenance thread must end.
     fn wait(&self) -> bool {
         let state = lock_ignoring_poison(&self.state);
         let idle = |state: &mut MaintenanceThreadState| *state == MaintenanceThreadState::Idle;
@@ -80,7 +80,7 @@ impl MaintenanceSignal {
     }
 }
 
-/// The running thread. Dropping this value stops the thread.
+/// The running maintenance thread. Dropping this value stops the maintenance thread.
 pub(crate) struct MaintenanceThread {
     signal: Arc<MaintenanceSignal>,
     thread: Option<JoinHandle<()>>,
@@ -141,7 +141,7 @@ fn run_maintenance(workspace: &Weak<LocalWorkspace>, signal: &MaintenanceSignal)
 }
 
 impl LocalWorkspace {
-    /// Syncs the applied entries to disk and deletes their pending steps.
+    /// Syncs the changes of applied journal entries to disk, and deletes the pending steps of these entries.
     pub(crate) fn mark_synced_entries(&self) -> Result<(), Error> {
         let applied = std::mem::take(&mut *lock_ignoring_poison(&self.applied_entries));
         if applied.is_empty() {
@@ -164,7 +164,7 @@ impl LocalWorkspace {
         synced
     }
 
-    /// Syncs the file system of the workspace.
+    /// Syncs the file system that contains the workspace.
     pub(crate) fn sync_file_system(&self) -> Result<(), Error> {
         self.root.sync_file_system().map_err(|error| {
             // A failed sync is final: a second sync may succeed although the data is lost.

@@ -36,17 +36,17 @@ use crate::{
 const DATABASE_FILE: &str = "stead.db";
 /// The trash directory of a workspace whose state directory is on another mount.
 const TRASH_IN_WORKSPACE: &str = ".stead~trash";
-/// The most directories that are noted for the deletion of abandoned staged files.
+/// The most directories that are noted for a later deletion of abandoned staged files.
 const LEFTOVER_DIRECTORIES_MAX: usize = 1_000;
-/// How often a waiting caller looks for entries of other processes if no signal announces such entries.
+/// How often a caller that waits for journal entries polls for those of other processes, if no signal announces them.
 const NEW_ENTRIES_POLL: Duration = Duration::from_millis(50);
-/// How often a waiting caller looks for entries of other processes if signals announce such entries. A signal may be
-/// lost.
+/// How often a caller that waits for new journal entries polls for entries of other processes although signals announce
+/// them, because a signal may be lost.
 const NEW_ENTRIES_POLL_LISTENING: Duration = Duration::from_secs(60);
-/// How often the change counter looks for changes by other processes if no signal announces such changes.
+/// How often the change counter polls for changes by other processes, if no signal announces them.
 const CHANGE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// An open workspace.
+/// An open local workspace.
 pub struct LocalWorkspace {
     pub(crate) root: RootDirectory,
     pub(crate) state: StateDirectory,
@@ -59,27 +59,27 @@ pub struct LocalWorkspace {
     pub(crate) syntax_profile: ImmutableWorkspaceProperties,
     pub(crate) policy: PolicyFileLoader,
     pub(crate) retained_bytes_max: u64,
-    /// The bytes that were retained since the history quota was last checked.
+    /// The bytes of old versions that were retained since the history quota was last checked.
     pub(crate) retained_since_prune: AtomicU64,
     pub(crate) recount: Mutex<UsageRecountNeed>,
     default_directory: RelPath,
     /// Mount points below the root that belong to the workspace.
     pub(crate) allowed_mounts: Vec<RelPath>,
-    /// A random id of this open workspace, different for each process and each open.
+    /// A random id of this open workspace, which differs for each process and each time the workspace is opened.
     pub(crate) process_id: String,
     pub(crate) liveness: Arc<LivenessLockRegistry>,
-    /// Entries whose steps are applied but not synced to disk yet.
+    /// The numbers of journal entries whose steps are applied but not synced to disk yet.
     pub(crate) applied_entries: Mutex<Vec<u64>>,
-    /// Pending entries of other processes whose steps are known to be done.
+    /// The numbers of pending journal entries of other processes whose steps are known to be done.
     pub(crate) verified_entries: Mutex<HashSet<u64>>,
-    /// Entries of this process that could be neither finished nor rolled back.
+    /// The numbers of this process's journal entries that could be neither finished nor rolled back.
     pub(crate) unfinished_entries: Mutex<HashSet<u64>>,
     pub(crate) directories_with_leftovers: Mutex<HashSet<RelPath>>,
-    /// Counts announcements of new entries, and wakes callers that wait for a new entry.
+    /// Counts announcements of new journal entries, and wakes callers that wait for a new entry.
     pub(crate) new_entries: (Mutex<u64>, Condvar),
     pub(crate) index: SearchIndex,
     pub(crate) session_counts: Mutex<SessionCountsCache>,
-    /// The time of the last lookup of the newest change in the journal, and the number of that change's entry.
+    /// The time of the last lookup of the newest change in the journal, and the entry number of that change.
     last_change_seen: Mutex<(Option<Instant>, u64)>,
     pub(crate) external_changes: ExternalChangeRecorderHandle,
     pub(crate) watch_start: ExternalChangeRecordingStart,
@@ -88,7 +88,7 @@ pub struct LocalWorkspace {
     background_failures: AtomicU64,
     recovery: RecoveryReport,
     landlock_report: Option<LandlockReport>,
-    /// User names by uid. They are read before the Landlock sandbox is activated.
+    /// User names by uid, read before the Landlock sandbox is activated.
     pub(crate) user_names: HashMap<u32, String>,
 }
 
@@ -181,7 +181,7 @@ impl LocalWorkspace {
         })
     }
 
-    /// The work that recovery did at open.
+    /// The work that recovery did when this workspace was opened.
     pub fn recovery(&self) -> RecoveryReport {
         self.recovery
     }
@@ -191,8 +191,8 @@ impl LocalWorkspace {
         self.landlock_report.as_ref()
     }
 
-    /// Stops the background threads, writes deferred entries, syncs changes and signs the journal. The workspace stays
-    /// usable. Work that fails here is finished at the next open.
+    /// Stops the background threads of the workspace, writes deferred entries, syncs changes and signs the journal.
+    /// After `close` the workspace stays usable. If a part of `close` fails, the next open finishes the work.
     pub fn close(&self) {
         self.index.stop();
         self.external_changes.stop();
@@ -202,25 +202,25 @@ impl LocalWorkspace {
         }
     }
 
-    /// The number of calls without changes that are not in the journal yet. After [`Self::close`] it is the number of
-    /// calls that could not be recorded.
+    /// The number of calls without changes that are not in the journal yet. After [`Self::close`], the count is the
+    /// number of calls that could not be recorded.
     pub fn unrecorded_count(&self) -> usize {
         self.group_commit.deferred_count()
     }
 
-    /// Writes all deferred entries.
+    /// Writes all deferred journal entries to the store.
     pub fn flush(&self) -> Result<(), Error> {
         self.group_commit.flush(&self.store, self.durability)
     }
 
-    /// Writes all deferred entries before the journal is read. If the write fails, the entries are written later.
+    /// Writes all deferred journal entries before the journal is read; if that fails, they are written later.
     pub(crate) fn flush_if_possible(&self) {
         if self.flush().is_err() {
             self.count_background_failure();
         }
     }
 
-    /// The policy that applies now. Fails if the policy sets a quota and the workspace is the whole machine.
+    /// The current policy of the workspace. Fails if the policy sets a quota but the workspace is the whole machine.
     pub(crate) fn current_policy(&self) -> Result<ActivePolicy, Error> {
         let active = self.policy.current_policy(i128::from(self.clock.now().wall_ms) * 1_000_000)?;
         if active.policy.has_quota() && !self.default_directory.is_root() {
@@ -235,7 +235,7 @@ impl LocalWorkspace {
         Ok(active)
     }
 
-    /// The version of the policy that applies now; zero if it cannot be loaded.
+    /// The version of the current policy; zero if the policy cannot be loaded.
     pub(crate) fn policy_version(&self) -> u64 {
         self.current_policy().map_or(0, |active| active.policy.version())
     }
@@ -245,12 +245,12 @@ impl LocalWorkspace {
         self.policy.display_path()
     }
 
-    /// The text of the policy file; `None` if there is no file.
+    /// The text of the policy file; `None` if the file does not exist.
     pub fn policy_text(&self) -> Result<Option<String>, Error> {
         self.policy.text()
     }
 
-    /// Replaces the policy file atomically. Rejects a malformed text.
+    /// Replaces the policy file atomically, and rejects a malformed policy text.
     pub fn write_policy(&self, text: &str) -> Result<(), Error> {
         self.policy.write_policy(text)
     }
@@ -260,12 +260,12 @@ impl LocalWorkspace {
         self.durability == Durability::Full
     }
 
-    /// Notes that all steps of an entry are applied.
+    /// Notes that all steps of a journal entry are applied.
     pub(crate) fn mark_applied(&self, number: u64) {
         lock_ignoring_poison(&self.applied_entries).push(number);
     }
 
-    /// Wakes callers that wait for a new entry, and the maintenance thread.
+    /// Wakes callers that wait for a new journal entry, and the maintenance thread.
     pub(crate) fn announce_entry(&self) {
         *lock_ignoring_poison(&self.new_entries.0) += 1;
         self.new_entries.1.notify_all();
@@ -287,7 +287,7 @@ impl LocalWorkspace {
         self.background_failures.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The properties of the workspace that the status shows.
+    /// The properties of the workspace that a status call returns.
     pub(crate) fn status_facts(&self) -> HashMap<&'static str, String> {
         let landlock = self.landlock_report.as_ref().map_or_else(|| "not raised".to_owned(), format_landlock_report);
         HashMap::from([
@@ -319,9 +319,9 @@ fn format_landlock_report(report: &LandlockReport) -> String {
     format!("WallReport {{ standing: {status}, abi: {abi}, reason: {reason} }}")
 }
 
-/// Opens the root directory and the trash directory. The state directory is hidden in the root directory. A removal is
-/// a single rename, which cannot cross a mount. So the trash is in the state directory if the state directory is on the
-/// same mount as the files, and otherwise in a hidden directory of the workspace.
+/// Opens the root directory and the trash directory. The root directory hides the state directory from callers. A
+/// removal is a single rename to the trash, which cannot cross a mount. The trash is in the state directory if that is
+/// on the same mount as the files, and otherwise in a hidden directory of the workspace.
 fn open_root(
     options: &LocalWorkspaceOptions,
     state: &StateDirectory,
@@ -368,7 +368,7 @@ fn reserved_paths(options: &LocalWorkspaceOptions) -> Vec<RelPath> {
 }
 
 impl LocalWorkspace {
-    /// A number that increases with every change by this process or another process.
+    /// A counter that increases with every change of the workspace by this process or another process.
     pub(crate) fn announcement_count(&self) -> Result<u64, Error> {
         if !self.external_changes.is_listening() {
             let mut seen = lock_ignoring_poison(&self.last_change_seen);
@@ -383,7 +383,7 @@ impl LocalWorkspace {
         Ok(*lock_ignoring_poison(&self.new_entries.0))
     }
 
-    /// Waits until the journal has an entry after `number`, or until the deadline.
+    /// Waits until the journal has an entry with a number above `number`, or until the deadline.
     pub(crate) fn wait_for_new_entry(&self, number: u64, deadline: Instant) -> Result<(), Error> {
         loop {
             let announced = *lock_ignoring_poison(&self.new_entries.0);

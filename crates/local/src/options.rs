@@ -1,5 +1,5 @@
-//! The options for opening a workspace, and its source of time. The clock is an option so that tests control time
-//! without sleeping.
+//! The options for opening a local workspace, and the clock that the workspace reads. The clock is an option, so that
+//! tests can control time without sleeping.
 
 use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
 
@@ -7,7 +7,7 @@ use stead_disk::{PathResolutionMethod, SystemClock};
 use stead_engine::FileNamePolicy;
 use stead_path::RelPath;
 
-/// When a change is acknowledged.
+/// The degree of durability that a change has when it is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
     /// A change is acknowledged once it survives a power cut.
@@ -30,34 +30,34 @@ impl Durability {
 pub enum LandlockMode {
     /// The process can only open files in the workspace, the state directory and `readable_paths`.
     Restrict,
-    /// The process can open any file. This mode is for processes that need files elsewhere.
+    /// The process can open any file, also outside the workspace.
     Off,
 }
 
-/// How the search index is used.
+/// Whether searches use an index, and whether an index is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexMode {
-    /// An index is built in the background once searches are large enough, and is kept up to date.
+    /// A search index is built in the background once searches are large enough, and is kept up to date.
     Maintain,
-    /// An existing index is used; none is built.
+    /// An existing search index is used, but none is built.
     UseExisting,
-    /// No index is used.
+    /// Searches use no index.
     Off,
 }
 
 /// When a workspace starts to record changes by other programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExternalChangeRecordingStart {
-    /// Recording starts when the workspace is opened, if any watch exists. This policy is for a long-running process.
+    /// A long-running process records changes by other programs from the start, if any watch exists.
     AtOpen,
-    /// Recording starts when this process begins its first watch. This policy is for a short-lived process.
+    /// A short-lived process records changes by other programs once it begins its first watch.
     OnFirstWatch,
 }
 
 /// The default of [`LocalWorkspaceOptions::index_files_min`].
 const INDEX_FILES_MIN: u64 = 2_000;
-/// The default of [`LocalWorkspaceOptions::index_min_file_age`]. The coarsest file system timestamps have a resolution
-/// of two seconds.
+/// The default of [`LocalWorkspaceOptions::index_min_file_age`]. The default exceeds two seconds, the resolution of the
+/// coarsest file system timestamps.
 const INDEX_MIN_FILE_AGE: Duration = Duration::from_secs(3);
 /// The default of [`LocalWorkspaceOptions::retained_bytes_max`].
 const RETAINED_BYTES_DEFAULT: u64 = 1 << 30;
@@ -67,46 +67,46 @@ const RETAINED_BYTES_DEFAULT: u64 = 1 << 30;
 pub struct LocalWorkspaceOptions {
     /// The root directory of the workspace.
     pub root_path: PathBuf,
-    /// The state directory.
+    /// The state directory of the workspace.
     pub state_path: PathBuf,
-    /// When a change is acknowledged.
+    /// The degree of durability that a change has when it is acknowledged.
     pub durability: Durability,
-    /// Which new file names are accepted.
+    /// The rule that names of new files must follow.
     pub name_profile: FileNamePolicy,
-    /// How paths are resolved.
+    /// Whether the kernel or the server resolves paths below the root.
     pub resolver: PathResolutionMethod,
-    /// Mount points below the root that belong to the workspace.
+    /// Mount points below the root whose files belong to the workspace.
     pub allowed_mounts: Vec<RelPath>,
-    /// The directory to which relative paths refer. The trash is on the file system of this directory. The directory
-    /// differs from the root only if the workspace is the whole machine.
+    /// The directory to which relative paths refer; it differs from the root only if the workspace is the whole
+    /// machine. The trash is on the file system of the default directory.
     pub default_directory: RelPath,
     /// Paths below the root that callers cannot access, besides the state directory.
     pub reserved_paths: Vec<RelPath>,
-    /// The policy file. `None` means `policy.toml` in the state directory, if it exists.
+    /// The path of the policy file; `None` means `policy.toml` in the state directory, if it exists.
     pub policy_path: Option<PathBuf>,
     /// Whether to activate the Landlock sandbox.
     pub landlock: LandlockMode,
-    /// Paths outside the workspace that stay readable in the sandbox.
+    /// Paths outside the workspace that stay readable in the Landlock sandbox.
     pub readable_paths: Vec<PathBuf>,
-    /// The most bytes of old versions that are retained. The oldest versions are dropped first.
+    /// The most bytes of old file versions that are retained; the oldest versions are dropped first.
     pub retained_bytes_max: u64,
-    /// How the search index is used.
+    /// Whether searches use an index, and whether an index is built.
     pub index_mode: IndexMode,
-    /// An index is built after a search that visits at least this many files.
+    /// A search index is built after a search that visits at least this many files.
     pub index_files_min: u64,
-    /// How long a file must be unmodified before the index relies on its timestamp. This time must be at least the
-    /// resolution of the file system's timestamps.
+    /// How long a file must be unmodified before the search index relies on its timestamp; at least the resolution of
+    /// the file system's timestamps.
     pub index_min_file_age: Duration,
-    /// When to start recording changes by other programs.
+    /// When the workspace starts to record changes by other programs.
     pub watch_start: ExternalChangeRecordingStart,
-    /// The source of time.
+    /// The clock that the workspace reads.
     pub clock: Arc<dyn Clock>,
-    /// User names by uid. They are given if an active sandbox already prevents reading them.
+    /// User names by uid, if an active sandbox already prevents reading them; otherwise `None`.
     pub(crate) user_names: Option<HashMap<u32, String>>,
 }
 
 impl LocalWorkspaceOptions {
-    /// The default options for this root and state directory.
+    /// The default options for a workspace with this root and state directory.
     pub fn new(root_path: PathBuf, state_path: PathBuf) -> Self {
         Self {
             root_path,
@@ -131,18 +131,18 @@ impl LocalWorkspaceOptions {
     }
 }
 
-/// One reading of the clocks.
+/// One reading of the wall clock and the monotonic clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClockReading {
-    /// The wall clock in unix milliseconds. It may jump.
+    /// The wall clock in unix milliseconds, which may jump.
     pub wall_ms: i64,
-    /// Milliseconds since the machine started. This clock never jumps.
+    /// The uptime of the machine in milliseconds, which never jumps.
     pub uptime_ms: i64,
     /// A random id that changes with every boot of the machine.
     pub boot_id: String,
 }
 
-/// A source of time.
+/// A clock, which tests can replace.
 pub trait Clock: Send + Sync {
     /// Reads the wall clock and the monotonic clock.
     fn now(&self) -> ClockReading;

@@ -1,13 +1,13 @@
-//! Locks on paths for the duration of one call, and locks that show that a process or connection is alive. Threads of
-//! one process coordinate through a table, processes through byte ranges of a lock file. The kernel frees the locks of
-//! a dead process, so no lock is ever stale.
+//! Locks that calls hold on paths, and locks that show that a process or connection is alive. The locks of threads are
+//! in a table of the process; the locks of processes are byte ranges of a lock file. The kernel frees the locks of a
+//! dead process, so no lock is ever stale.
 //!
 //! A path that a call changes is locked exclusively, and the directories above it are locked shared, so that a
-//! directory cannot be moved while a file below it changes. The position of the locked byte is a hash of the path. If
-//! two paths have the same hash, the only effect is that their calls wait for each other.
+//! directory cannot be moved while a file below it changes. The position of the locked byte in the lock file is a hash
+//! of the path. If two paths have the same hash, the only effect is that their calls wait for each other.
 //!
-//! Each open workspace, and each connection with open buffers, holds a liveness lock. The name of this lock is stored
-//! in the database rows that belong to the workspace or connection.
+//! Each open workspace, and each connection with open buffers, holds a liveness lock. The name of the liveness lock is
+//! stored in the database rows that belong to the workspace or connection.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -24,8 +24,7 @@ use crate::{
     store::{BUSY_TIMEOUT_MS, lock_ignoring_poison},
 };
 
-/// The first pause before another attempt to get a lock that another process holds. Each further pause is twice as
-/// long.
+/// The first pause before a retry to get a lock that another process holds; each further pause is twice as long.
 const RETRY_PAUSE_FIRST: Duration = Duration::from_micros(100);
 const RETRY_PAUSE_MAX: Duration = Duration::from_millis(5);
 
@@ -35,7 +34,7 @@ struct PathLockState {
     is_exclusive: bool,
 }
 
-/// All locks of this process.
+/// The path locks and liveness locks of this process.
 pub(crate) struct PathLocks {
     table: Mutex<HashMap<u64, PathLockState>>,
     released: Condvar,
@@ -49,19 +48,19 @@ pub(crate) struct PathLockGuard {
 
 impl CallLockGuard for PathLockGuard {}
 
-/// The slot that a live process or connection holds. The text that is hashed starts with a zero byte, which no path
-/// contains.
+/// The position in the lock file that a live process or connection holds locked; the hashed text starts with a zero
+/// byte, which no path contains.
 fn liveness_slot(name: &str) -> u64 {
     hash_slot(format!("\0{name}").as_bytes())
 }
 
-/// The slot that a process holds while it opens the database.
+/// The position in the lock file that a process locks while it opens the database.
 fn database_open_slot() -> u64 {
     hash_slot(b"\0database")
 }
 
-/// The slot for these bytes: a position in the lock file, computed with the hash function FNV-1a. The function must
-/// never change, because processes of different versions must compute the same slots.
+/// The position in the lock file for a path or name: its FNV-1a hash. The hash function must never change, because
+/// processes of different versions must lock the same positions.
 fn hash_slot(bytes: &[u8]) -> u64 {
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;
@@ -71,7 +70,7 @@ fn hash_slot(bytes: &[u8]) -> u64 {
     hash >> 2
 }
 
-/// The slots to lock in order to change these paths. They are sorted, so that concurrent calls cannot deadlock.
+/// The positions in the lock file to lock before changing these paths, sorted so that concurrent calls cannot deadlock.
 pub(crate) fn path_slots(paths: &[RelPath]) -> Vec<(u64, LockMode)> {
     let mut wanted: BTreeMap<u64, LockMode> = BTreeMap::new();
     for path in paths {
@@ -90,7 +89,7 @@ impl PathLocks {
         Self { table: Mutex::new(HashMap::new()), released: Condvar::new(), file }
     }
 
-    /// Locks every slot. Waits for other holders until the deadline.
+    /// Locks all given positions of the lock file, and waits for other holders until the deadline.
     pub(crate) fn lock(
         self: &Arc<Self>,
         wanted: Vec<(u64, LockMode)>,
@@ -106,7 +105,7 @@ impl PathLocks {
         Ok(guard)
     }
 
-    /// Locks every slot if all are free now; otherwise returns `None`.
+    /// Locks all given positions of the lock file if they are free now; otherwise returns `None`.
     pub(crate) fn try_lock(self: &Arc<Self>, wanted: Vec<(u64, LockMode)>) -> Result<Option<PathLockGuard>, Error> {
         match self.lock(wanted, Instant::now()) {
             Err(error) if error.kind == ErrorKind::Busy => Ok(None),
@@ -114,9 +113,8 @@ impl PathLocks {
         }
     }
 
-    /// Waits until no other process is opening the database, and keeps other processes from opening it. If two
-    /// connections switch a new file to a write-ahead log at the same time, SQLite does not wait, and one of the
-    /// connections would fail.
+    /// Takes the lock for opening the database, so that only one process opens it at a time. If two connections switch
+    /// a new database to a write-ahead log at the same time, SQLite does not wait, and one connection fails.
     pub(crate) fn lock_database_open(self: &Arc<Self>) -> Result<PathLockGuard, Error> {
         let deadline = Instant::now() + Duration::from_millis(BUSY_TIMEOUT_MS);
         let locked = self.lock(vec![(database_open_slot(), LockMode::Exclusive)], deadline);
@@ -204,17 +202,17 @@ fn lock_timeout_error() -> Error {
     Error::new(ErrorKind::Busy, "another call is changing the same path").with_next_step("call again")
 }
 
-/// Separates the process id from the connection number. Process ids never contain it.
+/// The character between process id and connection number in the name of a liveness lock; process ids never contain it.
 const CONNECTION_SEPARATOR: char = '.';
 
-/// The liveness locks that this process holds: its own, and those of its connections. Never writes to the store.
+/// The liveness locks that this process holds for itself and for its connections.
 pub(crate) struct LivenessLockRegistry {
     process_id: String,
     locks: Arc<PathLocks>,
     registered: Mutex<HashSet<String>>,
 }
 
-/// The liveness lock of a connection. Dropping it releases the lock.
+/// The liveness lock of a connection; dropping the value releases the lock.
 struct ConnectionLivenessLock {
     registry: Weak<LivenessLockRegistry>,
     name: String,
@@ -225,7 +223,7 @@ impl LivenessLockRegistry {
         Arc::new(Self { process_id: process.to_owned(), locks: Arc::clone(locks), registered: Mutex::default() })
     }
 
-    /// Holds a liveness lock for the lifetime of a caller. Returns the name of the lock.
+    /// Holds a liveness lock for the lifetime of a caller. Returns the name of the liveness lock.
     pub(crate) fn register(self: &Arc<Self>, lifetime: &CallerResourceLifetime) -> Result<String, Error> {
         match lifetime {
             CallerResourceLifetime::Process | CallerResourceLifetime::SingleCall => {

@@ -1,5 +1,5 @@
-//! Finds and loads the policy file, and reloads the file when it changes. If the file cannot be read or parsed, every
-//! call is refused.
+//! Finds and loads the policy file of a workspace, and reloads it when it changes. If the policy file cannot be read or
+//! parsed, every call is refused.
 
 use std::{
     path::{Path, PathBuf},
@@ -27,24 +27,24 @@ const FINGERPRINT_SAFE_AGE_NS: i128 = 2_000_000_000;
 pub(crate) struct PolicyFileLoader {
     directory: DirectoryHandle,
     name: FileName,
-    /// The path as written by the operator.
+    /// The path of the policy file as written by the operator.
     display_path: PathBuf,
     presence: PolicyFileRequirement,
-    /// The path below the root, if the file is in the workspace.
+    /// The path of the policy file below the workspace root; `None` if the file is outside the workspace.
     path_in_workspace: Option<RelPath>,
     cached: Mutex<CachedPolicy>,
 }
 
-/// Whether the file must exist.
+/// Whether the policy file must exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PolicyFileRequirement {
-    /// The file must exist, because the operator named it.
+    /// The policy file must exist, because the operator named it.
     Required,
     Optional,
 }
 
 struct CachedPolicy {
-    /// The fingerprint of the loaded file; `None` if there was no file.
+    /// The fingerprint of the loaded policy file; `None` if there was no file.
     fingerprint: Option<InodeFingerprint>,
     reuse: PolicyCacheReuse,
     result: Result<ActivePolicy, Error>,
@@ -57,7 +57,7 @@ enum PolicyCacheReuse {
 }
 
 impl PolicyFileLoader {
-    /// Finds and loads the policy file. A malformed file is reported here, before the server answers any call.
+    /// Finds and loads the policy file. Fails if the policy file is malformed, before the server answers any call.
     pub(crate) fn open(named: Option<&Path>, state: &Path, workspace: &str, now_ns: i128) -> Result<Self, Error> {
         let (file, presence) = match named {
             Some(file) => (file.to_owned(), PolicyFileRequirement::Required),
@@ -82,7 +82,7 @@ impl PolicyFileLoader {
         Ok(policy)
     }
 
-    /// The policy that applies now. Each call costs one stat; the file is read again only if it has changed.
+    /// The current policy; each call costs one stat of the policy file, which is read again only if it has changed.
     pub(crate) fn current_policy(&self, now_ns: i128) -> Result<ActivePolicy, Error> {
         let stat = self.directory.stat(&self.name).map_err(|error| self.unusable_policy_error(error))?;
         let fingerprint = stat.map(|stat| stat.fingerprint);
@@ -124,14 +124,12 @@ impl PolicyFileLoader {
             .with_next_step("ask the operator to fix the policy")
     }
 
-    /// Converts an error of writing the policy file. The file can be anywhere, even in the workspace, so its errors are
-    /// not errors of the state directory.
+    /// Converts an error of writing the policy file, which may be outside the state directory.
     fn unwritable(&self, error: DiskError) -> Error {
         let file = self.display_path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Error::new(ErrorKind::Io, format!("cannot write the policy {file}: {error}"))
     }
 
-    /// The path as written by the operator.
     pub(crate) fn display_path(&self) -> &Path {
         &self.display_path
     }
@@ -141,7 +139,7 @@ impl PolicyFileLoader {
         parent_or_current(&self.display_path)
     }
 
-    /// The current text, or `None` if there is no file.
+    /// The current text of the policy file, or `None` if there is no file.
     pub(crate) fn text(&self) -> Result<Option<String>, Error> {
         match self.directory.open_file(&self.name) {
             Err(error) if error.kind == DiskErrorKind::NotFound => Ok(None),
@@ -153,7 +151,7 @@ impl PolicyFileLoader {
         }
     }
 
-    /// Replaces the text atomically. Rejects a malformed text.
+    /// Replaces the text of the policy file atomically, and rejects a malformed text.
     pub(crate) fn write_policy(&self, text: &str) -> Result<(), Error> {
         Policy::parse(text).map_err(|error| self.unusable_policy_error(error))?;
         let attributes = FileAttributeSource::New { mode: POLICY_MODE };

@@ -1,6 +1,5 @@
-//! Prepares a plan: checks its expectations again, stages new content under temporary names next to its path, and
-//! collects the steps. Nothing visible changes in the workspace; the steps are applied after they are recorded in the
-//! journal.
+//! Prepares a plan: checks its expectations again, stages new file content under temporary names, and collects the
+//! steps. Preparing changes nothing visible in the workspace; the steps are applied after the journal records them.
 
 use std::collections::HashSet;
 
@@ -26,8 +25,8 @@ use crate::{
     workspace::{to_engine_file_type, to_engine_fingerprint},
 };
 
-/// The largest content that is stored in the database. Such content is synced with the transaction; larger content
-/// needs its own sync.
+/// The largest content that is stored in the database and synced with its transaction; other content needs its own
+/// sync.
 pub(crate) const INLINE_BYTES_MAX: u64 = 64 << 10;
 
 #[derive(Default)]
@@ -52,7 +51,7 @@ pub(crate) struct PendingTrashItem {
     pub(crate) keep_until_ms: i64,
 }
 
-/// The paths that earlier changes of the same plan remove and create.
+/// The paths that earlier changes of a plan remove and create.
 #[derive(Default)]
 struct PlanOverlay {
     freed_paths: HashSet<RelPath>,
@@ -60,8 +59,7 @@ struct PlanOverlay {
 }
 
 impl PlanOverlay {
-    /// Whether an earlier change of the plan determines the state of the path. If so, the disk does not show that
-    /// state.
+    /// Whether an earlier change of the plan determines what is at this path, so that the disk does not show it.
     fn covers(&self, path: &RelPath) -> bool {
         let decided =
             |candidate: &RelPath| self.freed_paths.contains(candidate) || self.created_paths.contains(candidate);
@@ -78,7 +76,7 @@ impl PreparedPlan {
         }
     }
 
-    /// Keeps the staged files, because the journal refers to them.
+    /// Keeps the staged files of the plan, because the journal refers to them.
     pub(crate) fn keep_staged(&mut self) {
         self.staged.clear();
     }
@@ -218,20 +216,20 @@ impl LocalWorkspace {
         Ok(())
     }
 
-    /// Opens the file whose attributes are copied to the new file.
+    /// Opens the file whose attributes the plan copies to a new file.
     fn open_attribute_source(&self, put: &FilePut<'_>) -> Result<Option<OpenFile>, CommitError> {
         let FileModeSource::CopyFrom(from, seen) = put.mode else { return Ok(None) };
         self.open_expected(from, seen).map(Some)
     }
 
-    /// Opens a file that the plan reads. Fails if it has changed since the plan was made.
+    /// Opens a file that the plan reads, and fails if the file has changed since the plan was made.
     fn open_expected(&self, path: &RelPath, seen: &PlanTimeFileVersion) -> Result<OpenFile, CommitError> {
         let file = self.open_current(path)?;
         if to_engine_fingerprint(&file.stat().fingerprint) == seen.identity { Ok(file) } else { Err(changed(path)) }
     }
 
-    /// Makes sure that the new content survives a crash. Small content goes into the database; for large content the
-    /// staged file is synced now.
+    /// Makes the new content of a file survive a crash. Small content goes into the database; large content is in a
+    /// staged file, which is synced now.
     fn make_content_durable(
         &self,
         put: &FilePut<'_>,
@@ -284,7 +282,7 @@ impl LocalWorkspace {
         }
     }
 
-    /// Describes the file to be replaced, and adds it to the versions to retain.
+    /// Describes the file that the plan replaces, and adds it to the versions to retain.
     fn replaced_file(
         &self,
         path: &RelPath,
@@ -360,8 +358,8 @@ impl LocalWorkspace {
         Ok(())
     }
 
-    /// Syncs recent changes of a path before it is moved or replaced by a move. Otherwise recovery after a power cut
-    /// would look for the file at its old path and create it there a second time.
+    /// Syncs recent changes of a path to disk before the path is moved or replaced by a move. Without the sync,
+    /// recovery after a power cut would look for the file at its old path and create it there a second time.
     fn sync_before_move(&self, path: &RelPath) -> Result<(), Error> {
         if !self.is_fully_durable() || !self.has_unsynced_changes(path)? {
             return Ok(());
@@ -455,8 +453,8 @@ impl LocalWorkspace {
         }
     }
 
-    /// Checks that a path exists and has the expected type. A symlink or directory is recognized only by its inode
-    /// number, and the number may have been reused for a file of another type.
+    /// Checks that a path exists and has the expected type. The plan identifies a symlink or directory only by its
+    /// inode number, which may have been reused for a file of another type.
     fn expect_tree(
         &self,
         path: &RelPath,
@@ -478,7 +476,7 @@ impl LocalWorkspace {
         self.root.open_file(path).map_err(|error| changed_or_failed(path, error))
     }
 
-    /// Opens the nearest existing directory above a path. New content is staged in that directory.
+    /// Opens the nearest existing directory above a path, where the new content is staged.
     fn nearest_existing_directory(
         &self,
         path: &RelPath,
@@ -499,12 +497,12 @@ impl LocalWorkspace {
     }
 }
 
-/// The error of a path that is not as the plan expects.
+/// The error for a path that is not in the state that the plan expects.
 fn changed(path: &RelPath) -> CommitError {
     CommitError::ExpectationFailed(path.clone())
 }
 
-/// Converts a disk error. A path that vanished or became a symlink has changed since the plan was made.
+/// Converts a disk error; a path that vanished or became a symlink counts as changed since the plan was made.
 fn changed_or_failed(path: &RelPath, error: DiskError) -> CommitError {
     let changed_kinds = [DiskErrorKind::ChangedConcurrently, DiskErrorKind::IsSymlink, DiskErrorKind::NotFound];
     if changed_kinds.contains(&error.kind) {

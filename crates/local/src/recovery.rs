@@ -1,9 +1,9 @@
-//! Finishes the pending entries of dead processes. A step that was already done stays done, even if its path changed
-//! afterwards; the remaining steps are applied. If another program's change blocks an entry, the whole entry is rolled
-//! back, its new content is retained, and the journal records the rollback. Recovery can be killed at any point and run
-//! again.
+//! Recovery finishes the pending journal entries of dead processes. A step that was done before the crash stays done,
+//! even if its path changed afterwards; the remaining steps are applied. If another program's change blocks a pending
+//! entry, recovery rolls the whole entry back, retains its new content, and records the rollback. Recovery can be
+//! killed at any point and run again.
 //!
-//! A power cut can lose some writes and keep later writes. In that case later entries show whether a step was done
+//! A power cut can lose some writes and keep later writes; then later entries show whether a step was done
 //! ([`LaterStepEvidence`]). A later step is evidence only if it survived the power cut, and only about its own paths.
 
 use std::time::Instant;
@@ -25,15 +25,14 @@ use crate::{
     store::{TransactionSyncTiming, lock_ignoring_poison, to_sql_integer},
 };
 
-/// The work that a recovery did.
+/// The work that recovery did when a workspace was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RecoveryReport {
-    /// The number of entries whose steps were checked.
+    /// The number of pending journal entries that recovery checked.
     pub entries: u64,
-    /// The number of steps that were applied.
+    /// The number of steps that recovery applied.
     pub redone_steps: u64,
-    /// The number of entries that were rolled back because another program had changed a path. That program's change
-    /// stays.
+    /// The number of entries that recovery rolled back because another program had changed a path; that change stays.
     pub conflicts: u64,
 }
 
@@ -48,16 +47,15 @@ impl UnfinishedJournalEntry {
         self.steps.iter().flat_map(FileApplyStep::paths).cloned().collect()
     }
 
-    /// Converts the error of a step. The converted error names the first path of the entry, which is always a path of
-    /// the workspace.
+    /// Converts a disk error of a step; the error names the entry's first path, which is always in the workspace.
     fn step_error(&self, error: DiskError) -> Error {
         let path = self.steps.iter().flat_map(FileApplyStep::paths).next().cloned();
         errors::error_at_path(&path.unwrap_or_default(), error)
     }
 
-    /// The paths that only this entry could change, and the directories that it creates. Created directories are
-    /// shared: concurrent calls may need the same directory, and the first call creates it. If an entry only creates
-    /// directories, all its paths count as paths that only this entry could change.
+    /// The paths that only this entry could change, and the paths that concurrent calls may share with it. Shared paths
+    /// are directories that the entry creates, because concurrent calls may need the same directory. If an entry only
+    /// creates directories, none of its paths counts as shared.
     fn exclusive_and_shared_paths(&self) -> (Vec<RelPath>, Vec<RelPath>) {
         let (created, own): (Vec<&FileApplyStep>, Vec<&FileApplyStep>) =
             self.steps.iter().partition(|step| matches!(step, FileApplyStep::MakeDirectory { .. }));
@@ -67,20 +65,20 @@ impl UnfinishedJournalEntry {
         if own.is_empty() { (paths_of(created), Vec::new()) } else { (paths_of(own), paths_of(created)) }
     }
 
-    /// Whether the entry concerns one of these paths, a directory above it, or a path below it.
+    /// Whether a step of the entry has one of these paths, a directory above one, or a path below one.
     fn overlaps_any(&self, paths: &[RelPath]) -> bool {
         let near = |own_path: &RelPath| paths.iter().any(|path| overlaps(own_path, path));
         self.steps.iter().flat_map(FileApplyStep::paths).any(near)
     }
 }
 
-/// Whether one path equals or contains the other.
+/// Whether the paths are equal or one contains the other.
 pub(crate) fn overlaps(a: &RelPath, b: &RelPath) -> bool {
     a.is_within(b) || b.is_within(a)
 }
 
 impl LocalWorkspace {
-    /// Finishes the pending entries of other processes whose paths are not locked.
+    /// Finishes the pending entries of other processes, except entries whose paths are locked.
     pub(crate) fn recover_pending(&self) -> Result<RecoveryReport, Error> {
         let mut report = RecoveryReport::default();
         let unfinished = self.load_unfinished()?;
@@ -93,14 +91,14 @@ impl LocalWorkspace {
         Ok(report)
     }
 
-    /// The pending entries of dead processes that concern these paths. The caller has locked the paths.
+    /// The pending entries of dead processes that concern these paths, which the caller has locked.
     pub(crate) fn unfinished_near(&self, paths: &[RelPath]) -> Result<Vec<UnfinishedJournalEntry>, Error> {
         let mut unfinished = self.load_unfinished()?;
         unfinished.retain(|pending| pending.overlaps_any(paths));
         Ok(unfinished)
     }
 
-    /// Finishes these entries. Waits for their locks until the deadline.
+    /// Finishes these pending entries, and waits for the locks on their paths until the deadline.
     pub(crate) fn finish_entries(&self, unfinished: &[UnfinishedJournalEntry], deadline: Instant) -> Result<(), Error> {
         for (at, pending) in unfinished.iter().enumerate() {
             let _guard = self.locks.lock(path_locks::path_slots(&pending.paths()), deadline)?;
@@ -140,9 +138,9 @@ impl LocalWorkspace {
         Ok(())
     }
 
-    /// Determines what later entries prove about each step. Returns `None` if later entries prove that all steps were
-    /// done. If the machine was not restarted, one later change of a path proves that all steps were done, because a
-    /// path is changed only after its pending entry is finished.
+    /// Determines what later journal entries prove about each step of a pending entry. Returns `None` if later entries
+    /// prove that all steps were done. If the machine was not restarted, one later change of a path proves that all
+    /// steps were done, because a path is changed again only after its pending entry is finished.
     fn later_evidence<'a>(
         &self,
         pending: &UnfinishedJournalEntry,
@@ -166,9 +164,9 @@ impl LocalWorkspace {
             .map(Some)
     }
 
-    /// Rolls an entry back because another program's change blocks the step at index `at`. The other program's change
-    /// stays, the new content of the entry is retained, and the journal records the rollback. No caller was told that
-    /// the entry succeeded.
+    /// Rolls a pending entry back because another program's change blocks the step at index `at`. The other program's
+    /// change stays, the new content of the rolled-back entry is retained, and the journal records the rollback. No
+    /// caller was told that the rolled-back entry succeeded.
     fn roll_back_for_foreign_change(
         &self,
         pending: &UnfinishedJournalEntry,
@@ -184,7 +182,7 @@ impl LocalWorkspace {
         Ok(())
     }
 
-    /// Records that an entry was not applied and deletes its pending steps, in one transaction.
+    /// Records that a journal entry was not applied, and deletes its pending steps, in one transaction.
     pub(crate) fn record_amendment(
         &self,
         number: u64,
@@ -202,8 +200,8 @@ impl LocalWorkspace {
         })
     }
 
-    /// Loads the pending entries of other processes, and those of this process that could be neither finished nor
-    /// rolled back. The oldest is first. Entries whose steps are known to be done are left out.
+    /// Loads the unfinished entries of other processes, and those of this process that could be neither finished nor
+    /// rolled back, oldest first.
     fn load_unfinished(&self) -> Result<Vec<UnfinishedJournalEntry>, Error> {
         let mut numbers: Vec<u64> = self.store.run_query(|connection| {
             connection
@@ -224,7 +222,7 @@ impl LocalWorkspace {
         numbers.into_iter().filter_map(|number| self.load_pending(number).transpose()).collect()
     }
 
-    /// Loads the pending steps of one entry; `None` if it has none.
+    /// Loads the pending steps of one journal entry; `None` if the entry has none.
     fn load_pending(&self, number: u64) -> Result<Option<UnfinishedJournalEntry>, Error> {
         let rows: Vec<(String, String)> = self.store.run_query(|connection| {
             connection
@@ -246,16 +244,16 @@ impl LocalWorkspace {
     }
 }
 
-/// The outcome of a step, as far as later steps prove it. Collecting this evidence never changes a file.
+/// What the steps of later entries prove about the outcome of a step.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum LaterStepEvidence<'a> {
-    /// Later steps prove nothing.
+    /// The later steps prove nothing about the step.
     Unknown,
-    /// A later step used the same path, so this step was done.
+    /// A later step used the same path, so the earlier step was done.
     Superseded,
-    /// A later step put a file at the old path of this move, so the file at the old path must stay.
+    /// A later step put a file at the old path of a move, so the file at the old path must stay.
     OldPathReused,
-    /// A later step replaced the moved file at its new path.
+    /// A later step replaced a moved file at its new path.
     Replaced(&'a ReplacedFileRecord),
 }
 
@@ -285,7 +283,7 @@ impl<'a> LaterStepEvidence<'a> {
     }
 }
 
-/// Whether the step `later`, if it survived, proves the outcome of `step`.
+/// Whether the step `later`, if it survived a power cut, proves the outcome of `step`.
 fn proves_outcome_of(later: &FileApplyStep, step: &FileApplyStep) -> bool {
     match later {
         FileApplyStep::Put { .. }
@@ -316,7 +314,7 @@ fn proves_outcome_of(later: &FileApplyStep, step: &FileApplyStep) -> bool {
     }
 }
 
-/// Whether the step `later`, which survived, proves that the file at the old path of `step` must stay. A file in a
+/// Whether the step `later` put a file at the old path of `step`, so that the file there must stay. A file in a
 /// directory that never moved proves nothing, because the file may have been there before.
 fn reuses_old_path(later: &FileApplyStep, step: &FileApplyStep) -> bool {
     let Some((old, id)) = removed_file(step) else { return false };
@@ -346,7 +344,7 @@ fn placed_file(step: &FileApplyStep) -> Option<(&RelPath, StoredInodeId)> {
     Some((&path.0, *id))
 }
 
-/// The file that the step `later` replaced, if `step` had moved that file to its path.
+/// The file that the step `later` replaced, but only if `step` had moved that file there.
 fn file_replaced_by<'a>(later: &'a FileApplyStep, step: &FileApplyStep) -> Option<&'a ReplacedFileRecord> {
     let (FileApplyStep::Put { path, over, .. } | FileApplyStep::Move { to: path, over, .. }) = later else {
         return None;

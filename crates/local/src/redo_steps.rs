@@ -1,9 +1,9 @@
-//! Determines which steps of an entry were applied before its process died, and applies the other steps. This work can
-//! be killed at any point and run again.
+//! Determines which steps of a pending entry were applied before its process died, and applies the other steps. Redoing
+//! steps can be killed at any point and run again.
 //!
-//! If the machine was not restarted, the names on disk are reliable: if a staged file still has its temporary name, its
-//! step was not done; otherwise the step was done, even if its path changed afterwards. A power cut can lose renames
-//! and truncate small files, so after a reboot the content of the files decides.
+//! If the machine was not restarted, the names on disk are reliable: a staged file keeps its temporary name until its
+//! step is done. A power cut can lose renames and truncate small files, so after a reboot the content of a file decides
+//! whether its step was done.
 
 use stead_disk::{
     DirectoryHandle, DiskError, DiskErrorKind, ExistingTargetPolicy, FileAttributeSource, StagedContentSource,
@@ -21,10 +21,10 @@ use crate::{
     },
 };
 
-/// Whether the machine was restarted after an entry was recorded.
+/// Whether the machine was restarted after a pending entry was recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BootComparison {
-    /// The machine was not restarted.
+    /// The machine was not restarted after the entry was recorded.
     Same,
     /// The machine was restarted, perhaps by a power cut.
     Other,
@@ -32,21 +32,20 @@ pub(crate) enum BootComparison {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileApplyStepStatus {
-    /// The step was done.
     Done,
-    /// The step was done, and its path has changed since.
+    /// The step was done, and another change of its path followed.
     Superseded,
     NotDone,
 }
 
-/// A step that another program's change blocks. The steps before it are done.
+/// The first step that recovery cannot apply, because of another program's change; the steps before it are done.
 pub(crate) struct BlockedRecoveryStep {
     pub(crate) step_index: usize,
 }
 
 impl FileApplyStepExecutor<'_> {
-    /// Applies the steps that are not done. For each step, `evidence` says what later entries prove about the step.
-    /// Returns the number of applied steps, or the blocked step.
+    /// Applies the steps of a pending entry that are not done. For each step, `evidence` says what later entries prove
+    /// about the step. Returns the number of applied steps, or the step that another program's change blocks.
     pub(crate) fn redo_steps(
         &self,
         steps: &[FileApplyStep],
@@ -83,10 +82,9 @@ impl FileApplyStepExecutor<'_> {
         Ok(Ok(redone))
     }
 
-    /// Removes the old name of a moved file. A power cut may have brought the old name back. Then either the file has
-    /// both names, or its new name already belongs to a different file. In the second case the file at the old name may
-    /// be the only copy of content that must be retained. A file that was written to after the move is left alone.
-    /// Returns the number of removed names.
+    /// Removes the old name of a moved file, which a power cut may have brought back. The file then has both names, or
+    /// its new name already belongs to a file that replaced it, and its old name holds content that must be retained.
+    /// Returns the number of removed file names.
     fn remove_old_name(&self, step: &FileApplyStep, evidence: &LaterStepEvidence<'_>) -> Result<u64, StepApplyError> {
         let (old, new, id) = match step {
             FileApplyStep::Move { from, to, id, .. } => (self.open_parent(&from.0)?, self.open_parent(&to.0)?, *id),
@@ -142,8 +140,8 @@ impl FileApplyStepExecutor<'_> {
         })
     }
 
-    /// Whether a step was done and survived a power cut. Equal content does not prove that the step was done, because
-    /// the file may have had that content before.
+    /// Whether a step was done and its effect survived a power cut. Equal content does not prove that a step was done,
+    /// because the file may have had that content before.
     pub(crate) fn has_survived(&self, step: &FileApplyStep) -> Result<bool, DiskError> {
         let FileApplyStep::Put { path, staged, over, .. } = step else {
             return Ok(self.step_progress(step, BootComparison::Other)? == FileApplyStepStatus::Done);
@@ -190,8 +188,8 @@ impl FileApplyStepExecutor<'_> {
         self.redo_put(&put, boot)
     }
 
-    /// Puts the new content at its path, from the staged file or from the retained version. Replaces only the expected
-    /// content.
+    /// Writes the new content of an unfinished step to its path, from the staged file or from the retained version.
+    /// Only the content that the plan expected there is replaced.
     fn redo_put(&self, put: &UnfinishedFileWrite<'_>, boot: BootComparison) -> Result<(), StepApplyError> {
         let (parent, name) = self.open_parent(put.path)?;
         let over = match (self.content_at(put.path)?, put.replaced) {
@@ -235,7 +233,7 @@ impl FileApplyStepExecutor<'_> {
         }
     }
 
-    /// Finds the staged file, if its content is complete. Deletes an incomplete staged file.
+    /// Finds the staged file of an unfinished write, and deletes it if its content is incomplete.
     fn find_intact_staged(
         &self,
         put: &UnfinishedFileWrite<'_>,
@@ -266,8 +264,8 @@ impl FileApplyStepExecutor<'_> {
         Ok((parent.try_clone()?, staged.name().clone()))
     }
 
-    /// Rewrites a file whose content was lost by a power cut or a disk error after it was renamed into place, unless
-    /// another program has written to it since. Returns the number of rewritten files.
+    /// Rewrites a file that lost its content by a power cut or a disk error after its rename, unless another program
+    /// has written to it since. Returns the number of rewritten files.
     fn rewrite_torn_file(&self, step: &FileApplyStep) -> Result<u64, StepApplyError> {
         let FileApplyStep::Put { path, staged, version, .. } = step else { return Ok(0) };
         let (parent, name) = self.open_parent(&path.0)?;
@@ -323,9 +321,9 @@ fn proves_earlier_steps_done((found, step): (&FileApplyStepStatus, &FileApplySte
     step.may_be_half_done() && *found != FileApplyStepStatus::NotDone
 }
 
-/// Whether a power cut may have lost a step that is not done. A later change of the step's path normally proves that
-/// the step was done before. A later change does not prove that a directory was renamed, because a file may have left
-/// the directory before the rename.
+/// Whether an unfinished step may have been done and then lost by a power cut. A later change of the step's path
+/// normally proves that the step was done before. For a renamed directory, a later change is no proof, because a file
+/// may have left the directory before the rename.
 fn may_be_lost_in_power_cut(step: &FileApplyStep, evidence: &LaterStepEvidence<'_>) -> bool {
     match evidence {
         LaterStepEvidence::Unknown => true,

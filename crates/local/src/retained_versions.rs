@@ -1,6 +1,6 @@
 //! Retained versions: the content of files before and after changes, for undo and diffs. Small versions are stored in
 //! the database, large versions as blob files. The total size of all retained versions is limited, and a quota also
-//! limits the size per principal. The oldest versions of agents are dropped first, and an entry records each drop.
+//! limits the size per principal. The oldest versions of agents are dropped first, and the journal records each drop.
 
 use std::sync::atomic::Ordering;
 
@@ -13,18 +13,18 @@ use crate::{
     store::{self, TransactionSyncTiming, query_number, to_sql_integer},
 };
 
-/// The largest blob file that is read into memory.
+/// The largest retained version that is read into memory from a blob file.
 const RETAINED_READ_BYTES_MAX: u64 = 64 << 20;
-/// The most versions that are dropped at once.
+/// The most retained versions that are dropped at once.
 const PRUNE_BATCH_ROWS: usize = 256;
-/// The history of a principal is checked each time it has grown by the quota divided by this number.
+/// The retained versions of a principal are checked each time they have grown by the quota divided by this number.
 const HISTORY_QUOTA_SHARE: u64 = 16;
-/// Selects the retained versions of one principal. `?1` is the name of the principal, and `?2` is the lowest `agent`
-/// flag. The flag is 0 for versions that the history of a user also needs; such versions do not count for an agent.
+/// The SQL condition for the retained versions of the principal `?1` whose `agent` flag is at least `?2`. The `agent`
+/// flag is 0 for versions that the history of a user also needs; they do not count for an agent.
 const HISTORY_BYTES_SQL: &str =
     "FROM kept WHERE agent >= ?2 AND number IN (SELECT number FROM entries WHERE principal = ?1)";
 
-/// A version, its size, and whether it is stored as a blob file.
+/// A retained version, its size, and whether it is stored as a blob file.
 type RetainedVersionDbRow = (Vec<u8>, i64, bool);
 
 fn retained_version_from_row(row: &Row<'_>) -> rusqlite::Result<RetainedVersionDbRow> {
@@ -39,7 +39,7 @@ fn min_agent_flag(owner: &Principal) -> i64 {
 }
 
 impl LocalWorkspace {
-    /// The bytes of a version, checked against its hash, or `None` if they are no longer retained.
+    /// The bytes of a retained version, checked against its hash; `None` if the version was dropped.
     pub(crate) fn load_retained_bytes(&self, version: &Version) -> Result<Option<Vec<u8>>, Error> {
         let row: Option<Option<Vec<u8>>> = self.store.run_query(|connection| {
             connection
@@ -65,7 +65,7 @@ impl LocalWorkspace {
         Ok(Some(bytes))
     }
 
-    /// Drops the oldest versions if the total size exceeds the limit.
+    /// Drops the oldest retained versions if their total size exceeds the limit.
     pub(crate) fn prune(&self) -> Result<(), Error> {
         let excess = self.retained_bytes_total()?.saturating_sub(self.retained_bytes_max);
         if excess > 0 {
@@ -83,7 +83,7 @@ impl LocalWorkspace {
         self.prune_limited()
     }
 
-    /// Drops the oldest versions of every principal that exceeds its quota.
+    /// Drops the oldest retained versions of every principal that exceeds its quota.
     fn prune_limited(&self) -> Result<(), Error> {
         let policy = stead_engine::Workspace::active_policy(self)?.policy;
         if !policy.has_quota() {
@@ -103,7 +103,7 @@ impl LocalWorkspace {
         Ok(())
     }
 
-    /// Drops the oldest versions of one principal until their size is within the limit.
+    /// Drops the oldest retained versions of one principal until their size is within the limit.
     fn prune_history(&self, owner: &Principal, limit: u64) -> Result<(), Error> {
         loop {
             let excess = self.history_bytes_of(owner)?.saturating_sub(limit);
@@ -132,8 +132,7 @@ impl LocalWorkspace {
         Ok(self.store.run_query(|connection| query_number(connection, &sql, values))?.unwrap_or_default())
     }
 
-    /// Checks the history quota after a change that retained `bytes`, if enough bytes were retained since the last
-    /// check.
+    /// Checks the history quota after a change that retained `bytes`, if enough was retained since the last check.
     pub(crate) fn prune_if_over_quota(&self, record: &JournalCallRecord<'_>, bytes: u64) {
         let Some(limit) = record.quota.and_then(|quota| quota.history_bytes) else { return };
         let since_prune = self.retained_since_prune.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
@@ -147,8 +146,8 @@ impl LocalWorkspace {
         }
     }
 
-    /// Drops the oldest versions of one principal, except versions of pending entries. If the size still exceeds twice
-    /// the limit, syncs the pending entries, and then drops their versions as well.
+    /// Drops the oldest retained versions of one principal, except versions of pending entries. If the retained
+    /// versions still exceed twice the limit, syncs the pending entries, and then drops their versions as well.
     fn prune_to_limit(&self, owner: &Principal, limit: u64) -> Result<(), Error> {
         self.prune_history(owner, limit)?;
         if self.history_bytes_of(owner)? <= limit.saturating_mul(2) {
@@ -158,7 +157,7 @@ impl LocalWorkspace {
         self.prune_history(owner, limit)
     }
 
-    /// Drops versions until `excess` bytes are freed. Records and returns the number of dropped versions.
+    /// Drops retained versions until `excess` bytes are freed. Records and returns the number of dropped versions.
     fn delete_oldest(&self, oldest: Vec<RetainedVersionDbRow>, excess: u64) -> Result<usize, Error> {
         let mut dropped = Vec::new();
         let mut bytes = 0;
@@ -193,14 +192,14 @@ impl LocalWorkspace {
         Ok(self.store.run_query(|connection| query_number(connection, sql, []))?.unwrap_or_default())
     }
 
-    /// The last entry after which the file at this path had this version.
+    /// The number of the last journal entry after which the file at this path had this version.
     pub(crate) fn last_entry_with_version(&self, path: &str, version: &Version) -> Result<Option<u64>, Error> {
         let sql = "SELECT number FROM touched WHERE path = ?1 AND version = ?2 ORDER BY number DESC LIMIT 1";
         let values = params![path, version.0.as_bytes().as_slice()];
         self.store.run_query(|connection| query_number(connection, sql, values))
     }
 
-    /// The entry that undid the entry `number`; `None` if no entry undid it, or if it was redone since then.
+    /// The number of the entry that undid the entry `number`; `None` if no entry did, or if the undo was undone.
     pub(crate) fn entry_that_undid(&self, number: u64) -> Result<Option<u64>, Error> {
         let sql = "SELECT by FROM undone WHERE number = ?1 AND redone IS NULL";
         self.store.run_query(|connection| query_number(connection, sql, params![to_sql_integer(number)]))

@@ -1,5 +1,5 @@
-//! Stores sessions, alerts and review baselines, and reports usage. Each change is in the same transaction as the entry
-//! that records it.
+//! Stores sessions, alerts and review baselines, and reports usage. Each change of these rows is in the same
+//! transaction as the journal entry that records it.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -125,20 +125,19 @@ impl SessionStore for LocalWorkspace {
     }
 }
 
-/// The totals of a session, counted up to the entry `up_to_entry`.
+/// The totals of a session, counted up to the journal entry `up_to_entry`.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct CachedSessionCounts {
     counts: SessionTotals,
     up_to_entry: u64,
 }
 
-/// The principal, the session, and the number of the first counted entry.
+/// The key of cached session totals: the principal, the session, and the number of the first counted entry.
 type SessionCountsKey = (String, String, u64);
 
 const CACHED_COUNTS_MAX: usize = 256;
 
-/// The totals of recently queried sessions, so that a repeated query reads only new entries. The oldest totals are
-/// evicted first.
+/// A cache of session totals, so that a repeated query reads only new entries; the oldest totals are evicted first.
 #[derive(Default)]
 pub(crate) struct SessionCountsCache {
     cached: HashMap<SessionCountsKey, CachedSessionCounts>,
@@ -163,7 +162,7 @@ impl SessionCountsCache {
     }
 }
 
-/// Adds the entries after `up_to_entry` to the counts.
+/// Adds the journal entries after `up_to_entry` to the cached session totals.
 fn update_counts(
     connection: &Connection,
     query: &SessionTotalsQuery<'_>,
@@ -195,7 +194,7 @@ struct SessionCaller {
     now_ms: i64,
 }
 
-/// Deletes sessions and alerts after their retention time. The time begins when a session ends or an alert is answered.
+/// Deletes ended sessions and answered alerts once their retention time is over.
 fn delete_expired(connection: &Connection, now_ms: i64) -> rusqlite::Result<()> {
     let before = now_ms.saturating_sub(limits::SESSION_RETENTION_MS);
     connection.prepare_cached("DELETE FROM sessions WHERE ended_ms < ?1")?.execute(params![before])?;

@@ -1,9 +1,9 @@
-//! Applies recorded steps to the workspace, and rolls them back if a later step fails. If a step finds another
-//! program's change, it stops and leaves that change alone. A replaced file stays under a temporary name until all
+//! Applies the recorded steps of a plan to the workspace, and rolls them back if a later step fails. A step that finds
+//! another program's change stops and leaves that change alone. A replaced file stays under a temporary name until all
 //! steps of the plan are done; until then the plan can be rolled back.
 //!
-//! A rollback touches only files that the plan itself put there. Staged files get their temporary names back, so that
-//! an incomplete rollback can still be finished by applying the steps again.
+//! A rollback touches only files that the rolled-back plan put there. A rollback gives staged files their temporary
+//! names back, so that an incomplete rollback can still be finished by applying the steps again.
 
 use stead_disk::{
     BlobSyncTiming, DirectoryHandle, DiskError, DiskErrorKind, ExistingTargetPolicy, FileAttributeSource, FileType,
@@ -19,14 +19,14 @@ pub(crate) struct FileApplyStepExecutor<'a> {
     pub(crate) root: &'a RootDirectory,
     pub(crate) state: &'a StateDirectory,
     pub(crate) trash: &'a DirectoryHandle,
-    /// Reads retained bytes from the database by version.
+    /// Reads the bytes of a retained version from the database.
     pub(crate) read_retained: &'a dyn Fn(&stead_journal::Digest) -> Option<Vec<u8>>,
 }
 
 /// Why a step was not applied.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum StepApplyError {
-    /// Another program has changed the path. Its change was left alone.
+    /// Another program has changed the path, and its change was left alone.
     ForeignChange,
     Disk(DiskError),
 }
@@ -67,7 +67,7 @@ impl From<StateDirectoryError> for StepApplyError {
 }
 
 impl FileApplyStepExecutor<'_> {
-    /// Applies one step. If the step fails, it changes nothing.
+    /// Applies one step; a failed step changes nothing, unless its rename cannot be undone.
     pub(crate) fn apply(&self, step: &FileApplyStep) -> Result<(), StepApplyError> {
         match step {
             FileApplyStep::Put { path, staged, over, .. } => {
@@ -111,8 +111,8 @@ impl FileApplyStepExecutor<'_> {
         }
     }
 
-    /// Retains the replaced file as a blob, or deletes it if the database has its content. Afterwards a rollback can
-    /// restore the content but not the inode.
+    /// Retains the file that a step replaced as a blob, or deletes it if the database has its content. After that, a
+    /// rollback can restore the content of the replaced file but not its inode.
     pub(crate) fn release_replaced(&self, step: &FileApplyStep) -> Result<(), StepApplyError> {
         if let FileApplyStep::Put { staged, over: Some(replaced), .. } = step {
             let (source, temporary) = self.open_staged_parent(staged)?;
@@ -127,7 +127,7 @@ impl FileApplyStepExecutor<'_> {
         Ok(())
     }
 
-    /// Retains or deletes the replaced file, if the file with this name is the replaced file.
+    /// Retains or deletes a replaced file, unless its temporary name belongs to a different file.
     pub(crate) fn release_replaced_file(
         &self,
         source: &DirectoryHandle,
@@ -144,7 +144,7 @@ impl FileApplyStepExecutor<'_> {
         Ok(gone?)
     }
 
-    /// Creates a directory, or accepts it if a concurrent call created it first.
+    /// Creates a directory, or accepts the existing one if a concurrent call created it first.
     fn make_directory(&self, path: &RelPath, mode: u32) -> Result<(), StepApplyError> {
         let (parent, name) = self.open_parent(path)?;
         match parent.create_directory(&name, mode) {
@@ -156,7 +156,7 @@ impl FileApplyStepExecutor<'_> {
         }
     }
 
-    /// Renames a staged file to its path. If it replaces a file, that file gets the temporary name.
+    /// Renames a staged file to its path; a file that it replaces gets the temporary name.
     pub(crate) fn place_staged_file(
         &self,
         path: &RelPath,
@@ -227,13 +227,13 @@ impl FileApplyStepExecutor<'_> {
         Ok(source.rename(old_name, parent, name, ExistingTargetPolicy::Replace)?)
     }
 
-    /// Opens the parent directory of a path. Returns it with the last name of the path.
+    /// Opens the parent directory of a path, and returns it with the last component of the path.
     pub(crate) fn open_parent(&self, path: &RelPath) -> Result<(DirectoryHandle, FileName), StepApplyError> {
         let (parent, name) = path.split().ok_or(StepApplyError::ForeignChange)?;
         Ok((self.root.open_directory(&parent)?, name))
     }
 
-    /// Opens the directory of a staged file. Returns it with the temporary name.
+    /// Opens the directory of a staged file, and returns it with the file's temporary name.
     pub(crate) fn open_staged_parent(
         &self,
         staged: &StagedFileRecord,
@@ -242,8 +242,8 @@ impl FileApplyStepExecutor<'_> {
         Ok((self.root.open_directory(&staged.directory.0)?, name))
     }
 
-    /// Checks after a rename that the right file was moved (`checked` is the result of that check) and that the
-    /// directory is still at its path. If a check fails, `back` undoes the rename through the open handles.
+    /// Checks the effect of a rename: `checked` says whether the right file was moved, and the directory must still be
+    /// at its path. If a check fails, the closure `back` undoes the rename.
     fn verify_or_undo_rename(
         &self,
         path: &RelPath,
@@ -261,8 +261,8 @@ impl FileApplyStepExecutor<'_> {
     }
 }
 
-/// Deletes staged files from a directory that contains nothing else. They come from a dead process, because staging a
-/// file in a directory and removing the directory both need its lock.
+/// Empties a directory that contains only staged files of dead processes. No live process can own these files, because
+/// staging a file in a directory and removing the directory both need its lock.
 fn remove_leftover_staged_files(directory: &DirectoryHandle) -> Result<(), DiskError> {
     let names = directory.list()?;
     let is_staged = |name: &FileName| name.as_bytes().starts_with(TEMPORARY_PREFIX.as_bytes());
@@ -286,7 +286,7 @@ fn ensure_same_file(parent: &DirectoryHandle, name: &FileName, id: StoredInodeId
     if is_same_file(parent, name, id)? { Ok(()) } else { Err(StepApplyError::ForeignChange) }
 }
 
-/// Fails unless the file with this name is the one to be replaced and is unchanged.
+/// Fails unless the file with this name is the file that the plan expects to replace, unchanged.
 pub(crate) fn ensure_is_replaced_file(
     source: &DirectoryHandle,
     name: &FileName,
@@ -305,15 +305,15 @@ pub(crate) fn trash_name(id: &str) -> Result<FileName, StepApplyError> {
 }
 
 impl FileApplyStepExecutor<'_> {
-    /// Undoes the failed step, which may be half done, then the applied steps in reverse order. A path that another
-    /// program has changed meanwhile is skipped.
+    /// Rolls a plan back: undoes the failed step, which may be half done, then the applied steps in reverse order. A
+    /// rollback skips a path that another program has changed meanwhile.
     pub(crate) fn roll_back(&self, done: &[FileApplyStep], failed: Option<&FileApplyStep>) -> Result<(), DiskError> {
         let half_done = failed.filter(|step| step.may_be_half_done());
         half_done.into_iter().chain(done.iter().rev()).try_for_each(|step| ignore_foreign_change(self.undo_step(step)))
     }
 
-    /// Deletes staged files that still have their temporary names. A file that cannot be deleted is hidden and is
-    /// deleted later.
+    /// Deletes the staged files of a plan that still have their temporary names. A staged file that cannot be deleted
+    /// stays hidden and is deleted later.
     pub(crate) fn remove_staged(&self, steps: &[FileApplyStep]) {
         for step in steps {
             let FileApplyStep::Put { staged, .. } = step else { continue };
@@ -453,7 +453,7 @@ impl FileApplyStepExecutor<'_> {
     }
 }
 
-/// Ignores a `ForeignChange` error: the step counts as a step that did nothing.
+/// Ignores a [`StepApplyError::ForeignChange`], so that the step counts as a step that did nothing.
 pub(crate) fn ignore_foreign_change<T: Default>(result: Result<T, StepApplyError>) -> Result<T, DiskError> {
     match result {
         Ok(value) => Ok(value),

@@ -1,8 +1,8 @@
 //! The SQLite database of a workspace: its connections, its tables, and the end of the journal's hash chain. One
-//! connection writes, under a mutex; up to `POOLED_READERS_MAX` others read.
+//! database connection writes, under a mutex; up to `POOLED_READERS_MAX` other connections read.
 //!
-//! Promises: if a commit fails and it is unknown whether its data is on disk, the store stays read-only until the next
-//! open, because a retry could acknowledge lost data.
+//! Promises: if it is unknown whether a failed commit is on disk, the store stays read-only until the next open,
+//! because a retry could acknowledge lost data.
 
 use std::{
     path::PathBuf,
@@ -22,46 +22,47 @@ use stead_journal::{
 
 use crate::{errors, options::Durability};
 
-/// The end of the hash chain, as a writing transaction sees it.
+/// The end of the journal's hash chain, as a writing transaction sees it.
 #[derive(Clone)]
 pub(crate) struct ChainTip {
     pub(crate) number: u64,
     pub(crate) hash: Digest,
     pub(crate) frontier: MerkleFrontier,
-    /// The time of the last entry that this transaction appended; zero if it appended none.
+    /// The time of the last entry that the transaction appended; zero if it appended none.
     pub(crate) time_ms: i64,
 }
 
 pub(crate) struct SqliteStore {
     file: PathBuf,
     pub(crate) writer: Mutex<Connection>,
-    /// The last `PRAGMA synchronous` of the writing connection. It is remembered because setting it again costs time.
+    /// The current `PRAGMA synchronous` of the writing connection, because setting the pragma again costs time.
     synchronous_level: Mutex<&'static str>,
     readers: Mutex<Vec<Connection>>,
     is_broken: AtomicBool,
-    /// The file that is written after every commit, to wake waiting callers in other processes. The database files
-    /// cannot serve as this signal, because they change before the commit.
+    /// The lock file, which is also written after every commit to wake waiting callers in other processes. The database
+    /// files cannot wake waiting callers, because they change before the commit.
     lock_file: MultiSlotLockFile,
     pub(crate) origin: JournalWorkspaceId,
 }
 
-/// Whether a transaction must be on disk before it is acknowledged.
+/// Whether a database transaction must be on disk before it is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TransactionSyncTiming {
-    /// The transaction is synced with the next change. This timing is for reads and refusals.
+    /// The transaction reaches the disk with the next change; for reads and refused calls.
     Later,
     Now,
 }
 
 const POOLED_READERS_MAX: usize = 8;
 
-/// Locks a mutex even if a holder panicked. This is safe because transactions, not mutexes, keep the data consistent.
+/// Locks a mutex even if a holder panicked, because transactions, not mutexes, keep the data consistent.
 pub(crate) fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl SqliteStore {
-    /// Opens or creates the database. A new database gets `fresh_id` as its workspace id. The caller holds the lock of
+    /// Opens or creates the database of a workspace. A new database gets `fresh_id` as its workspace id. The caller
+    /// holds the lock for opening the database,
     /// [`PathLocks::lock_database_open`](crate::path_locks::PathLocks::lock_database_open).
     pub(crate) fn open(file: PathBuf, lock_file: MultiSlotLockFile, fresh_id: &str) -> Result<Self, Error> {
         let writer = open_connection(&file)
@@ -95,7 +96,7 @@ impl SqliteStore {
         found
     }
 
-    /// Runs one transaction on the writing connection. If `body` returns an error, the transaction is rolled back.
+    /// Runs one transaction on the writing connection, and rolls it back if `body` returns an error.
     pub(crate) fn run_transaction<T>(
         &self,
         sync: TransactionSyncTiming,
@@ -130,7 +131,7 @@ impl SqliteStore {
         Ok(value)
     }
 
-    /// Fails if the workspace was made read-only after a failed sync.
+    /// Fails if a failed sync made the workspace read-only.
     pub(crate) fn ensure_writable(&self) -> Result<(), Error> {
         if self.is_broken.load(Ordering::SeqCst) {
             return Err(Error::new(
@@ -158,7 +159,7 @@ fn open_connection(file: &std::path::Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Creates missing tables, and returns the workspace id, which is `fresh_id` for a new database.
+/// Creates missing tables of the database, and returns the workspace id, which is `fresh_id` for a new database.
 fn prepare_schema(connection: &Connection, fresh_id: &str) -> Result<String, Error> {
     let format = stored_format(connection);
     if format.is_some_and(|format| !(FORMAT_OLDEST..=FORMAT).contains(&format)) {
@@ -195,7 +196,7 @@ fn stored_format(connection: &Connection) -> Option<i64> {
     connection.query_row("SELECT value FROM meta WHERE name = 'format'", [], |row| row.get(0)).ok()
 }
 
-/// Loads the end of the hash chain.
+/// Loads the end of the journal's hash chain.
 pub(crate) fn load_tip(transaction: &Connection, origin: &JournalWorkspaceId) -> rusqlite::Result<ChainTip> {
     let stored: Option<(u64, Vec<u8>, Vec<u8>)> = transaction
         .prepare_cached("SELECT value, (SELECT value FROM meta WHERE name = 'head_hash'), (SELECT value FROM meta WHERE name = 'frontier') FROM meta WHERE name = 'head'")?
@@ -226,7 +227,7 @@ pub(crate) fn store_tip(transaction: &Connection, tip: &ChainTip) -> rusqlite::R
     Ok(())
 }
 
-/// Appends an entry to the hash chain and assigns its number.
+/// Appends a journal entry to the hash chain and assigns its number.
 pub(crate) fn append_entry(
     transaction: &Connection,
     tip: &mut ChainTip,
@@ -263,11 +264,11 @@ pub(crate) fn append_entry(
 /// A journal entry that has no number yet.
 pub(crate) struct PendingJournalEntry {
     pub(crate) entry: JournalEntry,
-    /// The paths by which the entry can be found, each with the version of the file there after the entry.
+    /// The paths by which the journal entry can be found, each with the version of the file there after the entry.
     pub(crate) touched: Vec<(String, Option<Digest>)>,
 }
 
-/// The paths of a change, each with the version of the file there after the change, if it is a file.
+/// The paths of a recorded change, each with the version of the file there after the change, if it is a file.
 pub(crate) fn touched_paths(change: &RecordedChange) -> impl Iterator<Item = (String, Option<Digest>)> {
     let version = if let PathState::File { version, .. } = &change.after { Some(*version) } else { None };
     let (first, second) = match &change.to {
@@ -277,13 +278,13 @@ pub(crate) fn touched_paths(change: &RecordedChange) -> impl Iterator<Item = (St
     std::iter::once(first).chain(second)
 }
 
-/// Runs a query for one number; `None` if it returns no row.
+/// Runs an SQL query for one number; `None` if the query returns no row.
 pub(crate) fn query_number(connection: &Connection, sql: &str, values: impl Params) -> rusqlite::Result<Option<u64>> {
     let number = connection.prepare_cached(sql)?.query_row(values, |row| row.get::<_, i64>(0)).optional()?;
     Ok(number.map(i64::unsigned_abs))
 }
 
-/// Converts to the integer type of SQLite, which is signed.
+/// Converts a number to the integer type of SQLite, which is signed.
 pub(crate) fn to_sql_integer(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -292,12 +293,12 @@ pub(crate) fn digest_from_bytes(bytes: &[u8]) -> Option<Digest> {
     <[u8; 32]>::try_from(bytes).ok().map(Digest)
 }
 
-/// The format of the database. A database with a higher number is rejected.
+/// The format version of the database; a database with a higher version is rejected.
 pub(crate) const FORMAT: i64 = 3;
-/// The oldest format that can be upgraded. An upgrade creates the missing tables.
+/// The oldest format version of the database that can be upgraded; an upgrade creates the missing tables.
 pub(crate) const FORMAT_OLDEST: i64 = 1;
 
-/// The statements that create every missing table.
+/// The SQL statements that create the missing tables of a workspace's database.
 pub(crate) const TABLES: &str = "
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS entries (
@@ -369,7 +370,7 @@ CREATE TABLE IF NOT EXISTS signers (from_entry INTEGER PRIMARY KEY, record TEXT 
 /// The settings that SQLite stores in the database file.
 pub(crate) const FILE_PRAGMAS: &str = "PRAGMA journal_mode = WAL;";
 
-/// The settings that must be made again on every connection.
+/// The SQLite settings that must be made again on every connection.
 pub(crate) const CONNECTION_PRAGMAS: &str = "
 PRAGMA wal_autocheckpoint = 2000;
 PRAGMA temp_store = MEMORY;
@@ -377,5 +378,5 @@ PRAGMA cache_size = -8000;
 PRAGMA secure_delete = FAST;
 ";
 
-/// How long a connection waits for a transaction of another process.
+/// How long a database connection waits for a transaction of another process.
 pub(crate) const BUSY_TIMEOUT_MS: u64 = 10_000;

@@ -1,12 +1,12 @@
-//! Access tokens of network clients, session tickets, and the random bytes that both are made of.
+//! Access tokens of network clients, session tickets, and the random bytes of both.
 //!
-//! A token is bound to this workspace, a principal, grants and an expiry. Its secret has 256 random bits, is returned
-//! once at creation, and is stored only as a hash. The creation, rotation and revocation of a token are journal
-//! entries.
+//! An access token is bound to one workspace, a principal, grants and an expiry. The secret of an access token has 256
+//! random bits, is returned once at creation, and is stored only as a hash. The creation, rotation and revocation of an
+//! access token are journal entries.
 //!
 //! A session ticket connects a server process, which an agent starts, with the agent's session. The ticket is created
-//! before the session has an id, is given only to that server, and is bound once the agent has created the session. It
-//! grants no rights: it only decides in which session of its principal the calls are recorded.
+//! before the session has an id, is given only to that server process, and is bound once the agent has created the
+//! session. A session ticket grants no rights: it only decides in which session the calls are recorded.
 
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 use serde::{Deserialize, Serialize};
@@ -21,43 +21,43 @@ use crate::{
     store::{self, TransactionSyncTiming},
 };
 
-/// The first characters of every token, by which scanners find leaked tokens.
+/// The first characters of every access token, by which scanners find leaked tokens.
 pub const TOKEN_PREFIX: &str = "stead_";
-/// The length of a token's public id.
+/// The number of bytes of an access token's public id.
 const ID_BYTES: usize = 8;
 const SECRET_BYTES: usize = 32;
-/// The most valid tokens of one workspace.
+/// The most valid access tokens of one workspace.
 const TOKENS_MAX: usize = 10_000;
 const LABEL_CHARS_MAX: usize = 100;
-/// How long a ticket is stored. A connection that presented its ticket in that time stays in its session.
+/// The age at which a session ticket is deleted; an open connection stays in its session even then.
 const TICKET_LIFETIME_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 pub(crate) const TOKEN_SELECT: &str = "SELECT id, hash, principal, reach, label, created_ms, ends_ms FROM tokens";
 
-/// A token to create.
+/// A request to create an access token.
 #[derive(Debug, Clone)]
 pub struct CreateTokenRequest {
     /// The principal that the token authenticates.
     pub principal: Principal,
     /// The paths and operations that the token permits.
     pub grants: Grants,
-    /// The expiry in unix milliseconds; `None` means that the token never expires.
+    /// The expiry of the token in unix milliseconds; `None` means that the token never expires.
     pub expires_ms: Option<i64>,
-    /// A description for people.
+    /// A description of the token for people.
     pub label: String,
 }
 
-/// A stored token.
+/// A stored access token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccessTokenRecord {
-    /// The public id, which is not secret.
+    /// The public id of the token, which is not secret.
     pub id: String,
     /// The principal that the token authenticates.
     pub principal: String,
-    /// A description for people.
+    /// A description of the token for people.
     pub label: String,
-    /// The creation time in unix milliseconds.
+    /// The creation time of the token in unix milliseconds.
     pub created_ms: i64,
-    /// The expiry in unix milliseconds. Revocation sets it to the current time.
+    /// The expiry of the token in unix milliseconds; revocation sets it to the current time.
     pub expires_ms: Option<i64>,
     stored_grants: StoredTokenGrants,
 }
@@ -102,12 +102,12 @@ impl AccessTokenRecord {
 }
 
 impl LocalWorkspace {
-    /// Creates a token. The second value is the token text. The text is returned only here and never stored.
+    /// Creates an access token, and returns its record and its text, which is never stored.
     pub fn create_token(&self, request: &CreateTokenRequest) -> Result<(AccessTokenRecord, String), Error> {
         self.insert_new_token(request, None)
     }
 
-    /// Creates a new token with the grants of an old one. The old token expires after `overlap_ms`.
+    /// Replaces an access token by a new one with the same grants; the old token expires after `overlap_ms`.
     pub fn rotate_token(&self, id: &str, overlap_ms: i64) -> Result<(AccessTokenRecord, String), Error> {
         let old = self.load_token(id)?.ok_or_else(|| token_not_found(id))?;
         let now_ms = self.clock.now().wall_ms;
@@ -135,7 +135,7 @@ impl LocalWorkspace {
         Ok((token, text))
     }
 
-    /// All tokens, newest first.
+    /// All access tokens of the workspace, newest first.
     pub fn list_tokens(&self) -> Result<Vec<AccessTokenRecord>, Error> {
         self.store.run_query(|connection| {
             let mut statement = connection.prepare_cached(&format!("{TOKEN_SELECT} ORDER BY created_ms DESC, id"))?;
@@ -144,7 +144,7 @@ impl LocalWorkspace {
         })
     }
 
-    /// Revokes a token immediately.
+    /// Revokes an access token immediately.
     pub fn revoke_token(&self, id: &str) -> Result<AccessTokenRecord, Error> {
         let mut token = self.load_token(id)?.ok_or_else(|| token_not_found(id))?;
         let now_ms = self.clock.now().wall_ms;
@@ -155,7 +155,7 @@ impl LocalWorkspace {
         Ok(token)
     }
 
-    /// Finds the valid token with this text.
+    /// Finds the access token with this text; `None` if there is none or it has expired.
     pub fn authenticate_token(&self, text: &str) -> Result<Option<AccessTokenRecord>, Error> {
         let (id, secret) = split_token(text);
         let found = self.load_token_with_hash(id)?;
@@ -165,7 +165,7 @@ impl LocalWorkspace {
         Ok(token.filter(|token| matches && !token.is_expired(self.clock.now().wall_ms)))
     }
 
-    /// Loads a token by id.
+    /// Loads an access token by its public id.
     pub fn load_token(&self, id: &str) -> Result<Option<AccessTokenRecord>, Error> {
         Ok(self.load_token_with_hash(id)?.map(|(_, token)| token))
     }
@@ -179,8 +179,8 @@ impl LocalWorkspace {
         })
     }
 
-    /// If `hash` is given, stores a new token; otherwise stores the new expiry of an existing token. The journal entry
-    /// does not contain the secret.
+    /// Stores a new access token if `hash` is given, otherwise the new expiry of an existing token, and appends a
+    /// journal entry. The journal entry does not contain the secret of the token.
     fn record_token_change(
         &self,
         operation: &str,
@@ -219,7 +219,7 @@ impl LocalWorkspace {
     }
 }
 
-/// Generates a token and its secret. Stores nothing.
+/// Generates an access token and its secret without storing them.
 pub(crate) fn generate_token(request: &CreateTokenRequest, now_ms: i64) -> Result<(AccessTokenRecord, String), Error> {
     if request.label.chars().count() > LABEL_CHARS_MAX {
         let limit = format!("a label has at most {LABEL_CHARS_MAX} characters");
@@ -242,17 +242,17 @@ pub(crate) fn generate_token(request: &CreateTokenRequest, now_ms: i64) -> Resul
     Ok((token, to_hex(&secret)))
 }
 
-/// The token text for the bearer.
+/// The token text that a client presents.
 pub(crate) fn format_token(id: &str, secret: &str) -> String {
     format!("{TOKEN_PREFIX}{id}_{secret}")
 }
 
-/// Splits a token text into id and secret. Both are empty if the text is malformed; an empty id matches no token.
+/// Splits a token text into id and secret, which are both empty if the text is malformed; an empty id matches no token.
 pub(crate) fn split_token(text: &str) -> (&str, &str) {
     text.strip_prefix(TOKEN_PREFIX).and_then(|rest| rest.split_once('_')).unwrap_or_default()
 }
 
-/// The arguments of the journal entry about a token. They do not contain the secret.
+/// The arguments of the journal entry about a token, without the secret.
 pub(crate) fn journal_arguments(token: &AccessTokenRecord, replaces: Option<&str>, workspace: Option<&str>) -> String {
     let mut arguments = serde_json::json!({
         "token": token.id, "principal": token.principal, "read_only": token.stored_grants.read_only,
@@ -265,7 +265,7 @@ pub(crate) fn journal_arguments(token: &AccessTokenRecord, replaces: Option<&str
     arguments.to_string()
 }
 
-/// Returns an error if `valid`, the number of valid tokens, has reached the limit.
+/// Returns an error if `valid`, the number of valid access tokens, has reached the limit.
 pub(crate) fn token_limit_error(valid: i64) -> Option<Error> {
     let full = || {
         Error::new(ErrorKind::TooMany, format!("the limit of {TOKENS_MAX} valid tokens is reached"))
@@ -318,7 +318,7 @@ pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N], Error> {
     stead_disk::random_bytes().map_err(error)
 }
 
-/// The prefix followed by 16 random hexadecimal digits.
+/// A random name: the prefix followed by 16 random hexadecimal digits.
 pub(crate) fn random_name(prefix: &str) -> Result<String, Error> {
     let bytes: [u8; 8] = random_bytes()?;
     Ok(format!("{prefix}{:016x}", u64::from_be_bytes(bytes)))
@@ -327,14 +327,14 @@ pub(crate) fn random_name(prefix: &str) -> Result<String, Error> {
 /// A stored session ticket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionTicketRecord {
-    /// The principal that the ticket was created for.
+    /// The principal that the session ticket was created for.
     pub principal: String,
-    /// The session to which the ticket is bound; `None` if it is not bound yet.
+    /// The session to which the ticket is bound; `None` if the ticket is not bound yet.
     pub session: Option<String>,
 }
 
 impl LocalWorkspace {
-    /// Creates a ticket that is not bound to a session yet. Its text is returned once and never stored.
+    /// Creates a session ticket that is not bound to a session yet, and returns its text, which is never stored.
     pub fn create_session_ticket(&self, principal: &Principal) -> Result<String, Error> {
         let ticket = to_hex(&random_bytes::<SECRET_BYTES>()?);
         let (now_ms, principal) = (self.clock.now().wall_ms, principal.to_string());
@@ -346,7 +346,7 @@ impl LocalWorkspace {
         Ok(ticket)
     }
 
-    /// Binds a ticket to a session. A bound ticket cannot be bound to a different session.
+    /// Binds a session ticket to a session; a bound ticket cannot be bound to a different session.
     pub fn bind_session_ticket(&self, ticket: &str, session: &str) -> Result<(), Error> {
         let bound = self.write_rows(|connection| {
             connection.execute(
@@ -360,7 +360,7 @@ impl LocalWorkspace {
         }
     }
 
-    /// Loads a ticket; `None` if this workspace has no ticket with this text.
+    /// Loads a session ticket by its text; `None` if this workspace has no such ticket.
     pub fn load_session_ticket(&self, ticket: &str) -> Result<Option<SessionTicketRecord>, Error> {
         self.store.run_query(|connection| {
             connection

@@ -1,7 +1,7 @@
-//! The trash holds removed files and directories until they expire. Only the server empties it, and not while the wall
-//! clock may be wrong.
+//! The trash holds removed files and directories until they expire. Only the server empties the trash, and not while
+//! the wall clock may be wrong.
 //!
-//! A path is removed, restored and moved by a single rename, which cannot cross a mount. A change that would have to
+//! Removing, restoring and moving a path is a single rename, which cannot cross a mount. A change that would have to
 //! cross a mount is refused before anything is recorded.
 
 use rusqlite::{Connection, OptionalExtension, Row as SqlRow, params};
@@ -20,9 +20,9 @@ use crate::{
     workspace::to_engine_file_type,
 };
 
-/// If the wall clock has advanced this much more than the uptime clock, somebody has set the wall clock.
+/// If the wall clock has advanced this many milliseconds more than the uptime clock, somebody has set the wall clock.
 const CLOCK_JUMP_MS: i64 = 60 * 60 * 1000;
-/// The most expired items that are deleted at once.
+/// The most expired trash items that are deleted at once.
 const EMPTY_BATCH: usize = 64;
 
 pub(crate) fn new_trash_id() -> Result<String, Error> {
@@ -86,7 +86,7 @@ impl LocalWorkspace {
         })
     }
 
-    /// Permanently deletes expired items. Returns how many were deleted.
+    /// Permanently deletes expired trash items, and returns their number.
     pub fn delete_expired_trash(&self) -> Result<u64, Error> {
         let now = self.clock.now();
         if self.clock_jumped(&now)? {
@@ -103,7 +103,7 @@ impl LocalWorkspace {
         self.delete_trash_items(&due)
     }
 
-    /// Permanently deletes the items with these ids. Returns how many were deleted.
+    /// Permanently deletes the trash items with these ids, and returns the number of deleted items.
     pub fn delete_trash_items(&self, ids: &[String]) -> Result<u64, Error> {
         if ids.is_empty() {
             return Ok(0);
@@ -125,7 +125,7 @@ impl LocalWorkspace {
         Ok(deleted)
     }
 
-    /// Stores the first clock reading after a boot, with which later readings are compared.
+    /// Stores the first clock reading after a boot, to detect later jumps of the wall clock.
     pub(crate) fn store_clock_reading(&self) -> Result<(), Error> {
         match self.stored_clock_reading()? {
             Some((_, _, boot)) if boot == self.clock.now().boot_id => Ok(()),
@@ -144,7 +144,7 @@ impl LocalWorkspace {
     }
 
     /// Whether the wall clock has advanced much more than the uptime clock since the last stored reading of this boot.
-    /// If it has, nothing is deleted until [`LocalWorkspace::accept_clock`] is called.
+    /// After such a jump, no trash is deleted until [`LocalWorkspace::accept_clock`] is called.
     pub(crate) fn clock_jumped(&self, now: &ClockReading) -> Result<bool, Error> {
         let known = self.stored_clock_reading()?;
         let jumped = known.as_ref().is_some_and(|(wall_ms, uptime_ms, boot)| {
@@ -166,7 +166,7 @@ impl LocalWorkspace {
         Ok(())
     }
 
-    /// Refuses a move that a single rename cannot do.
+    /// Refuses to move a path to another mount, because a single rename cannot do that.
     pub(crate) fn refuse_rename_across_mounts(&self, from: &RelPath, to: &RelPath) -> Result<(), Error> {
         if self.allowed_mounts.is_empty() || self.nearest_directory(from)?.shares_mount(&self.nearest_directory(to)?) {
             return Ok(());
@@ -175,7 +175,7 @@ impl LocalWorkspace {
             .with_next_step("copy it, then remove the original"))
     }
 
-    /// Refuses a removal or a restore that a single rename cannot do.
+    /// Refuses to remove or restore a path on another mount than the trash, because a single rename cannot do that.
     pub(crate) fn refuse_other_mount_than_trash(&self, path: &RelPath) -> Result<(), Error> {
         // The trash can be on another mount even without allowed mounts, if the workspace is read-only.
         if self.nearest_directory(path)?.shares_mount(self.trash_directory.as_directory()) {
@@ -217,8 +217,8 @@ fn trash_item_from_row(row: &SqlRow<'_>) -> rusqlite::Result<TrashItem> {
     })
 }
 
-/// Looks at an item in the trash. Returns its stat and the state that its path has after a restore. The type is read
-/// from the item itself, because the database row may describe a different file.
+/// Looks up an item in the trash, and returns its stat and the state that a restore would give its path. The type of a
+/// trash item is read from the item itself, because the database row may describe a different file.
 pub(crate) fn find_item(
     trash: &DirectoryHandle,
     name: &FileName,
@@ -239,7 +239,7 @@ pub(crate) fn find_item(
     Ok(Some((stat, after)))
 }
 
-/// Converts an error of [`find_item`]. An item that vanished meanwhile was restored or deleted by another call.
+/// Converts an error of [`find_item`]: a trash item that vanished meanwhile was restored or deleted by another call.
 pub(crate) fn moved_or_failed(path: &RelPath, error: StateDirectoryError) -> CommitError {
     let vanished = [
         DiskErrorKind::NotFound,
@@ -254,7 +254,7 @@ pub(crate) fn moved_or_failed(path: &RelPath, error: StateDirectoryError) -> Com
     CommitError::Failed(errors::state_directory_error(error))
 }
 
-/// Permanently deletes an item. Returns 1 if it existed, otherwise 0.
+/// Permanently deletes a trash item, and returns 1 if it existed, otherwise 0.
 fn remove_item(trash: &DirectoryHandle, name: &FileName) -> Result<u64, DiskError> {
     match trash.stat(name)? {
         None => return Ok(0),

@@ -1,10 +1,10 @@
-//! Counts the bytes and files of the workspace, for quotas. A walk over the tree counts them once, while no call
-//! changes anything. Afterwards the transaction of every change updates the count. If a change did not update the
-//! count, the walk is repeated.
+//! Counts the bytes and files of the workspace, for quotas. A walk over the tree counts the bytes and files once, while
+//! no call changes anything. After the first walk, the transaction of every change updates the count. If a change did
+//! not update the count, the walk over the tree is repeated.
 //!
 //! Promises: concurrent threads and processes together never exceed a quota; without a quota nothing is counted or
-//! written. The next walk includes changes by other programs. A walk happens every few minutes, and before a call is
-//! refused.
+//! written. A change by another program is counted by the next walk over the tree, which happens every few minutes and
+//! before a quota refuses a call.
 
 use std::time::{Duration, Instant};
 
@@ -21,31 +21,31 @@ use crate::{
     store::{lock_ignoring_poison, query_number, to_sql_integer},
 };
 
-/// The count of a workspace is repeated when it is this old.
+/// The stored count of a workspace's files and bytes is repeated when it is this old.
 const COUNT_AGE_MAX_MS: i64 = 5 * 60 * 1000;
-/// If a count missed changes, it is repeated when it is this old.
+/// A stored count that may have missed changes is repeated when it is this old.
 const DOUBTED_COUNT_AGE_MAX_MS: i64 = 30 * 1000;
-/// A call is refused because of a quota only if the count is younger than this.
+/// A quota refuses a call only if the count of the workspace is younger than this.
 const REFUSAL_COUNT_AGE_MAX_MS: i64 = 1000;
-/// If a count took `t` milliseconds, it is not repeated before `t` times this number of milliseconds have passed.
+/// The walk that counts the workspace is repeated only after this many times its own duration.
 const COUNTING_TIME_DIVISOR: i64 = 20;
-/// The longest time that a count waits for calls that change files.
+/// The longest time that counting the workspace waits for calls that change files.
 const IDLE_WAIT_MAX: Duration = Duration::from_secs(10);
-/// The number of recent changes for which the usage before the change is stored. Undo needs this usage.
+/// The number of recent changes for which the usage before the change is stored, because undo needs it.
 const REMEMBERED_CHANGES: u64 = 10_000;
 
-/// The usage of the workspace after all changes up to `last_change`.
+/// The counted bytes and files of the workspace after all changes up to `last_change`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct CountedWorkspaceUsage {
     usage: WorkspaceUsage,
-    /// The number of the last entry that `usage` includes.
+    /// The number of the last journal entry that `usage` includes.
     last_change: u64,
     counted_ms: i64,
     took_ms: i64,
     trust: UsageCountAccuracy,
 }
 
-/// Whether a count includes every change.
+/// Whether the counted usage includes every change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum UsageCountAccuracy {
     Exact,
@@ -53,7 +53,7 @@ enum UsageCountAccuracy {
 }
 
 impl LocalWorkspace {
-    /// The usage of a principal; `None` if the workspace was never counted.
+    /// The usage that counts against a principal's quota; `None` if the workspace was never counted.
     pub(crate) fn usage_of(
         &self,
         principal: &Principal,
@@ -74,12 +74,12 @@ impl LocalWorkspace {
         })
     }
 
-    /// The usage before an entry, if it is stored.
+    /// The usage of the workspace before a journal entry, if it is stored.
     pub(crate) fn usage_before(&self, number: u64) -> Result<Option<WorkspaceUsage>, Error> {
         self.store.run_query(|connection| stored_usage_before(connection, number))
     }
 
-    /// Notes that the count may have missed changes. The next call under a quota counts the workspace again.
+    /// Notes that the counted usage may have missed changes, so that the next call under a quota counts again.
     pub(crate) fn mark_count_in_doubt(&self) {
         *lock_ignoring_poison(&self.recount) = UsageRecountNeed::Needed;
     }
@@ -98,7 +98,7 @@ impl LocalWorkspace {
         age_ms < 0 || age_ms >= most_ms.max(count.took_ms.saturating_mul(COUNTING_TIME_DIVISOR))
     }
 
-    /// Counts the workspace if there is no count yet, or if `is_outdated` returns true for the stored count.
+    /// Counts the files of the workspace if there is no stored count, or if `is_outdated` returns true for it.
     fn recount_if(&self, is_outdated: impl Fn(&CountedWorkspaceUsage) -> bool) -> Result<(), Error> {
         let known = self.store.run_query(current_count)?;
         if known.as_ref().is_some_and(|count| !is_outdated(count)) {
@@ -136,7 +136,7 @@ impl LocalWorkspace {
         Ok(())
     }
 
-    /// Counts everything below the root that a call could access. An unreadable directory counts as one file.
+    /// Counts the files below the root that a call could access; an unreadable directory counts as one file.
     fn measure_usage(&self) -> WorkspaceUsage {
         let mut usage = WorkspaceUsage::default();
         let mut waiting = vec![RelPath::root()];
@@ -176,7 +176,7 @@ pub(crate) enum UsageRecountNeed {
 pub(crate) struct CommitQuotaCharge {
     charge: QuotaCharge,
     owner: String,
-    /// Directories that the commit creates.
+    /// The paths of the directories that the commit creates.
     created_directories: Vec<String>,
 }
 
@@ -190,8 +190,7 @@ impl CommitQuotaCharge {
         Self { charge: QuotaCharge::for_plan(plan, quota), owner: owner.to_string(), created_directories }
     }
 
-    /// The number of the plan's directories that concurrent calls have already created. Each of these directories is
-    /// counted only once.
+    /// The number of the commit's new directories that concurrent calls have already created and counted.
     fn created_before(&self, connection: &Connection, number: u64) -> rusqlite::Result<u64> {
         let mut count = 0;
         for path in &self.created_directories {
@@ -207,7 +206,7 @@ impl CommitQuotaCharge {
         Ok(count)
     }
 
-    /// Returns an error if the commit would exceed the quota. Writes nothing.
+    /// Returns an error if the commit would exceed the quota of the workspace.
     pub(crate) fn check_quota(&self, connection: &Connection) -> rusqlite::Result<Option<Error>> {
         let Some(count) = current_count(connection)? else { return Ok(Some(usage_not_counted())) };
         let before = match self.charge.undone_entry() {
@@ -218,8 +217,8 @@ impl CommitQuotaCharge {
         Ok(self.charge.check(&usage, before).err())
     }
 
-    /// Updates the count for the entry `number`, which was just appended. `last` is the number of the last change
-    /// before that entry.
+    /// Updates the counted usage for the journal entry `number`, which was just appended. The parameter `last` is the
+    /// number of the last change before that journal entry.
     pub(crate) fn advance_count(&self, connection: &Connection, last: u64, number: u64) -> rusqlite::Result<()> {
         let Some(mut count) = stored_count(connection)? else { return Ok(()) };
         if count.last_change != last {
@@ -242,7 +241,7 @@ impl CommitQuotaCharge {
     }
 }
 
-/// Subtracts the usage that a rolled-back entry added.
+/// Subtracts the usage that a rolled-back journal entry added.
 pub(crate) fn subtract_rolled_back_usage(connection: &Connection, number: i64) -> rusqlite::Result<()> {
     connection.execute(
         "UPDATE holding SET doubted = 1,
@@ -272,7 +271,7 @@ fn store_count(connection: &Connection, count: &CountedWorkspaceUsage) -> rusqli
     Ok(())
 }
 
-/// The current count. The count is in doubt after a rollback, and after a change that did not update the count.
+/// The counted usage, which is in doubt after a rollback, and after a change that did not update the count.
 fn current_count(connection: &Connection) -> rusqlite::Result<Option<CountedWorkspaceUsage>> {
     let Some(mut count) = stored_count(connection)? else { return Ok(None) };
     if entry_query::last_change_number(connection)? != count.last_change {
@@ -332,7 +331,6 @@ mod tests {
         (count.usage.files, count.trust)
     }
 
-    /// Inserts an entry with changes that has only the columns which the count needs.
     fn insert_entry(connection: &Connection, number: u64) {
         connection
             .execute("INSERT INTO entries VALUES (?1, x'', x'', 0, '', '', 1)", params![to_sql_integer(number)])

@@ -1,5 +1,5 @@
-//! Implements the engine's `Workspace` trait. Lookups translate values of the disk into values of the engine; they
-//! never write and never follow a symlink. The other methods delegate to the modules that own the data.
+//! Implements the engine's `Workspace` trait for a local workspace. Lookups translate values of the disk into values of
+//! the engine, never write, and never follow a symlink. Other methods delegate to the modules that own the data.
 
 use std::time::Instant;
 
@@ -26,8 +26,7 @@ use crate::{
     store::{self, TransactionSyncTiming},
 };
 
-/// How often a lookup is retried at most. It is retried if a symlink replaces a directory of the path during the
-/// lookup.
+/// How often a path lookup is retried if a symlink replaces a directory of the path during the lookup.
 const LOOKUP_RETRIES_MAX: usize = 16;
 
 impl Workspace for LocalWorkspace {
@@ -319,7 +318,8 @@ fn stat_in(directory: &DirectoryHandle, path: &RelPath, name: &FileName) -> Stat
 }
 
 impl LocalWorkspace {
-    /// Sorts entries by the bytes of their names. Staged files are left out, and their directory is noted for cleanup.
+    /// Sorts directory entries by the bytes of their names, and leaves staged files out. A directory with staged files
+    /// is noted for cleanup.
     fn to_engine_listing(&self, path: &RelPath, entries: Vec<DiskDirectoryEntry>) -> Vec<DirectoryEntry> {
         let mut names: Vec<DirectoryEntry> = Vec::with_capacity(entries.len());
         for entry in entries {

@@ -1,11 +1,11 @@
-//! A registry manages many workspaces in one directory. Each workspace has its own directory for its files and its
-//! state, so that it can be moved, backed up or deleted as a whole. The registry stores a row for each workspace,
-//! tokens, and a journal of administrative actions.
+//! A workspace registry manages many workspaces in one directory. Each workspace has its own directory for its files
+//! and its state, so that it can be moved, backed up or deleted as a whole. The registry stores a row for each
+//! workspace, tokens, and a journal of administrative actions.
 //!
-//! Promises: the rows are authoritative, and the directories are made to match the rows. So the next open finishes or
-//! removes everything that a crash left incomplete. Several processes may use one registry. A token of one workspace
-//! reveals nothing about another workspace. Directories are named by ids, never by names that people chose. Files are
-//! accessed only through an opened workspace.
+//! Promises: the database rows of the registry are authoritative, and the directories of the workspaces are made to
+//! match the rows. Opening the registry finishes or removes everything that a crash left incomplete. Several processes
+//! may use one registry. A token of one workspace reveals nothing about another workspace. A workspace's directory is
+//! named by a random id, never by a name that people chose.
 
 use std::{
     collections::HashMap,
@@ -63,7 +63,7 @@ const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(2);
 
 const WORKSPACES_DIRECTORY: &str = "workspaces";
 const TRASH_DIRECTORY: &str = "trash";
-/// The directory of the registry's own state. The name must not change, because existing registries have it.
+/// The directory of the registry's own state, whose name must not change, because existing registries have it.
 const REGISTRY_DIRECTORY: &str = "estate";
 const FILES_DIRECTORY: &str = "files";
 const STATE_DIRECTORY: &str = "state";
@@ -73,32 +73,32 @@ const STATE_DIRECTORY: &str = "state";
 pub struct WorkspaceRegistryOptions {
     /// The directory of the registry.
     pub directory: PathBuf,
-    /// When a change is acknowledged.
+    /// The degree of durability that a change has when it is acknowledged.
     pub durability: Durability,
-    /// Which new file names are accepted.
+    /// The rule that names of new files must follow.
     pub name_profile: FileNamePolicy,
-    /// How paths are resolved.
+    /// Whether the kernel or the server resolves paths of a workspace.
     pub resolver: stead_disk::PathResolutionMethod,
-    /// How search indexes are used.
+    /// Whether searches use an index, and whether an index is built.
     pub index_mode: IndexMode,
     /// How calls that need approval are handled.
     pub approval_mode: ApprovalMode,
     /// Whether to restrict the process to the registry with the Landlock sandbox.
     pub landlock: LandlockMode,
-    /// Paths outside the registry that stay readable in the sandbox.
+    /// Paths outside the registry that stay readable in the Landlock sandbox.
     pub readable_paths: Vec<PathBuf>,
-    /// The most workspaces that are open at the same time.
+    /// The most workspaces of the registry that are open at the same time.
     pub open_workspaces_max: usize,
     /// How long an unused workspace stays open.
     pub idle_timeout: Duration,
     /// How long a destroyed workspace stays in the trash, in milliseconds.
     pub trash_retention_ms: i64,
-    /// The source of time.
+    /// The clock that the registry reads.
     pub clock: Arc<dyn Clock>,
 }
 
 impl WorkspaceRegistryOptions {
-    /// The default options for this directory.
+    /// The default options for a registry in this directory.
     pub fn new(directory: PathBuf) -> Self {
         Self {
             directory,
@@ -123,7 +123,7 @@ pub struct WorkspaceRegistry {
     path: PathBuf,
     workspaces: ServerOnlyDirectoryHandle,
     trash: ServerOnlyDirectoryHandle,
-    /// A workspace without files. Its database contains the rows, the tokens and the journal.
+    /// An internal workspace without files, whose database contains the registry's rows, tokens and journal.
     registry_workspace: Arc<LocalWorkspace>,
     options: WorkspaceRegistryOptions,
     open_workspaces: OpenWorkspaces,
@@ -131,8 +131,8 @@ pub struct WorkspaceRegistry {
     landlock_report: Option<LandlockReport>,
 }
 
-/// The lock of a workspace. While the lock is held, nobody else can create or delete the workspace. If the lock is
-/// exclusive, nobody else can open the workspace.
+/// The lock of a workspace in the registry. While the lock is held, nobody else can create or delete the workspace.
+/// While the lock is held exclusively, nobody else can open the workspace.
 pub(crate) struct WorkspaceLifecycleLock(#[expect(dead_code, reason = "dropping it frees the lock")] MultiSlotLockFile);
 
 impl WorkspaceRegistry {
@@ -141,7 +141,7 @@ impl WorkspaceRegistry {
         directory.join(REGISTRY_DIRECTORY)
     }
 
-    /// Opens a registry. Creates it if it does not exist. Finishes or removes the unfinished work of dead processes.
+    /// Opens or creates a workspace registry, and finishes or removes the unfinished work of dead processes.
     pub fn open(options: WorkspaceRegistryOptions) -> Result<Arc<Self>, Error> {
         let directory = StateDirectory::open(&options.directory).map_err(|error| {
             Error::new(ErrorKind::AuditUnavailable, format!("cannot use the registry directory: {error}"))
@@ -192,7 +192,7 @@ impl WorkspaceRegistry {
         self.landlock_report.as_ref()
     }
 
-    /// The registry's own journal, for verification and export.
+    /// The internal workspace with the registry's own journal, for verification and export.
     pub fn registry_workspace(&self) -> &LocalWorkspace {
         &self.registry_workspace
     }
@@ -202,13 +202,12 @@ impl WorkspaceRegistry {
         &self.path
     }
 
-    /// The current time in unix milliseconds.
+    /// The current wall-clock time in unix milliseconds.
     pub fn now_ms(&self) -> i64 {
         self.options.clock.now().wall_ms
     }
 
-    /// Finishes or removes unfinished work, and deletes expired workspaces from the trash. This method must be called
-    /// periodically.
+    /// Finishes or removes unfinished work, and deletes expired workspaces; the server calls this method periodically.
     pub fn expire_and_reconcile(&self) -> Result<(), Error> {
         let now = self.options.clock.now();
         // As in the trash of a workspace, nothing is deleted while the wall clock may be wrong.
@@ -223,7 +222,7 @@ impl WorkspaceRegistry {
         Ok(())
     }
 
-    /// Locks a workspace. An exclusive lock prevents opening and deletion; a shared one prevents only deletion.
+    /// Locks a workspace: an exclusive lock prevents opening and deletion, a shared lock prevents only deletion.
     fn lock_workspace(&self, id: &str, mode: LockMode) -> Result<WorkspaceLifecycleLock, Error> {
         let deadline = Instant::now() + LOCK_WAIT;
         loop {
@@ -255,13 +254,14 @@ impl WorkspaceRegistry {
         self.run_query(|connection| rows::find_by_id(connection, id))
     }
 
-    /// The ready workspace with this name.
+    /// The row of the workspace with this name, if the workspace is ready.
     fn find_ready_workspace(&self, name: &str) -> Result<WorkspaceDatabaseRow, Error> {
         let found = self.run_query(|connection| rows::find_active_by_name(connection, name))?;
         found.filter(|row| row.lifecycle == WorkspaceLifecycle::Ready).ok_or_else(|| rows::workspace_not_found(name))
     }
 
-    /// Changes rows and appends a journal entry in one transaction. If `change` returns an error, nothing is written.
+    /// Changes rows of the registry and appends a journal entry, in one transaction. If the closure `change` returns an
+    /// error, nothing is written.
     fn record_change(
         &self,
         by: &Caller,
@@ -285,7 +285,7 @@ impl WorkspaceRegistry {
         }))
     }
 
-    /// Stores a row and appends a journal entry.
+    /// Stores the row of a workspace and appends an entry to the registry's journal.
     fn record_row(
         &self,
         by: &Caller,
@@ -297,7 +297,7 @@ impl WorkspaceRegistry {
         self.record_change(by, operation, arguments, move |transaction| rows::upsert_row(transaction, &row).map(Ok))
     }
 
-    /// Changes rows without a journal entry.
+    /// Changes rows of the registry without a journal entry.
     fn update_without_entry(
         &self,
         change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<Result<(), Error>> + Send + 'static,

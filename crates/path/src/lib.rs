@@ -22,9 +22,9 @@ pub use rel_path::{DEPTH_MAX, FileName, NAME_BYTES_MAX, PATH_BYTES_MAX, RelPath}
 /// How a symbolic link in the last component of a path is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FinalSymlink {
-    /// The path names the target of the link.
+    /// The path refers to the target of the symbolic link.
     Follow,
-    /// The path names the link itself.
+    /// The path refers to the symbolic link itself.
     Keep,
 }
 

@@ -10,14 +10,14 @@ pub enum DotDotRule {
     Refuse,
     /// `a/../b` becomes `b` without access to the file system. A path that would leave the root is an error.
     Fold,
-    /// The `..` are removed from the absolute path, so that `../ws/a` is valid below a root named `ws`.
+    /// The `..` components are resolved in the absolute path, so that `../ws/a` is valid below a root named `ws`.
     FoldAbsolute,
 }
 
 /// How a path with a leading slash is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AbsolutePathRule {
-    /// The path must start with one of the root paths. This prefix is removed.
+    /// An absolute path must start with one of the root paths, and this prefix is removed.
     BelowRoot,
     /// A path with a leading slash is an error.
     Refuse,
@@ -26,7 +26,7 @@ pub enum AbsolutePathRule {
 /// The meaning of a backslash in a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BackslashRule {
-    /// A backslash starts an escape of [`RelPath::to_wire`]. Any other backslash is an error.
+    /// A backslash starts an escape sequence of [`RelPath::to_wire`]; a backslash without a valid escape is an error.
     Escape,
     /// A backslash is an ordinary character.
     Literal,
@@ -55,13 +55,13 @@ pub enum EmptyPathRule {
 pub struct PathSyntax {
     /// The directory below the root that relative paths start from.
     pub default_directory: RelPath,
-    /// How `..` is handled.
+    /// How this dialect handles `..` in a path.
     pub dot_dot: DotDotRule,
-    /// How a leading slash is handled.
+    /// How this dialect handles a path with a leading slash.
     pub absolute_paths: AbsolutePathRule,
-    /// The meaning of a backslash.
+    /// The meaning of a backslash in the paths of this dialect.
     pub backslash: BackslashRule,
-    /// The meaning of a trailing slash.
+    /// The meaning of a trailing slash in the paths of this dialect.
     pub trailing_slash: TrailingSlashRule,
     /// How an empty path is handled.
     pub empty_path: EmptyPathRule,
@@ -84,16 +84,16 @@ impl Default for PathSyntax {
 /// Whether the caller's spelling of a path requires a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathKindImpliedBySpelling {
-    /// The path may be of any type.
+    /// The spelling of the path allows any file type.
     Any,
-    /// The path ended in `/` or `/.`, so it must be a directory.
+    /// The caller's path ended in `/` or `/.`, so it must be a directory.
     Directory,
 }
 
 /// A parsed path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParsedPath {
-    /// The path relative to the root.
+    /// The parsed path, relative to the root.
     pub path: RelPath,
     /// Whether the path must be a directory.
     pub required_kind: PathKindImpliedBySpelling,
@@ -146,7 +146,7 @@ fn split_components(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b"."))
 }
 
-/// Appends the components of `bytes` to `components`, with `..` handled according to the rule.
+/// Appends the path components in `bytes` to `components`, and treats `..` as `dot_dot` says.
 fn fold_components<'a>(
     mut components: Vec<&'a [u8]>,
     bytes: &'a [u8],
@@ -166,7 +166,7 @@ fn fold_components<'a>(
     Ok(components)
 }
 
-/// The components of a folded absolute path that are below one of the roots.
+/// Removes the matching root from an absolute path without `..`; fails if the path is below none of the roots.
 fn strip_root_components<'a>(whole: &[&'a [u8]], roots: &[String]) -> Result<Vec<&'a [u8]>, PathError> {
     let below_root = |root: &String| {
         let root: Vec<&[u8]> = split_components(root.as_bytes()).collect();
@@ -193,8 +193,7 @@ fn strip_root_prefix<'a>(input: &'a str, roots: &[String]) -> Result<&'a str, Pa
     Err(PathError::ForeignSyntax)
 }
 
-/// Fails for a drive letter or a URI. On some systems these refer to other locations, so they must not be treated as
-/// file names.
+/// Rejects a path with a drive letter or a URI, which some systems would resolve outside the workspace.
 fn reject_foreign_syntax(input: &str) -> Result<(), PathError> {
     let bytes = input.as_bytes();
     let drive = bytes.len() >= 2
@@ -207,8 +206,8 @@ fn reject_foreign_syntax(input: &str) -> Result<(), PathError> {
     if drive || scheme { Err(PathError::ForeignSyntax) } else { Ok(()) }
 }
 
-/// Decodes the escapes of [`RelPath::to_wire`]: `\\` and `\xHH`. Any other backslash is an error, so that a Windows
-/// path is rejected and not treated as an unusual name.
+/// Decodes the escapes of [`RelPath::to_wire`], which are `\\` and `\xHH`. A backslash without a valid escape is an
+/// error, so that a Windows path is not taken for an unusual file name.
 pub(crate) fn decode_escapes(wire: &str) -> Result<Vec<u8>, PathError> {
     let mut out = Vec::with_capacity(wire.len());
     let mut rest = wire.as_bytes();

@@ -1,5 +1,6 @@
-//! The checked relative path and the checked single name. Both hold bytes, because Linux names are bytes. The wire
-//! form, which callers see, is escaped UTF-8, so that every existing file can be named in JSON.
+//! The types for a checked relative path and for a single checked file name. Paths and file names hold bytes, because
+//! Linux file names are bytes. The wire form, which callers see, is escaped UTF-8, so that every existing file can be
+//! named in JSON.
 
 use std::{borrow::Cow, fmt};
 
@@ -34,24 +35,24 @@ impl FileName {
         }
     }
 
-    /// The name as the operating system stores it.
+    /// The file name as the operating system stores it.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The name in escaped UTF-8, as callers see it.
+    /// The file name in escaped UTF-8, as callers see it.
     pub fn to_wire(&self) -> Cow<'_, str> {
         to_wire(&self.0)
     }
 }
 
 impl RelPath {
-    /// The path of the root.
+    /// The path of the workspace root, which is empty.
     pub fn root() -> Self {
         Self::default()
     }
 
-    /// Builds a path from raw components. Each component and the whole path are checked.
+    /// Builds a path from raw components. Fails if one of the components or the whole path is invalid.
     pub fn from_components<'a>(components: impl IntoIterator<Item = &'a [u8]>) -> Result<Self, PathError> {
         let mut bytes = Vec::new();
         let mut depth = 0;
@@ -81,7 +82,7 @@ impl RelPath {
         Self::from_components(bytes.split(|byte| *byte == b'/'))
     }
 
-    /// Whether this is the root.
+    /// Whether this path is the root.
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
@@ -91,12 +92,12 @@ impl RelPath {
         &self.0
     }
 
-    /// The components, first to last.
+    /// The components of this path, first to last.
     pub fn components(&self) -> impl DoubleEndedIterator<Item = &[u8]> {
         self.0.split(|byte| *byte == b'/').filter(|component| !component.is_empty())
     }
 
-    /// The number of components.
+    /// The number of components in this path.
     pub fn depth(&self) -> usize {
         self.components().count()
     }
@@ -151,7 +152,7 @@ impl RelPath {
         Some(Self(self.0[start..].into()))
     }
 
-    /// This path, followed by the components of `rest`.
+    /// This path with the components of the path `rest` appended.
     pub fn append(&self, rest: &Self) -> Result<Self, PathError> {
         Self::from_components(self.components().chain(rest.components()))
     }
@@ -162,7 +163,7 @@ impl RelPath {
     }
 }
 
-/// Escapes each backslash as `\\`, and each byte that is not valid UTF-8 as `\xHH`.
+/// Converts file name bytes to UTF-8: escapes a backslash as `\\`, and a byte that is not valid UTF-8 as `\xHH`.
 fn to_wire(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.contains('\\') => Cow::Borrowed(text),

@@ -1,5 +1,5 @@
-//! The least that a server on the same libraries does: it reads a request and answers one kilobyte. Measures of the
-//! HTTP face are held against it (`cargo xtask bench http`).
+//! A minimal HTTP server that reads a request and answers one kilobyte, built on the same libraries as stead. The
+//! benchmark `cargo xtask bench http` compares stead's HTTP server with this example.
 #![expect(clippy::print_stdout, reason = "an example says where it listens")]
 
 use axum::{Router, body::Bytes, routing::get};

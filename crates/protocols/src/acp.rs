@@ -1,10 +1,11 @@
 //! A proxy for the Agent Client Protocol (ACP) between an editor and an agent. The proxy serves the agent's file
-//! requests itself. It forwards other messages as raw JSON, so unknown members are kept. The proxy changes only
+//! requests itself, and forwards other messages as raw JSON, so that unknown members are kept. The proxy changes only
 //! messages that initialize the connection or set up sessions, and keeps the other members of these messages unchanged.
 //!
-//! The agent's `fs/*` requests are confined to the roots of their session. Each of these requests becomes an engine
-//! call, and reaches the editor only after the engine has checked it. The ids of the proxy's own requests never collide
-//! with the ids of a peer's requests. The proxy opens no file itself: its caller provides a [`SessionRootOpener`].
+//! The agent's `fs/*` requests are confined to the roots of their session. The proxy turns each `fs/*` request into an
+//! engine call; the editor sees the request only after the engine has checked it. The ids of the proxy's own requests
+//! never collide with the ids of a peer's requests. The proxy opens no file itself: its caller provides a
+//! [`SessionRootOpener`].
 
 use std::{io, sync::Arc};
 
@@ -40,15 +41,16 @@ pub use text_format::{WriteEncodingPolicy, WriteFormatPolicy, WriteLineEndingPol
 use conductor::{AcpConductorEnvelopeCodec, AcpPeerWriter};
 use router::AcpRouter;
 
-/// Opens the roots of sessions. Implemented by the crate that accesses files.
+/// Opens the roots of sessions. The crate that accesses files implements this trait.
 pub trait SessionRootOpener: Send + Sync {
-    /// Opens a directory or a single file by its absolute path. Files outside of this root stay inaccessible.
+    /// Opens a directory or a single file by its absolute path. A caller of the returned root cannot access files
+    /// outside the opened directory or file.
     fn open_root(&self, root: &str) -> Result<OpenedAcpSessionRoot, Error>;
 
-    /// The command that starts the MCP server for this working directory. `None` means that agents get no MCP server.
+    /// The command that starts an MCP server for this working directory; `None` means that agents get no MCP server.
     fn mcp_server_command(&self, directory: &str) -> Option<McpServerCommand>;
 
-    /// Assigns the calls of the MCP server that has this ticket to the session with this name.
+    /// Assigns the calls of the MCP server with the ticket `ticket` to the session named `session`.
     fn bind_server_to_session(&self, directory: &str, ticket: &SessionTicketEnvVar, session: &str)
     -> Result<(), Error>;
 
@@ -61,25 +63,25 @@ pub trait SessionRootOpener: Send + Sync {
 pub struct AcpProxyConfig {
     /// The file methods advertised to agents.
     pub file_capabilities: AcpFileCapabilities,
-    /// The format of written files. A call can override this format.
+    /// The format of the files that agents write; a single call can override the format.
     pub text_format: WriteFormatPolicy,
 }
 
-/// The peer that closed the connection.
+/// The peer that ended the ACP connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AcpConnectionClosedBy {
-    /// The editor closed its side.
+    /// The editor closed its side of the ACP connection.
     Editor,
-    /// The agent closed its side.
+    /// The agent closed its side of the ACP connection.
     Agent,
 }
 
 /// The callers of the engine in the sessions of one connection.
 #[derive(Debug, Clone)]
 pub struct AcpConnectionCallers {
-    /// The agent, as the caller of its file methods. Its session is replaced by the ACP session id.
+    /// The agent as a caller of the engine; each ACP session replaces the session in this caller by its own id.
     pub agent: Caller,
-    /// The person at the editor, as the caller of review requests.
+    /// The person at the editor as a caller of the engine, for review requests.
     pub person: Caller,
 }
 
@@ -107,16 +109,16 @@ impl AcpProxy {
     }
 }
 
-/// The streams of one peer.
+/// The input and output streams of an editor or an agent.
 pub struct AcpPeerStreams {
-    /// Messages from the peer.
+    /// The stream of messages from the editor or agent.
     pub input: BoxedReader,
-    /// Messages to the peer.
+    /// The stream of messages to the editor or agent.
     pub output: BoxedWriter,
 }
 
 /// Runs the proxy between an editor and an agent until one of them closes its side, and then closes the agent's input.
-/// The caller waits for the agent's process.
+/// This function does not wait for the agent's process to exit; its caller does.
 ///
 /// Must run inside a tokio runtime; calls occupy its blocking threads.
 pub async fn proxy_editor_and_agent(

@@ -1,6 +1,6 @@
 //! Runs the engine calls of all protocols, enforces the limits that all protocols share, and reports the progress of
-//! calls. A long call runs on its own thread, so that the connection stays responsive. The call is cancelled when the
-//! client no longer waits for its result.
+//! calls. A long call runs on its own thread, so that the connection stays responsive. A call is cancelled when its
+//! client no longer waits for the result.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -24,7 +24,7 @@ use crate::{
 /// The number of bytes of memory that one semaphore permit represents.
 const MEMORY_UNIT_BYTES: usize = 1 << 10;
 
-/// The maximum duration of a call. For a call that waits for an event, the longest allowed wait is added.
+/// The maximum duration of a call, plus the longest allowed wait if the call waits for an event.
 fn call_deadline(cost_class: CallDurationClass) -> Duration {
     match cost_class {
         CallDurationClass::Inline | CallDurationClass::Short | CallDurationClass::Long => DEFAULT_CALL_DEADLINE,
@@ -35,14 +35,14 @@ fn call_deadline(cost_class: CallDurationClass) -> Duration {
 /// The outcome or the error that the engine returned for a call, or the reason why the engine returned nothing.
 pub(crate) type CallResultOrAbortError = Result<CallResult, CallAbortError>;
 
-/// A call to run.
+/// A call of an engine operation that a client requests.
 pub(crate) struct CallRequest {
     pub(crate) caller: Caller,
     pub(crate) operation: String,
     pub(crate) arguments: Map<String, Value>,
     pub(crate) options: CallOptions,
     pub(crate) idempotency_key: Option<String>,
-    /// How long the call may wait for an approval.
+    /// How long the engine call may wait for an approval.
     pub(crate) approval_wait_ms: u64,
 }
 
@@ -54,7 +54,7 @@ impl CallRequest {
     }
 }
 
-/// The session of a connection. A call can start, resume or end a session.
+/// The current session of a connection; the calls on the connection can start, resume or end a session.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionCurrentSession(Mutex<Option<String>>);
 
@@ -70,7 +70,7 @@ impl ConnectionCurrentSession {
         caller
     }
 
-    /// Updates the session if the call started, resumed or ended a session.
+    /// Changes the connection's current session if the call started, resumed or ended a session.
     pub(crate) fn track_session_switch(&self, result: &CallResult) {
         let session = match result.as_ref().ok().and_then(|outcome| outcome.session_switch.as_ref()) {
             None => return,
@@ -88,7 +88,7 @@ pub(crate) enum OtherRequestsPending {
     Waiting,
 }
 
-/// Why a call ended without a result.
+/// Why an engine call ended without a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CallAbortError {
     #[error("internal error: the call panicked; committed changes are in the history")]
@@ -128,23 +128,23 @@ impl WorkspaceCallLimiter {
         Self(CallSemaphores::new(calls_max, calls_max))
     }
 
-    /// Whether any client still uses this limit.
+    /// Whether any client still uses this workspace limiter.
     pub(crate) fn is_in_use(&self) -> bool {
         Arc::strong_count(&self.0.working) > 1
     }
 }
 
-/// The calls that one client may run at once.
+/// The slots for the engine calls that one client may run at once.
 #[derive(Debug, Clone)]
 pub(crate) struct ClientCallSlots {
     client: CallSemaphores,
-    /// Limits shared with the other clients of the server, if the server has several.
+    /// The limits that all clients of a server share; `None` for a server with a single client.
     shared: Option<CallLimitsSharedByClients>,
 }
 
 #[derive(Debug, Clone)]
 struct CallLimitsSharedByClients {
-    /// One permit for each call, of any client, that waits for an event. Each of these calls occupies a thread.
+    /// One permit for each call, of any client, that waits for an event, because a waiting call occupies a thread.
     waiting_calls: Arc<Semaphore>,
     /// Permits for the memory of running calls: first the limit of this client, then the limit of all clients together.
     memory: [Arc<Semaphore>; 2],
@@ -179,9 +179,9 @@ impl ClientCallSlots {
         Self { shared: Some(shared), ..Self::default() }
     }
 
-    /// Acquires the permits of a call. The permits of the client's own limits are acquired first. A client that waits
-    /// for these permits therefore holds no permit that other clients could use. `memory_bytes` estimates the memory of
-    /// a long call.
+    /// Acquires the permits of a call: first from the limit of the client, then of its workspace, then of the server. A
+    /// client that waits for a slot of its own therefore holds no permit that other clients could use. `memory_bytes`
+    /// estimates the memory of a long call.
     async fn acquire(
         &self,
         cost_class: CallDurationClass,
@@ -312,7 +312,7 @@ pub(crate) async fn until_disconnected(cost_class: CallDurationClass, mut closed
     }
 }
 
-/// Cancels a call when dropped. Cancelling a call that has ended has no effect.
+/// Cancels an engine call when dropped, which has no effect if the call has ended.
 struct CancelOnDrop(CancelToken);
 
 impl Drop for CancelOnDrop {
@@ -321,7 +321,7 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// A call that can be moved to another thread.
+/// An engine call with everything that it needs to run on another thread.
 struct BlockingCall {
     engine: Engine,
     request: CallRequest,
@@ -354,11 +354,10 @@ impl BlockingCall {
 /// The end of the progress channel that a running call sends its progress to.
 pub(crate) type CallProgressSender = watch::Sender<CallProgress>;
 
-/// The end of the progress channel that a protocol receives the progress of a call from. Each protocol renders its own
-/// notifications.
+/// The receiving end of the progress channel, from which a protocol builds its own progress notifications.
 pub(crate) struct CallProgressReceiver(watch::Receiver<CallProgress>);
 
-/// The client receives no more notifications.
+/// The error of a progress notification that cannot be sent, because the client has disconnected.
 pub(crate) struct ClientDisconnected;
 
 pub(crate) fn progress_channel() -> (CallProgressSender, CallProgressReceiver) {
@@ -388,7 +387,7 @@ impl CallProgressReceiver {
         }
     }
 
-    /// Waits for one interval. Returns an error as soon as the call ends.
+    /// Waits for the interval between two progress notifications, and fails as soon as the call ends.
     async fn wait_interval(&mut self) -> Result<(), watch::error::RecvError> {
         let interval = tokio::time::sleep(PROGRESS_INTERVAL);
         tokio::pin!(interval);

@@ -17,23 +17,23 @@ tokio::task_local! {
     static CURRENT_RECORDER: Arc<RequestCallRecorder>;
 }
 
-/// One call in the request log.
+/// One engine call in the request log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestLogCall {
-    /// Name of the operation.
+    /// The name of the called operation.
     pub operation: &'static str,
-    /// The error kind, if the call failed.
+    /// The error kind, if the engine call failed.
     pub error_kind: Option<&'static str>,
     /// The number of the call's journal entry, if the result of the call contains this number.
     pub entry: Option<u64>,
 }
 
-/// The calls that one request has made.
+/// The engine calls that one HTTP request has made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallsOfOneRequest {
-    /// The first calls, up to a limit.
+    /// The first calls of the HTTP request, up to a limit.
     pub first_calls: Vec<RequestLogCall>,
-    /// The number of all calls.
+    /// The number of all calls of the HTTP request.
     pub count: usize,
 }
 

@@ -18,29 +18,29 @@ pub struct DialectDefinitionParseError(#[from] serde_json::Error);
 /// The definition of one dialect.
 #[derive(Debug, Deserialize)]
 pub struct DialectDefinition {
-    /// Name of the dialect.
+    /// The name of the dialect.
     pub dialect: String,
     /// Instructions for the model that uses the tools.
     pub instructions: String,
     /// The settings that `--dialect-option` accepts.
     #[serde(default)]
     pub options: Vec<DialectOptionDefinition>,
-    /// Fields that the result of any tool may have.
+    /// The fields that the result of every tool of the dialect may have.
     #[serde(default)]
     pub common_outputs: Vec<ToolResultFieldDefinition>,
-    /// Errors that any tool may return.
+    /// Errors that every tool of the dialect may return.
     #[serde(default)]
     pub errors: Vec<ToolErrorDefinition>,
-    /// The tools, in documentation order.
+    /// The tools of the dialect, in documentation order.
     pub operations: Vec<ToolDefinition>,
 }
 
 /// One documented setting of a dialect.
 #[derive(Debug, Deserialize)]
 pub struct DialectOptionDefinition {
-    /// Name of the setting.
+    /// The name of the dialect setting.
     pub name: String,
-    /// The accepted values. If the list is empty, every value is accepted.
+    /// The accepted values. An empty list means that the setting accepts every value.
     #[serde(default)]
     pub values: Vec<String>,
     /// The value of the setting if the user does not give a value.
@@ -61,7 +61,7 @@ pub struct ToolDefinition {
     /// The situations in which a model should choose the tool.
     #[serde(rename = "use")]
     pub when_to_use: String,
-    /// The effect of the tool on files.
+    /// Whether the tool reads, writes or deletes files.
     pub effect: ToolFileEffect,
     /// The engine operation that the tool calls. `None` means that the operation has the same name as the tool.
     #[serde(default, rename = "becomes")]
@@ -76,14 +76,14 @@ pub struct ToolDefinition {
     pub hints: ToolHints,
     /// The arguments of the tool.
     pub inputs: Vec<ToolArgumentDefinition>,
-    /// The fields of the result.
+    /// The fields of the tool's result.
     pub outputs: Vec<ToolResultFieldDefinition>,
-    /// Errors that callers should handle.
+    /// The errors of the tool that callers should handle.
     pub errors: Vec<ToolErrorDefinition>,
-    /// The version of the tool's interface.
+    /// The version of the tool's arguments and results.
     #[serde(default)]
     pub version: Option<String>,
-    /// Effects of a call besides its result.
+    /// The effects of a tool call besides its result.
     #[serde(default)]
     pub side_effects: Vec<ToolSideEffectDefinition>,
     /// Sequences of calls that use the tool together with other tools.
@@ -97,18 +97,18 @@ pub struct ToolDefinition {
 /// An effect of a tool call besides its result.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct ToolSideEffectDefinition {
-    /// Description of the effect.
+    /// A description of the side effect.
     pub description: String,
-    /// Whether the effect can be undone.
+    /// Whether the side effect can be undone.
     pub reversible: bool,
 }
 
 /// A sequence of calls that uses several tools together.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct RecommendedToolSequence {
-    /// Purpose of the sequence.
+    /// The purpose of the call sequence.
     pub description: String,
-    /// The steps, in order.
+    /// The steps of the call sequence, in order.
     pub steps: Vec<String>,
 }
 
@@ -155,22 +155,22 @@ impl From<ToolFileEffect> for OperationEffectClass {
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "MCP defines these four flags")]
 pub struct ToolHints {
-    /// The tool changes nothing.
+    /// The tool changes nothing (MCP `readOnlyHint`).
     pub read_only: bool,
-    /// The tool may overwrite or delete files.
+    /// The tool may overwrite or delete files (MCP `destructiveHint`).
     pub destructive: bool,
-    /// A repeated call has no further effect.
+    /// A repeated call of the tool has no further effect (MCP `idempotentHint`).
     pub idempotent: bool,
-    /// The tool reaches beyond the workspace.
+    /// The tool reaches beyond the workspace (MCP `openWorldHint`).
     pub open_world: bool,
 }
 
 /// One argument of a tool.
 #[derive(Debug, Deserialize)]
 pub struct ToolArgumentDefinition {
-    /// Name of the argument.
+    /// The name of the tool argument.
     pub name: String,
-    /// Type of the value.
+    /// The type of the tool argument.
     #[serde(rename = "type")]
     pub kind: ToolArgumentType,
     /// The accepted values of an enum argument.
@@ -204,43 +204,43 @@ pub struct ToolArgumentDefinition {
 pub enum ToolArgumentType {
     /// A string.
     String,
-    /// A string or a list of strings.
+    /// The argument is a string or a list of strings.
     #[serde(rename = "texts")]
     StringOrList,
     /// A non-negative integer.
     Integer,
     /// A boolean.
     Boolean,
-    /// One of the strings in `values`.
+    /// The argument is one of the strings in `values`.
     Enum,
-    /// Any JSON that matches `schema`.
+    /// The argument is any JSON value that matches `schema`.
     Json,
 }
 
-/// One field of a result.
+/// One field of a tool's result.
 #[derive(Debug, Deserialize)]
 pub struct ToolResultFieldDefinition {
-    /// Name of the field.
+    /// The name of the result field.
     pub name: String,
-    /// JSON type of the field.
+    /// The JSON type of the result field.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Whether the field may be null.
+    /// Whether the result field may be null.
     #[serde(default)]
     pub nullable: bool,
-    /// Description of the field.
+    /// A description of the result field.
     pub description: String,
 }
 
-/// An error that callers should handle.
+/// An error of a tool that callers should handle.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct ToolErrorDefinition {
-    /// The kind of the error.
+    /// The error kind, as the tool reports it.
     pub kind: String,
-    /// Advice for the caller in one line.
+    /// Advice in one line for a caller that gets the error.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub recovery: String,
-    /// Actions that recover from the error. Each action contains the call that the caller should make.
+    /// Actions that recover from the error; each action contains the tool call that the caller should make.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recoveries: Vec<ErrorRecoveryAction>,
 }
@@ -248,14 +248,14 @@ pub struct ToolErrorDefinition {
 /// One recovery action for an error.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct ErrorRecoveryAction {
-    /// Name of the action.
+    /// The name of the recovery action.
     pub action: String,
-    /// Description of the action.
+    /// A description of the recovery action.
     pub description: String,
-    /// The tool that the caller should call. `None` means that the caller should call the failed tool again.
+    /// The tool that the recovery action calls; `None` means the tool that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capability: Option<String>,
-    /// Arguments of the call, with placeholders.
+    /// The arguments of the tool call in a recovery action, with placeholders.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub inputs: Map<String, Value>,
 }
@@ -282,18 +282,18 @@ impl ToolDefinition {
         self.operation.as_deref().unwrap_or(&self.name)
     }
 
-    /// The name of the tool for clients that do not accept dots.
+    /// The name of the tool with each dot replaced by `__`, for clients that do not accept dots.
     pub fn dotless_name(&self) -> String {
         self.name.replace('.', DOT_REPLACEMENT)
     }
 
-    /// Whether `name` is the name of this tool. The dots in `name` may be replaced by `__`.
+    /// Whether `name` is the name of this tool, with dots or with `__` instead of dots.
     pub fn matches_name(&self, name: &str) -> bool {
         self.name == name || (name.contains(DOT_REPLACEMENT) && self.dotless_name() == name)
     }
 
-    /// The JSON Schema of the arguments. No argument type is a union with null. The schema omits `additionalProperties:
-    /// false` to keep tool lists short; the error for an unknown argument lists the known ones.
+    /// The JSON Schema of the tool's arguments, in which no type is a union with null. The schema omits
+    /// `additionalProperties: false` to keep tool lists short; the error for an unknown argument lists the known ones.
     pub fn input_schema(&self) -> Map<String, Value> {
         let listed = self.inputs.iter().filter(|input| !input.unlisted);
         let mut schema = object_schema(listed.map(|input| (input.name.clone(), input.schema().into())).collect());
@@ -305,7 +305,8 @@ impl ToolDefinition {
         schema
     }
 
-    /// The JSON Schema of the result, with every possible field. `common` are the fields that any result may have.
+    /// The JSON Schema of the tool's result, with every possible field. `common` are the fields that the result of any
+    /// tool may have.
     pub fn output_schema(&self, common: &[ToolResultFieldDefinition]) -> Map<String, Value> {
         let property = |output: &ToolResultFieldDefinition| {
             let kind = json!({ "type": output.kind });

@@ -1,6 +1,6 @@
 //! Dialects: published sets of tools for the operations of the engine. A dialect consists of a definition and a
 //! translation, which turns a tool call into one engine call and the outcome into the reply that the dialect's document
-//! specifies. This module also contains the native dialect, which passes operations through.
+//! specifies. The native dialect passes tool calls through as operations.
 //!
 //! Each tool call is one engine call and leaves one journal entry. A dialect makes no decisions about files. Invalid
 //! arguments become [`CallOptions::argument_error`]; the engine rejects the call and records it.
@@ -24,11 +24,11 @@ pub type CallResult = Result<CallOutcome, Error>;
 
 /// An engine call, translated from a tool call.
 pub struct TranslatedCall {
-    /// The engine operation to call.
+    /// The engine operation that the dialect calls.
     pub operation: String,
-    /// Arguments of the operation.
+    /// The arguments for the engine operation.
     pub arguments: Map<String, Value>,
-    /// The options of the call, which the dialect sets.
+    /// The options of the engine call, which the dialect sets.
     pub options: CallOptions,
 }
 
@@ -47,16 +47,16 @@ impl TranslatedCall {
 /// The reply to a tool call, in the form of the dialect.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DialectReply {
-    /// The dialect's result object.
+    /// The reply as a JSON object.
     pub json: Map<String, Value>,
-    /// The text for the model.
+    /// The reply as a text for the model.
     pub text: String,
     /// Whether the reply reports an error.
     pub status: ReplyStatus,
 }
 
 impl DialectReply {
-    /// A reply whose text is its JSON object. `Ok` contains a result, and `Err` contains an error object.
+    /// A reply whose text is its JSON object: `Ok` contains a result, and `Err` contains an error object.
     fn from_json(result: Result<Value, Value>) -> Self {
         let (json, status) = match result {
             Ok(json) => (json, ReplyStatus::Success),
@@ -66,7 +66,7 @@ impl DialectReply {
     }
 }
 
-/// The fields of a JSON object; empty for any other value.
+/// The members of a JSON object, or no members if the value is not an object.
 fn into_object(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(fields) => fields,
@@ -88,19 +88,19 @@ pub enum ReplyStatus {
 pub enum DialectFilesystemReach {
     /// Only the workspace.
     Workspace,
-    /// Every file that the process may access. Relative paths start at the workspace.
+    /// The dialect may access every file that the process may access; relative paths start at the workspace.
     WholeMachine,
 }
 
 /// A set of tools that is translated to engine calls.
 pub trait Dialect: Send + Sync {
-    /// The tools and settings of the dialect.
+    /// The definition of the dialect, which lists its tools and settings.
     fn definition(&self) -> &DialectDefinition;
 
     /// Translates a tool call for the engine.
     fn translate(&self, tool: &str, arguments: &Map<String, Value>) -> TranslatedCall;
 
-    /// Renders the outcome or the error of a tool call.
+    /// Converts the outcome or the error of an engine call to the dialect's reply.
     fn render_reply(&self, tool: &str, arguments: &Map<String, Value>, outcome: CallResult) -> DialectReply;
 
     /// Renders an error for the JSON-RPC method `capabilities.invoke`, as an object with `type`, `message` and
@@ -141,8 +141,8 @@ pub trait Dialect: Send + Sync {
 }
 
 impl dyn Dialect + '_ {
-    /// Translates a tool call and applies the tier in the tool's definition. Every protocol translates calls with this
-    /// function.
+    /// Translates a tool call, and applies the policy tier in the tool's definition. Every protocol translates calls
+    /// with this function.
     pub fn translate_with_tier(&self, tool: &str, arguments: &Map<String, Value>) -> TranslatedCall {
         let mut call = self.translate(tool, arguments);
         let tier = self.definition().find_tool(tool).and_then(|operation| operation.tier);
@@ -150,7 +150,7 @@ impl dyn Dialect + '_ {
         call
     }
 
-    /// Whether the policy blocks a tool for this caller on every path. Such a tool is left out of tool lists.
+    /// Whether the policy blocks a tool for this caller on every path, so that tool lists omit the tool.
     pub fn is_blocked(&self, engine: &Engine, caller: &Caller, tool: &Tool) -> bool {
         engine.is_tool_always_blocked(caller, tool.engine_operation(), self.full_name(&tool.name).as_deref())
     }
@@ -196,49 +196,48 @@ pub enum DialectSetupError {
     /// Two dialects have a tool of the same name.
     #[error("the dialects {first} and {second} both have a tool '{tool}'; serve them separately")]
     DuplicateTool {
-        /// Name of the tool.
+        /// The name of the tool that two dialects have.
         tool: String,
-        /// The dialect that was named first.
+        /// The dialect that was named first of the two with this tool.
         first: String,
-        /// The dialect that was named second.
+        /// The dialect that was named second of the two with this tool.
         second: String,
     },
-    /// A dialect with access to the whole machine is combined with other dialects. The other dialects would also get
-    /// access to the whole machine.
+    /// A dialect with access to the whole machine is combined with other dialects, which would also get this access.
     #[error("the dialect {0} is configured to access files outside the workspace; serve it without other dialects")]
     MustBeServedAlone(String),
-    /// A setting is invalid.
+    /// A setting of a dialect is invalid.
     #[error(transparent)]
     InvalidSetting(#[from] DialectSettingError),
 }
 
-/// Why a setting is invalid.
+/// Why a setting of a dialect is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DialectSettingError {
-    /// The setting is not of the form `KEY=VALUE`.
+    /// A dialect setting is not of the form `KEY=VALUE`.
     #[error("invalid dialect option '{0}'; expected KEY=VALUE")]
     NotKeyValue(String),
-    /// No selected dialect has the option.
+    /// No selected dialect has an option of this name.
     #[error("no selected dialect has an option '{key}'; available: {known}")]
     UnknownOption {
         /// The unknown name.
         key: String,
-        /// The options of the selected dialects.
+        /// The names of the options that the selected dialects have.
         known: String,
     },
-    /// The option does not accept the value.
+    /// The dialect option does not accept the given value.
     #[error("invalid value '{value}' for the option '{key}'; expected {expected}")]
     InvalidValue {
-        /// Name of the option.
+        /// The name of the dialect option.
         key: String,
         /// The rejected value.
         value: String,
-        /// A description of the accepted values.
+        /// A description of the values that the option accepts.
         expected: String,
     },
 }
 
-/// Settings from `--dialect-option KEY=VALUE`, by name. If a name is given twice, the last value counts.
+/// The dialect settings from `--dialect-option KEY=VALUE`, by name. If a setting is given twice, its last value counts.
 #[derive(Debug, Clone, Default)]
 pub struct DialectSettings(BTreeMap<String, String>);
 
@@ -252,12 +251,12 @@ impl DialectSettings {
         settings.iter().map(pair).collect::<Result<_, _>>().map(Self)
     }
 
-    /// The value of a setting, if it was given.
+    /// The value of a dialect setting, if it was given.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.0.get(key).map(String::as_str)
     }
 
-    /// Whether the value of a setting equals `value`. If the setting was not given, its value is `default`.
+    /// Whether the value of a dialect setting, or `default` if the setting was not given, equals `value`.
     pub fn is_set_to(&self, key: &str, value: &str, default: &str) -> bool {
         self.get(key).unwrap_or(default) == value
     }
@@ -293,7 +292,7 @@ pub fn dialect_names() -> Vec<&'static str> {
 pub struct DialectSet(Vec<Box<dyn Dialect>>);
 
 impl DialectSet {
-    /// Builds the named dialects. Every setting must be an option of at least one of these dialects.
+    /// Builds the named dialects. Fails if a setting is not an option of at least one of the named dialects.
     pub fn from_names(
         names: &[String],
         settings: &[String],
@@ -322,18 +321,18 @@ impl DialectSet {
         Ok(Self(vec![Box::new(NativeDialect(DialectDefinition::native()?))]))
     }
 
-    /// All dialects of the set.
+    /// All dialects that are served together.
     pub fn iter(&self) -> impl Iterator<Item = &dyn Dialect> {
         self.0.iter().map(AsRef::as_ref)
     }
 
-    /// The dialect that has this tool.
+    /// The dialect that has a tool with this name.
     pub fn find_by_tool(&self, tool: &str) -> Option<&dyn Dialect> {
         self.find_tool(tool).map(|(dialect, _)| dialect)
     }
 
-    /// The dialect that has this tool, and the declared name of the tool. In `tool`, a dot may be written as `__`,
-    /// because many MCP clients do not accept dots.
+    /// The dialect that has this tool, and the declared name of the tool, in which dots are not replaced by `__`. Many
+    /// MCP clients do not accept dots, so `tool` may contain `__` instead of each dot.
     pub fn find_tool(&self, tool: &str) -> Option<(&dyn Dialect, &str)> {
         self.iter().find_map(|dialect| {
             let operations = &dialect.definition().operations;
@@ -346,7 +345,7 @@ impl DialectSet {
         self.iter().find(|dialect| dialect.definition().dialect == name)
     }
 
-    /// The part of the file system that at least one of the dialects may access.
+    /// Whether at least one of the dialects that are served together may access the whole machine.
     pub fn filesystem_reach(&self) -> DialectFilesystemReach {
         let mut reaches = self.iter().map(|dialect| dialect.filesystem_reach());
         reaches

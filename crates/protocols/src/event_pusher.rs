@@ -1,5 +1,5 @@
-//! Pushes the events of watches to a client. One thread per connection follows the watches of that connection. A slow
-//! client delays only its own events, and no event is lost.
+//! Pushes the events of watches to a client. One thread per connection follows the watches of the connection, and runs
+//! only while there are watches. A slow client delays only its own events, and no event is lost.
 
 use std::{
     sync::{
@@ -19,11 +19,11 @@ use crate::dialect::DialectSet;
 pub(crate) const EVENT_METHOD: &str = "filesystem.event";
 /// Number of events that are queued for a slow client.
 pub(crate) const QUEUED_EVENTS_MAX: usize = 256;
-/// How long the thread waits for events before it checks whether the client is still connected.
+/// How long the event thread waits for events before it checks whether the client is still connected.
 const FOLLOW_TIMEOUT: Duration = Duration::from_secs(60);
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// Whether a call starts or ends a watch.
+/// Whether an engine operation starts a watch, ends a watch or does neither.
 pub(crate) enum OperationWatchEffect {
     Starts,
     Ends,
@@ -54,12 +54,11 @@ impl PushedEvent {
     }
 }
 
-/// The watches of one connection, and the thread that follows these watches. The thread runs only while the connection
-/// has watches.
+/// The watches of one connection, and the thread that pushes their events to the client.
 #[derive(Clone)]
 pub(crate) struct EventPusher {
     sender: Sender<PushedEvent>,
-    /// The id of each watch, and the name of the dialect in which it was started.
+    /// The id of each watch, and the name of the dialect in which the watch was started.
     watches: Arc<Mutex<Vec<(String, String)>>>,
     is_running: Arc<AtomicBool>,
     cancel: CancelToken,

@@ -1,10 +1,10 @@
 //! The HTTP server: MCP, JSON-RPC, files, operations and an event stream, for clients that authenticate with a token.
 //!
-//! This module checks requests (Host, Origin, authentication), enforces limits on size and time, and maps errors to
-//! status codes. The checks run in a fixed order before any work is done: framing, Host, Origin, Sec-Fetch-Site, method
-//! and content type, token, limits. Tokens are read only from the Authorization header and verified by the
-//! [`Authenticator`]. A slow or busy client delays only its own calls. A shutdown finishes in-flight requests and
-//! notifies streams. Access to files is decided by the engine, not by this module.
+//! The HTTP server checks requests, enforces limits on size and time, and maps errors to status codes. A request passes
+//! these checks in this order before any work is done: framing, Host, Origin, Sec-Fetch-Site, method and content type,
+//! token, limits. Tokens are read only from the Authorization header and verified by the [`Authenticator`]. A slow or
+//! busy client delays only its own calls. A shutdown finishes in-flight requests and notifies streams. The engine
+//! decides about access to files, not the HTTP server.
 
 use std::{sync::Arc, time::Duration};
 
@@ -58,15 +58,15 @@ pub enum Credential<'a> {
 /// An authenticated client.
 #[derive(Clone)]
 pub struct AuthenticatedClientIdentity {
-    /// A key that is unique for each token.
+    /// A key that identifies the client's token.
     pub client_key: String,
-    /// The caller of every call of this client.
+    /// The caller for all engine calls of this client.
     pub caller: Caller,
-    /// The resources that the token gives access to.
+    /// The workspace or the administration that the client's token gives access to.
     pub scope: ClientScope,
 }
 
-/// The resources that a token gives access to.
+/// The workspace or the administration that a token gives access to.
 #[derive(Clone)]
 pub enum ClientScope {
     /// One workspace.
@@ -75,7 +75,7 @@ pub enum ClientScope {
         id: String,
         /// The location of the workspace, for dialects that report it.
         location: WorkspaceLocation,
-        /// Opens the workspace. This function may block. It is called once for each client that is not cached.
+        /// Opens the workspace. The opener may block, and is called once for each client that is not cached.
         opener: WorkspaceOpener,
     },
     /// The administration of workspaces, without access to their files.
@@ -93,20 +93,20 @@ pub fn opener_for(engine: Engine) -> WorkspaceOpener {
 /// Why authentication failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AuthError {
-    /// The token is unknown, expired or revoked. The response does not say which of these reasons applies.
+    /// The token is unknown, expired or revoked; the response does not say which.
     UnknownToken,
-    /// The token cannot be checked at the moment. The value is the reason.
+    /// The server cannot check the token at the moment; the value is the reason.
     Unavailable(String),
-    /// The limit of open workspaces is reached. Evicting idle clients may close some workspaces.
+    /// The limit of open workspaces is reached, and the server may evict idle clients to close some.
     TooManyOpenWorkspaces,
 }
 
 /// Verifies tokens.
 pub trait Authenticator: Send + Sync + 'static {
-    /// Identifies the client. This method is called for every request, so it must be fast.
+    /// Identifies the client. Authentication runs for every request, so this method must be fast.
     fn authenticate(&self, credential: Credential<'_>) -> Result<AuthenticatedClientIdentity, AuthError>;
 
-    /// Whether the token of an authenticated client is still valid. This method is called while a stream is open.
+    /// Whether the token of an authenticated client is still valid; the server asks while a stream is open.
     fn is_still_valid(&self, key: &str) -> bool;
 
     /// The administration of workspaces, if this server hosts several workspaces.
@@ -115,13 +115,13 @@ pub trait Authenticator: Send + Sync + 'static {
     }
 }
 
-/// Where a connection comes from.
+/// Whether a connection comes from the network or from a local user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SocketPeerOrigin {
     Network,
-    /// A process of the server's own user, as reported by the kernel.
+    /// The client is a process of the server's own user, as the kernel reports.
     SameUser,
-    /// A process of another user.
+    /// The client is a process of another local user.
     OtherUser,
 }
 
@@ -129,9 +129,9 @@ pub(crate) enum SocketPeerOrigin {
 pub mod limits {
     use super::Duration;
 
-    /// Maximum number of concurrent connections. Further connections wait to be accepted.
+    /// Maximum number of concurrent connections; further connections wait to be accepted.
     pub const CONNECTIONS_MAX: usize = 16_384;
-    /// Maximum number of unauthenticated connections per address. Further connections are closed at once.
+    /// Maximum number of unauthenticated connections per address; further connections are closed at once.
     pub const UNAUTHENTICATED_PER_ADDRESS_MAX: usize = 256;
     /// Maximum size of a request head in bytes.
     pub const HEAD_BYTES_MAX: usize = 32 << 10;
@@ -157,13 +157,13 @@ pub mod limits {
     pub const CALL_BYTES_MAX: usize = 256 << 20;
     /// Maximum number of calls that wait for an event, for all principals together.
     pub const CALLS_WAITING_TOTAL_MAX: usize = 256;
-    /// Maximum number of concurrent requests per principal. Further requests get status 429.
+    /// Maximum number of concurrent requests per principal; further requests get status 429.
     pub const REQUESTS_PER_CLIENT_MAX: usize = 256;
     /// Maximum number of concurrent streams per principal.
     pub const STREAMS_PER_CLIENT_MAX: usize = 16_384;
     /// Maximum number of concurrent administration requests of all clients. Further requests wait.
     pub const ADMIN_REQUESTS_MAX: usize = 8;
-    /// Maximum number of concurrent imports and exports of all clients. Further imports and exports get status 429.
+    /// Maximum number of concurrent imports and exports of all clients; further ones get status 429.
     pub const ARCHIVES_MAX: usize = 4;
     /// Maximum size of an imported archive in bytes.
     pub const ARCHIVE_BYTES_MAX: u64 = 16 << 30;
@@ -175,7 +175,7 @@ pub mod limits {
     pub const EVICTION_BATCH_SIZE: usize = 64;
     /// Default value of the Retry-After header, in seconds.
     pub const RETRY_AFTER_SECONDS: u64 = 1;
-    /// Maximum number of cached clients. The least recently used client is evicted first.
+    /// Maximum number of cached clients; the least recently used client is evicted first.
     pub const CACHED_CLIENTS_MAX: usize = 10_000;
     /// Interval of keep-alive messages on an idle stream.
     pub const STREAM_KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);

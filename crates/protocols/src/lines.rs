@@ -12,15 +12,15 @@ mod outbox;
 
 pub(crate) use outbox::Outbox;
 
-/// A line of at least this length is returned together with its buffer. A shorter line is copied, because the copy is
-/// cheaper than a new buffer.
+/// Minimum length of a line that the reader returns with its whole buffer. Shorter lines are copied, because copying a
+/// short line is cheaper than allocating a new buffer.
 const LARGE_LINE_BYTES: usize = READ_CHUNK_BYTES;
 
 #[derive(Debug, PartialEq)]
 pub(crate) enum LineReaderEvent {
     /// A line was read. [`LineReader::line`] returns this line until the next line is read.
     Line,
-    /// A line exceeded the limit and was skipped. The value is the request id that was found in the line.
+    /// A line exceeded the limit and was skipped; the value is the request id in the skipped line.
     Oversized(Option<Value>),
     /// The input has ended.
     End,
@@ -31,12 +31,12 @@ pub(crate) struct LineReader<R> {
     input: R,
     limit_bytes: usize,
     buffer: Vec<u8>,
-    /// The range of the last line that was read.
+    /// The range of the current line in the buffer.
     current_line: Range<usize>,
     next_start: usize,
-    /// The end of the part of the buffer that was searched for a newline.
+    /// The offset in the buffer up to which the reader has searched for a newline.
     scanned_to: usize,
-    /// Set while an oversized line is skipped.
+    /// Looks for the request id while an oversized line is skipped.
     oversized_scanner: Option<RequestIdScanner>,
 }
 
@@ -79,7 +79,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         line
     }
 
-    /// Reads the next line. This method is cancel safe.
+    /// Reads the next line. If the returned future is dropped, no input is lost.
     pub(crate) async fn next(&mut self) -> LineReaderEvent {
         loop {
             if let Some(offset) = memchr::memchr(b'\n', &self.buffer[self.scanned_to..]) {
@@ -119,7 +119,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
-    /// The event at the end of the input. The last line may lack its terminator.
+    /// The event at the end of the input: a last line without a terminator, or the end.
     fn final_line(&mut self) -> LineReaderEvent {
         if let Some(scanner) = self.oversized_scanner.take() {
             return LineReaderEvent::Oversized(scanner.into_id());
@@ -137,7 +137,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
 /// The length of the member name `"id"` with its quotes. A longer member name cannot be `"id"`.
 const MEMBER_NAME_BYTES_MAX: usize = 4;
 
-/// The part of a member of the outermost object that is being scanned.
+/// The part of a JSON member that the scanner is reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum JsonMemberPart {
     #[default]
@@ -199,8 +199,7 @@ impl RequestIdScanner {
         }
     }
 
-    /// Buffers a byte that can belong to the request id. Bytes outside the outermost object and bytes beyond a limit
-    /// are not buffered.
+    /// Buffers a byte of a member of the outermost JSON object, up to the length that a request id can have.
     fn buffer_byte(&mut self, byte: u8) {
         if self.depth != 1 {
             return;

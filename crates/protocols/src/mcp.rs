@@ -1,11 +1,10 @@
-//! MCP over a pair of byte streams, one message per line. The server supports every protocol version that clients use.
-//! In the earlier versions, a client starts with `initialize`. In the later versions, a client names the version in
-//! every request.
+//! MCP over a pair of byte streams, one message per line. In earlier protocol versions, a client starts with
+//! `initialize`. In later protocol versions, a client names the version in every request. The server supports both.
 //!
-//! This module translates tool calls into engine calls. A malformed, oversized or ambiguous message gets an error, and
-//! the server continues. Only protocol messages are written to the output. A long or waiting call blocks no other call.
-//! This module makes no access decisions. The types of the protocol library are not part of the public interface of
-//! this module.
+//! The MCP server translates tool calls into engine calls. A malformed, oversized or ambiguous message gets an error,
+//! and the server continues. Only protocol messages are written to the output. A long or waiting call blocks no other
+//! call. The engine makes all access decisions. The public interface of this module does not expose types of the MCP
+//! library.
 
 use std::sync::Arc;
 
@@ -41,29 +40,27 @@ pub(crate) use shared_state::McpSharedState;
 /// The context that the protocol library passes with a request.
 type McpRequestContext = RequestContext<RoleServer>;
 
-/// Why serving a client failed.
+/// Why serving an MCP client failed.
 #[derive(Debug, thiserror::Error)]
 pub enum McpServeError {
     /// A tool definition in this program cannot be parsed, which is an error of the build.
     #[error(transparent)]
     InvalidDefinition(#[from] DialectDefinitionParseError),
-    /// The connection or the protocol failed.
+    /// The connection to the MCP client failed, or the client violated the protocol.
     #[error("cannot serve the MCP client: {0}")]
     Protocol(String),
 }
 
-/// Returns the session name of a client that was started for one session. Other clients choose the name of their
-/// session themselves.
+/// Provides the session name of a client that was started for one session.
 pub trait AssignedSessionNameProvider: Send + Sync {
-    /// The name of the session, or `None` if the name is not known yet.
+    /// The name of the client's session; `None` if the name is not known yet.
     fn current_session(&self) -> Option<String>;
 }
 
-/// Serves one client until it closes its side. Every call runs as `caller`. The call runs in the session that
-/// `session_resolver` returns. If `session_resolver` returns no session, the session has the name of the client
-/// program.
+/// Serves one MCP client until it closes its side. Every call of the client runs as `caller`, in the session that
+/// `session_resolver` returns. If `session_resolver` returns no session, the session is named after the client program.
 ///
-/// Must run inside a tokio runtime; calls occupy its blocking threads.
+/// This function must run inside a tokio runtime; calls occupy the blocking threads of the runtime.
 pub async fn serve<R, W>(
     engine: Engine,
     caller: Caller,

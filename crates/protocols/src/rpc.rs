@@ -4,7 +4,7 @@
 //!
 //! A malformed, ambiguous, oversized or too deeply nested message gets the error that JSON-RPC defines, and the server
 //! continues with the next message. A response has the same id as its request. The requests of a batch run and are
-//! answered in order. Notifications get no response. This module makes no access decisions.
+//! answered in order. Notifications get no response.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ use message::RpcMessageError;
 /// every dialect.
 const OPENRPC_JSON: &str = include_str!("generated/openrpc.json");
 
-/// A JSON-RPC server. It serves any number of connections of one caller.
+/// A JSON-RPC server for any number of connections of one caller.
 pub struct RpcServer {
     caller: Caller,
     dialects: DialectSet,
@@ -49,12 +49,12 @@ pub struct RpcServer {
 pub struct OpenRpcParseError(#[from] serde_json::Error);
 
 impl RpcServer {
-    /// Creates a server for `dialects`. The server runs every call as `caller`.
+    /// Creates a JSON-RPC server that offers the methods of `dialects` and runs every call as `caller`.
     pub fn new(engine: Engine, caller: Caller, dialects: DialectSet) -> Arc<Self> {
         Self::with_executor(Arc::new(CallExecutor::new(engine)), caller, dialects)
     }
 
-    /// Creates a server that shares `executor` with other protocols.
+    /// Creates a JSON-RPC server that shares `executor` with other protocols.
     pub(crate) fn with_executor(executor: Arc<CallExecutor>, mut caller: Caller, dialects: DialectSet) -> Arc<Self> {
         caller = caller.starting_session_now(executor.engine().workspace());
         for dialect in dialects.iter() {

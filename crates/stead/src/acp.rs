@@ -1,8 +1,8 @@
 //! `stead acp`: an ACP proxy. The editor is connected to standard input and output; the agent is a process that the
 //! proxy starts, or another member of a chain that a conductor runs. Only protocol messages go to standard output.
 //!
-//! The proxy exits when the editor or the agent ends, with the exit code of the agent. It never stops a process that it
-//! did not start.
+//! The proxy exits when the editor or the agent ends, with the exit code of the agent. The proxy never stops a process
+//! that it did not start.
 
 use std::{
     ffi::OsString,
@@ -38,13 +38,13 @@ use crate::{
     stdio_server,
 };
 
-/// Threads for standard streams without asynchronous I/O, and for waiting for the agent.
+/// Number of blocking threads, for standard streams without asynchronous I/O and for waiting for the agent.
 const STREAM_AND_AGENT_THREADS: usize = 4;
 /// How long an agent may take to exit after its input is closed.
 const AGENT_EXIT_WAIT: Duration = Duration::from_secs(3);
 /// After the agent exits, its last output is read for at most this time, because its children may keep the pipe open.
 const FINAL_OUTPUT_WAIT: Duration = Duration::from_secs(2);
-/// If a signal kills the agent, the exit code is this number plus the number of the signal, as in a shell.
+/// Number added to a signal to form the exit code if the signal kills the agent, as in a shell.
 const SIGNAL_EXIT_BASE: i32 = 128;
 
 pub(crate) fn run(flags: &WorkspaceFlags, workspace: FlagSource, acp: &AcpFlags) -> CliCommandResult {
@@ -86,7 +86,8 @@ pub(crate) fn run(flags: &WorkspaceFlags, workspace: FlagSource, acp: &AcpFlags)
     served
 }
 
-/// The approval mode of the flag. With `client` no warning is needed: the client is the editor, not the agent.
+/// The approval mode of the flag `--approve`. The value `client` prints no warning, because an ACP client is the
+/// editor, not the agent.
 fn approval_mode(approve: ApprovalModeArg) -> ApprovalMode {
     match approve {
         ApprovalModeArg::Client => ApprovalMode::TrustClient,
@@ -113,11 +114,11 @@ fn text_format_policy(acp: &AcpFlags) -> WriteFormatPolicy {
     WriteFormatPolicy { line_endings, encoding }
 }
 
-/// The agent: a child process with pipes. Its standard error is passed through.
+/// The agent as a child process, whose standard error is passed through.
 struct AgentProcess(Child);
 
 impl AgentProcess {
-    /// Starts the agent. Must be called inside a runtime.
+    /// Starts the agent; must be called inside a tokio runtime.
     fn start(program: &OsString, arguments: &[OsString]) -> Result<(Self, AcpPeerStreams), CommandError> {
         let failed =
             |error: io::Error| CommandError::System(format!("cannot start the agent {}: {error}", program.display()));
@@ -145,7 +146,7 @@ impl AgentProcess {
         exit_of_status(self.0.wait().await)
     }
 
-    /// Resolves a while after the agent exits, so that its last output is read first.
+    /// Waits for the agent to exit, and then a while longer, so that the proxy can read the agent's last output.
     async fn until_exit(&mut self) -> Result<CommandExit, CommandError> {
         let waited = self.0.wait().await;
         tokio::time::sleep(FINAL_OUTPUT_WAIT).await;
@@ -153,7 +154,7 @@ impl AgentProcess {
     }
 }
 
-/// Turns the exit status of the agent into that of this command.
+/// Converts the exit status of the agent to the exit status of `stead acp`.
 fn exit_of_status(waited: io::Result<ExitStatus>) -> Result<CommandExit, CommandError> {
     let status = waited.map_err(|error| CommandError::System(format!("cannot wait for the agent: {error}")))?;
     let code =

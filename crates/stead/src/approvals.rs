@@ -1,8 +1,8 @@
 //! `stead approvals` and `stead alerts`: list the approval requests and alerts of agents, and record the answers of
 //! people.
 //!
-//! Answering an approval needs the approver's secret. The secret is read from the terminal or a file. It is never an
-//! argument or an environment variable, because other processes could read it there.
+//! Answering an approval needs the approver's secret. The approver's secret is read from the terminal or a file. The
+//! secret is never an argument or an environment variable, because other processes could read it there.
 
 use std::{
     io,
@@ -37,7 +37,7 @@ pub(crate) struct ApprovalsCliArgs {
 
 #[derive(Debug, Subcommand)]
 enum ApprovalsSubcommand {
-    /// Set the approver's secret, which answering needs (once)
+    /// Set, once, the approver's secret, which is needed to answer approvals
     Setup {
         /// Read the secret from this file instead of the terminal
         #[arg(long, value_name = "FILE", conflicts_with = "generate")]
@@ -70,13 +70,13 @@ enum ApprovalsSubcommand {
     Approve {
         #[command(flatten)]
         answer: ApprovalAnswerFlags,
-        /// Also add a policy rule that allows such calls from now on; it is printed first
+        /// Also add a policy rule that allows similar calls from now on; the rule is printed first
         #[arg(long)]
         always: bool,
-        /// Paths of that rule, as glob patterns [default: the paths of the plan]
+        /// Paths of the rule that --always adds, as glob patterns [default: the paths of the plan]
         #[arg(long, value_name = "GLOB", requires = "always")]
         paths: Vec<String>,
-        /// Add the rule without confirmation
+        /// Add the rule of --always without confirmation
         #[arg(long, requires = "always")]
         yes: bool,
     },
@@ -201,8 +201,8 @@ pub(crate) fn run_approvals(flags: &WorkspaceFlags, arguments: &ApprovalsCliArgs
     }
 }
 
-/// Writes a policy rule that allows calls like the approved call from now on. The person has confirmed the rule in an
-/// editor.
+/// Writes a policy rule, which the person has confirmed in an editor, that allows calls like the approved call from now
+/// on.
 pub(crate) fn write_allow_rule(opened: &CommandLineWorkspace, id: &str) -> Result<(), CommandError> {
     let caller = local_person(&CallerAccessCliFlags::default())?;
     let approval = load_approval(opened, &caller, id)?;

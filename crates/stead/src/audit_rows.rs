@@ -12,13 +12,13 @@ const PATH_KEYS: &[&str] = &["path", "from", "fromPath", "root", "trashedPath"];
 const TARGET_PATH_KEYS: &[&str] = &["to", "toPath", "targetPath"];
 
 pub(crate) struct AuditRow {
-    /// The row as JSON. Fields without a known value are omitted.
+    /// The audit row as JSON, without the fields whose value is unknown.
     pub(crate) fields: Map<String, Value>,
-    /// The path argument of the call, if any.
+    /// The path argument of the recorded call, if the call has one.
     pub(crate) requested_path: Option<String>,
 }
 
-/// The rows of one entry. A successful call that only reads has no rows.
+/// The audit rows of one journal entry. A successful call that only reads has no audit rows.
 pub(crate) fn audit_rows(stored: &StoredJournalEntry) -> Vec<AuditRow> {
     let entry = &stored.entry;
     let arguments: Value = serde_json::from_str(&entry.arguments).unwrap_or_default();
@@ -52,7 +52,8 @@ pub(crate) fn audit_rows(stored: &StoredJournalEntry) -> Vec<AuditRow> {
     vec![AuditRow { fields, requested_path }]
 }
 
-/// The changes of an entry. A file that the call both moved and changed becomes one rename.
+/// The changes of a journal entry. For a file that the call both moved and changed, the removal and the creation become
+/// one rename.
 fn merge_moves(entry: &JournalEntry, moved: Option<&Value>) -> Vec<RecordedChange> {
     let moved_change = |change: &RecordedChange| {
         let to = moved?.get(&change.path)?.as_str().filter(|_| change.kind == ChangeKind::Remove)?;
@@ -90,7 +91,7 @@ fn change_fields(entry: &JournalEntry, change: &RecordedChange) -> Map<String, V
     fields
 }
 
-/// The first fields of every row.
+/// The first fields of every audit row: time, caller and operation.
 fn first_fields(entry: &JournalEntry, operation: &str) -> Map<String, Value> {
     let tool = entry.tool.as_deref().and_then(|tool| tool.split_once('/')).map(|(_, tool)| tool);
     let (_, agent) = entry.caller.principal.split_once(':').unwrap_or_default();
@@ -104,7 +105,7 @@ fn first_fields(entry: &JournalEntry, operation: &str) -> Map<String, Value> {
     fields.as_object().cloned().unwrap_or_default()
 }
 
-/// The last fields of every row.
+/// Adds the last fields of every audit row: success, tier, approval and error.
 fn add_result_fields(entry: &JournalEntry, fields: &mut Map<String, Value>) {
     fields.insert("success".to_owned(), (entry.decision == JournaledCallOutcomeStatus::Allowed).into());
     for (name, value) in [("tier", &entry.tier), ("approval", &entry.approval)] {

@@ -1,5 +1,5 @@
 //! The command line. Builtin commands are declared here; operation commands come from the definitions. Shell
-//! completions and manual pages are generated from the result.
+//! completions and manual pages are generated from the combined command line.
 
 use std::path::{Path, PathBuf};
 
@@ -64,7 +64,7 @@ pub(crate) struct WorkspaceFlags {
     pub(crate) resolver: PathResolverArg,
 }
 
-/// The heading is set on each flag, because a heading of the struct would also apply to flags declared after it.
+/// The help heading is set on each flag, because clap would also apply a heading of the struct to later flags.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct CallerAccessCliFlags {
     /// Identity of the caller: user:NAME or agent:NAME

@@ -1,12 +1,12 @@
 //! The next step after a failed call, as a command. Hints of the engine name tool calls, because most of its callers
-//! are models. These tables give the same advice to a person at the command line. If the tables have no row for an
-//! error, the hint of the engine is suitable for people as well.
+//! are models. The tables in this module give the same advice as commands, for a person at the command line. An error
+//! without a row keeps the engine's hint, which then suits people as well.
 
 use serde_json::Value;
 use stead_engine::{Call, Error, ErrorKind};
 
-/// Hints that do not depend on details of the call. A row contains the kinds of errors, the operations (an empty list
-/// means all) and the hint. The first matching row applies.
+/// Hints that do not depend on details of the call. A row of hints contains error kinds, operations (an empty list
+/// means all) and the hint; the first matching row applies.
 const FIXED_HINTS: &[(&[ErrorKind], &[&str], &str)] = &[
     (&[ErrorKind::NotFound, ErrorKind::Expired], &["restore"], "to list the trash, run: stead trash list"),
     (&[ErrorKind::NotFound], &["buffer.list", "buffer.drop"], "to list the drafts, run: stead buffer.list"),

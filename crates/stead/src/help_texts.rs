@@ -1,5 +1,5 @@
-//! Command-line help of the operations, written for people at a terminal. The definitions describe the same operations
-//! to models; neither text is derived from the other.
+//! Command-line help of the operations, written for people at a terminal. The texts for models, in the definitions of
+//! the operations, are written separately.
 
 use stead_protocols::definition::{ToolArgumentDefinition, ToolDefinition};
 
@@ -11,12 +11,11 @@ struct OperationHelp {
     arguments: &'static [(&'static str, &'static str)],
 }
 
-/// The one-line description of an operation command.
 pub(crate) fn about(operation: &ToolDefinition) -> &'static str {
     find_help(&operation.name).map_or("", |help| help.about)
 }
 
-/// The description that `--help` prints.
+/// The description of an operation command that `--help` prints.
 pub(crate) fn long_about(operation: &ToolDefinition) -> String {
     match find_help(&operation.name) {
         Some(OperationHelp { about, details: "", .. }) => (*about).to_owned(),
@@ -25,7 +24,6 @@ pub(crate) fn long_about(operation: &ToolDefinition) -> String {
     }
 }
 
-/// The description of one argument.
 pub(crate) fn argument_help(operation: &ToolDefinition, input: &ToolArgumentDefinition) -> &'static str {
     find_help(&operation.name)
         .and_then(|help| help.arguments.iter().find(|(name, _)| *name == input.name))

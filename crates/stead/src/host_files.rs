@@ -39,7 +39,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String, CommandError> {
     fs::read_to_string(path).map_err(|error| file_error("read", path, &error))
 }
 
-/// Creates a file; fails if it exists.
+/// Creates a file; fails if the file already exists.
 pub(crate) fn create_new(path: &Path) -> Result<BufWriter<fs::File>, CommandError> {
     fs::File::create_new(path).map(BufWriter::new).map_err(|error| file_error("create", path, &error))
 }
@@ -73,21 +73,21 @@ pub(crate) fn is_process_running(process: u32) -> bool {
     fs::metadata(format!("/proc/{process}")).is_ok()
 }
 
-/// The error for a file, with the verb of the failed action.
+/// The error message for a failed file access; `action` is a verb such as "open".
 pub(crate) fn file_error(action: &str, path: &Path, error: &io::Error) -> CommandError {
     CommandError::System(format!("cannot {action} {}: {error}", path.display()))
 }
 
-/// A socket that this process listens on. Dropping it removes the file.
+/// A Unix socket that this process listens on; dropping the value removes the socket file.
 pub(crate) struct BoundSocketPath {
     path: PathBuf,
-    /// Dropping this sender signals that the server has ended.
+    /// Dropping this sender makes the cleanup thread remove the socket file.
     shutdown_sender: Option<Sender<()>>,
     cleanup_thread: Option<JoinHandle<()>>,
 }
 
 impl BoundSocketPath {
-    /// Binds the socket, accessible to this user only. Must be called before the sandbox starts.
+    /// Binds a Unix socket that only this user can access; must be called before the sandbox starts.
     pub(crate) fn bind(path: &Path) -> Result<(UnixListener, Self), CommandError> {
         let failed = |error: io::Error| file_error("listen on", path, &error);
         let path = std::path::absolute(path).map_err(failed)?;
@@ -152,7 +152,7 @@ fn remove_stale_socket(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The device and inode numbers, which identify a file even if another file gets its name later.
+/// The device and inode numbers of a file, which identify it even if another file gets its name later.
 fn device_and_inode(path: &Path) -> io::Result<(u64, u64)> {
     fs::symlink_metadata(path).map(|file| (file.dev(), file.ino()))
 }

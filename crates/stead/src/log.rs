@@ -27,7 +27,7 @@ mod verify;
 
 const ENTRIES_SHOWN_DEFAULT: usize = 50;
 const ENTRIES_PER_PAGE: usize = 500;
-/// Maximum number of paths shown per entry.
+/// Maximum number of changed paths that `stead log` shows per journal entry.
 const CHANGES_SHOWN: usize = 3;
 
 #[derive(Debug, Args)]
@@ -120,7 +120,7 @@ fn show_entries(opened: &CommandLineWorkspace, filter: &JournalFilterFlags, form
     Ok(CommandExit::Success)
 }
 
-/// The stored entry with its chain hash and audit rows.
+/// Formats a journal entry, its chain hash and its audit rows as JSON.
 fn entry_to_json(stored: &StoredJournalEntry) -> Value {
     let audit: Vec<Value> = audit_rows::audit_rows(stored).into_iter().map(|row| Value::Object(row.fields)).collect();
     json!({ "entry": stored.entry, "hash": stored.hash.to_string(), "audit": audit })

@@ -1,5 +1,5 @@
-//! Opens the workspace and builds the caller that the flags describe, and prints warnings about risky flags. This
-//! module also determines the location of state directories.
+//! Opens the workspace and builds the caller that the flags describe, and prints warnings about risky flags. The
+//! default locations of state directories are also determined here.
 
 use std::{
     path::{Path, PathBuf},
@@ -27,20 +27,20 @@ use crate::{
 const STATE_DIRECTORY: &str = "stead";
 /// Maximum number of characters of the workspace's name in the name of its state directory.
 const SLUG_CHARS_MAX: usize = 40;
-/// Number of hex digits that distinguish workspaces of the same name.
+/// Number of hex digits in the name of a state directory, which distinguish workspaces of the same name.
 const PATH_HASH_DIGITS: usize = 16;
 const ROOT_USER: u32 = 0;
 
 pub(crate) struct CommandLineWorkspace {
-    /// The directory below the root at which relative paths start.
+    /// The directory to which relative paths refer, as a path below the root of the workspace.
     pub(crate) home: RelPath,
     pub(crate) local: Arc<LocalWorkspace>,
     pub(crate) engine: Engine,
 }
 
 impl Drop for CommandLineWorkspace {
-    /// Closes the workspace explicitly. Otherwise other `Arc`s could keep it open, and buffered entries would be lost
-    /// when the process exits.
+    /// Closes the workspace even if other `Arc`s refer to it, so that buffered journal entries are written before the
+    /// process exits.
     fn drop(&mut self) {
         self.local.close();
         let unrecorded = self.local.unrecorded_count();
@@ -63,7 +63,7 @@ pub(crate) fn open_workspace(
     open_with_reach(flags, landlock, &reach)
 }
 
-/// Opens the workspace with the given reach, which the dialects determine, instead of the reach in the flags.
+/// Opens the workspace with the filesystem reach of the dialects (workspace or whole machine), not that of the flags.
 pub(crate) fn open_with_reach(
     flags: &WorkspaceFlags,
     landlock: LandlockMode,
@@ -184,7 +184,7 @@ pub(crate) fn open_sandboxed(
     Ok(opened)
 }
 
-/// The approval mode of a flag. Prints a warning for modes that trust the agent or the client.
+/// The approval mode of the flag `--approve`. Prints a warning for approval modes that trust the agent or the client.
 pub(crate) fn approval_mode(approve: ApprovalModeArg) -> ApprovalMode {
     match approve {
         ApprovalModeArg::Ask => ApprovalMode::AskPerson,
@@ -217,8 +217,8 @@ pub(crate) fn print_warnings(flags: &WorkspaceFlags) {
     }
 }
 
-/// Options that open the whole machine with the workspace as the default directory and its mount points allowed. All
-/// state directories in the default location are hidden, not only the workspace's own.
+/// Options that give callers access to the whole machine, with the workspace as the default directory and its mount
+/// points allowed. All state directories in the default location are hidden, not only the workspace's own.
 pub(crate) fn whole_machine_options(workspace: &Path, state: PathBuf) -> Result<LocalWorkspaceOptions, CommandError> {
     let resolve = |path: &Path| {
         stead_disk::resolve_with_mount_points(path)
@@ -258,7 +258,7 @@ fn state_home() -> Result<PathBuf, CommandError> {
     })
 }
 
-/// A unique name that starts with the name of the workspace.
+/// A unique name for the state directory of a workspace, which starts with the name of the workspace.
 pub(crate) fn state_directory_name(workspace: &Path, reach: &DialectFilesystemReach) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '-' };
     let name = workspace.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -274,7 +274,6 @@ pub(crate) fn state_directory_name(workspace: &Path, reach: &DialectFilesystemRe
 /// The kind of caller, which decides its default principal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallerProtocol {
-    /// A person at the command line.
     Person,
     Mcp,
     Rpc,
@@ -298,7 +297,7 @@ pub(crate) fn caller_from_flags(flags: &CallerAccessCliFlags, kind: CallerProtoc
     caller_with_home(flags, kind, &RelPath::root())
 }
 
-/// The caller, with its paths relative to `home`.
+/// The caller that the flags describe; the paths in the flags are relative to `home`.
 pub(crate) fn caller_with_home(
     flags: &CallerAccessCliFlags,
     kind: CallerProtocol,
@@ -341,7 +340,7 @@ fn parse_relative_paths(home: &RelPath, paths: &[String]) -> Result<Vec<RelPath>
     paths.iter().map(|path| parse_relative_path(home, path)).collect()
 }
 
-/// Parses a path relative to the workspace. `home` is the workspace directory, relative to the opened root.
+/// Parses a path relative to the workspace directory `home`, and returns the path relative to the opened root.
 pub(crate) fn parse_relative_path(home: &RelPath, path: &str) -> Result<RelPath, CommandError> {
     if path.starts_with('/') {
         return Err(CommandError::Usage(format!(

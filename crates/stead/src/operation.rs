@@ -101,7 +101,7 @@ pub(crate) fn run(operation: &ToolDefinition, flags: &WorkspaceFlags, matches: &
     }
 }
 
-/// Calls an operation for a command that is not named after it. Null arguments are left out.
+/// Calls an operation, without its null arguments, for a command that is not named after the operation.
 pub(crate) fn call_operation(
     opened: &CommandLineWorkspace,
     caller: &Caller,

@@ -14,16 +14,16 @@ use stead_text::visible::{escape_deceptive, escape_deceptive_line};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CommandExit {
     Success,
-    /// The state of the workspace or the operating system prevented the command.
+    /// The command failed because of the state of the workspace or an error of the operating system.
     Failed,
     Usage,
-    /// A rule refused the call.
+    /// A rule of the policy or of the engine refused the call.
     Refused,
-    /// A stale base or a conflict.
+    /// The call was rejected because of a stale base version or a conflict.
     Stale,
     /// A verification found tampering.
     Tampered,
-    /// The exit code of the agent that was run.
+    /// The exit code of the agent that `stead acp` ran.
     ChildStatus(u8),
 }
 
@@ -46,7 +46,6 @@ pub(crate) type CliCommandResult = Result<CommandExit, CommandError>;
 #[derive(Debug)]
 pub(crate) enum CommandError {
     Engine(Box<Error>),
-    /// The command line is wrong.
     Usage(String),
     /// The reader of the output closed the pipe.
     OutputClosed,

@@ -1,5 +1,5 @@
-//! Progress of a long call: one line on standard error that is overwritten, and cleared when the call ends. Nothing is
-//! printed for short calls or if standard error is not a terminal.
+//! Progress of a long call: one line on standard error that is overwritten, and cleared when the call ends. Progress is
+//! not printed for short calls or if standard error is not a terminal.
 
 use std::{
     io::{self, IsTerminal, Stderr, Write},
@@ -12,7 +12,7 @@ use stead_engine::CallProgress;
 /// How long a call runs before progress is shown.
 const QUIET_PERIOD: Duration = Duration::from_secs(1);
 const UPDATE_INTERVAL: Duration = Duration::from_millis(100);
-/// Carriage return and erase to the end of the line.
+/// The terminal codes that move the cursor to the start of the line and erase the line.
 const CLEAR_LINE: &str = "\r\x1b[K";
 
 pub(crate) struct ProgressLine<W: Write> {
@@ -26,7 +26,7 @@ struct ProgressLineState<W> {
 }
 
 impl ProgressLine<Stderr> {
-    /// `None` if standard error is not a terminal.
+    /// A progress line on standard error; `None` if standard error is not a terminal.
     pub(crate) fn for_person() -> Option<Self> {
         let out = io::stderr();
         out.is_terminal().then(|| Self::new(out, Instant::now()))
@@ -38,7 +38,7 @@ impl<W: Write> ProgressLine<W> {
         Self { started, state: Mutex::new(ProgressLineState { output: out, last_update: None }) }
     }
 
-    /// Prints the progress, unless it was printed a moment ago.
+    /// Prints the progress of the call, unless the line was updated a moment ago.
     pub(crate) fn update(&self, progress: CallProgress) {
         self.update_at(progress, Instant::now());
     }
@@ -57,7 +57,7 @@ impl<W: Write> ProgressLine<W> {
 }
 
 impl<W: Write> ProgressLineState<W> {
-    /// Ignores errors: standard error may be closed.
+    /// Writes to standard error, and ignores errors, because standard error may be closed.
     fn write_text(&mut self, text: &str) {
         drop(self.output.write_all(text.as_bytes()).and_then(|()| self.output.flush()));
     }

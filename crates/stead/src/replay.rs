@@ -1,6 +1,6 @@
 //! `stead replay`: replays recorded tool calls of a published server in temporary directories and compares the answers
-//! of a dialect. The command runs in one process without a server. Its calls pass through the dialect and the engine
-//! like the calls of a client.
+//! of a dialect. The command runs in one process without a server. Replayed calls pass through the dialect and the
+//! engine like the calls of a client.
 //!
 //! The command changes only directories that it created.
 

@@ -118,7 +118,6 @@ pub(crate) fn check_settings(flags: &WorkspaceFlags, serve_flags: &ServeFlags) -
     http_config(serve_flags, workspace, CALL_THREADS).map(drop)
 }
 
-/// Serves until SIGINT or SIGTERM.
 pub(crate) fn run(flags: &WorkspaceFlags, serve_flags: &ServeFlags) -> CliCommandResult {
     serve_flags.log.apply_format();
     let bound = bind_listener(serve_flags)?;
@@ -186,9 +185,9 @@ async fn run_upkeep(state: Arc<HttpServerState>, registry: Arc<WorkspaceRegistry
     }
 }
 
-/// Serves with an authenticator, and runs `upkeep` in the background. This starts threads, so the sandbox must already
-/// be active. The address is printed after the signal handlers are installed, because a program that reads the address
-/// may send a signal at once.
+/// Runs the HTTP server with an authenticator, and runs `upkeep` in the background. The sandbox must already be active,
+/// because the server starts threads. The address is printed after the signal handlers are installed, because a program
+/// that reads the address may send a signal at once.
 fn serve_with<F: Future<Output = ()> + Send + 'static>(
     authenticator: Arc<dyn Authenticator>,
     settings: HttpServerConfig,
@@ -242,7 +241,7 @@ fn http_config(
     Ok(settings)
 }
 
-/// Serves until a signal, then shuts down gracefully.
+/// Runs the HTTP server until SIGINT or SIGTERM, then shuts it down gracefully.
 async fn serve_until_stopped(
     state: Arc<HttpServerState>,
     bound: BoundListener,
@@ -277,7 +276,7 @@ async fn serve_until_stopped(
     Ok(())
 }
 
-/// The signal handlers of the server process. Signals are caught as soon as this value is created.
+/// The signal handlers of the server process, which are active as soon as the value is created.
 struct ServerSignals {
     interrupt: Signal,
     terminate: Signal,
@@ -285,7 +284,7 @@ struct ServerSignals {
 }
 
 impl ServerSignals {
-    /// Must be called inside a runtime.
+    /// Installs the signal handlers; must be called inside a tokio runtime.
     fn install() -> std::io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -322,11 +321,11 @@ pub(crate) struct ServerLimitFlags {
     strangers_per_address: usize,
 }
 
-/// Whether the peer address of a connection identifies a client.
+/// Whether clients have different peer addresses, so that a limit per address makes sense.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PeerAddressSharing {
     PerClient,
-    /// All clients have the same address: a loopback address, or the address of a proxy.
+    /// All clients have the same peer address: a loopback address, or the address of a proxy.
     Shared,
 }
 
@@ -346,8 +345,8 @@ impl ServerLimitFlags {
         }
     }
 
-    /// The connection limit when this many workspaces are open. Prints a note if this limit is lower than the
-    /// configured limit.
+    /// The connection limit if `workspaces` workspaces are open. Prints a note if the limit on open files allows fewer
+    /// connections than the configured limit.
     pub(crate) fn connections(&self, workspaces: usize) -> usize {
         let allowed = match stead_disk::raise_open_file_limit() {
             OpenFileLimit::Unbounded => return self.connections,

@@ -11,14 +11,14 @@ mod layers;
 
 pub(crate) use layers::{LayeredCommandLine, SettingOrigin, apply_layers};
 
-/// Prefix of every environment variable.
+/// Prefix of every environment variable that contains a setting.
 pub(crate) const VARIABLE_PREFIX: &str = "STEAD_";
 /// The flag that names the configuration file; the file itself cannot contain this setting.
 pub(crate) const CONFIG_FLAG: &str = "config";
 /// The command whose flags are the settings.
 pub(crate) const SERVE_COMMAND: &str = "serve";
-/// Maximum edit distance of a suggested name. For long names, the maximum is a third of the name's length, if that is
-/// more.
+/// Maximum edit distance between a misspelled name and a suggestion. For long names, the maximum edit distance is a
+/// third of the suggestion's length.
 const EDIT_DISTANCE_MAX: usize = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,17 +31,17 @@ pub(crate) enum SettingValueArity {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SettingCommandScope {
-    /// Applies to every command that opens a workspace.
+    /// The setting applies to every command that opens a workspace.
     Workspace,
-    /// Applies to `stead serve`.
+    /// The setting applies to `stead serve`.
     Serve,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) struct ConfigSettingDefinition {
-    /// The key in the configuration file.
+    /// The key of the setting in the configuration file.
     pub(crate) name: String,
-    /// The flag, without its dashes.
+    /// The command-line flag of the setting, without its dashes.
     pub(crate) flag: String,
     pub(crate) variable: String,
     pub(crate) form: SettingValueArity,
@@ -49,11 +49,11 @@ pub(crate) struct ConfigSettingDefinition {
     /// The help text.
     pub(crate) summary: String,
     pub(crate) default_values: Vec<String>,
-    /// The allowed values, if they are a fixed list.
+    /// The allowed values of the setting; empty if they are not a fixed list.
     pub(crate) choices: Vec<String>,
     /// Whether the value is a path, which the configuration file gives relative to its own directory.
     pub(crate) is_path: bool,
-    /// Names of conflicting settings.
+    /// The names of the settings that conflict with this setting.
     excludes: Vec<String>,
 }
 

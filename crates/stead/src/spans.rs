@@ -1,7 +1,7 @@
 //! Exports spans of MCP calls to a collector: OTLP as JSON over plain HTTP, to the address in the standard `OTEL_…`
-//! variables. Compiled only with the feature `spans`. A subscriber collects the open spans. When a span ends, the
-//! subscriber passes it to a separate thread, which sends the spans in batches. If the collector is unreachable or
-//! slow, spans are dropped; calls are never delayed.
+//! variables. The module is compiled only with the feature `spans`. A subscriber collects the open spans. When a span
+//! ends, the subscriber passes it to a separate thread, which sends the spans in batches. If the collector is
+//! unreachable or slow, spans are dropped; calls are never delayed.
 
 use std::{
     collections::HashMap,
@@ -30,14 +30,14 @@ const QUEUED_SPANS_MAX: usize = 4_096;
 const BATCH_MAX: usize = 512;
 const BATCH_WAIT: Duration = Duration::from_secs(1);
 const COLLECTOR_WAIT: Duration = Duration::from_secs(5);
-/// Largest number of open spans; further ones are not recorded.
+/// Maximum number of open spans; further spans are not recorded.
 const OPEN_SPANS_MAX: usize = 10_000;
-/// Fields that describe the span itself.
 const NAME_FIELD: &str = "otel.name";
 const PARENT_FIELD: &str = "traceparent";
 const ERROR_FIELD: &str = "error.type";
 
-/// Starts the export if the environment names a collector. This starts a thread, so the sandbox must already be active.
+/// Starts the export if the environment names a collector. The sandbox must already be active, because the export
+/// starts a thread.
 pub(crate) fn start_export() {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let endpoint = variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
@@ -68,7 +68,8 @@ fn start_exporter(address: &str, name: &str) -> Result<SyncSender<Value>, String
     Ok(to)
 }
 
-/// Sends batches until all senders are dropped. Reports the first failure, and the first success after a failure.
+/// Sends spans to the collector in batches until all span senders are dropped. Prints a message when sending to the
+/// collector starts to fail and when it works again.
 fn export_batches(collector: &OtlpEndpoint, from: &Receiver<Value>) {
     let mut was_failing = false;
     while let Ok(first) = from.recv() {
@@ -179,7 +180,6 @@ struct SpanExportSubscriber {
     sender: SyncSender<Value>,
 }
 
-/// Installs the subscriber for the rest of the process.
 fn install_subscriber(sender: SyncSender<Value>) -> Result<(), String> {
     tracing::subscriber::set_global_default(SpanExportSubscriber {
         next_id: AtomicU64::new(1),

@@ -121,7 +121,7 @@ pub(crate) fn build_runtime(blocking_threads: usize) -> Result<Runtime, CommandE
         .map_err(|error| CommandError::System(format!("cannot start the async runtime: {error}")))
 }
 
-/// Must be called inside a runtime.
+/// Opens standard input; must be called inside a tokio runtime.
 pub(crate) fn open_stdin() -> BoxedStdinReader {
     let pipe: io::Result<Receiver> = OpenOptions::new().open_receiver(STDIN_PATH);
     match (pipe, as_socket(&io::stdin())) {
@@ -131,7 +131,7 @@ pub(crate) fn open_stdin() -> BoxedStdinReader {
     }
 }
 
-/// Must be called inside a runtime.
+/// Opens standard output; must be called inside a tokio runtime.
 pub(crate) fn open_stdout() -> BoxedStdoutWriter {
     let pipe: io::Result<Sender> = OpenOptions::new().open_sender(STDOUT_PATH);
     match (pipe, as_socket(&io::stdout())) {
@@ -153,7 +153,7 @@ fn as_socket(stream: &impl AsFd) -> io::Result<UnixStream> {
 struct TicketSessionResolver {
     local: Arc<LocalWorkspace>,
     ticket: String,
-    /// Empty until the ticket is bound to a session.
+    /// The session name; empty until the session ticket is bound to a session.
     session: OnceLock<String>,
 }
 

@@ -6,10 +6,9 @@ const SECOND_MS: i64 = 1000;
 const MINUTE_MS: i64 = 60 * SECOND_MS;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
 const DAY_MS: i64 = 24 * HOUR_MS;
-/// Days from 0000-03-01 to 1970-01-01. The calculation uses years that start in March, so that the leap day is the last
-/// day of a year.
+/// Number of days from 0000-03-01 to 1970-01-01. Date calculations use years that start in March, so that the leap day
+/// is the last day of a year.
 const EPOCH_DAYS: i64 = 719_468;
-/// Number of days in 400 years.
 const CYCLE_DAYS: i64 = 146_097;
 const YEAR_MAX: i64 = 9999;
 

@@ -17,7 +17,7 @@ use crate::{
     workspaces::{self, MissingRegistryRule},
 };
 
-/// A token and its secret.
+/// The record of a new token, and the secret text that the client presents.
 type NewTokenWithSecret = (AccessTokenRecord, String);
 
 #[derive(Debug, Args)]

@@ -114,11 +114,11 @@ fn trash_item_to_json(item: &TrashItem) -> Value {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TrashPurgeOwnerScope {
     Own,
-    /// Requested explicitly with --all.
+    /// Items that anyone removed, if the person passes `--all`.
     Everyone,
 }
 
-/// Deletes the items with these ids permanently. If there are no ids, deletes all items in scope.
+/// Permanently deletes the items `ids` from the trash, or all items in `scope` if `ids` is empty.
 fn purge_items(
     opened: &CommandLineWorkspace,
     caller: &Caller,

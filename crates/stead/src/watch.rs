@@ -98,7 +98,7 @@ fn change_line(event: &Value) -> String {
     line
 }
 
-/// Ends watches of earlier runs of this command whose process has exited.
+/// Ends the caller's watches that belong to command-line processes that have exited.
 fn end_stale_watches(opened: &CommandLineWorkspace, caller: &Caller) -> Result<(), CommandError> {
     for watch in opened.local.watches(&caller.principal)? {
         let process = watch.session.strip_prefix("cli-").and_then(|number| number.parse::<u32>().ok());
@@ -137,7 +137,8 @@ fn print_supervisor_events(workspace: &dyn Workspace, arguments: &WatchCliArgs) 
     }
 }
 
-/// The events of one entry; none for calls of the autonomous tier.
+/// The supervisor events of one journal entry. A call that need not be reported has events only for approvals, alerts
+/// and policy refusals.
 fn supervisor_events(stored: &StoredJournalEntry) -> Vec<Value> {
     let entry = &stored.entry;
     let reason = entry.reason.as_deref();

@@ -126,7 +126,7 @@ enum WorkspaceSubcommand {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MissingRegistryRule {
     Create,
-    /// A missing directory is an error, because the path is probably mistyped.
+    /// A missing registry directory is an error, because its path is probably mistyped.
     Refuse,
 }
 

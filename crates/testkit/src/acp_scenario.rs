@@ -1,12 +1,12 @@
-//! Scenarios of the ACP file methods: calls, expected responses, and concurrent changes by other programs. Independent
-//! of the transport; a test supplies an [`AcpScenarioAgent`].
+//! Scenarios of the ACP file methods: calls, expected responses, and concurrent changes by other programs. The
+//! scenarios do not depend on the transport; a test supplies an [`AcpScenarioAgent`] that makes the calls.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// Scenarios about one subject.
+/// A suite of ACP scenarios about one subject.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AcpScenarioSuite {
@@ -16,13 +16,13 @@ pub struct AcpScenarioSuite {
     pub scenarios: Vec<AcpFileScenario>,
 }
 
-/// One scenario: a tree and its steps.
+/// One ACP scenario: initial files and links, and the steps to run on them.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AcpFileScenario {
-    /// Title of the scenario.
+    /// The title of the scenario.
     pub title: String,
-    /// Files by path: text, or a list of bytes.
+    /// The initial files by path; the content is text or a list of bytes.
     pub tree: Map<String, Value>,
     /// Links by path.
     #[serde(default)]
@@ -35,43 +35,44 @@ pub struct AcpFileScenario {
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub enum AcpScenarioStep {
-    /// A call of the agent.
+    /// The agent makes a call.
     Call(AcpScenarioCall),
-    /// A change by another program.
+    /// Another program changes files.
     ExternalChange {
-        /// New text by path; `None` removes the file.
+        /// The new content of each file by path; JSON `null` removes the file.
         others: Map<String, Value>,
     },
 }
 
-/// A call and its expected response. `$WS` is the session's working directory.
+/// A call of an ACP method and its expected response. In the parameters and the expected response, `$WS` stands for the
+/// working directory of the session.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AcpScenarioCall {
     /// The method.
     pub call: String,
-    /// Parameters; the session is added if missing.
+    /// The parameters of the ACP call; the session id is added if it is missing.
     pub params: Map<String, Value>,
     /// The expected result.
     #[serde(default)]
     pub result: Option<Value>,
-    /// The expected error; `data` is compared if given.
+    /// Fields that the error of the response must have; fields that are not given here are not compared.
     #[serde(default)]
     pub error: Option<Value>,
 }
 
-/// Runs scenarios: an agent in its own session and directory.
+/// Makes the calls of ACP scenarios, as an agent with its own session and directory.
 pub trait AcpScenarioAgent {
-    /// Absolute path of the working directory.
+    /// The absolute path of the session's working directory.
     fn directory(&self) -> String;
 
-    /// Writes or removes a file outside stead.
+    /// Writes a file directly on disk as another program would; `None` removes the file.
     fn set_file(&mut self, path: &str, bytes: Option<&[u8]>);
 
     /// Creates a link.
     fn create_symlink(&mut self, path: &str, target: &str);
 
-    /// Calls a method in the session and returns the whole response.
+    /// Calls an ACP method in the session and returns the whole response.
     fn call(&mut self, method: &str, params: Value) -> Value;
 }
 
@@ -90,7 +91,7 @@ fn parse_suite(text: &str) -> AcpScenarioSuite {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("a suite of the file methods: {error}"))
 }
 
-/// Runs a scenario and returns the differences.
+/// Runs an ACP scenario; the error describes the first difference from the expected responses.
 pub fn play_scenario(scenario: &AcpFileScenario, agent: &mut dyn AcpScenarioAgent) -> Result<(), String> {
     let directory = agent.directory();
     for (path, content) in &scenario.tree {

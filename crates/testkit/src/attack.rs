@@ -1,7 +1,8 @@
-//! The attack corpus: cases as data, their fixtures, and the subjects under attack.
+//! The attack corpus: attack cases as data, their fixtures, and the servers under attack, called subjects.
 //!
-//! Owns the runner and its oracles. Every case is checked for general invariants, not only for its own expectation; a
-//! case that cannot run is reported by name. The control servers are unsafe on purpose and are used only here.
+//! This module owns the runner of the cases and the checks of their results. Every case is checked for general
+//! invariants, not only for its own expectation. The control servers are unsafe on purpose, to show that the cases
+//! detect an unsafe server.
 
 mod attacker_threads;
 mod case;

@@ -1,5 +1,5 @@
-//! Stories: people, agents and other programs work on one workspace, with the expected result of each call and the
-//! expected files. Independent of the protocol; a test supplies a [`StoryBackend`].
+//! Stories in which people, agents and other programs share a workspace, with the expected results and files. The
+//! stories do not depend on the protocol; a test supplies a [`StoryBackend`] that makes the calls.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use serde_json::{Map, Value};
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClientStory {
-    /// Title of the story.
+    /// The title of the story.
     pub title: String,
-    /// Initial files by path.
+    /// The initial files of the workspace by path.
     #[serde(default)]
     pub tree: BTreeMap<String, String>,
     /// Steps in order.
@@ -23,70 +23,70 @@ pub struct ClientStory {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StoryStep {
-    /// The caller: `user:NAME` or `agent:NAME`.
+    /// The principal that makes the call: `user:NAME` or `agent:NAME`.
     #[serde(default, rename = "as")]
     pub caller: Option<String>,
     /// The operation.
     #[serde(default)]
     pub call: Option<String>,
-    /// Its arguments. `$NAME` stands for a saved value.
+    /// The arguments of the call. In the arguments, `$NAME` stands for a value that an earlier step saved.
     #[serde(default)]
     pub arguments: Map<String, Value>,
-    /// Expected fields of the result or error. Objects are compared field by field.
+    /// Fields that the result or the error of the call must have; in objects, only the given members count.
     #[serde(default)]
     pub has: Map<String, Value>,
-    /// Fields that must be absent.
+    /// Fields that the result or the error must not have.
     #[serde(default)]
     pub lacks: Vec<String>,
-    /// The expected error kind.
+    /// The error kind with which the call must fail; `None` if the call must succeed.
     #[serde(default)]
     pub error: Option<String>,
-    /// Values to save: a name and a JSON pointer into the result.
+    /// Values of the result to save for later steps: a name and a JSON pointer.
     #[serde(default)]
     pub keep: BTreeMap<String, String>,
-    /// Files that another program writes before the call; `None` removes one.
+    /// Files that another program writes before the call; `None` removes the file.
     #[serde(default)]
     pub outside: BTreeMap<String, Option<String>>,
     /// Whether all editors crash before the call.
     #[serde(default)]
     pub editors_die: bool,
-    /// Expected files after the call; `None` if the file must not exist.
+    /// Files that must be on disk after the call, with their text; `None` if the file must not exist.
     #[serde(default)]
     pub disk: BTreeMap<String, Option<String>>,
 }
 
-/// Where a story runs.
+/// The workspace and the protocol on which a story runs.
 pub trait StoryBackend {
-    /// Makes a call. Returns the result, or the error's fields with its kind as `kind`.
+    /// Makes a call. Returns the result, or the fields of the error with the error kind as the field `kind`.
     fn call(&mut self, caller: &str, operation: &str, arguments: &Map<String, Value>) -> Result<Value, Value>;
 
-    /// Writes or removes a file outside stead.
+    /// Writes a file directly on disk, as another program would; `None` removes the file.
     fn change_externally(&mut self, path: &str, content: Option<&str>);
 
-    /// The content on disk.
+    /// The content of a file on disk; `None` if the file does not exist.
     fn read_disk(&self, path: &str) -> Option<String>;
 
     /// Makes all editors crash.
     fn kill_editors(&mut self);
 }
 
-/// The stories of one file.
+/// Parses the stories of one story file.
 #[expect(clippy::panic, reason = "a case that cannot be read is a mistake in the tests")]
 pub fn parse_stories(name: &str, text: &str) -> Vec<ClientStory> {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Stories of editors with unsaved text.
+/// Stories about editors with unsaved text.
 pub fn buffer_stories() -> Vec<ClientStory> {
     parse_stories("buffers", include_str!("../cases/stories/buffers.json"))
 }
 
-/// Stories of merged writes, and of reviews of a session's work.
+/// Stories about merged writes, and about reviews of the changes of a session.
 pub fn review_stories() -> Vec<ClientStory> {
     parse_stories("reviews", include_str!("../cases/stories/reviews.json"))
 }
 
-/// Runs one story. Panics at the first difference.
+/// Runs one story. Panics at the first difference from the expected results.
 pub fn play_story(story: &ClientStory, stage: &mut dyn StoryBackend) {
     for (path, content) in &story.tree {
         stage.change_externally(path, Some(content));
@@ -138,7 +138,7 @@ fn check_step(place: &str, step: &StoryStep, outcome: Result<Value, Value>, name
     }
 }
 
-/// Whether a value matches; of an object only the named fields count.
+/// Asserts that a value contains the expected one; in objects, fields that are not expected are ignored.
 fn assert_contains(place: &str, name: &str, found: &Value, expected: &Value) {
     match (found, expected) {
         (Value::Object(found), Value::Object(expected)) => {
@@ -156,7 +156,7 @@ fn assert_contains(place: &str, name: &str, found: &Value, expected: &Value) {
     }
 }
 
-/// Replaces saved names in a value.
+/// Replaces each `$NAME` in a value by the value saved under that name.
 fn substitute_names(value: &Value, names: &BTreeMap<String, Value>) -> Value {
     match value {
         Value::String(text) => match text.strip_prefix('$').and_then(|name| names.get(name)) {

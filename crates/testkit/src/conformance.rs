@@ -1,8 +1,7 @@
-//! Conformance tests over the workspace trait, so that directories, memory and clusters behave alike. A case fails by
-//! panicking; each gets its own workspace.
+//! Conformance tests for implementations of the `Workspace` trait, so that directories, memory and clusters behave
+//! alike. A conformance case fails by panicking; each case gets its own workspace.
 //!
-//! The cases do not cover waiting for locks, because an implementation may be atomic without them, nor features that
-//! only one implementation has.
+//! The cases do not test waiting for locks, because an implementation may be atomic without locks.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a case fails by panicking")]
 
@@ -30,18 +29,18 @@ use stead_engine::{
 use stead_journal::JournalEntryRelation;
 use stead_path::RelPath;
 
-/// Creates workspaces of one implementation.
+/// Creates workspaces of one implementation for the conformance tests.
 pub trait ConformanceWorkspaceFactory {
-    /// A new, empty workspace.
+    /// Creates a new, empty workspace.
     fn create(&self) -> Arc<dyn Workspace>;
 
-    /// Closes and reopens a workspace. The given one is not used afterwards.
+    /// Closes the given workspace and opens it again.
     fn reopen(&self, workspace: Arc<dyn Workspace>) -> Arc<dyn Workspace>;
 }
 
 /// One conformance case.
 pub struct WorkspaceConformanceCase {
-    /// Name of the case.
+    /// The name of the conformance case.
     pub name: &'static str,
     /// Runs the case.
     pub run: fn(&dyn ConformanceWorkspaceFactory),
@@ -64,7 +63,7 @@ pub fn all_cases() -> Vec<WorkspaceConformanceCase> {
     all.into_iter().flatten().map(|(name, run)| WorkspaceConformanceCase { name, run: *run }).collect()
 }
 
-/// Runs all cases. Prints each name first, so that the last name printed is the one that failed.
+/// Runs all cases. Prints the name of each case before it runs, so that the last name is that of the case that failed.
 pub fn run_all(factory: &dyn ConformanceWorkspaceFactory, mut print_name: impl FnMut(&str)) {
     for case in all_cases() {
         print_name(case.name);
@@ -76,9 +75,9 @@ type WorkspaceConformanceCaseTable = &'static [(&'static str, fn(&dyn Conformanc
 
 /// Bytes per read.
 const READ_BYTES_MAX: u64 = 1 << 20;
-/// More bytes than an implementation would store in its database.
+/// A file size that is too large for an implementation to store the content in its database.
 const LARGE_FILE_BYTES: usize = 100_000;
-/// Retention of removed files.
+/// How long the tests keep removed files in the trash, in milliseconds.
 const TRASH_KEEP_MS: i64 = 60_000;
 
 fn rel_path(wire: &str) -> RelPath {
@@ -89,7 +88,7 @@ fn agent_caller(name: &str) -> Caller {
     Caller::new(Principal::Agent(name.to_owned()), "session", "test")
 }
 
-/// A workspace and its caller.
+/// A workspace under test and the caller of its operations.
 struct WorkspaceConformanceFixture {
     workspace: Arc<dyn Workspace>,
     caller: Caller,
@@ -100,7 +99,7 @@ impl WorkspaceConformanceFixture {
         Self { workspace: factory.create(), caller: agent_caller("one") }
     }
 
-    /// Another caller at the same workspace.
+    /// The same workspace with another agent as the caller.
     fn with_other_agent(&self, name: &str) -> Self {
         Self { workspace: Arc::clone(&self.workspace), caller: agent_caller(name) }
     }
@@ -154,8 +153,8 @@ impl WorkspaceConformanceFixture {
         self.try_plan(&Plan::with_link(changes, link), None).unwrap_or_else(|error| panic!("{error:?}")).entry
     }
 
-    /// Commits a plan whose expectation does not hold. The error must name the path, and nothing is changed or
-    /// recorded.
+    /// Commits a plan whose expectation about a path does not hold. The commit must fail with an error that names the
+    /// path, and must change and record nothing.
     #[track_caller]
     fn assert_changed_since(&self, changes: Vec<PlannedChange>, path: &str) {
         let before = (self.list_tree(), self.head_number());
@@ -166,7 +165,7 @@ impl WorkspaceConformanceFixture {
         assert_eq!((self.list_tree(), self.head_number()), before);
     }
 
-    /// Commits a plan that cannot be applied. The tree must stay unchanged.
+    /// Commits a plan that cannot be applied, and checks that the tree is unchanged.
     #[track_caller]
     fn assert_impossible(&self, changes: Vec<PlannedChange>) {
         let before = self.list_tree();
@@ -184,7 +183,7 @@ impl WorkspaceConformanceFixture {
         self.commit(vec![PlannedChange::MakeDirectory { path: rel_path(path), mode: 0o755 }]);
     }
 
-    /// The expectation that a file is unchanged.
+    /// The current version and identity of a file, for a commit that requires the file to be unchanged.
     #[track_caller]
     fn observed_file(&self, path: &str) -> PlanTimeFileVersion {
         let file = self.workspace.read(&rel_path(path), BytesToRead::VersionOnly).unwrap();
@@ -214,7 +213,7 @@ impl WorkspaceConformanceFixture {
         self.workspace.head().unwrap().number
     }
 
-    /// Every path with its content.
+    /// Every path in the workspace with its content.
     fn list_tree(&self) -> Vec<(String, String)> {
         let mut found = Vec::new();
         self.collect_tree(&RelPath::root(), &mut found);
@@ -271,7 +270,7 @@ fn single_file_tree(bytes: u64) -> TreeSummary {
     TreeSummary { kind: FileKind::File, files: 1, directories: 0, bytes }
 }
 
-/// A stamp that no file has.
+/// A stat fingerprint that no file has.
 fn unmatched_stamp() -> FileStatFingerprint {
     FileStatFingerprint { device_and_inode: (0, 0), size: 0, modified_ns: 0, changed_ns: 0 }
 }

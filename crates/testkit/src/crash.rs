@@ -1,7 +1,8 @@
-//! Crash test: a child makes changes and is killed at a random moment. The next process must find every acknowledged
-//! change, none half applied, and a journal that agrees. Then the next round continues from there.
+//! Crash test: a child process makes changes and is killed at a random moment. The next process must find every
+//! acknowledged change, no change half applied, and a journal that agrees with the files. The next round continues with
+//! the workspace that the previous round left.
 //!
-//! Failures name the seed and the round. Kills only processes it started.
+//! The error of a failed crash test contains the seed and the round.
 
 mod checker;
 mod power_cut;
@@ -22,44 +23,44 @@ use crate::{
 pub use checker::{CrashChecker, CrashTestInFlightOutcome, all_entries, check_journal_matches_disk, first_difference};
 pub use power_cut::{PowerCutExpectedChanges, PowerCutRecoverySummary, check_power_cut};
 
-/// Rounds per workspace, so that a long journal does not slow the test.
+/// Number of rounds after which the crash test starts with a new workspace, because a long journal is slow to check.
 const ROUNDS_PER_WORKSPACE: u64 = 20;
-/// Maximum number of changes before a child is killed.
+/// Maximum number of acknowledged changes before a child process is killed.
 const STEPS_MAX: u64 = 40;
-/// Maximum delay between a child's last line and its death.
+/// Maximum delay in microseconds between the last acknowledged change and the kill of the child.
 const KILL_DELAY_MAX_US: u64 = 3_000;
-/// Maximum lifetime of a process that only recovers.
+/// Maximum time in microseconds until a child that only recovers the workspace is killed.
 const RECOVERY_KILL_DELAY_MAX_US: u64 = 40_000;
-/// Percentage of rounds in which the recovery is killed too.
+/// Percentage of rounds in which a recovery is killed too.
 const RECOVERY_KILLED_PERCENT: u64 = 10;
 
-/// Totals of all rounds.
+/// Counts over all rounds of a crash test.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CrashStatistics {
     /// Rounds.
     pub rounds: u64,
     /// Acknowledged changes.
     pub acknowledged: u64,
-    /// Changes in progress when a child was killed.
+    /// Changes that were in progress when a child was killed.
     pub in_flight: u64,
-    /// Of those, how many were applied.
+    /// Changes that were in progress when a child was killed, and that are applied after the recovery.
     pub in_flight_applied: u64,
-    /// Steps of all recoveries.
+    /// Steps that all recoveries together repeated.
     pub replayed_steps: u64,
-    /// Recoveries that were killed.
+    /// Recoveries that were killed on purpose.
     pub recoveries_killed: u64,
 }
 
-/// What a child did until it was killed.
+/// The changes that a child process reported until it was killed.
 #[derive(Debug, Default)]
 pub struct KilledChildProgress {
-    /// Acknowledged changes, in order.
+    /// The acknowledged changes, in order.
     pub acknowledged: Vec<(CrashTestWorkloadStep, WorkloadChangeAcknowledgement)>,
-    /// The change in progress when it was killed.
+    /// The change that was in progress when the child was killed.
     pub in_flight: Option<CrashTestWorkloadStep>,
 }
 
-/// Runs this many rounds. `start` builds the command that runs [`crate::workload::run_child`].
+/// Runs this many rounds of the crash test. `start` builds a command that runs [`crate::workload::run_child`].
 pub fn run_rounds(rounds: u64, start: &dyn Fn() -> Command) -> Fallible<CrashStatistics> {
     let seed = SeededRng::seed_of_run()?;
     let mut chance = SeededRng::from_seed(seed);
@@ -112,16 +113,16 @@ fn run_rounds_on_workspace(
     Ok(())
 }
 
-/// When a child is killed.
+/// The moment at which the crash test kills a child.
 #[derive(Debug, Clone, Copy)]
 pub struct KillSchedule {
-    /// After this many acknowledged changes; with the maximum value the delay counts from the start.
+    /// The child is killed after this many acknowledged changes; with `u64::MAX`, the delay counts from its start.
     pub after_steps: u64,
     /// Additional delay.
     pub wait_us: u64,
 }
 
-/// Starts a child, kills it, and returns what it reported.
+/// Starts a child, kills it as scheduled, and returns the changes that it reported.
 pub fn run_and_kill(mut command: Command, work: &WorkloadOrders, kill: &KillSchedule) -> Fallible<KilledChildProgress> {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
     let outcome = watch_child(&mut child, work, kill);
@@ -167,7 +168,7 @@ fn watch_child(child: &mut Child, work: &WorkloadOrders, kill: &KillSchedule) ->
     Ok(life)
 }
 
-/// Waits in a busy loop, because a sleep is too coarse.
+/// Waits in a busy loop, because a sleep is not precise enough.
 fn busy_wait(microseconds: u64) {
     let end = Instant::now() + Duration::from_micros(microseconds);
     while Instant::now() < end {

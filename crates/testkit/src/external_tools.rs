@@ -1,5 +1,5 @@
-//! External programs that test ours: where `cargo xtask needs` installs them, and how to run them. A missing program is
-//! an error, never a skipped test; one that hangs is killed.
+//! External programs that the tests use: where `cargo xtask needs` installs them, and how to run them. A missing
+//! program is an error, never a skipped test; a program that hangs is killed.
 
 use std::{
     env,
@@ -11,9 +11,9 @@ use std::{
     time::Duration,
 };
 
-/// Directory of the npm packages; `cargo xtask test` sets it.
+/// The environment variable with the directory of the npm packages; `cargo xtask test` sets it.
 const NODE_VARIABLE: &str = "STEAD_TEST_INSPECTOR";
-/// Time limit of every program.
+/// The time after which an external program is killed.
 const PROGRAM_TIMEOUT: Duration = Duration::from_secs(240);
 
 /// The build output directory of this test.
@@ -21,7 +21,7 @@ fn target_directory() -> Option<PathBuf> {
     Some(env::current_exe().ok()?.ancestors().nth(3)?.to_owned())
 }
 
-/// Directory of the npm packages.
+/// The directory of the installed npm packages.
 pub fn npm_packages_directory() -> Result<PathBuf, String> {
     let given = env::var_os(NODE_VARIABLE).map(PathBuf::from);
     let made = || Some(target_directory()?.join("tools").join("js"));
@@ -31,7 +31,7 @@ pub fn npm_packages_directory() -> Result<PathBuf, String> {
         .ok_or_else(|| "no packages from npm: run `cargo xtask test`, or once `cargo xtask needs`".to_owned())
 }
 
-/// A program of those packages, run by the installed Node.
+/// A command that runs a program of the npm packages with the installed Node.
 pub fn node_program(name: &str) -> Result<Command, String> {
     let packages = npm_packages_directory()?.join("node_modules");
     let mut command = Command::new(node_binary()?);
@@ -47,10 +47,10 @@ pub fn node_binary() -> Result<PathBuf, String> {
     places.into_iter().find(|place| place.is_file()).ok_or_else(|| "no Node came with them".to_owned())
 }
 
-/// Output of a program.
+/// The output of an external program.
 #[derive(Debug)]
 pub struct ProgramOutput {
-    /// Exit code; `None` if it was killed.
+    /// The exit code of the program; `None` if it was killed.
     pub code: Option<i32>,
     /// Standard output.
     pub stdout: String,
@@ -65,7 +65,7 @@ impl ProgramOutput {
     }
 }
 
-/// Runs a program, and kills it after the time limit.
+/// Runs an external program, and kills it after the time limit.
 pub fn run_program(mut command: Command) -> Result<ProgramOutput, String> {
     let mut child = command
         .stdin(Stdio::null())

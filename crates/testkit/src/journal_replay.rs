@@ -1,25 +1,26 @@
-//! The tree that the journal describes: every entry's changes applied in order to an empty tree. Independent of how a
-//! workspace stores files, so it can check any of them.
+//! Replays a journal: applies the changes of every entry, in order, to an empty tree. The replay does not depend on how
+//! a workspace stores its files, so it can check any workspace.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use stead_engine::StoredJournalEntry;
 use stead_journal::{ChangeKind, Digest, JournalEntryRelation, PathState, RecordedChange};
 
-/// Content of a path according to the journal.
+/// The content of a path according to the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JournalReplayedPathContent {
-    /// A file with these bytes.
+    /// A file whose content has this digest.
     File(Digest),
     /// A directory.
     Directory,
-    /// A link with this target.
+    /// A symbolic link with this target.
     Link(String),
 }
 
 type ReplayedTree = BTreeMap<String, JournalReplayedPathContent>;
 
-/// The tree that these entries describe, oldest first. Entries that were not applied are skipped.
+/// The tree that results from these journal entries, given oldest first. Entries that a later entry amends are skipped,
+/// because their changes were not applied.
 pub fn replay_entries(entries: &[StoredJournalEntry]) -> ReplayedTree {
     let amended: BTreeSet<u64> = entries
         .iter()
@@ -90,7 +91,7 @@ impl TestJournalReplayState {
         self.items.insert(change.path.clone(), item);
     }
 
-    /// Removes a path and everything below it; the returned keys are relative to it.
+    /// Removes a path and everything below it, and returns the removed items by their path relative to the removed one.
     fn take_subtree(&mut self, top: &str) -> ReplayedTree {
         let below = format!("{top}/");
         let inside: Vec<String> =

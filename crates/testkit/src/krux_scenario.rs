@@ -1,12 +1,12 @@
-//! Scenarios of the krux capabilities: one file each, with calls, expected replies, and the recovery actions of every
-//! error, executed as the error names them. Independent of the protocol; a test supplies a [`KruxScenarioSubject`].
+//! Scenarios of the krux capabilities: one file per capability, with calls, expected replies and recovery actions. The
+//! scenarios do not depend on the protocol; a test supplies a [`KruxScenarioSubject`] that makes the calls.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// The scenarios of one capability.
+/// The scenarios of one krux capability.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KruxScenarioSuite {
@@ -16,22 +16,22 @@ pub struct KruxScenarioSuite {
     pub scenarios: Vec<KruxScenario>,
 }
 
-/// One scenario: a tree and calls.
+/// One scenario of a krux capability: initial files and the calls to make.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KruxScenario {
-    /// Title of the scenario.
+    /// The title of the scenario.
     pub title: String,
-    /// The declared usage pattern it follows, by its description.
+    /// The description of the documented usage pattern that the scenario follows.
     #[serde(default)]
     pub pattern: Option<String>,
-    /// The policy, from the first call on.
+    /// The policy that applies from the first call of the scenario on.
     #[serde(default)]
     pub policy: Option<String>,
-    /// Features that only some backends have.
+    /// A feature of the test subject without which the scenario cannot run.
     #[serde(default)]
     pub needs: Option<ScenarioRequirement>,
-    /// Files by path: text, or a list of bytes; a path that ends in a slash is a directory.
+    /// The initial files by path, as text or a list of bytes; a path that ends in a slash is a directory.
     #[serde(default)]
     pub tree: Map<String, Value>,
     /// Links by path.
@@ -41,7 +41,7 @@ pub struct KruxScenario {
     pub steps: Vec<KruxScenarioStep>,
 }
 
-/// A feature that only some backends have.
+/// A feature that only some test subjects have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScenarioRequirement {
@@ -49,7 +49,7 @@ pub enum ScenarioRequirement {
     Clock,
     /// Fill the disk.
     Full,
-    /// Make thousands of calls.
+    /// The subject can make thousands of calls in reasonable time.
     Many,
     /// Inject errors.
     Faults,
@@ -64,7 +64,7 @@ pub enum KruxScenarioOtherCallerKind {
     Person,
 }
 
-/// Prefixes of operations that another caller makes.
+/// Prefixes of operation names, in a scenario, that mark a call by another agent or by a person.
 const OTHER_CALLER_PREFIXES: &[(&str, KruxScenarioOtherCallerKind)] =
     &[("others:", KruxScenarioOtherCallerKind::Agent), ("persons:", KruxScenarioOtherCallerKind::Person)];
 
@@ -72,42 +72,41 @@ const OTHER_CALLER_PREFIXES: &[(&str, KruxScenarioOtherCallerKind)] =
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KruxScenarioStep {
-    /// The capability; with the prefix `others:` or `persons:`, an operation that another agent or a person calls.
+    /// The capability to call; the prefix `others:` or `persons:` marks a native call of another agent or a person.
     pub call: String,
-    /// Its inputs. `$WS` is the workspace; saved values are referred to by name.
+    /// The inputs of the call. In the inputs, `$WS` stands for the workspace path, and `$NAME` for a saved value.
     #[serde(default)]
     pub inputs: Map<String, Value>,
-    /// The answer of a person, if the call needs approval: the first reply is pending, its recovery actions are
-    /// followed, and the call is repeated.
+    /// The answer of a person to the approval that the call needs; after the answer the call is repeated.
     #[serde(default)]
     pub asks: Option<ScenarioApprovalAnswer>,
-    /// The error kind to inject.
+    /// The error kind with which the call is made to fail.
     #[serde(default)]
     pub fails: Option<String>,
-    /// Expected fields of the reply.
+    /// Fields that the reply must have with exactly these values.
     #[serde(default)]
     pub answer: Map<String, Value>,
-    /// Expected fields of the reply; objects have at least these members.
+    /// Fields that the reply must have; objects may have more members than given here.
     #[serde(default)]
     pub like: Map<String, Value>,
     /// The expected error.
     #[serde(default)]
     pub error: Option<String>,
-    /// Recovery actions of that error to follow; they must succeed.
+    /// Recovery actions of the expected error that the test takes; they must succeed.
     #[serde(default)]
     pub follow: Vec<String>,
-    /// Fields of the reply to save, by name.
+    /// Fields of the reply to save for later steps, by name.
     #[serde(default)]
     pub keep: BTreeMap<String, String>,
-    /// How many times the call is made before the one that is checked.
+    /// How many extra times the call is made before the call that is checked.
     #[serde(default)]
     pub after: usize,
-    /// Time to advance before the call.
+    /// Time in milliseconds by which the clock advances before the call.
     #[serde(default)]
     pub advance_ms: i64,
 }
 
-/// Answer of a person.
+/// The answer of a person to an approval request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScenarioApprovalAnswer {
@@ -117,24 +116,24 @@ pub enum ScenarioApprovalAnswer {
     No,
 }
 
-/// Reply to a call.
+/// The reply to a call of a krux capability.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KruxScenarioCallResult {
     /// The dialect's object.
     pub object: Value,
-    /// Whether it is an error.
+    /// Whether the reply is an error.
     pub is_error: bool,
 }
 
-/// Where scenarios run: a workspace behind a protocol.
+/// The server on which krux scenarios run: a workspace behind a protocol.
 pub trait KruxScenarioSubject {
     /// Absolute path of the workspace.
     fn workspace_path(&self) -> String;
 
-    /// Whether the backend has a feature; scenarios that need a missing one are skipped.
+    /// Whether the subject has a feature; scenarios that need a missing feature are skipped.
     fn supports(&self, need: ScenarioRequirement) -> bool;
 
-    /// Creates a path before the calls.
+    /// Creates a file, directory or link before the calls of a scenario.
     fn create_item(&mut self, path: &str, what: InitialItem<'_>);
 
     /// Advances the clock.
@@ -143,13 +142,13 @@ pub trait KruxScenarioSubject {
     /// Sets the policy.
     fn set_policy(&mut self, policy: &str);
 
-    /// Makes the next call fail with this kind.
+    /// Makes the next call fail with this error kind.
     fn fail_next(&mut self, _kind: &str) {}
 
-    /// Answers a pending approval as a person.
+    /// Answers a pending approval request as a person.
     fn answer_approval(&mut self, id: &str, word: ScenarioApprovalAnswer);
 
-    /// Makes a native call as another caller.
+    /// Calls a native operation as another agent or as a person.
     fn call_as_other(&mut self, somebody: KruxScenarioOtherCallerKind, operation: &str, arguments: &Map<String, Value>);
 
     /// Makes a call.
@@ -159,17 +158,17 @@ pub trait KruxScenarioSubject {
 /// Content to create.
 #[derive(Debug, Clone, Copy)]
 pub enum InitialItem<'a> {
-    /// A file with these bytes.
+    /// A file with this content.
     File(&'a [u8]),
     /// A directory.
     Directory,
-    /// A link with this target.
+    /// A symbolic link with this target.
     Link(&'a str),
 }
 
 macro_rules! suites {
     ($($name:literal),+ $(,)?) => {
-        /// All suites, in documentation order.
+        /// All krux scenario suites, in the order of the krux document.
         pub fn load_suites() -> Vec<KruxScenarioSuite> {
             let texts = [$(($name, include_str!(concat!("../cases/krux/", $name, ".json")))),+];
             texts.into_iter().map(|(name, text)| parse_suite(name, text)).collect()
@@ -202,7 +201,7 @@ suites!(
     "session.end",
 );
 
-/// Facts of one capability in the published document: names and numbers, none of its sentences.
+/// Facts about one capability from the published krux document: names and numbers only.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KruxDocumentedCapability {
@@ -216,13 +215,13 @@ pub struct KruxDocumentedCapability {
     pub inputs: Vec<DocumentedInput>,
     /// Outputs of the capability.
     pub outputs: Vec<String>,
-    /// Errors, each with its recovery actions.
+    /// The errors of the capability, each with its recovery actions.
     pub errors: BTreeMap<String, Vec<String>>,
     /// Search keywords.
     pub tags: Vec<String>,
-    /// Whether each side effect can be undone.
+    /// For each side effect of the capability, whether it can be undone.
     pub reversible: Vec<bool>,
-    /// The calls of each usage pattern, in the order of the definition.
+    /// The calls of each usage pattern of the capability, in the order of the document.
     pub patterns: Vec<Vec<String>>,
 }
 
@@ -232,14 +231,14 @@ pub struct KruxDocumentedCapability {
 pub struct DocumentedInput {
     /// Name of the input.
     pub name: String,
-    /// Whether it is required.
+    /// Whether the input is required.
     pub required: bool,
     /// Its default.
     #[serde(default)]
     pub default: Option<Value>,
 }
 
-/// Facts of the published document.
+/// The facts about all capabilities in the published krux document.
 #[expect(clippy::expect_used, reason = "a table that cannot be read is a mistake in the tests")]
 pub fn documented_capabilities() -> Vec<KruxDocumentedCapability> {
     serde_json::from_str(include_str!("../cases/krux-document.json")).expect("the table")
@@ -254,7 +253,7 @@ fn parse_suite(name: &str, text: &str) -> KruxScenarioSuite {
     }
 }
 
-/// Runs one scenario and returns every reply. Panics at the first difference.
+/// Runs one krux scenario and returns the replies to all calls. Panics at the first difference from an expected reply.
 #[expect(clippy::panic, reason = "a scenario fails by panicking")]
 pub fn play_scenario(scenario: &KruxScenario, backend: &mut dyn KruxScenarioSubject) -> Vec<KruxScenarioCallResult> {
     if scenario.needs.is_some_and(|need| !backend.supports(need)) {
@@ -342,7 +341,7 @@ fn check_step(
     }
 }
 
-/// Whether a value has all expected members.
+/// Whether a JSON value has all members of the expected value; other members are ignored.
 fn contains_expected(found: &Value, expected: &Value) -> bool {
     match (found, expected) {
         (Value::Object(found), Value::Object(expected)) => expected
@@ -356,7 +355,7 @@ fn contains_expected(found: &Value, expected: &Value) -> bool {
     }
 }
 
-/// Makes the call of a recovery action exactly as the error gives it. The call must succeed.
+/// Makes the call of a recovery action exactly as the error describes it; the call must succeed.
 fn follow_recovery(
     place: &str,
     action: &str,
@@ -369,7 +368,7 @@ fn follow_recovery(
     led
 }
 
-/// Repeats the call as the action `retry` says.
+/// Repeats a call as the recovery action `retry` of an error describes it.
 fn retry_call(
     place: &str,
     inputs: &Map<String, Value>,
@@ -379,7 +378,7 @@ fn retry_call(
     call_recovery(place, "retry", inputs, outcome, backend)
 }
 
-/// Makes the call that a recovery action names.
+/// Makes the call that a recovery action of an error describes.
 #[expect(clippy::panic, reason = "a scenario fails by panicking")]
 fn call_recovery(
     place: &str,
@@ -401,7 +400,7 @@ fn call_recovery(
     backend.call(capability, &call)
 }
 
-/// Replaces saved names in a value.
+/// Replaces `$WS` and the names of saved values in a JSON value.
 fn substitute_names(value: &Value, names: &BTreeMap<String, String>) -> Value {
     match value {
         Value::String(text) => {
@@ -419,13 +418,13 @@ fn substitute_names(value: &Value, names: &BTreeMap<String, String>) -> Value {
     }
 }
 
-/// Bytes given as a list of numbers.
+/// Converts a JSON list of numbers to bytes.
 fn byte_list(value: &Value) -> Vec<u8> {
     let numbers = value.as_array().into_iter().flatten();
     numbers.filter_map(Value::as_u64).filter_map(|number| u8::try_from(number).ok()).collect()
 }
 
-/// A reply without the fields that differ between protocols, such as the session.
+/// A reply without the fields whose values differ between protocols, such as the session id.
 pub fn without_protocol_fields(outcome: &KruxScenarioCallResult) -> Value {
     let mut object = outcome.object.clone();
     for name in ["session_id", "cursor"] {

@@ -1,5 +1,5 @@
-//! A workspace in memory: tree, journal, retained versions, trash, leases, idempotency keys, and a clock that tests
-//! advance. One mutex guards everything, so every operation is atomic.
+//! A workspace in memory for tests: tree, journal, retained versions, trash, leases, idempotency keys, and a clock that
+//! tests advance. One mutex guards the whole state of the workspace, so every operation is atomic.
 
 mod apply;
 mod approval;
@@ -30,11 +30,11 @@ use stead_journal::JournalEntryRelation;
 use stead_path::RelPath;
 use tree::{MemoryItem, MemoryTree};
 
-/// Start of the clock: 2026-01-01T00:00:00Z.
+/// The initial time of the workspace clock: 2026-01-01T00:00:00Z.
 const START_MS: i64 = 1_767_225_600_000;
 const WORKSPACE_ID: &str = "memory";
 
-/// A workspace in memory.
+/// A workspace that keeps all its state in memory, for tests.
 pub struct MemoryWorkspace {
     profile: ImmutableWorkspaceProperties,
     state: Mutex<MemoryWorkspaceState>,
@@ -57,7 +57,7 @@ struct MemoryWorkspaceState {
     buffers: Vec<buffers::MemoryWorkspaceBuffer>,
     connections: BTreeMap<String, Arc<ConnectionScopedResources>>,
     is_full: bool,
-    /// Error of the next call.
+    /// The error with which the next call fails, if a test has set one.
     next_error: Option<Error>,
 }
 
@@ -68,10 +68,10 @@ impl Default for MemoryWorkspace {
 }
 
 impl MemoryWorkspace {
-    /// Absolute path of its root.
+    /// The absolute path that the workspace reports as its root.
     pub const ROOT: &str = "/ws";
 
-    /// An empty workspace with portable names and the root `/ws`.
+    /// An empty workspace that allows only portable names and has the root `/ws`.
     pub fn new() -> Self {
         Self::with_profile(ImmutableWorkspaceProperties {
             id: WORKSPACE_ID.to_owned(),
@@ -81,7 +81,7 @@ impl MemoryWorkspace {
         })
     }
 
-    /// An empty workspace with this profile.
+    /// An empty workspace with these properties.
     pub fn with_profile(profile: ImmutableWorkspaceProperties) -> Self {
         let state = MemoryWorkspaceState {
             now_ms: START_MS,
@@ -108,7 +108,7 @@ impl MemoryWorkspace {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Appends an entry and wakes waiting readers.
+    /// Appends an entry to the journal and wakes the readers that wait for one.
     fn record(
         &self,
         state: &mut MemoryWorkspaceState,
@@ -122,7 +122,7 @@ impl MemoryWorkspace {
     }
 }
 
-/// A lock guard without content: every operation is atomic, so no lock is needed.
+/// An empty lock guard: every operation of the memory workspace is atomic, so no path needs a lock.
 struct NoopGuard;
 
 impl CallLockGuard for NoopGuard {}

@@ -1,8 +1,8 @@
-//! Several equal processes on one tree: they overlap in every path, share idempotency keys, and some are killed and
-//! replaced.
+//! A test with several equal processes on one tree: they change the same paths, share idempotency keys, and some are
+//! killed and replaced.
 //!
-//! At the end every acknowledged change is in the journal, the journal matches the disk, every key was applied once,
-//! and every process saw all entries of the others in order through the feed.
+//! At the end the journal must contain every acknowledged change and match the disk, every idempotency key must be
+//! applied once, and every process must have seen the entries of the others in order.
 
 mod member;
 
@@ -29,12 +29,12 @@ pub use member::run_member;
 
 /// Concurrent processes.
 const MEMBER_COUNT: usize = 4;
-/// Maximum number of messages between two kills.
+/// Maximum number of messages from the processes between two kills.
 const MESSAGES_BETWEEN_KILLS: u64 = 120;
-/// Timeout without any message.
+/// How long the test waits for a message from any process.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
 
-/// Result of a run.
+/// The counts of a multi-process test.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MultiProcessTestOutcomeCounts {
     /// Processes started.
@@ -43,25 +43,25 @@ pub struct MultiProcessTestOutcomeCounts {
     pub killed: u64,
     /// Acknowledged changes.
     pub acknowledged: u64,
-    /// Calls that failed because of other processes.
+    /// Calls that failed because other processes used the same paths.
     pub refused: u64,
-    /// Keys used by more than one process.
+    /// Idempotency keys that more than one process used.
     pub shared_keys: u64,
-    /// Entries of other processes received through the feed.
+    /// Journal entries of other processes that a process received through the change feed.
     pub entries_of_others: u64,
 }
 
 struct MultiProcessTestChild {
     number: usize,
     child: Child,
-    /// Standard input of the process. Closing it ends the process after its last call.
+    /// The standard input of the process; closing it ends the process after its last call.
     input: Option<ChildStdin>,
 }
 
-/// Messages of one process, in order.
+/// The messages of each process by its number, in the order of arrival.
 type MessagesByTestProcess = BTreeMap<usize, Vec<MultiProcessTestMemberMessage>>;
 
-/// Runs the test. `start` builds the command that runs [`run_member`].
+/// Runs the test. `start` builds the command of a process that runs [`run_member`].
 pub fn run_processes(deaths: u64, steps: u64, start: &dyn Fn() -> Command) -> Fallible<MultiProcessTestOutcomeCounts> {
     let seed = SeededRng::seed_of_run()?;
     let place = scratch_directory()?;
@@ -298,7 +298,7 @@ fn check_keys(
     Ok(())
 }
 
-/// Checks that a process received the changes of the journal from its first to its last, without gaps or duplicates.
+/// Checks that every process received the changes of the journal in order, without gaps or duplicates.
 fn check_feeds(
     entries: &[StoredJournalEntry],
     messages: &MessagesByTestProcess,

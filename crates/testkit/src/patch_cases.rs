@@ -1,5 +1,5 @@
-//! Table of patches with the tree they leave or the error they cause, so that every workspace is tested with the same
-//! cases. Every patch that changes something is also undone and redone.
+//! A table of patches, each with the tree that it leaves or the error that it causes, so that every workspace is tested
+//! with the same cases.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ const CASES_JSON: &str = include_str!("../cases/patches.json");
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PatchCase {
-    /// Name of the case.
+    /// The name of the case.
     pub id: String,
     #[serde(default)]
     tree: BTreeMap<String, String>,
@@ -36,7 +36,7 @@ pub struct PatchCase {
     mentions: Option<String>,
 }
 
-/// A workspace that cases run on.
+/// The workspace on which patch cases run.
 pub trait PatchCaseWorkspaceAdapter {
     /// Creates a file.
     fn put_file(&self, path: &str, bytes: &[u8]);
@@ -44,7 +44,7 @@ pub trait PatchCaseWorkspaceAdapter {
     fn put_link(&self, path: &str, target: &str);
     /// Calls an operation as an agent.
     fn call(&self, operation: &str, arguments: Value) -> Result<CallOutcome, Error>;
-    /// The tree: files with their bytes, links as `-> target`, directories as `None`.
+    /// The whole tree: files with their bytes, links as `-> target`, directories as `None`.
     fn read_tree(&self) -> BTreeMap<String, Option<Vec<u8>>>;
 }
 
@@ -55,7 +55,7 @@ pub fn load_cases() -> Vec<PatchCase> {
 }
 
 impl PatchCase {
-    /// Runs the case on an empty workspace and returns the problem, if any.
+    /// Runs the patch case on an empty workspace, then undo and redo; the error describes the first problem.
     pub fn check(&self, backend: &dyn PatchCaseWorkspaceAdapter) -> Result<(), String> {
         for (path, text) in &self.tree {
             backend.put_file(path, text.as_bytes());
@@ -128,9 +128,9 @@ impl PatchCase {
     }
 }
 
-/// Generates a random patch. Its sections may contradict each other.
+/// Applies a random patch, whose sections may contradict each other.
 ///
-/// A rejected patch leaves everything unchanged, and an applied one can be undone and redone.
+/// A rejected patch must leave everything unchanged, and an applied patch must be undone and redone exactly.
 pub fn try_random_patch(seed: u64, backend: &dyn PatchCaseWorkspaceAdapter) -> Result<RandomPatchOutcome, String> {
     let mut dice = PatchRng(seed.wrapping_mul(2).wrapping_add(1));
     for path in ["a", "b", "d/c"] {
@@ -167,14 +167,14 @@ pub fn try_random_patch(seed: u64, backend: &dyn PatchCaseWorkspaceAdapter) -> R
     }
 }
 
-/// Result of a random patch.
+/// The outcome of a random patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RandomPatchOutcome {
     /// The patch was applied, undone and redone.
     Applied,
     /// The patch changed nothing.
     Unchanged,
-    /// The patch was rejected as a whole.
+    /// The patch was rejected and changed nothing.
     Refused,
 }
 
@@ -196,7 +196,7 @@ fn random_section(dice: &mut PatchRng) -> String {
     }
 }
 
-/// A small generator, so that the seed determines everything.
+/// A small random number generator, so that the seed determines the whole patch.
 struct PatchRng(u64);
 
 impl PatchRng {

@@ -1,17 +1,17 @@
-//! Golden files for stored or published words. A test writes the words as the code spells them and compares them with a
-//! checked-in file, so that renaming a Rust item cannot change such a word unnoticed. `UPDATE_PINS=1` writes the files
-//! instead; changing one changes a format and needs a reason.
+//! Golden files for words that are stored or published, such as JSON keys. A test compares the words in the code with a
+//! checked-in golden file, so that renaming a Rust item cannot change a published word unnoticed. With `UPDATE_PINS=1`
+//! a test writes the golden files instead; such a change alters a format and needs a reason.
 
 use std::{collections::BTreeSet, path::Path};
 
-/// Set to write the golden files instead of comparing.
+/// The environment variable that makes the tests write the golden files instead of comparing them.
 const UPDATE: &str = "UPDATE_PINS";
 
 /// Compares a text with the golden file `tests/pins/<name>` of the crate whose manifest is in `manifest_directory`.
 ///
 /// # Panics
 ///
-/// When they differ, or when the file cannot be read or written.
+/// Panics if the text and the golden file differ, or if the file cannot be read or written.
 #[track_caller]
 #[expect(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 pub fn check(manifest_directory: &str, name: &str, text: &str) {
@@ -33,13 +33,12 @@ pub fn check(manifest_directory: &str, name: &str, text: &str) {
 /// Methods whose first argument is the key of an outcome or of error details.
 const KEY_METHODS: [&str; 3] = ["with_field(", "with_some(", "with_detail("];
 
-/// The JSON keys that the sources of a crate write as literals, sorted, one per line: the first arguments of
-/// `with_field`, `with_some` and `with_detail`, and the keys of `json!` objects. Unit tests at the end of a file are
-/// left out.
+/// The JSON keys that the sources of a crate contain as literals, sorted, one per line. Unit tests at the end of a
+/// source file are left out.
 ///
 /// # Panics
 ///
-/// When a source file cannot be read.
+/// Panics if a source file cannot be read.
 #[expect(clippy::expect_used, reason = "a test fails by panicking")]
 pub fn json_keys(manifest_directory: &str) -> String {
     let mut keys = BTreeSet::new();
@@ -77,8 +76,8 @@ fn keys_in_source(source: &str) -> Vec<String> {
     keys
 }
 
-/// The length of a string literal whose opening quote lies between `before` and `text`. A quote in a character literal
-/// has the length of the rest of that literal.
+/// The length of the string literal that starts at `text`, just after its opening quote. The result is 0 if the quote
+/// stands in a character literal.
 fn literal_length(before: &str, text: &str) -> Option<usize> {
     if before.ends_with("r#") {
         return text.find("\"#");

@@ -1,8 +1,8 @@
 //! Race test: an attacker swaps directories, links and files in the workspace while calls run through the engine.
 //!
-//! Owns the shapes of attack and what each allows. A run passes only if no outside data reached a reply, nothing
-//! outside changed, every error was of an allowed kind, and both the attacker and the victim made progress.
-//! [`measure_control_escape`] shows that the attack works on an unsafe server.
+//! This module owns the kinds of attack and the errors that each kind allows. A race passes only if no outside data
+//! reached a reply, nothing outside changed, every error was of an allowed kind, and both the attacker and the victim
+//! made progress. [`measure_control_escape`] shows that the attack works on an unsafe server.
 
 mod attacker;
 mod control;
@@ -27,12 +27,12 @@ pub use control::measure_control_escape;
 use fixture::RaceFixture;
 use victim::{RaceVictimCaller, RaceVictimTaskKind, VICTIM_CAUSED_ERRORS};
 
-/// Timeout of a race, after which some call hangs.
+/// How long a race waits for its victims; after this time a call counts as hanging.
 const RACE_TIMEOUT: Duration = Duration::from_secs(600);
-/// Minimum number of swaps per thousand calls.
+/// Minimum number of swaps by the attacker per thousand calls of the victims.
 const SWAPS_PER_THOUSAND_CALLS: u64 = 50;
 
-/// What the attacker swaps during a race.
+/// The kind of attack in a race: which paths the attacker swaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RaceAttackKind {
     /// A directory is swapped with a relative link to the outside.
@@ -45,25 +45,25 @@ pub enum RaceAttackKind {
     Fifo,
     /// A directory is moved out of the workspace and back.
     MovedOut,
-    /// The root itself is renamed, and a link to the outside takes its name.
+    /// The workspace directory itself is renamed, and a link to the outside takes its name.
     RootReplaced,
-    /// Links are planted where parents are about to be made.
+    /// Links to the outside are created at the paths where the victim is about to create parent directories.
     PlantedParents,
-    /// Directories in a tree become links while the tree is copied, removed, restored and emptied.
+    /// Directories in a tree become links while the tree is copied, removed, restored and purged.
     SwappedChildren,
-    /// A link that leads inside leads outside, and inside again.
+    /// The target of a link alternates between a directory inside and one outside the workspace.
     RetargetedLink,
 }
 
-/// The errors that a shape of attack allows, and the minimum shares of calls that it requires.
+/// The errors that a kind of attack allows, and the minimum shares of calls that it requires.
 struct RaceRules {
-    /// Errors that show that the victim met the attacker.
+    /// Error kinds that a call returns because of the attacker.
     attack_errors: &'static [ErrorKind],
     /// Other allowed errors.
     other_errors: &'static [ErrorKind],
-    /// Minimum percentage of calls that succeed.
+    /// Minimum percentage of calls that must succeed.
     success_percent_min: u64,
-    /// Minimum percentage of calls that meet the attacker.
+    /// Minimum percentage of calls that must fail because of the attacker.
     attacked_percent_min: u64,
 }
 
@@ -137,23 +137,23 @@ impl RaceAttackKind {
     }
 }
 
-/// How many calls each victim makes.
+/// How many calls the two victims of a race make.
 #[derive(Debug, Clone, Copy)]
 pub struct PlannedCallCountsPerRaceVictim {
-    /// Reads, stats and lists.
+    /// The number of calls of the victim that reads, stats and lists.
     pub reads: u64,
     /// Changes.
     pub changes: u64,
 }
 
-/// Results of the calls of one or all victims.
+/// Counts of the results of calls, for one victim or for all.
 #[derive(Debug, Clone, Default)]
 pub struct RaceTally {
     /// Calls that succeeded.
     pub succeeded: u64,
-    /// Calls that failed because of the attacker.
+    /// Calls that failed with an error caused by the attacker.
     pub attacked: u64,
-    /// Calls that failed for another allowed reason.
+    /// Calls that failed with another allowed error.
     pub other_failures: u64,
     /// Failures by kind.
     pub failures_by_kind: BTreeMap<&'static str, u64>,
@@ -178,25 +178,25 @@ impl RaceTally {
     }
 }
 
-/// Result of a race.
+/// The result of a race.
 #[derive(Debug, Clone)]
 pub struct RaceAttackReport {
-    /// Seed of its choices.
+    /// The seed of the random choices in the race.
     pub seed: u64,
-    /// Results of the calls.
+    /// The counts of the call results.
     pub tally: RaceTally,
     /// Number of swaps.
     pub swaps: u64,
 }
 
-/// The participants of one race.
+/// The state that the attacker and the victims of one race share.
 struct RaceState {
     fixture: RaceFixture,
     stop: AtomicBool,
     swaps: AtomicU64,
 }
 
-/// Runs one shape with one resolver.
+/// Runs a race with one kind of attack and one path resolution method.
 pub fn run_race(
     shape: RaceAttackKind,
     resolver: stead_disk::PathResolutionMethod,
@@ -256,7 +256,7 @@ fn start_attacker(shape: RaceAttackKind, race: &Arc<RaceState>) -> std::thread::
     })
 }
 
-/// Fails a race in which too little happened.
+/// Fails a race in which too few calls succeeded, too few met the attacker, or too few paths were swapped.
 fn check_contention(shape: RaceAttackKind, report: &RaceAttackReport) -> Fallible<()> {
     let (rules, tally) = (shape.rules(), &report.tally);
     let calls = tally.calls();

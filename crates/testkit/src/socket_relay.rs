@@ -1,5 +1,5 @@
-//! Relays a TCP port to a Unix socket, so that clients that cannot send a token connect as this user. Bytes pass
-//! unchanged. Ends with the process.
+//! Relays a TCP port to a Unix socket, so that test clients that cannot send a token connect as the user of this
+//! process. Bytes pass unchanged. The relay runs until the process ends.
 
 use std::{
     io,
@@ -9,7 +9,7 @@ use std::{
     thread,
 };
 
-/// Starts a relay and returns its local port.
+/// Starts a relay to this Unix socket and returns its local TCP port.
 pub fn open_relay(socket: &Path) -> io::Result<u16> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let port = listener.local_addr()?.port();
@@ -23,7 +23,7 @@ pub fn open_relay(socket: &Path) -> io::Result<u16> {
     Ok(port)
 }
 
-/// Copies both ways until one side closes, then closes the other.
+/// Copies bytes in both directions until one side closes its connection, and then closes the other connection.
 fn forward(outer: TcpStream, socket: &Path) -> io::Result<()> {
     outer.set_nodelay(true)?;
     let inner = UnixStream::connect(socket)?;
@@ -40,7 +40,7 @@ fn forward(outer: TcpStream, socket: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The principal of relayed clients: the user of this process.
+/// The user id of this process, which is the identity of relayed clients.
 pub fn effective_user() -> io::Result<u32> {
     Ok(std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self")?))
 }

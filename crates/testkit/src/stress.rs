@@ -1,33 +1,33 @@
-//! Shared by the stress tests: repeatable random choices, a temporary directory, and the run length.
+//! Helpers of the stress tests: repeatable random choices, a temporary directory, and the run length.
 //!
-//! A stress test is a long, random test with an oracle. Every run prints the seed that repeats it.
+//! A stress test is a long, random test. Every stress test prints the seed that repeats its random choices.
 
 use std::{error::Error, io::Write, path::Path};
 
 use serde::{Serialize, de::DeserializeOwned};
 use tempfile::TempDir;
 
-/// Error of a stress test whose invariant does not hold.
+/// The result of a stress test; the error describes a violated invariant.
 pub type Fallible<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// The variable with the seed of a run to repeat. The same seed gives the same choices, but not the same timing.
+/// The environment variable with a seed to repeat, which gives the same random choices but not the same timing.
 const SEED_VARIABLE: &str = "STEAD_SEED";
-/// The variable that `cargo xtask test --long` sets.
+/// The environment variable that `cargo xtask test --long` sets to make the stress tests run longer.
 const LONG_VARIABLE: &str = "STEAD_LONG";
-/// The directory of a tmpfs, on which races and crashes happen faster.
+/// The directory of an in-memory file system, on which races and crashes happen faster.
 const MEMORY_DIRECTORY: &str = "/dev/shm";
 
 /// How long the stress tests run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StressLength {
-    /// The length in every test run.
+    /// The length of the stress tests in an ordinary test run.
     Ordinary,
-    /// The length with `--long`.
+    /// The length of the stress tests with `cargo xtask test --long`.
     Long,
 }
 
 impl StressLength {
-    /// The length that the environment requests.
+    /// The length of the stress tests that the environment requests.
     pub fn from_environment() -> Self {
         match std::env::var_os(LONG_VARIABLE) {
             Some(_) => StressLength::Long,
@@ -35,7 +35,7 @@ impl StressLength {
         }
     }
 
-    /// Selects one of two numbers.
+    /// Returns the first value for an ordinary run, the second for a long one.
     pub fn choose<T>(self, ordinary: T, long: T) -> T {
         match self {
             StressLength::Ordinary => ordinary,
@@ -53,10 +53,10 @@ pub fn scratch_directory() -> Fallible<TempDir> {
     Ok(tempfile::Builder::new().prefix(name).tempdir()?)
 }
 
-/// Prefix of a child's lines; the test harness may print something before it.
+/// The text that marks a message in the output of a child process; the test harness may print other text before it.
 const LINE_MARKER: &str = "@@ ";
 
-/// Sends a line to the parent in one write.
+/// Writes a message to standard output for the parent process, in one write.
 pub(crate) fn send_to_parent(word: &impl Serialize) -> Fallible<()> {
     let text = format!("{LINE_MARKER}{}\n", serde_json::to_string(word)?);
     let mut out = std::io::stdout().lock();
@@ -64,25 +64,25 @@ pub(crate) fn send_to_parent(word: &impl Serialize) -> Fallible<()> {
     Ok(out.flush()?)
 }
 
-/// Parses a line of a child; `None` if it is not ours or was cut off.
+/// Parses a message in the output of a child process; `None` if the line is no message or was cut off.
 pub(crate) fn parse_child_line<T: DeserializeOwned>(line: &str) -> Option<T> {
     let (_, word) = line.split_once(LINE_MARKER)?;
     serde_json::from_str(word).ok()
 }
 
-/// Repeatable random choices (splitmix).
+/// A generator of repeatable random choices (splitmix).
 #[derive(Debug, Clone)]
 pub struct SeededRng {
     state: u64,
 }
 
 impl SeededRng {
-    /// The choices of a seed.
+    /// A generator with this seed.
     pub fn from_seed(seed: u64) -> Self {
         Self { state: seed }
     }
 
-    /// The seed of this run: from the environment, or a new one.
+    /// The seed of this test run: from the environment, or a random one.
     pub fn seed_of_run() -> Fallible<u64> {
         match std::env::var(SEED_VARIABLE) {
             Ok(text) => Ok(text.parse()?),
@@ -99,17 +99,17 @@ impl SeededRng {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`; zero if `end` is zero.
+    /// A random number below `end`; zero if `end` is zero.
     pub fn below(&mut self, end: u64) -> u64 {
         self.next_u64().checked_rem(end).unwrap_or(0)
     }
 
-    /// One of the items; `None` if there are none.
+    /// A random item of the slice; `None` if the slice is empty.
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
         from.get(usize::try_from(self.below(from.len() as u64)).unwrap_or(0))
     }
 
-    /// True in `percent` of all cases.
+    /// True with a probability of `percent`.
     pub fn happens_percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }

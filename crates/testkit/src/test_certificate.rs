@@ -1,4 +1,4 @@
-//! Certificates for one test: a server identity, and a client that trusts only it.
+//! TLS certificates for tests: a server certificate, and the configuration of a client that trusts only it.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use rustls::{
     version::{TLS12, TLS13},
 };
 
-/// The TLS versions that a server must support.
+/// The TLS versions that a stead server must support.
 pub const TLS_VERSIONS: &[&SupportedProtocolVersion] = &[&TLS13, &TLS12];
 
-/// A self-signed certificate and its key, in PEM.
+/// A self-signed server certificate and its private key, in PEM.
 pub struct TestCertificate {
     /// The certificate.
     pub certificate_pem: String,
@@ -23,7 +23,7 @@ pub struct TestCertificate {
 }
 
 impl TestCertificate {
-    /// Creates the identity of a server of this name.
+    /// Creates a certificate for a server of this name.
     #[expect(clippy::expect_used, reason = "a fixture: without it there is no test")]
     pub fn for_server(name: &str) -> Self {
         let CertifiedKey { cert, signing_key } =
@@ -31,7 +31,7 @@ impl TestCertificate {
         Self { certificate_pem: cert.pem(), key_pem: signing_key.serialize_pem(), der: cert.der().clone() }
     }
 
-    /// A client that trusts this identity and supports these TLS versions.
+    /// The TLS configuration of a client that trusts only this certificate and supports these versions.
     #[expect(clippy::expect_used, reason = "a fixture: without it there is no test")]
     pub fn client_config(&self, versions: &[&'static SupportedProtocolVersion]) -> Arc<ClientConfig> {
         let mut roots = RootCertStore::empty();

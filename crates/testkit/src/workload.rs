@@ -1,8 +1,8 @@
 //! A random workload with predictable results: a model of the tree, the trash and the undo history, and changes that
-//! the model expects to succeed.
+//! succeed according to the model.
 //!
-//! The child that makes the changes and the parent that checks them after its death share the model. Contents carry
-//! serial numbers, so no two changes leave the same tree by accident.
+//! The child process makes the changes, and after its death the parent checks them; both use the same model. File
+//! contents carry serial numbers, so that no two changes leave the same tree by accident.
 
 mod child;
 mod model;

@@ -1,12 +1,12 @@
 //! Line differences between two texts.
 //!
-//! Owns the choice of algorithm and its limits. Promises that replacing each hunk's old lines by its new lines turns
-//! the old text into the new one, that hunks are in order, and that at least one unchanged line lies between two
-//! neighbouring hunks. A terminator is part of its line, so a changed terminator makes a changed line. Only whole lines
-//! are compared.
+//! This module owns the choice of the diff algorithm and its limits. The module guarantees that replacing the old lines
+//! of each hunk by its new lines turns the old text into the new one, that hunks are in order, and that an unchanged
+//! line lies between two neighbouring hunks. A line terminator is part of its line, so a changed terminator makes a
+//! changed line. A diff compares only whole lines.
 //!
-//! Time is bounded. A text that is too large to compare at once is first cut into blocks, at lines that occur once on
-//! each side. A block that is still too expensive to compare becomes one hunk, which is coarse but correct.
+//! Time is bounded. A text that is too large to compare at once is first cut into blocks, at lines that occur once in
+//! each of the two texts. A block that is still too expensive to compare becomes one hunk, which is coarse but correct.
 
 mod blocks;
 
@@ -16,19 +16,20 @@ use imara_diff::{Algorithm, Diff, InternedInput};
 
 use crate::lines;
 
-/// The most pairs of an old and a new line that are compared in one piece. Lines of the common prefix and suffix do not
-/// count. Real texts stay far below this limit; the worst case takes about two nanoseconds per pair of lines.
+/// The most pairs of an old and a new line that a diff compares without first cutting the texts into blocks. Lines in
+/// the common prefix and suffix of the two texts do not count. Real texts stay far below this limit; the worst case
+/// takes about two nanoseconds per pair of lines.
 pub const DETAILED_WORK_MAX: u64 = 25_000_000;
 
-/// The most pairs of lines that one call compares, over all blocks of a larger text. If a block would exceed the limit,
-/// the block becomes one coarse hunk.
+/// The most pairs of lines that one diff compares, over all blocks of two large texts. If a block would exceed the
+/// limit, the block becomes one coarse hunk.
 pub const WORK_MAX: u64 = 500_000_000;
 
-/// The most lines that the algorithm can number. Texts with more lines get one coarse hunk.
+/// The most lines per text that the diff algorithm can number. Texts with more lines get one coarse hunk.
 const LINES_MAX: usize = i32::MAX as usize / 2;
 
-/// Old lines and the new lines that replace them. One of the ranges may be empty, but not both. Line indexes are
-/// 0-based.
+/// One difference between two texts: a range of old lines and the range of new lines that replaces it. The old or the
+/// new line range of a hunk may be empty, but not both. The line indexes of a hunk are 0-based.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hunk {
     /// The removed lines of the old text.
@@ -37,7 +38,7 @@ pub struct Hunk {
     pub new: Range<usize>,
 }
 
-/// The size of a change in lines.
+/// The number of lines that a diff adds and removes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DiffStat {
     /// The number of lines that are only in the new text.
@@ -73,16 +74,16 @@ pub fn count_changed_lines(hunks: &[Hunk]) -> DiffStat {
     })
 }
 
-/// The algorithm of a diff. If equal lines can be paired in several ways, the algorithm decides which lines correspond.
+/// The diff algorithm. If equal lines can be paired in several ways, the diff algorithm decides which lines correspond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DiffAlgorithm {
-    /// The rarest equal lines correspond, which gives the most readable hunks.
+    /// The histogram algorithm pairs the rarest equal lines, which gives the most readable hunks.
     Histogram,
-    /// The number of differing lines is the smallest possible.
+    /// The Myers algorithm finds the smallest possible number of differing lines.
     Myers,
 }
 
-/// The same as [`byte_hunks`], with a chosen algorithm.
+/// The hunks that turn `old` into `new`, found with the given diff algorithm.
 pub(crate) fn hunks_with_algorithm(old: &[u8], new: &[u8], algorithm: DiffAlgorithm) -> Vec<Hunk> {
     let old: Vec<&[u8]> = lines::iter_bytes(old).collect();
     let new: Vec<&[u8]> = lines::iter_bytes(new).collect();
@@ -94,8 +95,8 @@ pub(crate) fn line_hunks(old: &[&[u8]], new: &[&[u8]]) -> Vec<Hunk> {
     hunks_within(old, new, &DiffAlgorithmAndLimits::DEFAULT)
 }
 
-/// The algorithm, and the limits on the number of compared pairs of lines: for a whole text, for each block, and for
-/// all blocks together.
+/// The diff algorithm, and the limits on the number of compared pairs of lines: for a whole text, for each block, and
+/// for all blocks together.
 struct DiffAlgorithmAndLimits {
     detailed_work: u64,
     block_work: u64,
@@ -140,7 +141,7 @@ fn hunks_within(old: &[&[u8]], new: &[&[u8]], budget: &DiffAlgorithmAndLimits) -
     merge_adjacent_hunks(found)
 }
 
-/// The hunks as the algorithm finds them, without a limit on work.
+/// The hunks as the diff algorithm finds them, without a limit on work.
 fn detailed_hunks(old: &[&[u8]], new: &[&[u8]], algorithm: DiffAlgorithm) -> Vec<Hunk> {
     let algorithm = match algorithm {
         DiffAlgorithm::Histogram => Algorithm::Histogram,
@@ -171,7 +172,7 @@ fn shift_hunk(hunk: &Hunk, block: &Hunk) -> Hunk {
     Hunk { old: shift(&hunk.old, block.old.start), new: shift(&hunk.new, block.new.start) }
 }
 
-/// Merges hunks that have no unchanged line between them. Such hunks occur where two blocks meet.
+/// Merges hunks that have no unchanged line between them, which occur where two blocks meet.
 fn merge_adjacent_hunks(hunks: Vec<Hunk>) -> Vec<Hunk> {
     let mut result: Vec<Hunk> = Vec::with_capacity(hunks.len());
     for hunk in hunks.into_iter().filter(|hunk| !hunk.old.is_empty() || !hunk.new.is_empty()) {

@@ -1,10 +1,10 @@
-//! Quoted edits of one text, all checked against the same snapshot.
+//! Edits of one text, each of which quotes the text to replace; all quotes are matched against the same original text.
 //!
-//! Owns the form of an edit, the conditions under which it applies, and the errors. A quote is the text that an edit
-//! replaces. Promises that either all edits apply or none, that bytes outside the replaced text stay as they are, that
-//! the order of edits does not matter, and that similarity alone never selects a match unless the rules permit it. An
-//! error contains everything that a caller needs to correct the next call. Quoted lines that an edit repeats unchanged
-//! keep their bytes.
+//! This module owns the form of an edit, the conditions under which it applies, and the errors. A quote is the text
+//! that an edit replaces. The module guarantees that either all edits apply or none, that bytes outside the replaced
+//! text stay as they are, and that the order of the edits does not matter. A text that only resembles a quote is never
+//! replaced unless the rules permit it. The error of an edit contains everything that a caller needs to correct the
+//! next call. Lines that occur unchanged in the quote and in the new text keep their bytes.
 
 mod elision;
 mod errors;
@@ -43,7 +43,7 @@ pub struct FindReplaceEdit<'a> {
 }
 
 impl<'a> FindReplaceEdit<'a> {
-    /// An edit of the only match of `old`.
+    /// An edit that replaces the only match of `old`.
     #[must_use]
     pub fn new(old: &'a str, new: &'a str) -> Self {
         Self { old, new, occurrence: OccurrenceSelector::Only }
@@ -63,19 +63,19 @@ pub enum OccurrenceSelector {
     NearestToLine(usize),
 }
 
-/// The recovery if no matching pass finds a quote.
+/// What an edit does if no matching pass finds its quote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum QuoteNotFoundPolicy {
-    /// The quote is reported as not found.
+    /// The edit fails, and its quote is reported as not found.
     None,
-    /// Typing slips (pasted line numbers, literal escapes) are undone if the quote is then found. This also recognises
-    /// an edit that is already applied, and rejects a new text that elides code.
+    /// Typing slips in the quote (pasted line numbers, literal escapes) are undone if the quote is then found. An edit
+    /// that is already applied succeeds, and a placeholder for omitted code is rejected.
     UndoTypingSlips,
-    /// The only block that resembles the quote is accepted. This is not safe; it is for dialects that require it.
+    /// The edit replaces the only block that resembles the quote, which is not safe but which some dialects require.
     AcceptSimilar,
 }
 
-/// How an empty quote is handled.
+/// How an edit with an empty quote is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EmptyQuoteRule {
     /// An empty quote is an error, except in an empty text.
@@ -84,7 +84,7 @@ pub enum EmptyQuoteRule {
     MatchEverywhere,
 }
 
-/// Which line terminators the new text gets.
+/// Which line terminators the new text of an edit gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NewTextLineTerminatorRule {
     /// Each new line gets the terminator of the neighbouring line. If whole lines are replaced, the last new line gets
@@ -92,28 +92,27 @@ pub enum NewTextLineTerminatorRule {
     ReplacedLines,
     /// Each new line gets the terminator of the neighbouring line.
     NeighbouringLines,
-    /// The new text is written as given.
+    /// The new text is written with the terminators that it has.
     AsGiven,
 }
 
-/// How strictly edits are matched and applied. These rules are the only difference between the edits of different
-/// dialects.
+/// How the quotes of edits are matched and the new text is written; the edits of dialects differ only in these rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EditMatchingRules {
     /// The matching passes to try, in order.
     pub passes: &'static [FuzzyTextMatchPass],
-    /// Whether overlapping matches are counted.
+    /// Whether overlapping matches of a quote are counted.
     pub overlap_rule: MatchOverlapRule,
-    /// The recovery if no matching pass finds the quote.
+    /// What an edit does if no matching pass finds its quote.
     pub recovery: QuoteNotFoundPolicy,
-    /// How an empty quote is handled.
+    /// How an edit with an empty quote is handled.
     pub empty_quote: EmptyQuoteRule,
-    /// Which line terminators the new text gets.
+    /// Which line terminators the new text of an edit gets.
     pub terminator_rule: NewTextLineTerminatorRule,
 }
 
 impl EditMatchingRules {
-    /// All passes are tried, overlapping matches are counted, and typing slips are undone.
+    /// The native rules: all matching passes are tried, overlapping matches count, and typing slips are undone.
     pub const NATIVE: Self = Self {
         passes: FuzzyTextMatchPass::ALL,
         overlap_rule: MatchOverlapRule::Overlapping,
@@ -122,7 +121,8 @@ impl EditMatchingRules {
         terminator_rule: NewTextLineTerminatorRule::ReplacedLines,
     };
 
-    /// Quotes are matched byte for byte and counted from left to right; the new text is written as given.
+    /// Rules of a literal replacement: quotes match byte for byte, matches are counted from left to right, and the new
+    /// text is written as given.
     pub const LITERAL: Self = Self {
         passes: &[FuzzyTextMatchPass::Exact],
         overlap_rule: MatchOverlapRule::NonOverlapping,
@@ -131,7 +131,8 @@ impl EditMatchingRules {
         terminator_rule: NewTextLineTerminatorRule::AsGiven,
     };
 
-    /// Quotes are matched as if the text had only `\n`, and counted from left to right. The text keeps its terminators.
+    /// Rules that compare a quote as if the text had only `\n` terminators, and count matches from left to right. The
+    /// edited text keeps its line terminators.
     pub const PLAIN: Self = Self {
         passes: &[FuzzyTextMatchPass::Exact, FuzzyTextMatchPass::LineEndings],
         overlap_rule: MatchOverlapRule::NonOverlapping,
@@ -150,22 +151,22 @@ impl Default for EditMatchingRules {
 /// How the quote of an edit was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QuoteMatchMethod {
-    /// A pass found the quote.
+    /// A matching pass found the quote as it was given.
     Pass(FuzzyTextMatchPass),
-    /// A pass found the quote after line numbers were removed from its lines.
+    /// A matching pass found the quote after line numbers were removed from its lines.
     LineNumbersStripped(FuzzyTextMatchPass),
-    /// A pass found the quote after literal escapes (`\n`, `\t`) were decoded.
+    /// A matching pass found the quote after its literal escapes (`\n`, `\t`) were decoded.
     EscapesDecoded(FuzzyTextMatchPass),
-    /// A block that resembles the quote was found.
+    /// No matching pass found the quote, but a block of text resembles it.
     Similarity(QuoteSimilarityRule),
     /// The quote was not searched for, because the edit changes nothing.
     NoChange,
-    /// The quote was not found, but the new text is present.
+    /// The quote was not found, but the new text of the edit is already present.
     AlreadyApplied,
 }
 
 impl QuoteMatchMethod {
-    /// Whether the quote matched as given, or the edit needed no match.
+    /// Whether the quote matched byte for byte, or the edit needed no match.
     #[must_use]
     pub fn is_literal_match(&self) -> bool {
         match self {
@@ -175,7 +176,7 @@ impl QuoteMatchMethod {
         }
     }
 
-    /// The name of the method in replies to callers.
+    /// The name of this match method in replies to callers.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -189,24 +190,24 @@ impl QuoteMatchMethod {
     }
 }
 
-/// The lines of one replaced match.
+/// The lines of one match of a quote, before and after its replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplacedMatchLineRanges {
-    /// The lines of the match before the edit.
+    /// The lines of the match in the text before the edit.
     pub before: RangeInclusive<usize>,
-    /// The lines of the replacement in the result. If the replacement is empty, this is the line that follows the
-    /// removed text.
+    /// The lines of the replacement in the edited text. For an empty replacement, the line after the removed text.
     pub after: RangeInclusive<usize>,
 }
 
-/// The result of one edit.
+/// The result of one applied edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppliedEdit {
     /// How the quote was found.
     pub method: QuoteMatchMethod,
-    /// The changed lines. For [`QuoteMatchMethod::AlreadyApplied`], these are the lines where the new text is present.
+    /// The changed lines. For [`QuoteMatchMethod::AlreadyApplied`], these are the lines in which the new text is
+    /// already present.
     pub changed_lines: Vec<ReplacedMatchLineRanges>,
-    /// Look-alike characters in which the quote and the text differ.
+    /// Characters that look alike but differ between the quote and the matched text.
     pub look_alikes: Vec<char>,
     /// The text of the first match, if it differs from the quote.
     pub matched_text: Option<String>,
@@ -215,18 +216,18 @@ pub struct AppliedEdit {
 /// The most bytes that the edits of one call may insert into a text.
 pub const RESULT_BYTES_MAX: usize = 64 << 20;
 
-/// The result of all edits together.
+/// The result of all edits of one call together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EditedText {
     /// The text with every edit applied.
     pub text: String,
-    /// The replacements, in order of position.
+    /// The replacements that the edits make, in order of position.
     pub splices: Vec<TextSplice>,
     /// The result of each edit, in the order of the given edits.
     pub applied: Vec<AppliedEdit>,
 }
 
-/// Applies all edits to `text`. If an edit cannot be applied, then no edit is applied, and the result is a list of the
+/// Applies all edits to `text`. If an edit cannot be applied, no edit is applied, and the result is a list of the
 /// errors in the order of the given edits.
 pub fn apply_edits(
     text: &str,
@@ -368,7 +369,7 @@ mod tests {
         );
     }
 
-    /// A short call that would produce terabytes is rejected before the result is built.
+    /// Checks that edits whose result would be too large are rejected before the result is built.
     #[test]
     fn rejects_results_over_the_size_limit() {
         let text = "a".repeat(10_000);

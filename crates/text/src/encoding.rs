@@ -1,9 +1,9 @@
 //! Character encodings: names, detection, strict decoding and strict encoding.
 //!
-//! Owns the decision whether bytes are text, and in which encoding. Promises that [`decode`] and then [`encode`]
-//! restore the same bytes if [`detect_content`] found text; all other content is binary. A character that cannot be
-//! decoded or encoded causes an error and is never replaced by another character. A byte-order mark is never dropped or
-//! added.
+//! This module owns the decision whether bytes are text, and in which encoding. If [`detect_content`] finds text, then
+//! [`decode`] followed by [`encode`] restores the same bytes; all other content is binary. A character that cannot be
+//! decoded or encoded causes an error and is never replaced by another character. Decoding and encoding never drop or
+//! add a byte-order mark.
 
 mod detect;
 mod stream;
@@ -45,26 +45,26 @@ pub enum Encoding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LegacyEncoding(&'static encoding_rs::Encoding);
 
-/// The bytes are not valid in the expected encoding.
+/// The error for bytes that are not valid in the expected encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the bytes are not valid {}", encoding.name())]
 pub struct TextDecodeError {
-    /// The encoding that was tried.
+    /// The encoding in which the bytes are not valid.
     pub encoding: Encoding,
 }
 
-/// The encoding cannot represent a character.
+/// The error for a character that the encoding cannot represent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the character {} (U+{:04X}) cannot be written in {}", character.escape_default(), u32::from(*character), encoding.name())]
 pub struct TextEncodeError {
-    /// The first character that cannot be written.
+    /// The first character that the encoding cannot represent.
     pub character: char,
-    /// The encoding that was tried.
+    /// The encoding that cannot represent the character.
     pub encoding: Encoding,
 }
 
 impl Encoding {
-    /// The name in replies to callers; [`Encoding::parse`] accepts it.
+    /// The name of the encoding in replies to callers, which [`Encoding::parse`] accepts.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -78,9 +78,9 @@ impl Encoding {
         }
     }
 
-    /// The encoding with this name, case-insensitive. For a legacy encoding, every label of the WHATWG encoding
-    /// standard is accepted. The name `utf-16` means little-endian with a byte-order mark, because most programs write
-    /// that form.
+    /// Parses the name of an encoding, ignoring case. For a legacy encoding, every label of the WHATWG encoding
+    /// standard is accepted. The name `utf-16` means little-endian UTF-16 with a byte-order mark, because most programs
+    /// write that form.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         let name = name.trim().to_ascii_lowercase();
@@ -95,7 +95,7 @@ impl Encoding {
         }
     }
 
-    /// The encoding apart from its byte-order mark.
+    /// The encoding without regard to its byte-order mark.
     fn without_mark(self) -> &'static encoding_rs::Encoding {
         match self {
             Self::Utf8 | Self::Utf8Bom => encoding_rs::UTF_8,
@@ -117,16 +117,16 @@ impl Encoding {
     }
 }
 
-/// The text in `bytes`, without the byte-order mark. Fails if a byte sequence is invalid, or if the encoding has a
-/// byte-order mark and `bytes` do not start with it.
+/// Decodes `bytes` to text without the byte-order mark. Decoding fails if a byte sequence is invalid, or if the
+/// encoding has a byte-order mark and `bytes` do not start with it.
 pub fn decode(bytes: &[u8], encoding: Encoding) -> Result<Cow<'_, str>, TextDecodeError> {
     let body = bytes.strip_prefix(encoding.byte_order_mark());
     let text = body.and_then(|body| encoding.without_mark().decode_without_bom_handling_and_without_replacement(body));
     text.ok_or(TextDecodeError { encoding })
 }
 
-/// The bytes of `text`, with the byte-order mark of the encoding. Fails if a character cannot be encoded, or if its
-/// bytes would decode to another character.
+/// Encodes `text`, and puts the byte-order mark of the encoding before it. Encoding fails if a character cannot be
+/// encoded, or if its bytes would decode to another character.
 pub fn encode(text: &str, encoding: Encoding) -> Result<Vec<u8>, TextEncodeError> {
     let mark = encoding.byte_order_mark();
     match encoding {
@@ -147,24 +147,24 @@ fn encode_utf16(text: &str, mark: &[u8], to_bytes: fn(u16) -> [u8; 2]) -> Vec<u8
 }
 
 impl LegacyEncoding {
-    /// The name in the standard, such as `windows-1252` or `Shift_JIS`.
+    /// The name of the encoding in the WHATWG standard, such as `windows-1252` or `Shift_JIS`.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.0.name()
     }
 
-    /// Parses any label of the WHATWG standard. Unicode labels that [`Encoding`] does not know are rejected.
+    /// Parses any label of a legacy encoding in the WHATWG encoding standard. Labels of Unicode encodings are rejected.
     fn parse(label: &str) -> Option<Self> {
         Self::new(encoding_rs::Encoding::for_label_no_replacement(label.as_bytes())?)
     }
 
-    /// Wraps an encoding; `None` if the encoding is Unicode or can only be decoded.
+    /// Wraps a legacy encoding; `None` if the encoding is Unicode or can only be decoded.
     fn new(encoding: &'static encoding_rs::Encoding) -> Option<Self> {
         let is_writable = encoding.output_encoding() == encoding;
         (is_writable && encoding != encoding_rs::UTF_8).then_some(Self(encoding))
     }
 
-    /// The bytes of `text`; the error is the first character that would not decode to itself.
+    /// Encodes `text`; the error is the first character whose bytes would not decode to the same character.
     fn encode(self, text: &str) -> Result<Vec<u8>, char> {
         let mut encoder = self.0.new_encoder();
         let room = encoder.max_buffer_length_from_utf8_without_replacement(text.len());

@@ -1,16 +1,16 @@
-//! Lines and their terminators.
+//! Lines of a text and their terminators.
 //!
-//! Owns the single definition of a line: bytes up to and including `\n`, `\r\n` or a lone `\r`, or the unterminated
-//! rest at the end. The concatenated lines of a text are the text; nothing is copied or changed.
+//! This module owns the single definition of a line: bytes up to and including `\n`, `\r\n` or a lone `\r`, or the
+//! unterminated rest at the end. Concatenating the lines of a text gives exactly the text.
 //!
 //! Line numbers in arguments and results are 1-based. All functions work on bytes, which is correct for any encoding
-//! that keeps ASCII bytes as they are, such as UTF-8. The `&str` functions share the code.
+//! that keeps ASCII bytes as they are, such as UTF-8.
 
 use std::borrow::Cow;
 use std::iter::FusedIterator;
 use std::ops::{Range, RangeInclusive};
 
-/// Which line terminators a whole text has.
+/// The kind of line terminators in a whole text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LineEnding {
     /// Every terminator is `\n`.
@@ -26,7 +26,7 @@ pub enum LineEnding {
 }
 
 impl LineEnding {
-    /// The name in replies to callers.
+    /// The name of the line ending in replies to callers.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -38,7 +38,7 @@ impl LineEnding {
         }
     }
 
-    /// The terminator, if the text has exactly one kind.
+    /// The terminator characters of this line ending; `None` if there is no terminator or more than one kind.
     #[must_use]
     pub fn terminator(self) -> Option<&'static str> {
         match self {
@@ -50,7 +50,7 @@ impl LineEnding {
     }
 }
 
-/// The number of terminators of each kind.
+/// The number of line terminators of each kind in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LineEndingCounts {
     /// The number of terminators `\n`.
@@ -62,13 +62,13 @@ pub struct LineEndingCounts {
 }
 
 impl LineEndingCounts {
-    /// The number of all terminators.
+    /// The number of line terminators of all kinds.
     #[must_use]
     pub fn total(self) -> usize {
         self.lf + self.crlf + self.cr
     }
 
-    /// The line ending of the whole text; `Mixed` if there are several kinds.
+    /// The kind of line ending of the whole text; `Mixed` if it has several kinds.
     #[must_use]
     pub fn uniform_ending(self) -> LineEnding {
         match (self.lf, self.crlf, self.cr) {
@@ -80,8 +80,8 @@ impl LineEndingCounts {
         }
     }
 
-    /// The most frequent ending, which new lines in a mixed text get; never `Mixed`. If two endings are equally
-    /// frequent, LF is preferred, then CRLF.
+    /// The most frequent kind of line ending, which new lines in a mixed text get; never `Mixed`. If two endings are
+    /// equally frequent, LF is preferred, then CRLF.
     #[must_use]
     pub fn dominant_ending(self) -> LineEnding {
         if self.total() == 0 {
@@ -104,7 +104,7 @@ pub struct LineCounter {
 }
 
 impl LineCounter {
-    /// Counts the next chunk. A `\r\n` may be split between two chunks.
+    /// Counts the lines of the next chunk; a `\r\n` may be split between two chunks.
     pub fn feed(&mut self, piece: &[u8]) {
         let Some(&last) = piece.last() else { return };
         let mut rest = piece;
@@ -128,7 +128,7 @@ impl LineCounter {
         self.last = Some(last);
     }
 
-    /// The terminators counted so far.
+    /// The number of terminators of each kind, counted so far.
     #[must_use]
     pub fn endings(&self) -> LineEndingCounts {
         self.endings
@@ -150,8 +150,8 @@ pub fn count_endings(text: &[u8]) -> LineEndingCounts {
     counter.endings()
 }
 
-/// `text` with CRLF endings, if `model` has only CRLF and `text` has only LF. Otherwise `text` is returned unchanged,
-/// because its endings were chosen on purpose.
+/// Changes the line endings of `text` to CRLF, if `model` has only CRLF endings and `text` has only LF endings.
+/// Otherwise the text is returned unchanged, because its line endings were chosen on purpose.
 #[must_use]
 pub fn adopt_line_endings<'t>(text: &'t str, model: &str) -> Cow<'t, str> {
     let (text_endings, model_endings) = (count_endings(text.as_bytes()), count_endings(model.as_bytes()));
@@ -161,7 +161,7 @@ pub fn adopt_line_endings<'t>(text: &'t str, model: &str) -> Cow<'t, str> {
     }
 }
 
-/// The number of lines in `text`, including an unterminated last line. An empty text has none.
+/// The number of lines in `text`, including an unterminated last line; 0 for an empty text.
 #[must_use]
 pub fn count_lines(text: &[u8]) -> usize {
     let mut counter = LineCounter::default();
@@ -169,8 +169,8 @@ pub fn count_lines(text: &[u8]) -> usize {
     counter.lines()
 }
 
-/// The 1-based line of the byte at `offset`. If the offset is at or past the end, the result is the line that an
-/// appended byte would belong to.
+/// The 1-based number of the line that contains the byte at `offset`. If the offset is at or past the end of the text,
+/// the result is the line that an appended byte would belong to.
 #[must_use]
 pub fn line_at(text: &[u8], offset: usize) -> usize {
     let before = text.get(..offset).unwrap_or(text);
@@ -182,10 +182,10 @@ pub fn line_at(text: &[u8], offset: usize) -> usize {
     ended + 1
 }
 
-/// The byte range of `lines` in `text`. The text after these lines is not read.
+/// The byte range of the 1-based `lines` in `text`.
 ///
-/// `None` if the first line is 0, past the last line of the text, or greater than the end of the range. If the end of
-/// the range is past the last line, the result ends with the last line.
+/// The result is `None` if the first line is 0, past the last line of the text, or greater than the end of the range.
+/// If the end of the line range is past the last line of the text, the result ends with the last line.
 #[must_use]
 pub fn byte_range(text: &[u8], lines: RangeInclusive<usize>) -> Option<Range<usize>> {
     let (first, last) = lines.into_inner();
@@ -199,14 +199,14 @@ pub fn byte_range(text: &[u8], lines: RangeInclusive<usize>) -> Option<Range<usi
     Some(start..skip_lines(text, start, last - (first - 1)))
 }
 
-/// The text of `lines`, with their terminators; `None` if [`byte_range`] returns `None`.
+/// The text of the 1-based `lines`, with their terminators; `None` if [`byte_range`] returns `None`.
 #[must_use]
 pub fn slice_lines(text: &str, lines: RangeInclusive<usize>) -> Option<&str> {
     // Line boundaries are next to ASCII bytes, so they are always character boundaries.
     text.get(byte_range(text.as_bytes(), lines)?)
 }
 
-/// The offset after `count` lines from `from`, which must be the start of a line.
+/// The byte offset in `text` after `count` lines from the offset `from`, which must be the start of a line.
 fn skip_lines(text: &[u8], from: usize, count: usize) -> usize {
     let mut lines = iter_bytes(text.get(from..).unwrap_or_default());
     for _ in 0..count {
@@ -236,7 +236,7 @@ pub fn split_terminator(line: &str) -> (&str, &str) {
     line.split_at(line.len() - length)
 }
 
-/// An iterator over the lines of a `&str`, as [`iter`] returns it.
+/// An iterator over the lines of a `&str`, returned by [`iter`].
 #[derive(Debug, Clone)]
 pub struct LineIter<'a> {
     rest: &'a str,
@@ -254,7 +254,7 @@ impl<'a> Iterator for LineIter<'a> {
 
 impl FusedIterator for LineIter<'_> {}
 
-/// An iterator over the lines of a `&[u8]`, as [`iter_bytes`] returns it.
+/// An iterator over the lines of a `&[u8]`, returned by [`iter_bytes`].
 #[derive(Debug, Clone)]
 pub struct ByteLineIter<'a> {
     rest: &'a [u8],

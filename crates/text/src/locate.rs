@@ -1,8 +1,8 @@
-//! Search for a quote in a text.
+//! Search for a quote, a piece of text that a caller gives, in a text.
 //!
-//! Owns the matching passes, from byte for byte to increasingly lenient, and the diagnosis if no pass matches. A search
-//! returns all matches of the first pass that has a match, as byte ranges of the original text, with the name of the
-//! pass. The time is bounded. Text that is only similar does not match.
+//! This module owns the matching passes, from byte for byte to increasingly lenient, and the diagnosis if no pass
+//! matches. A search returns all matches of the first matching pass that has one, as byte ranges of the text, with the
+//! name of the pass. The time of a search is bounded. Text that only resembles the quote does not match.
 
 mod align;
 mod context;
@@ -23,18 +23,18 @@ use crate::lines::{self, LineEnding};
 use fold::{NormalizedText, TextNormalizationLevel};
 use indent::IndentedLines;
 
-/// The longest text, in bytes, that the lenient passes search. A longer text is only searched byte for byte.
+/// The longest text, in bytes, that the lenient matching passes search. A longer text is only searched byte for byte.
 pub const LENIENT_BYTES_MAX: usize = 64 << 20;
 
-/// The most matches that a search returns.
+/// The most matches that a search for a quote returns.
 pub const MATCHES_MAX: usize = 1 << 20;
 
-/// A way to compare a quote with the text. The passes are tried in this order. Each pass also ignores the differences
-/// that the earlier passes ignore.
+/// A matching pass: one way to compare a quote with the text. A search tries the matching passes in the order in which
+/// they are declared. Each matching pass also ignores the differences that the earlier passes ignore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FuzzyTextMatchPass {
-    /// The bytes must be equal. If a text has mixed terminators, the matches of a quote with `\n` are counted together
-    /// with the matches of [`Self::LineEndings`].
+    /// The bytes of the quote and the text must be equal. In a text with mixed terminators, a quote with `\n` also gets
+    /// the matches of [`Self::LineEndings`].
     Exact,
     /// All line terminators count as equal, and the final terminator may be missing.
     LineEndings,
@@ -47,11 +47,11 @@ pub enum FuzzyTextMatchPass {
 }
 
 impl FuzzyTextMatchPass {
-    /// Every pass, in order.
+    /// All matching passes, from the strictest to the most lenient.
     pub const ALL: &'static [Self] =
         &[Self::Exact, Self::LineEndings, Self::TrailingSpace, Self::LookAlike, Self::Indentation];
 
-    /// The name of the pass in replies to callers.
+    /// The name of the matching pass in replies to callers.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -64,16 +64,16 @@ impl FuzzyTextMatchPass {
     }
 }
 
-/// Whether matches that share bytes are counted.
+/// Whether a search counts matches that overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MatchOverlapRule {
-    /// All matches are counted: `aa` occurs twice in `aaa`.
+    /// Overlapping matches are counted: `aa` occurs twice in `aaa`.
     Overlapping,
     /// Matches are counted from left to right without overlaps: `aa` occurs once in `aaa`.
     NonOverlapping,
 }
 
-/// Where a match may begin and end.
+/// Where in a line the match of a quote may begin and end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MatchBoundaryRule {
     /// A match may begin and end anywhere, also within a line.
@@ -82,33 +82,33 @@ pub enum MatchBoundaryRule {
     WholeLines,
 }
 
-/// How a quote is searched.
+/// The options of a search for a quote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuoteSearchOptions {
-    /// The passes to try, in this order.
+    /// The matching passes to try, in this order.
     pub passes: &'static [FuzzyTextMatchPass],
     /// Whether overlapping matches are counted.
     pub overlap_rule: MatchOverlapRule,
-    /// Where a match may begin and end.
+    /// Where in a line the match of a quote may begin and end.
     pub boundary: MatchBoundaryRule,
 }
 
 impl QuoteSearchOptions {
-    /// Tries every pass and counts overlapping matches, also within lines.
+    /// Options to try every matching pass and count overlapping matches, also within lines.
     pub const LENIENT: Self = Self {
         passes: FuzzyTextMatchPass::ALL,
         overlap_rule: MatchOverlapRule::Overlapping,
         boundary: MatchBoundaryRule::Anywhere,
     };
 
-    /// Searches byte for byte and counts from left to right without overlaps, also within lines.
+    /// Options to search byte for byte and count matches from left to right without overlaps, also within lines.
     pub const EXACT: Self = Self {
         passes: &[FuzzyTextMatchPass::Exact],
         overlap_rule: MatchOverlapRule::NonOverlapping,
         boundary: MatchBoundaryRule::Anywhere,
     };
 
-    /// Tries every pass and counts overlapping matches, but only of whole lines.
+    /// Options to try every matching pass and count overlapping matches, but only of whole lines.
     pub const WHOLE_LINES: Self = Self {
         passes: FuzzyTextMatchPass::ALL,
         overlap_rule: MatchOverlapRule::Overlapping,
@@ -116,40 +116,40 @@ impl QuoteSearchOptions {
     };
 }
 
-/// One match of a quote.
+/// One match of a quote in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuoteMatch {
-    /// The bytes of the match.
+    /// The byte range of the match in the text.
     pub bytes: Range<usize>,
-    /// The lines of the match, 1-based.
+    /// The 1-based lines of the match in the text.
     pub lines: RangeInclusive<usize>,
-    /// The indentation shift, if [`FuzzyTextMatchPass::Indentation`] found the match.
+    /// The indentation difference between quote and text, if [`FuzzyTextMatchPass::Indentation`] found the match.
     pub indentation_shift: Option<IndentationShift>,
 }
 
-/// A limit that ended a search early.
+/// The limit that ended a search for a quote early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReachedQuoteSearchLimit {
     /// The text is longer than [`LENIENT_BYTES_MAX`], so only the exact pass was tried.
     Bytes,
-    /// There are more than [`MATCHES_MAX`] matches.
+    /// The quote has more than [`MATCHES_MAX`] matches.
     Matches,
-    /// The indentation of too many candidate blocks had to be compared.
+    /// The search had to compare the indentation of too many candidate blocks.
     Work,
 }
 
-/// The result of a search.
+/// The result of a search for a quote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuoteMatches {
-    /// The pass that found the matches. If there are no matches, this is the last pass that was tried.
+    /// The matching pass that found the matches; without matches, the last pass that was tried.
     pub pass: FuzzyTextMatchPass,
-    /// All matches, in order of position.
+    /// All matches of the quote, in order of position.
     pub matches: Vec<QuoteMatch>,
     /// The limit that ended the search early, if any.
     pub limit: Option<ReachedQuoteSearchLimit>,
 }
 
-/// A text prepared for several searches.
+/// A text that is prepared for several searches.
 #[derive(Debug)]
 pub struct QuoteSearchHaystack<'t> {
     text: &'t str,
@@ -168,7 +168,7 @@ pub fn find_quote(text: &str, quote: &str, options: QuoteSearchOptions) -> Quote
 }
 
 impl<'t> QuoteSearchHaystack<'t> {
-    /// Prepares `text` for searching. Data for the lenient passes is built once, when a search first needs it.
+    /// Prepares `text` for searching. Data for the lenient matching passes is built once, when a search first needs it.
     #[must_use]
     pub fn new(text: &'t str) -> Self {
         let mut at = 0;
@@ -195,33 +195,33 @@ impl<'t> QuoteSearchHaystack<'t> {
         self.text
     }
 
-    /// The number of lines.
+    /// The number of lines in the text.
     #[must_use]
     pub fn line_count(&self) -> usize {
         self.line_starts.len()
     }
 
-    /// The bytes of the 1-based line, with its terminator. If there is no such line, the result is an empty range at
-    /// the end of the text.
+    /// The byte range of the line with this 1-based number, including its terminator. If the text has no line with this
+    /// number, the result is an empty range at the end of the text.
     #[must_use]
     pub fn line_bytes(&self, line: usize) -> Range<usize> {
         let start = |at: usize| self.line_starts.get(at).copied().unwrap_or(self.text.len());
         line.checked_sub(1).map_or(0..0, |at| start(at)..start(at + 1))
     }
 
-    /// The 1-based line without its terminator; empty if there is no such line.
+    /// The line with this 1-based number, without its terminator; empty if the text has no such line.
     #[must_use]
     pub fn line(&self, line: usize) -> &'t str {
         lines::split_terminator(&self.text[self.line_bytes(line)]).0
     }
 
-    /// The 1-based line that contains the byte at `offset`; at the end of the text, the last line.
+    /// The 1-based number of the line that contains the byte at `offset`; at the end of the text, the last line.
     #[must_use]
     pub fn line_at(&self, offset: usize) -> usize {
         self.line_starts.partition_point(|&start| start <= offset).max(1)
     }
 
-    /// All matches of `quote` in the first pass that has a match. An empty quote has no match.
+    /// All matches of `quote` in the first matching pass that has a match. An empty quote has no match.
     #[must_use]
     pub fn find(&self, quote: &str, options: QuoteSearchOptions) -> QuoteMatches {
         let mut found = QuoteMatches { pass: FuzzyTextMatchPass::Exact, matches: Vec::new(), limit: None };
@@ -260,9 +260,9 @@ impl<'t> QuoteSearchHaystack<'t> {
         found
     }
 
-    /// Whether the exact pass may miss matches whose terminators differ from those of the quote. Such matches are
-    /// possible if the text mixes terminators and the quote contains `\n` but no `\r`. The author of a quote with `\r`
-    /// distinguishes terminators.
+    /// Whether the exact pass may miss matches that differ from the quote only in line terminators. The exact pass may
+    /// miss matches if the text mixes terminators and the quote contains `\n` but no `\r`. A quote with `\r` shows that
+    /// its author distinguishes line terminators.
     fn exact_may_miss_matches(&self, quote: &str, options: QuoteSearchOptions) -> bool {
         options.passes.contains(&FuzzyTextMatchPass::LineEndings)
             && self.text.len() <= LENIENT_BYTES_MAX
@@ -365,7 +365,7 @@ impl<'t> QuoteSearchHaystack<'t> {
         (located, blocks.exhausted.then_some(ReachedQuoteSearchLimit::Work))
     }
 
-    /// Keeps the ranges that satisfy `options.boundary`.
+    /// Keeps the byte ranges of matches that begin and end where `options.boundary` allows it.
     fn filter_by_boundary(
         &self,
         ranges: impl Iterator<Item = Range<usize>>,
@@ -391,21 +391,21 @@ impl<'t> QuoteSearchHaystack<'t> {
         ends && self.line_starts.binary_search(&bytes.start).is_ok()
     }
 
-    /// Whether the match ends with the same terminator as the quote. If the quote ends with `\r` and the text has
-    /// `\r\n` there, the `\n` must not be part of the match.
+    /// Whether a match ends with the same line terminator as the quote. If the quote ends with `\r` and the match ends
+    /// with `\r\n`, the `\n` does not belong to the match.
     fn has_quoted_terminator(&self, bytes: &Range<usize>, quote: &str) -> bool {
         !(quote.ends_with('\r') && self.text[bytes.clone()].ends_with('\n'))
     }
 
-    /// Whether `offset` is between a `\r` and its `\n`.
+    /// Whether the byte `offset` is between a `\r` and its `\n`.
     pub(crate) fn splits_crlf(&self, offset: usize) -> bool {
         let bytes = self.text.as_bytes();
         offset > 0 && bytes[offset - 1] == b'\r' && bytes.get(offset) == Some(&b'\n')
     }
 }
 
-/// The indexes in `text` where the lines of `quote` occur in sequence. Lines are compared exactly, and occurrences may
-/// overlap.
+/// The indexes in `text` at which all lines of `quote` follow one another. The lines are compared exactly, and
+/// occurrences may overlap.
 pub(crate) fn find_line_runs(text: &[&str], quote: &[&str]) -> Vec<usize> {
     occurrences::in_sequence(text, quote, MATCHES_MAX)
 }
@@ -416,7 +416,7 @@ pub fn is_look_alike(character: char) -> bool {
     fold::plain_look_alike(character).is_some()
 }
 
-/// The bytes of a match and its indentation shift.
+/// The byte range of a match, and its difference in indentation from the quote.
 type MatchRangeAndIndentation = (Range<usize>, Option<IndentationShift>);
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! Three-way merge by lines.
 //!
 //! A merge is clean if the two sides change neither the same nor adjacent lines, or make the same change. Every byte of
-//! a clean result comes from one of the two sides, including the bytes of terminators. Unchanged lines stay as they
-//! are. Conflicts are returned as ranges; there are no conflict markers, and no side wins.
+//! a clean result comes from one of the two sides, including the bytes of terminators. Conflicts are returned as line
+//! ranges; the merge writes no conflict markers and prefers no side.
 //!
 //! If lines are repeated, a change can be aligned with the base in more than one way, and the merge results may differ.
-//! Two alignments are tried. If both merge cleanly and the results differ, the merge is a conflict.
+//! So two diff algorithms are tried; if both merge cleanly and the results differ, the merge is a conflict.
 
 use std::ops::{Index, Range};
 
@@ -15,21 +15,21 @@ use crate::lines;
 /// The result of a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MergeResult<T> {
-    /// The text with both changes.
+    /// The merged text, with the changes of both sides.
     Clean(T),
-    /// The conflicting ranges, in order of position; there is at least one.
+    /// The ranges of lines in conflict, in order of position; at least one.
     Conflict(Vec<MergeConflictLines>),
 }
 
 /// Lines in conflict: both sides changed the same lines in different ways, or each side changed lines adjacent to the
-/// changes of the other side. Line indexes are 0-based.
+/// changes of the other side.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergeConflictLines {
-    /// The lines in the common base.
+    /// The 0-based lines in conflict in the common base.
     pub base: Range<usize>,
-    /// The corresponding lines in our text.
+    /// The 0-based lines in conflict in our text.
     pub ours: Range<usize>,
-    /// The corresponding lines in their text.
+    /// The 0-based lines in conflict in their text.
     pub theirs: Range<usize>,
 }
 
@@ -57,8 +57,7 @@ enum MergeSide {
     Theirs,
 }
 
-/// A part of the result, as a byte range of one side. Both ends of the range are line boundaries and therefore
-/// character boundaries.
+/// A part of the merged text, given as a byte range of whole lines of one side.
 #[derive(Debug, Clone)]
 struct MergedTextSegment {
     side: MergeSide,
@@ -81,12 +80,12 @@ fn joined_bytes(segments: &[MergedTextSegment], ours: &[u8], theirs: &[u8]) -> V
 /// A cursor over one side of the merge and the hunks between the base and that side.
 struct MergeSideCursor<'a> {
     text: &'a [u8],
-    /// The start of each line, followed by the end of the text.
+    /// The byte offset of each line start, followed by the length of the text.
     starts: Vec<usize>,
     hunks: std::iter::Peekable<std::vec::IntoIter<Hunk>>,
-    /// The next line of the base.
+    /// The line of the base that the cursor has reached.
     base: usize,
-    /// The next line of this side.
+    /// The line of this side that the cursor has reached.
     line: usize,
 }
 
@@ -102,7 +101,7 @@ impl<'a> MergeSideCursor<'a> {
         Self { text, starts, hunks, base: 0, line: 0 }
     }
 
-    /// The base line where the next hunk starts.
+    /// The line of the base where the next hunk starts.
     fn next_hunk_start(&mut self) -> Option<usize> {
         self.hunks.peek().map(|hunk| hunk.old.start)
     }
@@ -115,7 +114,8 @@ impl<'a> MergeSideCursor<'a> {
         from..self.line
     }
 
-    /// Consumes the next hunk if it touches the lines that end at base line `end`. Returns the new end of those lines.
+    /// Consumes the next hunk if it starts at or before base line `end`; returns the later of `end` and the end of the
+    /// hunk.
     fn take_overlapping_hunk(&mut self, end: usize) -> Option<usize> {
         let hunk = self.hunks.next_if(|hunk| hunk.old.start <= end)?;
         self.base = hunk.old.end;
@@ -128,7 +128,7 @@ impl<'a> MergeSideCursor<'a> {
     }
 }
 
-/// Merges with both diff algorithms. If both merges are clean and their results differ, the result is a conflict.
+/// Merges three texts with two diff algorithms; if both merges are clean and their results differ, returns a conflict.
 fn merge_segments(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Vec<MergedTextSegment>, Vec<MergeConflictLines>> {
     let segments = merge_with_algorithm(base, ours, theirs, DiffAlgorithm::Histogram)?;
     match merge_with_algorithm(base, ours, theirs, DiffAlgorithm::Myers) {

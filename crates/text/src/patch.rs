@@ -1,10 +1,10 @@
 //! Patches: changes to one or more files, written as one text.
 //!
-//! Owns two formats and the application of their chunks to a text ([`apply_chunks`]). The formats are the unified diff
-//! and the envelope `*** Begin Patch … *** End Patch`, in both of its published grammars. [`PatchParseOptions`] sets
-//! how lenient the parser is, and [`PatchChunkPlacementRules`] how lenient the search is. Promises that parsing and
-//! applying end in bounded time and never panic, that bytes outside the changed lines stay as they are, and that every
-//! error names a line of the patch. If a chunk matches in several places, the result is an error; no place is guessed.
+//! Two patch formats are supported: the unified diff, and the envelope `*** Begin Patch … *** End Patch` in both of its
+//! published grammars. The options [`PatchParseOptions`] set how lenient the parser is, and
+//! [`PatchChunkPlacementRules`] how lenient the search for the changed lines is. Parsing and applying a patch end in
+//! bounded time and never panic, keep bytes outside the changed lines as they are, and name a line of the patch in
+//! every error. If a chunk matches in several places, the result is an error; no place is guessed.
 
 mod anchor;
 mod apply;
@@ -29,22 +29,22 @@ pub use line_edits::FinalNewlineRule;
 /// Whether an optional form of patch syntax is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PatchSyntaxTolerance {
-    /// The form is accepted.
+    /// The parser accepts the optional syntax.
     Accept,
-    /// The form is an error.
+    /// The parser rejects the optional syntax as an error.
     Reject,
 }
 
-/// The meaning of the text after `@@`.
+/// The meaning of the text after `@@` in a patch: an anchor or a comment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum HunkHeadingMeaning {
-    /// The text is an anchor: a line of the file above the chunk, which narrows the search.
+    /// The text after `@@` is an anchor: a line of the file above the chunk, which narrows the search.
     Anchors,
-    /// The text is a comment.
+    /// The text after `@@` is a comment without meaning.
     Comments,
 }
 
-/// How strictly a patch is parsed. Every combination is valid.
+/// How strictly a patch is parsed; every combination of these options is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PatchParseOptions {
     /// Whether there may be white space around markers.
@@ -65,12 +65,12 @@ pub struct PatchParseOptions {
     pub environment_header: PatchSyntaxTolerance,
     /// Whether a unified diff is accepted instead of the envelope.
     pub unified_diff: PatchSyntaxTolerance,
-    /// The meaning of the text after `@@`.
+    /// The meaning of the text after `@@` in a patch: an anchor or a comment.
     pub headings: HunkHeadingMeaning,
 }
 
 impl PatchParseOptions {
-    /// Accepts every form that is unambiguous.
+    /// The most lenient patch parser: every optional syntax that is unambiguous is accepted.
     pub const TOLERANT: Self = Self {
         space_around_markers: PatchSyntaxTolerance::Accept,
         outer_wrapper: PatchSyntaxTolerance::Accept,
@@ -84,15 +84,14 @@ impl PatchParseOptions {
         headings: HunkHeadingMeaning::Anchors,
     };
 
-    /// Accepts the exact envelope, with the optional markers for moves and for the end of the file.
+    /// A strict patch parser: accepts only the exact envelope, with `*** Move to:` and `*** End of File`.
     pub const STRICT: Self = Self {
         move_to_header: PatchSyntaxTolerance::Accept,
         end_of_file_marker: PatchSyntaxTolerance::Accept,
         ..Self::EXACT
     };
 
-    /// Accepts only the exact envelope without the optional markers, so that each change can be written in only one
-    /// way.
+    /// The strictest patch parser: accepts only the exact envelope, without `*** Move to:` and `*** End of File`.
     pub const EXACT: Self = Self {
         space_around_markers: PatchSyntaxTolerance::Reject,
         outer_wrapper: PatchSyntaxTolerance::Reject,
@@ -110,7 +109,7 @@ impl PatchParseOptions {
 /// A parsed patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParsedPatch {
-    /// The changes of each file, in the order of the patch; never empty.
+    /// The sections of the patch, one per changed file and never empty.
     pub sections: Vec<FilePatch>,
 }
 
@@ -119,41 +118,41 @@ pub struct ParsedPatch {
 pub struct FilePatch {
     /// The 1-based line of the patch where the section starts.
     pub line: usize,
-    /// The change of the file.
+    /// Whether the section adds, updates, deletes or moves the file, with the details.
     pub kind: PatchSectionKind,
 }
 
-/// The change of one file. Paths are as written in the patch.
+/// The change that a patch makes to one file, with paths as written in the patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PatchSectionKind {
-    /// The file is created.
+    /// The patch creates a file.
     Add {
-        /// The path of the new file.
+        /// The path of the file that the patch creates.
         path: String,
-        /// The whole content of the file.
+        /// The whole content of the new file.
         content: String,
     },
-    /// The file is changed.
+    /// The patch changes an existing file.
     Update {
-        /// The path of the file.
+        /// The path of the file that the patch changes or deletes.
         path: String,
-        /// The changes of the file; never empty.
+        /// The chunks that change the file; never empty.
         chunks: Vec<PatchChunk>,
     },
-    /// The file is deleted.
+    /// The patch deletes a file.
     Delete {
-        /// The path of the file.
+        /// The path of the file that the patch changes or deletes.
         path: String,
         /// The expected content of the file, if a unified diff states the content; may be empty.
         chunks: Vec<PatchChunk>,
     },
-    /// The file is renamed, and perhaps changed.
+    /// The patch renames a file, and may also change it.
     Move {
         /// The old path.
         from: String,
         /// The new path.
         to: String,
-        /// The changes of the file; may be empty.
+        /// The chunks that change the renamed file; may be empty.
         chunks: Vec<PatchChunk>,
     },
 }
@@ -165,28 +164,28 @@ pub struct PatchChunk {
     pub line: usize,
     /// The anchors: lines of the file above the chunk, outermost first.
     pub anchors: Vec<String>,
-    /// The position that the header of a unified diff states.
+    /// The line number that the hunk header of a unified diff states; `None` if the chunk states no line number.
     pub declared_position: Option<DeclaredChunkPosition>,
     /// Whether the chunk is marked as the end of the file.
     pub end_of_file: EndOfFileMarker,
-    /// The lines of the chunk; never empty.
+    /// The context, removed and added lines of the chunk; never empty.
     pub lines: Vec<PatchLine>,
 }
 
 /// The position that a unified diff states for a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeclaredChunkPosition {
-    /// The 1-based number of the first old line, counted by `\n`. If the chunk has no old lines, this is the number of
-    /// the line before the inserted lines.
+    /// The 1-based number of the first old line, counted by `\n`. For a chunk that only inserts, it is the number of
+    /// the line before the insertion.
     pub start: usize,
 }
 
 /// Whether a chunk is marked as the end of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndOfFileMarker {
-    /// The chunk is not marked.
+    /// The chunk has no end-of-file marker.
     Absent,
-    /// The chunk is marked.
+    /// The chunk has an end-of-file marker.
     Present,
 }
 
@@ -204,20 +203,20 @@ pub struct PatchLine {
 /// Whether a line of a chunk is context, removed or added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PatchLineKind {
-    /// The line is in the file and stays unchanged.
+    /// A context line, which is in the file and stays unchanged.
     Context,
-    /// The line is removed.
+    /// A line that the patch removes.
     Remove,
-    /// The line is added.
+    /// A line that the patch adds.
     Add,
-    /// The line has no sign. Between added lines it is an added line, otherwise a context line.
+    /// A line without a sign, which counts as added between added lines and otherwise as context.
     Unmarked,
 }
 
 /// Whether a line is marked as having no newline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NoNewlineMarkerPresence {
-    /// The line is not marked.
+    /// The line is not followed by `\ No newline at end of file`, so it ends with a newline.
     Absent,
     /// The line is followed by `\ No newline at end of file`.
     Present,
@@ -231,7 +230,7 @@ impl PatchChunk {
     }
 }
 
-/// Parses a patch. The error states the line that cannot be parsed and the expected syntax.
+/// Parses a patch. The error of a failed parse has the line of the patch and the expected syntax.
 pub fn parse_patch(text: &str, grammar: PatchParseOptions) -> Result<ParsedPatch, PatchParseError> {
     let lines = envelope::split_patch_lines(text, grammar)?;
     let sections = match envelope::find_begin(&lines, grammar) {
@@ -247,7 +246,6 @@ pub fn parse_patch(text: &str, grammar: PatchParseOptions) -> Result<ParsedPatch
     Ok(ParsedPatch { sections })
 }
 
-/// One line of the patch text.
 #[derive(Debug, Clone, Copy)]
 struct PatchSourceLine<'a> {
     number: usize,

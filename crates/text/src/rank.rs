@@ -1,8 +1,8 @@
 //! Ranking of search hits by path and line alone: no model, no parser, no index.
 //!
-//! Owns the score of a hit ([`SearchHitScorer::score_hit`]), the order of hits for a name ([`rank_order`]), and the
-//! order of files for a question ([`natural_language`]). The order is total: the same hits always have the same order,
-//! even if they were found in another order.
+//! A hit is scored by [`SearchHitScorer::score_hit`], and hits for a name are ordered by [`rank_order`]. Files are
+//! ordered for a question by [`natural_language`]. The same search hits always get the same order, in whatever order
+//! they were found.
 
 mod definition;
 mod file_category;
@@ -16,9 +16,8 @@ pub use definition::{SymbolRole, role_of_hit};
 pub use file_category::SearchRankFileCategory;
 pub use language::ProgrammingLanguage;
 
-/// The points of a hit in a definition, if the hit is the whole defined name. The constants below are the points of
-/// other hits. Factors of the line and the file then change the points. *Partial* means that the hit is only a part of
-/// a name.
+/// The points of a search hit that is the whole name in a definition. The points are then multiplied by factors for the
+/// line and the file.
 const DEFINITION_POINTS: u32 = 7000;
 const LIKELY_DEFINITION_POINTS: u32 = 4000;
 const PARTIAL_DEFINITION_POINTS: u32 = 2000;
@@ -26,20 +25,19 @@ const PARTIAL_LIKELY_POINTS: u32 = 800;
 const USAGE_POINTS: u32 = 500;
 const PARTIAL_USAGE_POINTS: u32 = 50;
 const IMPORT_POINTS: u32 = 100;
-/// A line with more bytes counts as minified.
+/// A line with more bytes than this counts as minified code.
 const MINIFIED_LINE_BYTES: usize = 1000;
-/// The factor for a hit in a minified line.
+/// The factor for a search hit in a minified line, in percent.
 const MINIFIED_PERCENT: u32 = 20;
-/// The factor for a hit in a comment.
+/// The factor for a search hit in a comment, in percent.
 const COMMENT_PERCENT: u32 = 50;
-/// The factor for a hit in a file whose name is the searched name.
+/// The factor for a search hit in a file whose name is the searched name, in percent.
 const FILE_NAME_EQUAL_PERCENT: u32 = 150;
-/// The factor for a hit in a file whose name contains the searched name.
+/// The factor for a search hit in a file whose name contains the searched name, in percent.
 const FILE_NAME_CONTAINS_PERCENT: u32 = 115;
-/// The most usages of one file that are listed together with those of other files. Further usages are listed at the
-/// end.
+/// If a file has more usages or imports of a name than this, the further ones are listed after the hits of all files.
 const USAGES_PER_FILE: usize = 8;
-/// If there are fewer hits, no usage is moved to the end.
+/// If a search has fewer hits than this, all usages of a file are listed together.
 const DEFER_FROM_HITS: usize = 40;
 
 /// Scores the hits of one file.
@@ -51,7 +49,7 @@ pub struct SearchHitScorer {
     normalised_stem: String,
 }
 
-/// The role and score of a hit.
+/// The role and score of a search hit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SearchHitScore {
     /// The role of the line: whether it defines, uses or imports the searched name.
@@ -60,10 +58,10 @@ pub struct SearchHitScore {
     pub points: u32,
 }
 
-/// A hit to be ranked.
+/// A search hit to be ranked.
 #[derive(Debug, Clone, Copy)]
 pub struct ScoredSearchHit<'a> {
-    /// The path of the file.
+    /// The path of the file that contains the hit.
     pub path: &'a str,
     /// The line number of the hit.
     pub line: u64,
@@ -83,7 +81,7 @@ impl SearchHitScorer {
         }
     }
 
-    /// The language of the file.
+    /// The programming language of the file, by its path.
     pub fn language(&self) -> ProgrammingLanguage {
         self.language
     }
@@ -124,14 +122,14 @@ fn normalise_name(name: &str) -> String {
     name.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// A sort key that puts the best hit first. No two hits have the same key.
+/// A sort key that puts the best search hit first; hits in different lines have different keys.
 pub fn sort_key<'a>(hit: &ScoredSearchHit<'a>) -> impl Ord + use<'a> {
     (hit.score.role, Reverse(hit.score.points), hit.path, hit.line)
 }
 
-/// The display order of hits, as indexes: definitions, likely definitions, usages, imports. Within each of these
-/// groups, files are ordered by their best hit, and the hits of a file by line. If there are many hits, further usages
-/// in a file come last.
+/// The display order of search hits, as indexes: definitions, likely definitions, usages, imports. Among hits of the
+/// same role, files are ordered by their best hit, and the hits of a file by line. If there are many hits, a file's
+/// usages beyond the first `USAGES_PER_FILE` come last.
 pub fn rank_order(hits: &[ScoredSearchHit<'_>]) -> Vec<usize> {
     let deferred = deferred_hits(hits);
     let section = |at: usize| (deferred[at], hits[at].score.role, hits[at].path);
@@ -149,7 +147,7 @@ pub fn rank_order(hits: &[ScoredSearchHit<'_>]) -> Vec<usize> {
     order
 }
 
-/// For each hit, whether it is moved to the end of the list.
+/// For each search hit, whether it is moved to the end of the list.
 fn deferred_hits(hits: &[ScoredSearchHit<'_>]) -> Vec<bool> {
     let mut deferred = vec![false; hits.len()];
     if hits.len() < DEFER_FROM_HITS {

@@ -4,8 +4,8 @@
 //! lines of both texts unchanged, including control characters. Pass the diff through
 //! [`crate::visible::escape_deceptive`] before you display it.
 //!
-//! Lines end at `\n` only, because the format requires that. If a text has lone `\r`, the line numbers differ from
-//! those of [`crate::lines`].
+//! In a unified diff, lines end at `\n` only. So for a text with lone `\r`, line numbers in the diff differ from those
+//! of [`crate::lines`].
 
 pub mod jsdiff;
 
@@ -15,7 +15,7 @@ use std::ops::Range;
 use crate::diff::{Hunk, line_hunks};
 use crate::visible::escape_deceptive_line;
 
-/// The usual number of context lines around a change.
+/// The usual number of context lines around a change in a unified diff.
 pub const CONTEXT_LINES: usize = 3;
 
 /// The names of the two texts, after `---` and `+++`.
@@ -32,12 +32,12 @@ pub struct DiffLabels<'a> {
 pub struct UnifiedDiff {
     /// The diff; empty if nothing changed.
     pub text: String,
-    /// The number of lines omitted because of the limit.
+    /// The number of diff lines that were omitted because of the line limit.
     pub omitted_lines: usize,
 }
 
 impl UnifiedDiff {
-    /// Whether lines were omitted because of the limit.
+    /// Whether lines of the diff were omitted because of the line limit.
     #[must_use]
     pub fn is_truncated(&self) -> bool {
         self.omitted_lines > 0
@@ -46,7 +46,7 @@ impl UnifiedDiff {
 
 /// The unified diff from `old` to `new`, of at most `limit_lines` lines.
 ///
-/// Deceptive characters and line breaks in labels are escaped.
+/// Invisible or misleading characters and line breaks in the names after `---` and `+++` are escaped.
 #[must_use]
 pub fn unified_diff(
     old: &str,
@@ -102,7 +102,7 @@ fn format_range(range: &Range<usize>) -> String {
     }
 }
 
-/// Collects lines up to a limit and counts the rest.
+/// The text of a diff up to a limit of lines, and the number of lines beyond the limit.
 struct LineLimitedOutput {
     text: String,
     remaining_lines: usize,

@@ -1,9 +1,9 @@
 //! Makes text safe to display.
 //!
-//! Owns the list of characters that can make a text look different from its content: control characters, characters
-//! that reorder their neighbours, and invisible characters. The result contains none of these characters, apart from
-//! newline and tab. The result is only for display: a literal `\u{202e}` in the text looks the same as an escaped
-//! character. So the result must not be parsed, compared or written to a file.
+//! Deceptive characters make a text look different from its content: control characters, characters that reorder their
+//! neighbours, and invisible characters. Escaped text contains no deceptive character apart from newline and tab.
+//! Escaped text must not be parsed, compared or written to a file, because a literal `\u{202e}` in the original looks
+//! the same as an escaped character.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -14,8 +14,7 @@ pub fn escape_deceptive(text: &str) -> Cow<'_, str> {
     escape(text, |c| c != '\n' && c != '\t' && is_deceptive(c))
 }
 
-/// The same as [`escape_deceptive`], but newlines and tabs are also escaped. Use this function for text that must stay
-/// on one line, such as names and labels.
+/// Like [`escape_deceptive`], but also escapes newlines and tabs, for text that must stay on one line, such as names.
 #[must_use]
 pub fn escape_deceptive_line(text: &str) -> Cow<'_, str> {
     escape(text, is_deceptive)

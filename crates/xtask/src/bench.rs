@@ -1,9 +1,8 @@
 //! `cargo xtask bench` compares stead with the reference server, over MCP on standard streams.
 //!
-//! Owns the order of a run: build, install, create files, measure, report. Promises that both servers work on equal
-//! files in one interleaved run, that every response is checked for completeness, and that no process outlives the
-//! run. Uses the network only to install the reference server. `cargo xtask bench NAME` runs one of [`MEASURES`]
-//! instead.
+//! Both servers work on equal files, and their measurements alternate. Every response is checked for completeness, and
+//! no process outlives the benchmark. The benchmark uses the network only to install the reference server. `cargo xtask
+//! bench NAME` runs another benchmark, one of [`MEASURES`].
 
 mod acp_proxy;
 mod bench_server;
@@ -30,10 +29,10 @@ use idle_wait::BenchIdleMachineWaiter;
 use report::{BenchReport, BenchRunConditions};
 use rows::{BENCH_ROWS, BenchDefinition};
 
-/// Rounds per server and row.
+/// How often each measurement of the benchmark is repeated per server.
 const ROUNDS_DEFAULT: usize = 20;
 
-/// A separate benchmark: its name and entry point.
+/// The name of a benchmark for `cargo xtask bench NAME`, and its entry point.
 type NamedBenchEntryPoint = (&'static str, fn(&[String]) -> Result<(), String>);
 
 const MEASURES: &[NamedBenchEntryPoint] = &[
@@ -50,7 +49,7 @@ const MEASURES: &[NamedBenchEntryPoint] = &[
 #[derive(Debug)]
 struct BenchOptions {
     rounds: usize,
-    /// Names of rows; empty = all rows.
+    /// The names of the measurements to run; all if empty.
     only_rows: Vec<String>,
 }
 

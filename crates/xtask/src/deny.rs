@@ -1,7 +1,7 @@
 //! `cargo xtask deny` checks licences, duplicate versions and sources of dependencies by the rules in `deny.toml`.
 //!
-//! Uses cargo-deny if it is installed; otherwise it applies the same rules to `cargo metadata` and reports that.
-//! Advisories are not checked, because they need a database from the network.
+//! If cargo-deny is not installed, the command applies the same rules to the output of `cargo metadata`. Security
+//! advisories are not checked, because they need a database from the network.
 
 mod licence;
 
@@ -45,15 +45,15 @@ struct DependencyPackage {
     name: String,
     version: String,
     licence: Option<String>,
-    /// `None` for crates of the workspace.
+    /// The registry or repository of the package; `None` for crates of the workspace.
     source: Option<String>,
 }
 
-/// The part of `deny.toml` that this module applies.
+/// The rules of `deny.toml` that apply without cargo-deny: allowed licences and duplicate versions.
 #[derive(Debug)]
 struct CargoDenyRules {
     licences: BTreeSet<String>,
-    /// Versions allowed beside another one, as `name@version`.
+    /// Packages that may exist in a second version, as `name@version`.
     allowed_duplicates: BTreeSet<String>,
 }
 
@@ -97,7 +97,7 @@ impl CargoDenyRules {
         }
     }
 
-    /// Packages in several versions that are not allowed, and unneeded exceptions.
+    /// Reports packages in several versions that `deny.toml` does not allow, and exceptions that are not needed.
     fn duplicate_findings(&self, packages: &[DependencyPackage]) -> Vec<String> {
         let mut versions: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for package in packages {
@@ -122,14 +122,14 @@ impl CargoDenyRules {
     }
 }
 
-/// Sources other than the workspace and crates.io.
+/// Reports a package that is neither from the workspace nor from crates.io.
 fn source_finding(package: &DependencyPackage) -> Option<String> {
     let source = package.source.as_ref()?;
     let known = source.starts_with("registry+") && source.ends_with("/crates.io-index");
     (!known).then(|| format!("{} {}: from an unknown source", package.name, package.version))
 }
 
-/// The dependency graph for [`PLATFORM`], including tests and xtask.
+/// All dependencies on [`PLATFORM`], including those of tests and xtask.
 fn dependency_packages() -> Result<Vec<DependencyPackage>, String> {
     let output = Command::new("cargo")
         .args(["metadata", "--locked", "--format-version", "1", "--filter-platform", PLATFORM])

@@ -1,14 +1,14 @@
-//! `cargo xtask fuzz` runs every fuzz target for some time and prints the number of executions. It needs a nightly
-//! toolchain and cargo-fuzz, so it is not part of `cargo xtask test`; property tests cover the same code there.
+//! `cargo xtask fuzz` runs every fuzz target for some time and prints the number of executions. Fuzzing needs a nightly
+//! toolchain and cargo-fuzz, so it is not part of `cargo xtask test`.
 
 use std::{fs, process::Command};
 
-/// Seconds per target.
+/// How many seconds each fuzz target runs by default.
 const SECONDS_DEFAULT: u64 = 60;
-/// A longer execution of one input counts as a hang.
+/// If a fuzz target takes longer than this many seconds for one input, it counts as a hang.
 const INPUT_SECONDS_MAX: u64 = 10;
 const MEMORY_MIB_MAX: u64 = 2048;
-/// The line of the fuzzer's output with the number of executions.
+/// The start of the line of the fuzzer's output that has the number of executions.
 const EXECUTED_UNITS_PREFIX: &str = "stat::number_of_executed_units:";
 
 struct FuzzOptions {
@@ -47,7 +47,7 @@ fn parse_options(arguments: &[String]) -> Result<FuzzOptions, String> {
     Ok(wish)
 }
 
-/// The names of all targets, one per file.
+/// The names of all fuzz targets, which are the file names in `fuzz/fuzz_targets/`.
 fn fuzz_targets() -> Result<Vec<String>, String> {
     let directory = crate::repository_root().join("fuzz").join("fuzz_targets");
     let read = fs::read_dir(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;

@@ -1,5 +1,5 @@
-//! `cargo xtask generate` writes every file that is derived from `definitions/`. With `--check` it writes nothing and
-//! fails if a file differs. It never reads its own output as input.
+//! `cargo xtask generate` writes every file that is derived from `definitions/`. With `--check`, the command writes
+//! nothing and fails if a generated file is not up to date.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ mod runtime;
 
 use definition::{DialectDefinitionYaml, NATIVE_DIALECT};
 
-/// Dialect names with the files of `definitions/` that declare them.
+/// The name of each dialect, and the name of the file in `definitions/` that declares it.
 const DIALECT_FILES: &[(&str, &str)] = &[
     ("stead", "stead"),
     ("jettson", "jettson"),
@@ -24,7 +24,7 @@ const DIALECT_FILES: &[(&str, &str)] = &[
     (ACP_DIALECT, "acp"),
 ];
 
-/// Only the ACP proxy serves this dialect, so it is not part of the OpenRPC and OpenAPI documents.
+/// The dialect of the ACP proxy, which is not part of the OpenRPC and OpenAPI documents.
 const ACP_DIALECT: &str = "acp";
 
 struct GeneratedFile {

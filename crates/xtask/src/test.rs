@@ -1,30 +1,30 @@
-//! The test command: every check that a change must pass, cheapest first.
+//! `cargo xtask test` runs every check that a change must pass, cheapest first.
 //!
-//! Owns the list of steps. Promises one line per step with its duration, a stop at the first failure with a non-zero
-//! exit code, and a message for everything that is done in another way than usual. No step is skipped silently.
+//! The command prints one line per check with its duration, and stops at the first failure with a non-zero exit code.
+//! No check is skipped silently.
 
 use std::{path::PathBuf, process::Command, time::Instant};
 
 use crate::needs::{self, SystemPackageInstallConsent};
 
-/// Set for the tests by `--long`: load, race and fault tests then run for their full length.
+/// The environment variable for `--long`, with which load, race and fault tests run for their full length.
 const LONG_VARIABLE: &str = "STEAD_LONG";
 const LONG_FLAG: &str = "--long";
 const QUICK_FLAG: &str = "--quick";
-/// Features for lints and tests. The documentation step compiles without them, and so does plain `cargo test`, which
-/// needs no programs besides Rust.
+/// The cargo features for Clippy and the tests; plain `cargo test` runs without them and needs no programs besides
+/// Rust.
 const FEATURES: [&str; 2] = [
     "--features",
     "stead/spans,stead-protocols/spans,stead/tool-tests,stead-protocols/tool-tests,stead-local/tool-tests",
 ];
 
-/// How much of the suite runs.
+/// Whether the quick, the ordinary or the long test suite runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum XtaskTestThoroughness {
-    /// What needs nothing but Rust, without the long-running tests.
+    /// Only the checks and tests that are fast and need nothing but Rust.
     Quick,
     Ordinary,
-    /// Load, race and fault tests at full length.
+    /// All checks, with load, race and fault tests at full length.
     Long,
 }
 
@@ -49,10 +49,9 @@ const STEPS: &[XtaskTestCommandStep] = &[
     ("docs", |_| build_docs()),
 ];
 
-/// The inner loop of development.
+/// The checks that `cargo xtask test --quick` runs.
 const QUICK_STEPS: &[&str] = &["format", "generate", "tidy", "tests"];
 
-/// Runs the steps.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let options = parse_options(arguments)?;
     let steps: Vec<&XtaskTestCommandStep> = STEPS
@@ -99,7 +98,7 @@ fn parse_options(arguments: &[String]) -> Result<TestOptions, String> {
     })
 }
 
-/// Says what the run needs and how long it takes.
+/// Prints which checks run, which programs they need, and how long they take.
 fn announce(scope: XtaskTestThoroughness, steps: &[&XtaskTestCommandStep]) {
     let names: Vec<&str> = steps.iter().map(|(name, _)| *name).collect();
     println!("xtask: steps: {}", names.join(", "));
@@ -124,7 +123,8 @@ fn run_clippy() -> Result<(), String> {
     run_cargo(&[&arguments[..], &FEATURES, &["--", "-D", "warnings"]].concat())
 }
 
-/// Installs missing programs that the tests use, and returns the environment variables with their places.
+/// Installs missing programs that the tests use, and returns the environment variables that tell the tests where they
+/// are.
 fn find_tools(options: TestOptions) -> Result<[(&'static str, PathBuf); 3], String> {
     needs::require_strace(options.consent)?;
     needs::test_variables(options.consent)
@@ -159,7 +159,8 @@ fn run_tests(options: TestOptions) -> Result<(), String> {
     crate::run_program(&mut command)
 }
 
-/// Runs the examples in documentation comments if there are any: without them every crate would be linked for nothing.
+/// Runs the examples in documentation comments; skipped if there are none, because it would link every crate for
+/// nothing.
 fn run_doc_examples() -> Result<(), String> {
     if crate::tidy::has_doc_examples()? {
         return run_cargo(&[&["test", "--doc", "--workspace", "--locked"][..], &FEATURES].concat());
@@ -168,7 +169,7 @@ fn run_doc_examples() -> Result<(), String> {
     Ok(())
 }
 
-/// Builds the documentation of private items too, without a warning.
+/// Builds the documentation, including private items, and fails on any warning.
 fn build_docs() -> Result<(), String> {
     let mut command = Command::new("cargo");
     command.args(["doc", "--no-deps", "--workspace", "--document-private-items", "--locked"]);

@@ -1,8 +1,8 @@
 //! `cargo xtask tidy` checks project rules that no lint covers: crate dependencies, file lengths, type names,
 //! documents, leftovers, limits.
 //!
-//! Owns the walk over the repository and the list of rules. Promises that every rule is a pure function over file
-//! texts, tested against snippets that break it. Never changes a file.
+//! Every rule is a pure function over file texts, which is tested with snippets that break the rule. The command never
+//! changes a file.
 
 mod dependencies;
 mod documents;
@@ -16,15 +16,15 @@ use std::{fmt, fs, path::Path};
 use rust_source::RustCodeAndComments;
 
 const SKIPPED_DIRECTORIES: &[&str] = &[".git", "target"];
-/// A larger file is not a source and fails the check.
+/// A file with more bytes than this fails the check, because it is no source file.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
 #[derive(Debug)]
 struct RepositoryFile {
-    /// Relative to the root, with `/`.
+    /// The path relative to the repository root, with `/` as the separator.
     path: String,
     text: String,
-    /// Code and comments separated; only for Rust files.
+    /// The code and the comments of a Rust file; `None` for other files.
     rust_source: Option<RustCodeAndComments>,
 }
 
@@ -43,7 +43,7 @@ fn has_extension(path: &str, extension: &str) -> bool {
 #[derive(Debug, PartialEq, Eq)]
 struct TidyFinding {
     path: String,
-    /// Zero for a finding about the whole file.
+    /// The line number of the finding; zero if it is about the whole file.
     line: usize,
     problem: String,
 }

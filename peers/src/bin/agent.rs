@@ -1,5 +1,5 @@
-//! An agent on the official Rust library. The prompt is a JSON list of steps; the agent runs them and replies with the
-//! result of each.
+//! An agent for tests, built on the official Rust ACP library. The prompt is a JSON list of steps; the agent runs the
+//! steps and replies with the result of each.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +16,7 @@ use agent_client_protocol::{
 };
 use serde_json::{Value, json};
 
-/// The client's capabilities and the MCP servers of the session.
+/// The capabilities that the ACP client announced, and the names of the MCP servers that it passed for the session.
 #[derive(Default)]
 struct AcpClientCapabilitiesAndServers {
     capabilities: ClientCapabilities,
@@ -30,7 +30,7 @@ fn server_name(server: &McpServer) -> String {
     }
 }
 
-/// The parameters of a step, with the session id added.
+/// The request parameters of a step of the prompt, with the session id added.
 fn session_params<T: serde::de::DeserializeOwned>(session: &SessionId, mut params: Value) -> Result<T> {
     params["sessionId"] = json!(session);
     serde_json::from_value(params).map_err(Error::into_internal_error)

@@ -1,4 +1,5 @@
-//! The official conductor. Each argument is the command line of one component of the chain; the last one is the agent.
+//! The official ACP conductor, for tests: each argument is the command line of one component of the chain, and the last
+//! component is the agent.
 
 use std::str::FromStr;
 

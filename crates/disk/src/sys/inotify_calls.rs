@@ -1,5 +1,5 @@
-//! System calls for inotify and for waiting. The promises of the module [`super`] also hold here, except where a
-//! comment says otherwise.
+//! System calls for inotify and for waiting. The promises of the parent module [`super`] also hold for these calls,
+//! except where a comment says otherwise.
 
 use std::{
     mem::MaybeUninit,
@@ -25,7 +25,7 @@ pub(crate) fn create_queue() -> Result<OwnedFd, DiskError> {
     run_system_call(SystemCall::Watch, || inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK))
 }
 
-/// Watches the directory of a handle. The kernel gets the path of the handle in `/proc`, so no other path is resolved.
+/// Adds an inotify watch for an open directory. The kernel resolves only the `/proc` path of the handle.
 pub(crate) fn watch_directory(
     queue: BorrowedFd<'_>,
     directory: BorrowedFd<'_>,
@@ -35,14 +35,14 @@ pub(crate) fn watch_directory(
     run_system_call(SystemCall::Watch, || inotify::add_watch(queue, link.as_str(), flags | WatchFlags::ONLYDIR))
 }
 
-/// Watches the file of a handle.
+/// Adds an inotify watch for an open file.
 pub(crate) fn watch_file(queue: BorrowedFd<'_>, file: BorrowedFd<'_>, flags: WatchFlags) -> Result<i32, DiskError> {
     let link = proc_fd_path(file);
     run_system_call(SystemCall::Watch, || inotify::add_watch(queue, link.as_str(), flags))
 }
 
-/// Writes a meaningless byte, so that processes that watch the file are notified. The call does not pass the fault
-/// gate, because nothing depends on its success.
+/// Writes a meaningless byte to a file, so that processes that watch the file are notified. The write does not pass the
+/// fault gate, because nothing depends on its success.
 pub(crate) fn update_timestamps(file: BorrowedFd<'_>) {
     rustix::io::pwrite(file, &[0], 0).unwrap_or_default();
 }
@@ -51,7 +51,7 @@ pub(crate) fn remove_watch(queue: BorrowedFd<'_>, watch: i32) -> Result<(), Disk
     run_system_call(SystemCall::Watch, || inotify::remove_watch(queue, watch))
 }
 
-/// Reads queued events up to a limit. Returns `false` if more events may be queued.
+/// Reads at most `events_max` queued inotify events, and returns `false` if more may be queued.
 pub(crate) fn read_events(
     queue: BorrowedFd<'_>,
     events_max: usize,
@@ -81,12 +81,12 @@ pub(crate) fn create_eventfd() -> Result<OwnedFd, DiskError> {
     run_system_call(SystemCall::Watch, || rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK))
 }
 
-/// Increments the counter of an eventfd. An error means that the counter is full; a full counter also wakes the waiter.
+/// Increments the counter of an eventfd. An error means that the counter is full, which also wakes the waiting thread.
 pub(crate) fn signal(counter: BorrowedFd<'_>) {
     rustix::io::write(counter, &1_u64.to_ne_bytes()).unwrap_or_default();
 }
 
-/// Resets the counter of an eventfd. An error means that the counter already is zero.
+/// Resets the counter of an eventfd. An error means that the eventfd counter is already zero.
 pub(crate) fn clear_signal(counter: BorrowedFd<'_>) {
     rustix::io::read(counter, &mut [0; size_of::<u64>()]).unwrap_or_default();
 }

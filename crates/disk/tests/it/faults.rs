@@ -1,5 +1,5 @@
-//! Fault injection. If any system call of a replacement fails, the old or the new content is complete, and no temporary
-//! file is left behind.
+//! Fault injection. If any system call of a file replacement fails, the old or the new content is complete, and no
+//! temporary file remains.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -16,12 +16,12 @@ use crate::{
     fixture::{DiskFixture, kind, name},
 };
 
-/// The environment variable with the workspace path for the child process.
+/// The environment variable with the workspace path for the child process of a test.
 const CHILD_DIRECTORY_ENV: &str = "DISK_TEST_FAULTS";
-/// The fault plan is global to the process, so these tests must not run at the same time.
+/// The fault plan is global to the process, so the fault tests must not run at the same time.
 static FAULT_TEST_LOCK: Mutex<()> = Mutex::new(());
 
-/// Runs one step under a fault plan; returns its result and the report of the plan.
+/// Runs `step` under a fault plan, and returns the result of `step` and the report of the plan.
 fn run_with_fault<T>(plan: FaultPlan, step: impl FnOnce() -> T) -> (T, FaultInjectionReport) {
     let _guard = FAULT_TEST_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     arm_fault(plan);
@@ -29,7 +29,7 @@ fn run_with_fault<T>(plan: FaultPlan, step: impl FnOnce() -> T) -> (T, FaultInje
     (result, disarm_fault())
 }
 
-/// The number of `EIO`.
+/// The `errno` value of `EIO`.
 const IO_ERROR: i32 = 5;
 
 fn fault_plan(at: u64, action: InjectedFaultEffect) -> FaultPlan {
@@ -68,7 +68,7 @@ fn replacement_survives_a_failure_of_any_call() {
     }
 }
 
-/// Opens the root while the first `openat2` fails with `errno`.
+/// Opens the root directory while the first `openat2` call fails with `errno`.
 fn open_with_openat2_error(f: &DiskFixture, errno: i32) -> Result<stead_disk::RootDirectory, stead_disk::DiskError> {
     let mut at = 1;
     loop {

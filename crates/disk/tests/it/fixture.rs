@@ -1,4 +1,4 @@
-//! A workspace in a temporary directory, with an outside directory next to it.
+//! A test workspace in a temporary directory, next to a directory outside the workspace.
 
 use std::{
     os::unix::fs::symlink,
@@ -11,7 +11,7 @@ use stead_path::{FileName, RelPath};
 pub(crate) const BOTH_RESOLVERS: [PathResolutionMethod; 2] =
     [PathResolutionMethod::Kernel, PathResolutionMethod::Walker];
 
-/// The directory `ws` is the workspace; the directory `out` is outside.
+/// Test directories: `ws` is the workspace, `out` is outside the workspace.
 pub(crate) struct DiskFixture {
     _temporary: tempfile::TempDir,
     pub(crate) workspace: PathBuf,
@@ -23,7 +23,7 @@ impl DiskFixture {
         Self::in_directory(tempfile::tempdir().unwrap())
     }
 
-    /// A fixture in memory where possible, for cases with very many files.
+    /// Creates the test workspace in memory if possible, for tests with very many files.
     pub(crate) fn in_memory() -> Self {
         Self::in_directory(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap())
     }

@@ -1,4 +1,4 @@
-//! Watches: an event is queued when its call returns, and nothing outside can be watched.
+//! Tests file watches: an event is queued when its call returns, and nothing outside the workspace can be watched.
 
 use std::{
     fs,

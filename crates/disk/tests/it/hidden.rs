@@ -1,5 +1,5 @@
-//! Hidden directories cannot be named, entered, listed, moved or replaced. They are recognised by device and inode, not
-//! by name.
+//! Tests that hidden directories cannot be named, entered, listed, moved or replaced. A hidden directory is recognised
+//! by its device and inode, not by its name.
 
 use std::os::unix::fs::MetadataExt;
 

@@ -1,4 +1,4 @@
-//! The Landlock sandbox, in a child process, because it cannot be lifted.
+//! Tests the Landlock sandbox in a child process, because a process cannot leave the sandbox.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::{
     fixture::{DiskFixture, rel_path},
 };
 
-/// The environment variable with the workspace path for the child process.
+/// The environment variable with the workspace path for the child process of a test.
 const CHILD_DIRECTORY_ENV: &str = "DISK_TEST_LANDLOCK";
 
 #[test]

@@ -1,5 +1,5 @@
-//! Tests of this crate's promises on a real file system. A test that needs another process, another user or a mount
-//! starts this binary again.
+//! Tests the promises of the disk crate on a real file system. Some tests start the test binary again, as another user
+//! or with a mount.
 
 #[cfg(test)]
 mod child_process;

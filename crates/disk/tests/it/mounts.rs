@@ -1,4 +1,4 @@
-//! Mounts inside the workspace, in a separate mount namespace.
+//! Tests mounts inside the workspace, in a separate mount namespace.
 
 use std::process::Command;
 
@@ -17,8 +17,7 @@ fn mount(words: &[&str]) {
     assert!(output.status.success(), "mount {words:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// `bind` is the outside directory bound into the workspace (same device), `tmp` another file system, `bound_file` one
-/// file.
+/// Mounts the outside directory at `bind`, another file system at `a/tmp`, and a single file at `bound_file`.
 fn tree_with_mounts() -> DiskFixture {
     let f = DiskFixture::new();
     f.directory("bind");
@@ -34,7 +33,7 @@ fn tree_with_mounts() -> DiskFixture {
     f
 }
 
-/// Unmounts everything, so that the fixture can be removed.
+/// Unmounts all mounts of the test, so that its directory can be removed.
 fn unmount_all(f: &DiskFixture) {
     for path in ["bind", "a/tmp", "bound_file"] {
         Command::new("umount").arg("-l").arg(f.workspace.join(path)).output().unwrap();

@@ -1,5 +1,5 @@
-//! Races: while a second thread repeatedly replaces a directory by a link to the outside, no read, write or removal may
-//! reach the outside, and only the expected errors may occur.
+//! Race tests: while a second thread repeatedly replaces a directory by a link to the outside, no read, write or
+//! removal may reach the outside.
 
 use std::{
     fs,
@@ -11,10 +11,10 @@ use stead_disk::{DiskErrorKind, FileAttributeSource, FinalSymlink, RootDirectory
 
 use crate::fixture::{BOTH_RESOLVERS, DiskFixture, name, rel_path};
 
-/// The least number of attempts per race.
+/// The least number of attacks in one race test.
 const ROUNDS: usize = 4_000;
 
-/// Stops the other thread on drop.
+/// Stops the second thread of a race test when it is dropped.
 struct RaceEndGuard<'a>(&'a AtomicBool);
 
 impl Drop for RaceEndGuard<'_> {
@@ -23,14 +23,14 @@ impl Drop for RaceEndGuard<'_> {
     }
 }
 
-/// The least number of swaps per race.
+/// The least number of times that the directory is swapped in one race test.
 const SWAPS_MIN: usize = 300;
 
-/// The least number of attempts that found the directory, so that not all of them were refused.
+/// The least number of attacks that must find the directory, to prove that not all were refused.
 const HITS_MIN: usize = 20;
 const RACE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Runs `attack` while the directory is swapped; `attack` returns how often it found the directory.
+/// Runs `attack` while a second thread swaps the directory; `attack` returns how often it found the directory.
 fn attack_while_swapping(f: &DiskFixture, target: &str, attack: impl Fn() -> usize) {
     let (inside, aside, link) = (f.workspace.join("d"), f.workspace.join("aside"), f.workspace.join("link"));
     let done = AtomicBool::new(false);

@@ -1,4 +1,4 @@
-//! Reading: limits, ranges, hashes, and special files that must never be opened.
+//! Tests reading: limits, ranges, hashes, and special files that must never be opened.
 
 use std::os::unix::net::UnixListener;
 
@@ -10,7 +10,7 @@ use crate::{
     fixture::{BOTH_RESOLVERS, DiskFixture, kind, name, rel_path},
 };
 
-/// The SHA-256 of `abc`.
+/// The SHA-256 of the text `abc`.
 const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
 fn hex(digest: [u8; 32]) -> String {

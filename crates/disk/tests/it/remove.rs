@@ -1,4 +1,4 @@
-//! Removal of trees that are very deep, have closed or hidden directories, or contain links.
+//! Tests the removal of trees that are very deep, contain links, or have unreadable or hidden directories.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -10,7 +10,7 @@ use crate::{
     fixture::{BOTH_RESOLVERS, DiskFixture, kind, name},
 };
 
-/// The depth of the test tree, deeper than any path can be.
+/// The depth of the test tree, which is deeper than any path can be.
 const LEVELS: u64 = 10_000;
 
 fn create_nested_directories(top: &DirectoryHandle, levels: u64) {

@@ -1,4 +1,4 @@
-//! Renames, including those of staged files, with and without an existing target.
+//! Tests renames of files and of staged files, with and without an existing target.
 
 use stead_disk::{DiskErrorKind, ExistingTargetPolicy, FileAttributeSource, StagedContentSource};
 

@@ -1,4 +1,4 @@
-//! Every resolution case with both resolvers, which must give the same result.
+//! Tests path resolution in the kernel and by components, which must give the same results.
 
 use stead_disk::{
     DiskErrorKind::{self, ChangedConcurrently, NotDirectory, NotFound, OutsideRoot, SymlinkLoop},
@@ -52,7 +52,7 @@ fn tree_with_links() -> DiskFixture {
     f
 }
 
-/// `<name>` needs exactly `links` links to reach `file`.
+/// Creates a chain of `links` symbolic links, from `name` to `file`.
 fn create_symlink_chain(f: &DiskFixture, name: &str, links: usize) {
     f.link(&format!("{name}_1"), "file");
     for number in 2..=links {

@@ -1,4 +1,4 @@
-//! Staged files: their content, and the attributes of the file they replace.
+//! Tests the content of staged files, and the attributes that they take over from the replaced file.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
@@ -10,10 +10,10 @@ use crate::{
     fixture::{DiskFixture, name},
 };
 
-/// The environment variable with the workspace path for the child process.
+/// The environment variable with the workspace path for the child process of a test.
 const CHILD_DIRECTORY_ENV: &str = "DISK_TEST_FOREIGN";
 
-/// A POSIX access list as the kernel stores it: owner rw, user 1234 r, group r, mask r, others nothing.
+/// A POSIX access list in the kernel's format: owner rw, user 1234 r, group r, mask r, others nothing.
 fn acl_bytes() -> Vec<u8> {
     const NOBODY: u32 = u32::MAX;
     let entries: [(u16, u16, u32); 5] =

@@ -1,4 +1,4 @@
-//! The state directory with its secrets, blobs and locks, and the services of the machine.
+//! Tests the state directory with its secrets, blobs and locks, and the host services.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
@@ -9,9 +9,9 @@ use crate::{
     fixture::{DiskFixture, kind, name},
 };
 
-/// The environment variable with the path of the state directory for the child process.
+/// The environment variable with the path of the state directory for the child process of a test.
 const CHILD_DIRECTORY_ENV: &str = "DISK_TEST_LOCKS";
-/// The SHA-256 of `abc`.
+/// The SHA-256 of the text `abc`.
 const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 const OTHER: &str = "00000000000000000000000000000000000000000000000000000000000000ff";
 

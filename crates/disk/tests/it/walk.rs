@@ -1,4 +1,4 @@
-//! Tree walks: the order of entries, the limits, and the report of skipped parts.
+//! Tests tree walks: the order of entries, the limits, and the report of skipped parts.
 
 use stead_disk::{FileType, WalkControl, WalkEndReason, WalkLimits, measure_tree, walk_tree};
 

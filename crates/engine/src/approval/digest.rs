@@ -1,6 +1,6 @@
-//! The digests that bind an approval to a call and its plan. Every field is hashed together with its length, so that
-//! the hashed bytes of two different plans always differ. The time until which the trash keeps a removed entry is not
-//! hashed, because that time depends on when the call is planned.
+//! The digests that bind an approval to a call and its plan. Every hashed field is prefixed with its length, so that
+//! two different plans never hash the same bytes. The time until which the trash keeps a removed entry is not hashed,
+//! because it depends on when the call is planned.
 
 use serde_json::Value;
 use stead_journal::{Digest, JournalEntryRelation};
@@ -22,13 +22,13 @@ use crate::{
 /// The digests that bind an approval to a call and its plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ApprovalBindingDigests {
-    /// The digest of the call, which does not include its planned changes.
+    /// The digest of the call without its planned changes.
     pub(crate) call_digest: Digest,
     /// The digest of the call and its planned changes.
     pub(crate) plan_digest: Digest,
 }
 
-/// The digest of a call. It includes the operation, the tool and all arguments.
+/// The digest of a call's operation, tool and arguments.
 pub(crate) fn digest_call(call: &Call<'_>) -> Digest {
     let mut out = ApprovalDigestWriter::new("call");
     out.write_text(call.operation);
@@ -38,7 +38,7 @@ pub(crate) fn digest_call(call: &Call<'_>) -> Digest {
     out.digest()
 }
 
-/// The plan digest of a call that changes no file. It includes the call, its paths and the policy version.
+/// The plan digest of a call that changes no file: the digest of the call, its paths and the policy version.
 pub(crate) fn digest_targets(context: &CallContext<'_>, call: &Digest, targets: &[ResolvedTarget]) -> Digest {
     let mut out = ApprovalDigestWriter::new("look");
     out.write_bytes(call.as_bytes());
@@ -49,8 +49,8 @@ pub(crate) fn digest_targets(context: &CallContext<'_>, call: &Digest, targets: 
     out.digest()
 }
 
-/// The plan digest of a call that changes files. It includes the call, every change with its expectation, and the
-/// policy version.
+/// The plan digest of a call that changes files: the digest of the call, the policy version, and every change with the
+/// expected state of its file.
 pub(crate) fn digest_plan(context: &CallContext<'_>, call: &Digest, plan: &Plan) -> Result<Digest, Error> {
     let mut out = ApprovalDigestWriter::new("plan");
     out.write_bytes(call.as_bytes());
@@ -63,8 +63,8 @@ pub(crate) fn digest_plan(context: &CallContext<'_>, call: &Digest, plan: &Plan)
     Ok(out.digest())
 }
 
-/// The relation of a plan to an earlier entry, as version 1 of the digest writes it. These words must not change,
-/// because the digests of pending approvals depend on them.
+/// Describes whether a plan undoes, redoes or otherwise refers to an earlier journal entry, for the plan digest. The
+/// words for undo and redo must not change, because the digests of pending approvals depend on them.
 fn relation_words(link: &JournalEntryRelation) -> String {
     match link {
         JournalEntryRelation::None => "None".to_owned(),
@@ -128,7 +128,7 @@ fn write_change(
     Ok(())
 }
 
-/// Collects length-prefixed fields and hashes them.
+/// Builds a digest from length-prefixed fields.
 struct ApprovalDigestWriter(Vec<u8>);
 
 impl ApprovalDigestWriter {
@@ -164,7 +164,7 @@ impl ApprovalDigestWriter {
         self.write_bytes(version.0.as_bytes());
     }
 
-    /// Writes a JSON value. The order of object members does not matter.
+    /// Hashes a JSON value; the order of object members does not matter.
     fn write_json(&mut self, value: &Value) {
         match value {
             Value::Null | Value::Bool(_) | Value::Number(_) => self.write_text(&value.to_string()),
@@ -254,7 +254,7 @@ impl ApprovalDigestWriter {
         self.write_number(tree.bytes);
     }
 
-    /// For every entry of a tree, writes the attributes that change when the entry is replaced or written.
+    /// Hashes, for every entry of a tree, the metadata that changes when the entry is replaced or written.
     fn write_tree(
         &mut self,
         context: &CallContext<'_>,

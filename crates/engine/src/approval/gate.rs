@@ -1,4 +1,4 @@
-//! The approval step of the pipeline. A call holds no lock while it waits for an answer.
+//! The pipeline step that checks whether a call is approved. A call holds no lock while it waits for a person.
 
 use std::time::Instant;
 
@@ -15,11 +15,11 @@ use crate::{
 
 /// Whether a call that needs approval may run now.
 pub(crate) enum ApprovalCheckResult {
-    /// The call runs with the approval that has this id. The commit uses up the approval.
+    /// The call runs with the approval that has this id, and its commit uses up the approval.
     Approved(String),
     /// The call runs without an approval, because the operator allows all calls.
     AllowedByOperator,
-    /// The call cannot run yet. The caller releases its locks, then calls [`request_and_wait`].
+    /// The call has no approval yet; the pipeline must release its locks and then call [`request_and_wait`].
     Missing(MissingApproval),
 }
 
@@ -28,12 +28,12 @@ pub(crate) struct MissingApproval {
     binding: ApprovalBindingDigests,
     verdict: PolicyVerdict,
     plan_preview: Value,
-    /// The file content before and after the call, if the options request it.
+    /// The file content before and after the planned change, if the call's options request it.
     pub(crate) before_after: Option<Box<BeforeAfterBytes>>,
 }
 
 impl ApprovalCheckResult {
-    /// Looks for an approval of exactly this plan. `preview` is called only if there is no such approval.
+    /// Looks for an approval of exactly this call and plan; calls `preview` only if there is none.
     pub(crate) fn check_approval(
         context: &CallContext<'_>,
         mode: ApprovalMode,
@@ -83,13 +83,13 @@ fn approval_reason(context: &CallContext<'_>, verdict: PolicyVerdict) -> String 
 
 /// The result of waiting for a person's answer.
 pub(crate) enum ApprovalWaitResult {
-    /// The approval was given or replaced while the call waited, so the call must be planned again.
+    /// The state of the approval request changed while the call waited, so the call must be planned again.
     Retry,
-    /// The call is not approved. This variant has the error for the caller and the id of the approval.
+    /// The call is not approved; the variant has the error for the caller and the id of the approval request.
     Refused(Error, Option<String>),
 }
 
-/// Requests approval, unless the same request is already pending. Then waits for the answer as long as the call allows.
+/// Requests approval, unless the same request is already pending, and waits for the answer as long as the call allows.
 pub(crate) fn request_and_wait(
     context: &CallContext<'_>,
     call: &Call<'_>,
@@ -140,7 +140,7 @@ fn refused(approval: &Approval, error: Error) -> ApprovalWaitResult {
     ApprovalWaitResult::Refused(error, Some(approval.id.clone()))
 }
 
-/// Waits for the answer, at most until the call's time limit for waiting.
+/// Waits for the answer to an approval request, at most as long as the call allows.
 fn wait_for_answer(
     context: &CallContext<'_>,
     call: &Call<'_>,

@@ -1,8 +1,8 @@
-//! The trigrams that a search pattern requires. A text without these trigrams has no line that matches the pattern. The
-//! required trigrams are derived from the syntax tree of the pattern and form a condition that a text satisfies or not.
+//! The trigrams that a search pattern requires. A text without the required trigrams has no line that matches the
+//! search pattern. The required trigrams are a boolean condition, derived from the syntax tree of the pattern.
 //!
-//! The condition is a safe approximation: a text without a match may satisfy the condition, but a text with a match
-//! always satisfies it. The size of the condition is bounded for every pattern.
+//! A text without a match may satisfy the condition, but a text with a match always satisfies it. The size of the
+//! trigram condition is bounded for every pattern.
 
 use regex_syntax::{
     ParserBuilder,
@@ -12,46 +12,46 @@ use regex_syntax::{
 use super::{Trigram, for_each_trigram};
 use crate::ops::SearchCaseSensitivity;
 
-/// Most texts that are listed as possible matches of one part of a pattern. A part with more possible texts gives a
-/// less specific condition.
+/// The maximum number of texts that are listed as all possible matches of one part of a search pattern. A part of a
+/// pattern with more possible matches gives a less specific condition.
 const EXACT_TEXTS_MAX: usize = 64;
-/// Longest text that is concatenated from the texts of consecutive pattern parts.
+/// The maximum length of a listed match that combines consecutive parts of a pattern, in bytes.
 const EXACT_TEXT_BYTES_MAX: usize = 256;
-/// Most trigrams and groups in one condition.
+/// The maximum number of trigrams and groups in one trigram condition.
 const EXPRESSION_SIZE_MAX: usize = 2_048;
-/// Largest number of members of a character class that is expanded to texts, one text for each member.
+/// The maximum number of characters in a character class that is expanded to a list of texts.
 const CLASS_MEMBERS_MAX: usize = 12;
-/// Largest repetition count of a pattern part that is expanded to texts.
+/// The maximum repetition count of a pattern part that is expanded to a list of texts.
 const REPETITIONS_MAX: u32 = 16;
-/// Most trigrams of one text that the condition requires.
+/// The maximum number of trigrams of one text that a condition requires.
 const TRIGRAMS_PER_TEXT_MAX: usize = 48;
-/// Deepest nesting of a pattern that is analyzed.
+/// The maximum nesting depth of a search pattern that is analyzed.
 const NESTING_DEPTH_MAX: u32 = 100;
 
-/// A condition on the trigrams of a text. Every text with a match satisfies the condition.
+/// A condition on the trigrams of a text, which every text with a match satisfies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequiredTrigrams {
-    /// Every text satisfies the condition.
+    /// The trigram condition is true for every text.
     Anything,
-    /// The text contains this trigram.
+    /// The trigram condition is true for texts that contain this trigram.
     Trigram(Trigram),
-    /// The text satisfies all of these conditions.
+    /// The trigram condition is true for texts that satisfy all of these conditions.
     All(Vec<RequiredTrigrams>),
-    /// The text satisfies at least one of these conditions. An empty list excludes every text.
+    /// The trigram condition is true for texts that satisfy one of these; for an empty list it is never true.
     Any(Vec<RequiredTrigrams>),
 }
 
-/// The result of analyzing a part of a pattern.
+/// The result of analyzing a part of a search pattern.
 #[derive(Clone)]
 enum PatternPartTrigramAnalysis {
-    /// The part matches only these texts.
+    /// The pattern part matches exactly these texts and no other.
     ExactTexts(Vec<Vec<u8>>),
-    /// Every match of the part satisfies this condition.
+    /// Every match of the pattern part satisfies this trigram condition.
     Requires(RequiredTrigrams),
 }
 
 impl RequiredTrigrams {
-    /// The condition that every text with a match of this regular expression satisfies.
+    /// The trigram condition that every text with a match of this regular expression satisfies.
     pub(crate) fn for_regex(expression: &str, case: SearchCaseSensitivity) -> Self {
         let parsed = ParserBuilder::new()
             .nest_limit(NESTING_DEPTH_MAX)
@@ -63,7 +63,7 @@ impl RequiredTrigrams {
         parsed.map_or(Self::Anything, |hir| analyze_hir(&hir).into_required())
     }
 
-    /// The condition that every text containing this literal satisfies.
+    /// The trigram condition that every text containing this literal satisfies.
     pub(crate) fn for_literal(text: &str) -> Self {
         trigrams_of_bytes(text.as_bytes())
     }
@@ -148,7 +148,7 @@ fn analyze_hir(hir: &Hir) -> PatternPartTrigramAnalysis {
     }
 }
 
-/// The members of a character class, with ASCII letters in lower case. `None` if the class has too many members.
+/// The characters of a character class, with ASCII letters in lower case; `None` if there are too many.
 fn class_members(class: &Class) -> Option<Vec<Vec<u8>>> {
     let mut members: Vec<Vec<u8>> = match class {
         Class::Unicode(class) => {
@@ -218,8 +218,7 @@ fn concatenate_parts(parts: impl Iterator<Item = PatternPartTrigramAnalysis>) ->
     PatternPartTrigramAnalysis::Requires(RequiredTrigrams::all(needs))
 }
 
-/// All concatenations of an element of `texts` with an element of `more`. `None` if there would be too many
-/// concatenations, or if they would be too long.
+/// All concatenations of an element of `texts` with an element of `more`; `None` if they would be too many or too long.
 fn cross_product(texts: &[Vec<u8>], more: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
     let longest = |texts: &[Vec<u8>]| texts.iter().map(Vec::len).max().unwrap_or(0);
     let long = longest(texts) + longest(more) > EXACT_TEXT_BYTES_MAX;

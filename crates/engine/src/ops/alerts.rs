@@ -1,5 +1,5 @@
-//! `alert`, `alerts` and `respond`. Agents send alerts, and people list and answer them. The agent receives the answer
-//! as one of its `events`. No file is touched.
+//! With `alert` an agent sends an alert to people; with `alerts` and `respond` a person lists and answers alerts. The
+//! operation `events` delivers the answer to the agent.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};

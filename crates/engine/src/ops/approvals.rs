@@ -1,6 +1,5 @@
 //! `approvals` lists approval requests and their answers; an agent sees only its own requests. With `approve` and
-//! `deny` a person answers a request. Only a user who has proved the approver secret may answer. No protocol can grant
-//! this permission.
+//! `deny` a person answers a request. Only a user who has proved the approver secret may answer an approval request.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -118,7 +117,7 @@ fn approval_json(approval: &Approval, plan: PlanPreviewInclusion) -> Map<String,
         .into_json()
 }
 
-/// One line with the principal, the call, its effect and its expiry.
+/// Renders an approval request as one line: id, state, principal, call, effect of the call, and expiry.
 fn render_approval_line(approval: &Approval) -> String {
     let plan: Value = serde_json::from_str(&approval.request.plan_preview).unwrap_or_default();
     format!(

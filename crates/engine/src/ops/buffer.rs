@@ -1,7 +1,6 @@
 //! Operations of an editor on its open buffers. Only people and their editors have buffers; agents see the unsaved text
-//! through `read` and `write`. This file looks up and describes buffers. It also contains `buffer.list`, which returns
-//! the open buffers, the differences between their text and the file on disk, and the drafts of editors that have
-//! disconnected.
+//! through `read` and `write`. `buffer.list` returns the open buffers, the differences between their text and the file
+//! on disk, and the drafts of editors that have disconnected.
 
 mod change;
 mod editor_text;
@@ -70,7 +69,7 @@ fn own_buffer_text(context: &CallContext<'_>, path: &RelPath) -> Result<(EditorB
     Ok((buffer, texts))
 }
 
-/// The error for a file that is not open. If the file was moved, the error names the new path.
+/// The error for a file that is not open in an editor; the error names the new path if the file was moved.
 fn no_buffer_error(context: &CallContext<'_>, path: &RelPath) -> Error {
     let error = Error::new(ErrorKind::NotFound, format!("{path} is not open in an editor"))
         .with_detail("path", path.to_string());

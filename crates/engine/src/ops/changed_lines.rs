@@ -1,5 +1,5 @@
-//! Finds the lines of the new text that a recorded change touched, if both versions are stored and small. For deleted
-//! lines, the line that now follows them is reported.
+//! Finds the lines of the new text that a recorded change touched, if both versions are stored and small. Deleted lines
+//! are reported as the line that now follows the deletion.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use stead_text::{diff::hunks, lines::count_lines};
 use super::{decode_diff_text, visible_change::recorded_file};
 use crate::{errors::Error, limits, workspace::Workspace};
 
-/// Finds changed line ranges. The number of bytes that the finder compares for one outcome is limited.
+/// Finds the changed line ranges of recorded changes, within a limited number of compared bytes per outcome.
 pub(in crate::ops) struct ChangedLineFinder<'a> {
     workspace: &'a dyn Workspace,
     budget_bytes: u64,
@@ -20,7 +20,7 @@ impl<'a> ChangedLineFinder<'a> {
         Self { workspace, budget_bytes: limits::CHANGES_DIFF_BYTES_MAX }
     }
 
-    /// The changed lines as pairs of first and last line, counted from 1. `None` if the changed lines are unknown.
+    /// The line ranges that a recorded change touched, as pairs of first and last line; `None` if unknown.
     pub(in crate::ops) fn changed_ranges(&mut self, change: &RecordedChange) -> Result<Option<Vec<[usize; 2]>>, Error> {
         // A move or copy changes no lines.
         if change.to.is_some() {
@@ -64,7 +64,7 @@ fn line_ranges_between(old: &str, new: &str) -> Vec<[usize; 2]> {
     ranges
 }
 
-/// Merges the last two ranges into one range, so that the list stays short and still covers every changed line.
+/// Merges the last two line ranges of a list, so that the list stays short and still covers every changed line.
 fn merge_excess_ranges(ranges: &mut Vec<[usize; 2]>) {
     if let Some(last) = ranges.pop()
         && let Some(range) = ranges.last_mut()

@@ -1,6 +1,6 @@
-//! `changes` reads the journal forward from a cursor. Gaps are never hidden: a cursor that does not belong to this
-//! journal fails with `history_lost`, and the outcome says when a page is full. [`ChangesFollower`] returns the same
-//! pages for a stream that a protocol opened, and records no journal entries.
+//! `changes` returns the changes recorded in the journal after a cursor, by page. A cursor that does not belong to this
+//! journal fails with `history_lost`, so that no gap stays hidden. For a change stream that a protocol opened,
+//! [`ChangesFollower`] returns the pages of `changes` without recording journal entries.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -92,7 +92,7 @@ fn add_changes(
     Ok(())
 }
 
-/// Reads changes from a cursor. Every change is returned once, in the order of the journal.
+/// Reads recorded changes from a journal cursor, each change once and in the order of the journal.
 pub struct ChangesFollower {
     engine: Engine,
     caller: Caller,
@@ -100,13 +100,13 @@ pub struct ChangesFollower {
 }
 
 impl ChangesFollower {
-    /// Continues after the cursor of an earlier outcome.
+    /// Creates a follower that continues after the journal cursor of an earlier outcome.
     pub fn from_cursor(engine: Engine, caller: Caller, cursor: &str) -> Result<Self, Error> {
         let position = JournalCursor::resolve(engine.workspace(), &JournalCursorArgument::Text(cursor.to_owned()))?;
         Ok(Self { engine, caller, position })
     }
 
-    /// The outcome that `changes` would return for the next page. If nothing changed, the outcome has no events.
+    /// The outcome that `changes` would return for the next page.
     pub fn next_page(&mut self) -> Result<CallOutcome, Error> {
         let workspace = self.engine.workspace();
         let call = Call::new(&self.caller, "changes", Map::new());

@@ -1,5 +1,5 @@
 //! `copy` copies a file or a whole tree. A symbolic link is copied only if the copied link, at its new location, points
-//! inside the workspace. Pipes, sockets and devices are never copied. Skipped entries are reported.
+//! inside the workspace. Pipes, sockets and devices are never copied. The outcome of `copy` lists skipped entries.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -185,7 +185,7 @@ fn plan_tree_copy(
     })
 }
 
-/// Plans the copy of every entry of the source, parents before children. The destination itself is skipped.
+/// Plans the copy of every entry of a source tree, parents before children, without a destination inside the source.
 fn collect_tree(
     context: &CallContext<'_>,
     from: &RelPath,
@@ -244,7 +244,7 @@ fn collect_tree(
     Ok(copied)
 }
 
-/// The permissions that an owner needs to create entries in a directory.
+/// The permission bits that the owner of a directory needs to create entries in the directory.
 const OWNER_MODE_BITS: u32 = 0o700;
 
 fn check_copy_size(bytes: u64) -> Result<(), Error> {
@@ -259,8 +259,8 @@ fn check_copy_size(bytes: u64) -> Result<(), Error> {
     .with_detail("limit_bytes", limits::COPY_BYTES_MAX))
 }
 
-/// Whether a link at `path` has a relative target that never leads above the root. Links along the path of the target
-/// are not resolved.
+/// Whether a symbolic link at `path` has a relative target that never leads above the workspace root. The check does
+/// not resolve other links along the target.
 fn link_stays_inside(path: &RelPath, target: &[u8]) -> bool {
     if target.starts_with(b"/") {
         return false;

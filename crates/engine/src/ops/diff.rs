@@ -1,6 +1,6 @@
 //! `diff` returns a unified diff between two versions of one file. A version is given as a journal entry, a sha256 or a
-//! prefix of a sha256. The version must belong to the named file, so that nobody can read the stored content of other
-//! files by guessing hashes.
+//! prefix of a sha256. `diff` accepts a version only if it belongs to the named file, so that nobody reads stored
+//! content of other files by guessing hashes.
 
 use std::borrow::Cow;
 
@@ -40,7 +40,7 @@ pub(crate) struct DiffArgs {
 
 pub(crate) struct DiffSideContent {
     pub(crate) label: String,
-    /// `None` if the file did not exist.
+    /// The version of the file; `None` if the file did not exist.
     pub(crate) version: Option<Version>,
     pub(crate) bytes: Vec<u8>,
 }
@@ -84,7 +84,7 @@ fn absent_side(label: &str) -> DiffSideContent {
     DiffSideContent { label: label.to_owned(), version: None, bytes: Vec::new() }
 }
 
-/// The version of a file that the caller names with the text `written`.
+/// Finds the version of a file that the caller named; `written` is the name that the caller gave.
 pub(crate) fn side_at_version(
     context: &CallContext<'_>,
     path: &RelPath,
@@ -126,7 +126,7 @@ pub(crate) fn side_at_version(
     Ok(DiffSideContent { label, version: Some(version), bytes })
 }
 
-/// The file on disk. `None` if no editor has unsaved text of the file, or if the file is too large to compare.
+/// Reads the saved file from disk; `None` if no editor has unsaved text of the file, or if it is too large to compare.
 fn read_saved_file(context: &CallContext<'_>, path: &RelPath) -> Result<Option<FileBytesWithVersion>, Error> {
     if context.readable_unsaved_file(path).is_none() {
         return Ok(None);
@@ -157,7 +157,7 @@ pub(crate) fn diff_since(
     Some(first_page(&diff.text, limits::OUTCOME_PAGE_CHARS).text.to_owned() + &omitted)
 }
 
-/// Whether an entry removed or moved this path or one of its parents.
+/// Whether journal entry `number` removed or moved `path` or one of its parent directories.
 fn entry_removed_path(context: &CallContext<'_>, number: u64, path: &RelPath) -> Result<bool, Error> {
     let Some(stored) = context.workspace().entry(number)? else { return Ok(false) };
     let removed = stored.entry.changes.iter().any(|change| {

@@ -1,7 +1,7 @@
 //! `edit` replaces quoted text in one file. All edits of a call are matched against the same bytes, and either all
-//! edits are applied or none. The base is the version that the caller read. An outdated base is accepted if the text at
-//! every quoted place is unchanged. The mode `merge` accepts further outdated bases; the mode `strict` accepts only the
-//! current version.
+//! edits are applied or none. The caller may give a base: the version of the file that it read. By default, `edit`
+//! accepts an outdated base if the text at every quoted place is unchanged. The mode `merge` also merges other changes
+//! since the base; the mode `strict` rejects every outdated base.
 
 mod args;
 pub(in crate::ops) mod errors;
@@ -50,7 +50,7 @@ pub(crate) struct FileToEdit {
 
 struct AppliedEditsResult {
     text: String,
-    /// How each edit was applied; `None` if the new text is the result of a merge.
+    /// How each edit was applied; `None` if the edits were merged with other changes.
     per_edit: Option<EditedText>,
     rebase: EditRebaseStatus,
 }
@@ -103,7 +103,7 @@ impl Operation for EditArgs {
 }
 
 impl EditArgs {
-    /// Reads the current file. If the file is missing, a single edit with an empty `old` creates the file.
+    /// Reads the file to edit. If the file is missing, a single edit with an empty `old` creates the file.
     fn read_edited_file(&self, context: &CallContext<'_>, target: &ResolvedTarget) -> Result<FileToEdit, Error> {
         let Some(stat) = target.stat else {
             // If the dialect gives an empty quote another meaning, then an empty quote does not create a file.
@@ -235,21 +235,21 @@ fn bad_request(detail: impl AsRef<str>) -> Error {
     Error::new(ErrorKind::BadRequest, detail)
 }
 
-/// The base of the edits, which is the version that the caller read, compared with the current file.
+/// The base of an `edit` call, compared with the current file; the base is the version that the caller read.
 enum EditBaseResolution {
     /// The caller gave no base.
     Unspecified,
     /// The base is the current version.
     Current,
-    /// An older version whose text is stored.
+    /// The base is an older version whose text is stored.
     Older(OlderFileText),
-    /// A version whose text is not stored. The string is the base as the caller wrote it.
+    /// The text of the base is not stored; the string is the base as the caller wrote it.
     Unavailable(String),
 }
 
 struct OlderFileText {
     version: Version,
-    /// The short name of the version, for example `r17`.
+    /// The short name of an older file version, for example `r17`.
     rev: String,
     text: String,
 }

@@ -23,7 +23,7 @@ pub(crate) fn is_base64(name: &str) -> bool {
 
 pub(crate) struct EncodedBytesToWrite {
     pub(crate) bytes: Vec<u8>,
-    /// The name of the encoding for the outcome; `None` for UTF-8 without a byte order mark.
+    /// The name of the file's encoding, as the outcome reports it; `None` for UTF-8 without a byte order mark.
     pub(crate) non_utf8_encoding: Option<&'static str>,
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn encode_appended(content: &str, current: &[u8]) -> Result<EncodedBy
 }
 
 /// Gives the content the line endings of the text that it replaces. If the replaced text uses only CRLF, the result
-/// uses CRLF, otherwise LF. A byte order mark is removed, because the encoding of the file adds it again.
+/// uses CRLF, otherwise LF. A byte order mark in the content is removed, because the encoding adds it again.
 pub(crate) fn match_format(content: &str, current: &[u8]) -> String {
     let plain = content.strip_prefix('\u{feff}').unwrap_or(content).replace("\r\n", "\n");
     let before = match encoding::detect_content(current) {

@@ -1,5 +1,5 @@
 //! `events` returns the events of a session since a cursor: changes that its watches report, and answers from people.
-//! The session's own changes are omitted. Gaps are reported as in `changes`.
+//! `events` omits the session's own changes and reports gaps in the journal as `changes` does.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -133,7 +133,7 @@ fn event_json(stored: &StoredJournalEntry, kind: &str, fields: Map<String, Value
 
 type PersonAnswerEventTypeAndFields = (&'static str, Map<String, Value>);
 
-/// The event for an entry in which a person answers this caller.
+/// The event for a journal entry in which a person answers the caller's alert or approval request.
 fn answer_event(
     context: &CallContext<'_>,
     stored: &StoredJournalEntry,

@@ -1,6 +1,6 @@
 //! `find` returns the paths below a directory that match a pattern, in byte order, with size and time. A pattern
-//! without a slash matches a name at any depth. If no path matches, a second walk looks for names that contain the
-//! pattern. If no name contains the pattern, `find` returns the paths with the most similar names.
+//! without a slash matches a name at any depth. If no path matches, `find` returns the paths that contain the pattern,
+//! otherwise the paths with the most similar names.
 
 use std::collections::BinaryHeap;
 
@@ -98,7 +98,7 @@ enum FileNameMatchKind {
     Pattern,
     /// No path matches the pattern, but some paths contain the pattern as a substring.
     Substring,
-    /// No path matches or contains the pattern. The listed paths have the most similar names.
+    /// No path matches or contains the pattern; the variant has the paths with the most similar names.
     NearestNames(Vec<RelPath>),
 }
 
@@ -124,7 +124,7 @@ impl FileNameMatch {
     }
 }
 
-/// Returns `None` if the path no longer exists.
+/// Builds a match from the current metadata of a path; `None` if the path no longer exists.
 fn stat_match(context: &CallContext<'_>, path: RelPath) -> Option<FileNameMatch> {
     let stat = walk::stat_entry(context, &path)?;
     let size = if stat.kind == FileKind::Directory { 0 } else { stat.size };
@@ -163,7 +163,7 @@ impl ThreadFirstMatchingPaths {
     }
 }
 
-/// Checks a requested number of results against the maximum.
+/// Checks the number of results that a caller requested against the maximum.
 pub(super) fn bounded_limit(requested: Option<u64>, default: usize, most: usize) -> Result<usize, Error> {
     match requested.map(usize::try_from) {
         None => Ok(default),
@@ -173,7 +173,7 @@ pub(super) fn bounded_limit(requested: Option<u64>, default: usize, most: usize)
     }
 }
 
-/// Renders one line per match, then a summary line. The caller adds the closing bracket of the summary.
+/// Renders one line per matching path, then a summary line without its closing bracket, which the caller adds.
 fn render_text(found: &[FileNameMatch], omitted: u64, pattern: &str, match_kind: &FileNameMatchKind) -> String {
     let mut text = String::new();
     for found in found {
@@ -242,11 +242,11 @@ fn find_near_matches(
 }
 
 struct FuzzyPattern {
-    /// The whole pattern in lower case; `None` if the pattern contains wildcards.
+    /// The whole `find` pattern in lower case; `None` if the pattern contains wildcards.
     substring: Option<Vec<u8>>,
-    /// The last component of the pattern in lower case, without wildcards.
+    /// The last path component of the `find` pattern in lower case, without wildcards.
     name: Vec<u8>,
-    /// The maximum edit distance of a similar name.
+    /// The maximum edit distance between a similar name and the name in the pattern.
     distance_max: usize,
 }
 
@@ -261,7 +261,7 @@ impl FuzzyPattern {
     }
 }
 
-/// The maximum edit distance of a similar name is the length of the name in the pattern, divided by this number.
+/// A similar name may have one edit for each this many characters of the name in the pattern.
 const CHARACTERS_PER_TYPO: usize = 3;
 
 #[derive(Default)]
@@ -289,7 +289,7 @@ impl NearFileNameMatchCollector {
     }
 }
 
-/// A similar name, ordered by distance, then by path.
+/// A path whose name is similar to the pattern, ordered by edit distance, then by path.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct SimilarFileName {
     distance: usize,

@@ -1,5 +1,5 @@
-//! `history` returns the journal entries with changes by page, newest first. It shows only changes to paths that the
-//! caller may read. An entry without such changes is omitted, and the outcome does not mention it.
+//! `history` returns the journal entries with changes by page, newest first. `history` omits changes to paths that the
+//! caller may not read, and silently omits entries that have only such changes.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -69,7 +69,7 @@ impl Operation for HistoryArgs {
 struct HistoryPage {
     entries: Vec<Map<String, Value>>,
     text: String,
-    /// The number of the last examined entry; `None` if no older entries remain.
+    /// The number of the last journal entry that this page examined; `None` if no older entries remain.
     next: Option<u64>,
 }
 
@@ -122,7 +122,7 @@ struct HistoryItem {
     text: String,
 }
 
-/// The part of an entry that the caller may see; `None` if the caller may read none of the changed paths.
+/// The part of a journal entry that the caller may see; `None` if the caller may read none of the changed paths.
 fn history_item(
     context: &CallContext<'_>,
     stored: &StoredJournalEntry,
@@ -167,7 +167,7 @@ fn history_item(
     Ok(Some(HistoryItem { json: with_relation(object, &entry.relation).into_json(), text }))
 }
 
-/// Adds the entry or trash item that this entry refers to.
+/// Adds to the outcome the entry that a journal entry undoes, redoes or amends, or the trash item that it restores.
 fn with_relation(fields: OutcomeBuilder, relation: &JournalEntryRelation) -> OutcomeBuilder {
     match relation {
         JournalEntryRelation::None => fields,

@@ -1,6 +1,5 @@
-//! Reads the journal forward from a cursor, one page per call, and waits for the first event. This module owns the
-//! cursor, the wait time and the number of entries scanned per call; `changes`, `events` and `watched` turn entries
-//! into events. An entry that is added during the scan ends the wait. A truncated page says that it is truncated.
+//! Reads the journal forward from a cursor, one page per call, and waits for the first event. The operations `changes`,
+//! `events` and `watched` share this code and turn journal entries into their events.
 
 use std::{
     fmt,
@@ -30,22 +29,22 @@ const NOW_CURSOR: &str = "now";
 #[serde(untagged)]
 pub(in crate::ops) enum JournalCursorArgument {
     Number(u64),
-    /// `now`, `r12`, or the cursor of an earlier outcome.
+    /// A cursor as text: `now`, an entry such as `r12`, or the cursor of an earlier outcome.
     Text(String),
 }
 
-/// A verified position in the journal. A cursor is written as `12:` and a prefix of the hash of entry 12, so that a
-/// lost, truncated or replaced journal is detected. If the position is inside an entry with many changes, the number of
-/// delivered changes follows.
+/// A verified position in the journal. A journal cursor is written as `12:` and a prefix of the hash of entry 12, so
+/// that a lost, truncated or replaced journal is detected. If a cursor points inside an entry with many changes, it
+/// ends with the number of delivered changes.
 ///
 /// A cursor names the start of the journal or an entry with changes. An entry with changes is durable before its call
 /// returns, so a crash does not invalidate a cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::ops) struct JournalCursor {
     number: u64,
-    /// The hash of the entry; `None` at the start of the journal.
+    /// The hash of the journal entry at the cursor; `None` at the start of the journal.
     hash: Option<Digest>,
-    /// The number of delivered changes of the entry; `None` means all of them.
+    /// The number of changes of the cursor's entry that are already delivered; `None` means that all are delivered.
     delivered: Option<usize>,
 }
 
@@ -96,12 +95,12 @@ impl JournalCursor {
         }
     }
 
-    /// The position after the newest entry with changes.
+    /// The journal position after the newest entry with changes.
     pub(in crate::ops) fn at_end(workspace: &dyn Workspace) -> Result<Self, Error> {
         Self::after_newest(workspace, None)
     }
 
-    /// The position after the last entry with changes that precedes entry `number`.
+    /// The journal position after the last entry with changes that precedes entry `number`.
     pub(in crate::ops) fn before_entry(workspace: &dyn Workspace, number: u64) -> Result<Self, Error> {
         Self::after_newest(workspace, Some(number))
     }
@@ -125,7 +124,7 @@ impl JournalCursor {
         Self { delivered: Some(delivered), ..Self::after_entry(stored) }
     }
 
-    /// The number of the last entry whose changes are all delivered.
+    /// The number of the last journal entry whose changes are all delivered.
     pub(in crate::ops) fn last_complete_entry(self) -> u64 {
         match self.delivered {
             Some(_) => self.number.saturating_sub(1),
@@ -133,12 +132,12 @@ impl JournalCursor {
         }
     }
 
-    /// Whether only some changes of the entry are delivered.
+    /// Whether the cursor is inside a journal entry, so that only some changes of the entry are delivered.
     pub(in crate::ops) fn is_within_entry(self) -> bool {
         self.delivered.is_some()
     }
 
-    /// The number of changes of entry `number` that are delivered.
+    /// The number of changes of journal entry `number` that are already delivered.
     pub(in crate::ops) fn delivered_within(self, number: u64) -> usize {
         self.delivered.filter(|_| number == self.number).unwrap_or(0)
     }
@@ -158,9 +157,9 @@ impl fmt::Display for JournalCursor {
 }
 
 pub(super) const FEED_BATCH_ENTRIES: usize = 200;
-/// The interval at which a wait checks for cancellation.
+/// The interval at which a wait for events checks whether the call was cancelled.
 const WAIT_SLICE: Duration = Duration::from_millis(250);
-/// A wait ends this long before the call's deadline, so that the outcome arrives in time.
+/// A wait for events ends this long before the call's deadline, so that the outcome arrives in time.
 const RESPONSE_MARGIN: Duration = Duration::from_millis(250);
 
 /// The events of one page in journal order, and the position of the next page.
@@ -177,8 +176,7 @@ impl<E> JournalFeedPage<E> {
         self.has_more = true;
     }
 
-    /// The last line of the text. It contains the cursor and, if more events follow, the call that returns the next
-    /// page.
+    /// Renders the last line of a page: the cursor or, if more events follow, the call that returns the next page.
     pub(super) fn render_end(&self, call: &str, argument: &str) -> String {
         let cursor = &self.position;
         if self.has_more {
@@ -193,7 +191,7 @@ impl<E> JournalFeedPage<E> {
 pub(super) type RenderedEvent = (Value, String);
 
 impl JournalFeedPage<RenderedEvent> {
-    /// Builds the outcome of a page. If the page has no events, the text is `empty_text`.
+    /// Builds the outcome of a page. The text of a page without events is `empty_text`.
     pub(super) fn into_outcome(self, empty_text: &str, call: &str) -> CallOutcome {
         let end = self.render_end(call, "since");
         let (events, lines): (Vec<Value>, Vec<String>) = self.events.into_iter().unzip();
@@ -218,8 +216,7 @@ pub(super) type JournalEntryPage = (Vec<StoredJournalEntry>, MoreJournalEntriesF
 pub(super) type AddEntryToFeedPageFn<'a, E> =
     dyn FnMut(&StoredJournalEntry, &mut JournalFeedPage<E>) -> Result<(), Error> + 'a;
 
-/// Returns the first page with events. If the wait time ends first, returns an empty page. `collect` reads the page at
-/// a cursor.
+/// Waits until the page that `collect` reads at a cursor has events; returns an empty page if the wait time ends first.
 pub(super) fn wait_for_page<E>(
     context: &CallContext<'_>,
     wait_ms: Option<u64>,
@@ -245,7 +242,7 @@ pub(super) fn wait_for_page<E>(
     }
 }
 
-/// Scans entries from a position, batch by batch, until the page is full or the journal ends.
+/// Scans journal entries in batches from a position, until the page is full, the journal ends or a limit is reached.
 pub(super) fn scan_entries<E>(
     context: &CallContext<'_>,
     start: JournalCursor,
@@ -272,7 +269,7 @@ pub(super) fn scan_entries<E>(
     Ok(page)
 }
 
-/// The next batch of entries with changes.
+/// The next batch of journal entries with changes after entry `after`.
 pub(super) fn changed_entries(context: &CallContext<'_>, after: u64) -> Result<JournalEntryPage, Error> {
     let entries = context
         .workspace()

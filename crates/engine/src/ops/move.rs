@@ -1,5 +1,5 @@
 //! `move` renames a file, link or tree atomically. If the source is a symbolic link, the link is moved and not its
-//! target. Only a file can replace another file, and only if `overwrite` is set. The replaced version is retained.
+//! target. Only a file can replace another file, and only if `overwrite` is set. A replaced file's content is retained.
 
 use serde::Deserialize;
 use stead_path::RelPath;
@@ -103,7 +103,7 @@ pub(super) fn move_to_trash(
 }
 
 impl MoveArgs {
-    /// The state that the commit must find at the destination.
+    /// The state that the commit must find at the destination of the move.
     fn expect_destination(
         &self,
         context: &CallContext<'_>,
@@ -116,7 +116,7 @@ impl MoveArgs {
     }
 }
 
-/// Whether the caller allows an existing file to be replaced.
+/// Whether the caller allows `move` or another operation to replace an existing file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OverwriteAllowed {
     No,

@@ -26,10 +26,10 @@ use crate::{
 /// An older revision that contains a quoted text.
 pub(crate) struct OlderRevisionMatch {
     rev: String,
-    /// The principal and the entry of the first change after that revision.
+    /// The principal and the journal entry of the first change after the older revision.
     changed_by: Option<(String, u64)>,
     diff: String,
-    /// The current lines at the place of the quoted text; `None` if the quoted lines were removed.
+    /// The current lines in the place of the text quoted from an older revision; `None` if these lines were removed.
     lines: Option<RangeInclusive<usize>>,
 }
 
@@ -142,7 +142,7 @@ fn changing_entries(context: &CallContext<'_>, path: &RelPath) -> Option<Vec<Sto
     context.workspace().entries(&filter).ok()
 }
 
-/// The versions of a file in an entry, newest first. The flag is true if the entry wrote the version.
+/// The versions of a file that a journal entry records, newest first, each with whether the entry wrote the version.
 fn versions_of_path(stored: &StoredJournalEntry, path: &RelPath) -> Vec<(Version, bool)> {
     let wire = path.to_wire();
     let mut found = Vec::new();
@@ -170,13 +170,13 @@ fn last_change_of_path(context: &CallContext<'_>, path: &RelPath) -> Option<(Sto
     })
 }
 
-/// How a file disappeared from its path.
+/// Whether a missing file was removed or was moved to another path.
 pub(crate) enum FileDisappearanceCause {
     Removed,
     MovedTo(RelPath),
 }
 
-/// How the file at `path`, which is now absent, disappeared; `None` if the journal does not record the cause.
+/// Finds out whether the missing file at `path` was removed or moved; `None` if the journal does not record the cause.
 pub(crate) fn find_removal_or_move(context: &CallContext<'_>, path: &RelPath) -> Option<FileDisappearanceCause> {
     let (_, change) = last_change_of_path(context, path)?;
     match change.kind {
@@ -192,7 +192,7 @@ pub(crate) fn find_removal_or_move(context: &CallContext<'_>, path: &RelPath) ->
     }
 }
 
-/// The error for a missing file. If the journal records a move of the file, the error names the new path.
+/// The error for a missing file, which names the new path if the journal records that the file was moved.
 pub(crate) fn missing_file_error(context: &CallContext<'_>, target: &ResolvedTarget, base: Option<&str>) -> Error {
     let path = &target.path;
     let (kind, detail) = match base {

@@ -1,5 +1,5 @@
-//! Builds outcomes, which consist of an ordered JSON object and a text. This module owns the fields that several
-//! operations share, the time format and the division of text into pages. It never accesses a workspace.
+//! Builds the outcomes of calls, which consist of an ordered JSON object and a text. The helpers here add fields that
+//! several operations share, format times and divide text into pages.
 
 use serde_json::{Map, Value};
 use stead_journal::ChangeKind;
@@ -16,7 +16,7 @@ use crate::{
     workspace::{CommitReceipt, StoredJournalEntry},
 };
 
-/// The fields of an outcome, in insertion order.
+/// The JSON fields of a call's outcome, in insertion order.
 #[derive(Debug, Default)]
 pub(crate) struct OutcomeBuilder(Map<String, Value>);
 
@@ -42,12 +42,12 @@ impl OutcomeBuilder {
         self
     }
 
-    /// Adds the sha256 of a file and the short name of that version.
+    /// Adds the version of a file to the outcome: its sha256 and its short name.
     pub(crate) fn with_version(self, version: &Version, rev: impl Into<String>) -> Self {
         self.with_field("version", version.to_string()).with_field("rev", rev.into())
     }
 
-    /// Adds the number and the chain hash of the journal entry, and the notices of the commit.
+    /// Adds the receipt of a commit to the outcome: the number and chain hash of the journal entry, and the notices.
     pub(crate) fn with_receipt(self, receipt: &CommitReceipt) -> Self {
         let notices = (!receipt.notices.is_empty()).then(|| receipt.notices.clone());
         self.with_field("entry", receipt.entry)
@@ -59,17 +59,17 @@ impl OutcomeBuilder {
         self.0.get(name)
     }
 
-    /// The fields as an object, for use inside another outcome.
+    /// The fields as a JSON object, for use inside another outcome.
     pub(crate) fn into_json(self) -> Map<String, Value> {
         self.0
     }
 
-    /// Builds the outcome. Control characters in the text are escaped, because file names may contain anything.
+    /// Builds the outcome and escapes control characters in its text, because file names may contain any character.
     pub(crate) fn build(self, text: impl AsRef<str>) -> CallOutcome {
         self.build_verbatim(escape_deceptive(text.as_ref()))
     }
 
-    /// Builds an outcome with one line of text. Line breaks in names are escaped.
+    /// Builds an outcome with one line of text; line breaks in the text are escaped.
     pub(crate) fn build_one_line(self, text: impl AsRef<str>) -> CallOutcome {
         self.build_verbatim(escape_deceptive_line(text.as_ref()))
     }
@@ -80,7 +80,7 @@ impl OutcomeBuilder {
     }
 }
 
-/// Rebuilds the outcome of an earlier call from its entry, for a repeated idempotency key.
+/// Rebuilds the outcome of an earlier call from its journal entry, if a call repeats its idempotency key.
 pub(crate) fn outcome_from_entry(stored: &StoredJournalEntry) -> CallOutcome {
     let entry = &stored.entry;
     let changes: Vec<VisibleChange> =
@@ -107,7 +107,7 @@ pub(crate) fn outcome_from_entry(stored: &StoredJournalEntry) -> CallOutcome {
         .build(text)
 }
 
-/// The version of the file that an entry wrote; `None` if the entry did not write exactly one file.
+/// The version of the file that a journal entry wrote; `None` if the entry did not write exactly one file.
 fn resulting_version(stored: &StoredJournalEntry) -> Option<Version> {
     let changes = stored.entry.changes.iter().filter(|change| change.kind != ChangeKind::Remove);
     let mut files = changes.filter_map(|change| recorded_file(&change.after));
@@ -116,18 +116,17 @@ fn resulting_version(stored: &StoredJournalEntry) -> Option<Version> {
 }
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
-/// The number of days from 0000-03-01 to 1970-01-01. Years are counted from March, so that a leap day is the last day
-/// of its year.
+/// The number of days from 0000-03-01 to 1970-01-01; here years start in March, so that they end with the leap day.
 const UNIX_EPOCH_DAYS: i64 = 719_468;
-/// The number of days in 400 years. The calendar repeats after 400 years.
+/// The number of days in 400 years, after which the Gregorian calendar repeats.
 const CALENDAR_ERA_DAYS: i64 = 146_097;
 
-/// A line number or a range of line numbers, for example `7` or `7-9`.
+/// Formats a line number or a range of line numbers, for example `7` or `7-9`.
 pub(crate) fn format_line_span(first: usize, last: usize) -> String {
     if first == last { first.to_string() } else { format!("{first}-{last}") }
 }
 
-/// Unix milliseconds as ISO 8601 in UTC: `2026-05-09T07:29:33.120Z`.
+/// Formats Unix milliseconds as ISO 8601 in UTC: `2026-05-09T07:29:33.120Z`.
 pub(crate) fn format_iso_utc(unix_ms: i64) -> String {
     let (days, ms) = (unix_ms.div_euclid(DAY_MS), unix_ms.rem_euclid(DAY_MS));
     let shifted = days + UNIX_EPOCH_DAYS;
@@ -149,20 +148,19 @@ pub(crate) fn format_iso_utc(unix_ms: i64) -> String {
 pub(crate) enum TextPageEnd {
     Complete,
     AtLine,
-    /// The page ends inside a line that is longer than a page.
+    /// The page of text ends inside a line, because the line is longer than a page.
     InsideLine,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TextPage<'a> {
     pub(crate) text: &'a str,
-    /// The number of lines, including a truncated line.
+    /// The number of lines on the page, including a truncated line.
     pub(crate) lines: usize,
     pub(crate) end: TextPageEnd,
 }
 
-/// A page with at most the first `chars_max` characters of a text. The page consists of whole lines, unless the first
-/// line is longer than a page.
+/// The first page of a text: whole lines with at most `chars_max` characters, or the start of a longer first line.
 pub(crate) fn first_page(text: &str, chars_max: usize) -> TextPage<'_> {
     let (mut end, mut chars, mut count) = (0, 0, 0);
     for line in lines::iter(text) {
@@ -180,7 +178,7 @@ pub(crate) fn first_page(text: &str, chars_max: usize) -> TextPage<'_> {
     TextPage { text, lines: count, end: TextPageEnd::Complete }
 }
 
-/// The start of an argument, escaped for an error message.
+/// The start of a call's argument, escaped for use in an error message.
 pub(crate) fn shorten_for_error(written: &str) -> String {
     let start: String = written.chars().take(EXCERPT_CHARS).collect();
     escape_deceptive_line(&start).into_owned()

@@ -1,10 +1,10 @@
-//! `patch` changes many files atomically. It parses the patch, resolves and authorizes every path, and places every
-//! chunk in memory before it builds one plan. A section sees the results of the sections before it. Removed files go to
-//! the trash.
+//! `patch` changes many files atomically. The operation parses the patch, authorizes every path, and applies every
+//! chunk in memory before it plans the changes. Each section of a patch is applied to the result of the earlier
+//! sections. Files that a patch removes go to the trash.
 //!
-//! If a section was applied before, for example by a call whose response was lost, the section is recognized as already
-//! applied. The current content of the file shows it, or the journal if the file was removed. If an earlier section of
-//! the same patch touched the path, the section is never treated as already applied.
+//! `patch` recognizes a section that an earlier call already applied, for example a call whose response was lost. To
+//! recognize a section as already applied, `patch` compares it with the file or, if the file was removed, with the
+//! journal. A section is never treated as already applied if an earlier section of the same patch touched its path.
 
 mod base_versions;
 mod errors;
@@ -158,7 +158,7 @@ struct MultiFilePatchApplier<'v, 'w> {
     files: PatchedFileMap<'v, 'w>,
     bases: &'v PatchBaseVersions,
     overwrite: OverwriteAllowed,
-    /// The paths of the sections applied so far.
+    /// The paths of the patch sections that are applied so far.
     touched: Vec<RelPath>,
 }
 
@@ -338,7 +338,7 @@ impl MultiFilePatchApplier<'_, '_> {
         }
     }
 
-    /// The kind of the entry at a path. If the path does not exist, the error suggests another path.
+    /// Returns the kind of the entry at a path, or an error that suggests another path if the path does not exist.
     fn require_existing(&self, target: &ResolvedTarget) -> Result<FileKind, Error> {
         self.files.kind(&target.path).ok_or_else(|| errors::missing_file_error(self.context, &target.path))
     }
@@ -391,7 +391,7 @@ impl MultiFilePatchApplier<'_, '_> {
         Ok(find_already_applied(&text, chunks, &self.chunk_rules(&name)).is_some())
     }
 
-    /// The report row of a section that adds a file; `None` unless the file already has the content to add.
+    /// The report row for a patch section that adds a file which already exists with this content; otherwise `None`.
     fn already_added(&mut self, content: &str, target: &ResolvedTarget) -> Result<Option<PatchReportRow>, Error> {
         let path = &target.path;
         let is_same_size = target.stat.is_some_and(|stat| stat.size == content.len() as u64);
@@ -406,14 +406,14 @@ impl MultiFilePatchApplier<'_, '_> {
         Ok(Some(PatchReportRow::already_applied(PatchedFileChangeKind::Add, path).with_bytes(content.as_bytes())))
     }
 
-    /// Whether the journal shows that the file to delete was removed before.
+    /// Whether the journal shows that the file which a patch section deletes is already removed.
     fn already_removed(&self, target: &ResolvedTarget) -> bool {
         self.detects_reapplied()
             && self.files.is_untouched(&target.path)
             && matches!(find_removal_or_move(self.context, &target.path), Some(FileDisappearanceCause::Removed))
     }
 
-    /// The report row of a section that moves a file; `None` unless the file already has its new path and content.
+    /// The report row for a patch section that moves a file which already is at its new path; otherwise `None`.
     fn already_moved(
         &mut self,
         chunks: &[PatchChunk],

@@ -1,6 +1,5 @@
 //! The parts of a plan that several operations share: the state that the commit must find at a path, the size of a
-//! tree, the missing parent directories of a new path, and common errors. If a file is in the place of a parent
-//! directory, the file is never replaced by a directory.
+//! tree, the missing parent directories of a new path, and common errors. A plan never turns a file into a directory.
 
 use stead_path::RelPath;
 
@@ -14,10 +13,10 @@ use crate::{
     workspace::FileStat,
 };
 
-/// The permission bits that a plan may set. A plan may not set the set-id bits or the sticky bit.
+/// The permission bits that a plan may set, without the set-id bits and the sticky bit.
 pub(crate) const PERMISSION_BITS: u32 = 0o777;
 
-/// The state that the commit must find at `path`. A file is hashed unless its version was already `observed`.
+/// The state that the commit must find at `path`; a file is hashed unless `observed` already has its version.
 pub(crate) fn expectation_at(
     context: &CallContext<'_>,
     path: &RelPath,
@@ -33,12 +32,12 @@ pub(crate) fn expectation_at(
     }
 }
 
-/// Counts an entry and everything below it. Entries that are too deep for a valid path are not counted.
+/// Counts the files, directories and bytes of a tree, without entries that are too deep for a valid path.
 pub(crate) fn count_tree(context: &CallContext<'_>, path: &RelPath, stat: FileStat) -> Result<TreeSummary, Error> {
     context.walk_skipping_deep_entries(path, stat, &mut |_| Ok(()))
 }
 
-/// Rejects an entry of a kind that the call options exclude from copying and moving.
+/// Rejects the copy or move of an entry whose kind the call options exclude, for example of a directory.
 pub(crate) fn require_movable(context: &CallContext<'_>, target: &ResolvedTarget, stat: FileStat) -> Result<(), Error> {
     let path = &target.path;
     match (context.options.copy_move_scope, stat.kind) {
@@ -66,7 +65,7 @@ pub(crate) fn not_found_error(path: &RelPath) -> Error {
         .with_next_step(format!("call list with path {parent} to see its entries"))
 }
 
-/// The time until which the trash keeps an item that this call removes.
+/// The time until which the trash keeps an item that the current call removes, in Unix milliseconds.
 pub(crate) fn trash_deadline_ms(context: &CallContext<'_>, retention: TrashRetentionChoice) -> i64 {
     let retention_ms = match retention {
         TrashRetentionChoice::PrincipalDefault => context.policy.policy.trash_retention_ms(&context.caller.principal),
@@ -75,8 +74,7 @@ pub(crate) fn trash_deadline_ms(context: &CallContext<'_>, retention: TrashReten
     context.workspace().now_ms().saturating_add(retention_ms)
 }
 
-/// Replaces the `too_large` error of a read. The hint of that error, to read a range, does not help here, because a
-/// change needs the whole file.
+/// Replaces the `too_large` error of a read, whose hint to read a range does not help a change of the file.
 pub(crate) fn too_large_to_change_error(path: &RelPath, error: Error) -> Error {
     if error.kind != ErrorKind::TooLarge {
         return error;
@@ -94,13 +92,13 @@ pub(crate) fn expected_version(expectation: &CommitExpectation) -> Option<PlanTi
     }
 }
 
-/// The size of a tree, for example `3 files, 1200 bytes`.
+/// Describes the size of a directory tree, for example `3 files, 1200 bytes`.
 pub(crate) fn describe_tree_size(tree: &TreeSummary) -> String {
     let files = if tree.files == 1 { "file" } else { "files" };
     format!("{} {files}, {} bytes", tree.files, tree.bytes)
 }
 
-/// The changes that create the missing parents of a path, outermost first.
+/// The planned changes that create the missing parent directories of a path, outermost first.
 pub(crate) fn create_missing_parents(context: &CallContext<'_>, path: &RelPath) -> Result<Vec<PlannedChange>, Error> {
     let changes = missing_parents(path, |above| Ok(context.workspace().stat(above)?.map(|stat| stat.kind)))?;
     match (context.options.missing_parents, path.parent()) {
@@ -113,7 +111,7 @@ pub(crate) fn create_missing_parents(context: &CallContext<'_>, path: &RelPath) 
     }
 }
 
-/// Like [`create_missing_parents`], but ignores the call options. `kind_at` returns the kind of the entry at a path.
+/// Like [`create_missing_parents`], but ignores the call options and looks up entries with `kind_at`.
 pub(crate) fn missing_parents(
     path: &RelPath,
     mut kind_at: impl FnMut(&RelPath) -> Result<Option<FileKind>, Error>,

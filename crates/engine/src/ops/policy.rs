@@ -1,5 +1,5 @@
 //! `policy` returns the rules that apply to a caller, or the verdict for one call with the reason for the verdict. The
-//! inspected call does not run.
+//! call whose verdict is requested does not run.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -49,7 +49,7 @@ impl Operation for InspectPolicyArgs {
     }
 }
 
-/// The rules that can apply to a principal.
+/// Lists the policy rules that can apply to a principal.
 fn list_rules(context: &CallContext<'_>, principal: &Principal) -> Result<CallOutcome, Error> {
     let policy = &context.policy.policy;
     let mut rules: Vec<Value> = policy

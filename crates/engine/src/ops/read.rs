@@ -1,6 +1,6 @@
-//! `read` returns the content of one file, either as text with its encoding and line endings, or as base64. The content
-//! is read by page, by lines or by bytes. The outcome always has the version of the whole file. If content remains, the
-//! outcome also has the call that continues the read.
+//! `read` returns the content of one file, either as text with its encoding and line endings, or as base64. The caller
+//! reads a file by page, by a range of lines or by a range of bytes. The outcome of `read` always has the version of
+//! the whole file and, if content remains, the call that continues the read.
 
 mod bytes;
 mod lines;
@@ -39,9 +39,9 @@ pub(crate) struct ReadArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReadFormat {
-    /// Returns text if the file is text, otherwise base64.
+    /// `read` returns text if the file is text, otherwise base64.
     Auto,
-    /// Returns text. Fails if the file is not text.
+    /// `read` returns text and fails if the file is not text.
     Text,
     Base64,
 }
@@ -59,7 +59,7 @@ impl ReadFormat {
         }
     }
 
-    /// The value of the `as` argument.
+    /// The value of the `as` argument of `read` that requests this format.
     fn as_argument(self) -> Option<&'static str> {
         match self {
             ReadFormat::Auto => None,
@@ -181,7 +181,7 @@ fn read_outcome_fields(
         .with_field("size", stat.size)
 }
 
-/// The arguments of the call that continues after this outcome.
+/// The arguments of the next `read` call, which continues where this outcome ends.
 struct ReadContinuation {
     argument: &'static str,
     range: String,
@@ -204,8 +204,7 @@ impl ReadContinuation {
     }
 }
 
-/// Adds a notice if the file has several hard links. A change replaces the file only at the path that is changed; the
-/// other links keep the old content.
+/// Adds a notice if the file has several hard links, because a change through one link does not affect the others.
 fn with_link_count(fields: OutcomeBuilder, stat: &FileStat) -> OutcomeBuilder {
     if stat.link_count <= 1 {
         return fields;
@@ -215,7 +214,7 @@ fn with_link_count(fields: OutcomeBuilder, stat: &FileStat) -> OutcomeBuilder {
     fields.with_field("links", stat.link_count).with_field("notices", vec![notice])
 }
 
-/// Renders the content, then the line with the facts about the file, then the hint that says how to read more.
+/// Renders the text of a `read` outcome: the content, a line with the facts about the file, and how to read more.
 fn render_text(content: &str, facts_line: &str, more: Option<String>) -> String {
     let mut text = String::with_capacity(content.len() + facts_line.len() + 64);
     text.push_str(content);
@@ -262,7 +261,7 @@ impl ReadRangeUnit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ReadRangeBounds {
     first: u64,
-    /// `None` means that the range extends to the end of the file.
+    /// The last line or byte of the requested range; `None` means that the range extends to the end of the file.
     last: Option<u64>,
 }
 
@@ -272,8 +271,7 @@ impl ReadRangeBounds {
     }
 }
 
-/// Parses `a-b`, `a-` or `a`; both ends are included. A number that exceeds `u64` becomes `u64::MAX`, which is past the
-/// end of every file.
+/// Parses a range of lines or bytes written as `a-b`, `a-` or `a`; both ends are included.
 fn parse_range(written: &str, unit: ReadRangeUnit) -> Result<ReadRangeBounds, Error> {
     let malformed = || {
         let written = shorten_for_error(written);
@@ -298,14 +296,14 @@ fn parse_range(written: &str, unit: ReadRangeUnit) -> Result<ReadRangeBounds, Er
     Ok(ReadRangeBounds { first, last })
 }
 
-/// Parses a number that consists only of digits. A sign is rejected.
+/// Parses a number that consists only of digits, without a sign; a number that exceeds `u64` becomes `u64::MAX`.
 fn parse_number(digits: &str) -> Option<u64> {
     let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     plain.then(|| digits.parse().unwrap_or(u64::MAX))
 }
 
-/// Reads the whole file or a byte range for a dialect with its own outcome format. The outcome carries the bytes in
-/// `before_after`, not in its text.
+/// Reads the whole file or a byte range for a dialect with its own outcome format. The bytes are in the field
+/// `before_after` of the outcome, not in the text of the outcome.
 fn read_raw_bytes(
     context: &CallContext<'_>,
     target: &ResolvedTarget,

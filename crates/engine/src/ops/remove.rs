@@ -1,7 +1,7 @@
-//! `remove` and `restore`. `remove` moves a file, link or tree to the trash of the caller, where the item can be
-//! restored until it expires; nothing is deleted at once. `restore` moves an item back to its old path or to another
-//! free path. `restore` never overwrites a file: with `RestoreConflictPolicy::TrashExisting` the existing file goes to
-//! the trash. The path that the trash recorded is untrusted, so it is resolved and authorized like any other path.
+//! `remove` moves a file, link or tree to the trash of the caller, where the item can be restored until it expires;
+//! nothing is deleted at once. `restore` moves a trash item back to its old path or to another free path. `restore`
+//! never overwrites a file: with `RestoreConflictPolicy::TrashExisting` the existing file goes to the trash. `restore`
+//! does not trust the path that the trash recorded, so it resolves and authorizes this path like any other.
 
 use serde::Deserialize;
 use stead_journal::{JournalEntryRelation, PathState};
@@ -85,7 +85,7 @@ impl Operation for RemoveArgs {
     }
 }
 
-/// The removed bytes; `None` if the call options do not request them or if they exceed the limit.
+/// The content of the removed file; `None` if the call options do not request it or if the content exceeds the limit.
 fn bytes_before(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
@@ -135,7 +135,7 @@ impl Operation for RestoreFromTrashArgs {
     }
 }
 
-/// Moves the file at the destination to the trash, if the call options allow this and the restored item is also a file.
+/// Plans to trash the file at the destination of a `restore`, if the call options allow it and a file is restored.
 fn trash_existing(
     context: &CallContext<'_>,
     path: &RelPath,
@@ -171,7 +171,7 @@ fn restore_outcome(path: &RelPath, item: &TrashItem, version: Option<Version>, r
 }
 
 impl RestoreFromTrashArgs {
-    /// Finds the requested item, if the caller may restore it.
+    /// Finds the trash item that the call names, if the caller may restore the item.
     fn find_trash_item(&self, context: &CallContext<'_>) -> Result<TrashItem, Error> {
         let name = shorten_for_error(&self.trash);
         let found = match context.workspace().trash_item(&self.trash)? {
@@ -200,8 +200,7 @@ impl RestoreFromTrashArgs {
         Ok(item)
     }
 
-    /// If the call names a path instead of an id, the item that was last removed from this path. An agent sees only its
-    /// own trash.
+    /// The trash item that was last removed from the path that the call names; an agent finds only its own items.
     fn newest_item_at_path(&self, context: &CallContext<'_>) -> Result<Option<TrashItem>, Error> {
         let profile = context.workspace().profile();
         let Ok(parsed) = stead_path::parse_path(&self.trash, &profile.root_spellings, &context.options.path_spelling)
@@ -217,7 +216,7 @@ impl RestoreFromTrashArgs {
     }
 }
 
-/// The version that a file had when it was removed, if the journal records it.
+/// The version that a trashed file had when it was removed, if the journal records the version.
 fn version_when_removed(context: &CallContext<'_>, item: &TrashItem) -> Result<Option<Version>, Error> {
     if item.summary.kind != FileKind::File {
         return Ok(None);

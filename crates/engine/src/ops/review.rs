@@ -1,10 +1,10 @@
 //! `review`, `keep`, `reject` and `turn` show the changes of a session by file and hunk, and let a person accept or
-//! reject the changes. The changes are computed from the journal and the stored versions; the only additional data
-//! stored is the text of accepted changes. `turn` marks the start of a turn in the journal, so that the changes after
-//! it can be reviewed and rejected together.
+//! reject the changes. The server computes the changes of a session from the journal and the stored versions; it stores
+//! only the accepted text in addition. `turn` records the start of a session's turn in the journal, so that a person
+//! can review or reject the changes of one turn.
 //!
-//! Rejecting a hunk is an ordinary change. The rejection reverts the lines that the session wrote. Lines that others
-//! wrote are kept, whether they are saved or not.
+//! The rejection of a hunk is a recorded file change that reverts the lines of the session. A rejection keeps the lines
+//! that others wrote, whether the lines are saved or not.
 
 mod attribution;
 mod keep_reject;
@@ -59,8 +59,7 @@ impl SessionOrTurnStart {
 }
 
 /// Determines the session to review. An agent reviews the session that it names, otherwise its current session. A
-/// person reviews the session with the given principal and id. If the principal or the id is missing, a person reviews
-/// the matching session with the latest change.
+/// person names a session by principal and id; if either is missing, the latest matching session is reviewed.
 fn resolve_session(
     context: &CallContext<'_>,
     principal: Option<&str>,
@@ -86,8 +85,8 @@ fn resolve_session(
     }
 }
 
-/// The session with the latest change among the sessions with the given principal and id. If no principal is given,
-/// only sessions of agents are considered.
+/// The session with the latest change among the sessions that match the given principal and id, or among the sessions
+/// of all agents if no principal is given.
 fn latest_session(
     context: &CallContext<'_>,
     principal: Option<&str>,
@@ -173,8 +172,7 @@ fn change_kind_name(file: &ReviewedFile) -> &'static str {
     }
 }
 
-/// The encoding and the line endings of a file. A field is `None` if it has its default: UTF-8, or line endings without
-/// CRLF.
+/// The encoding and line endings of a file; `None` stands for the defaults UTF-8 and line endings without CRLF.
 struct NonDefaultTextFormat {
     encoding: Option<&'static str>,
     line_endings: Option<&'static str>,

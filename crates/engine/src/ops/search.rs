@@ -1,6 +1,6 @@
-//! `search` finds the lines below a directory that contain a text or match a regular expression. Each matching line is
-//! one hit. The native outcome ranks hits by relevance; a dialect with its own outcome format can get the hits in byte
-//! order of the paths. Nothing is skipped silently: binary files are counted, and partly searched files are named.
+//! `search` finds the lines below a directory that contain a text or match a regular expression. Each line that matches
+//! is one hit. The native outcome ranks hits by relevance; a dialect with its own outcome format can get the hits in
+//! byte order of the paths. The outcome of `search` counts binary files and names partly searched files.
 
 mod index_lookup;
 mod interruptible;
@@ -174,8 +174,7 @@ impl SearchArgs {
     }
 }
 
-/// The time after which large files are skipped. A reserve for the outcome is subtracted from the remaining time of the
-/// call, and the rest is divided among `parts` searches.
+/// The time after which a search skips large files; `parts` searches share the remaining time of the call.
 fn large_file_deadline(context: &CallContext<'_>, parts: u32) -> Instant {
     let now = Instant::now();
     now + context.control.deadline().saturating_duration_since(now) * 7 / 8 / parts
@@ -212,10 +211,10 @@ impl FileToSearch<'_, '_, '_> {
     }
 }
 
-/// The list of hits is truncated when its length reaches `hits_max` times this factor, and not after every file.
+/// A search keeps up to `hits_max` times this factor hits before it drops the excess hits.
 const RETAINED_HITS_FACTOR: usize = 4;
 
-/// The pattern of a search and its limits.
+/// The pattern of a search, with the limits on its hits and its time.
 struct SearchPatternAndLimits<'a> {
     context: &'a CallContext<'a>,
     pattern: &'a SearchPattern,
@@ -275,7 +274,7 @@ impl SearchPatternAndLimits<'_> {
         Ok(())
     }
 
-    /// The ranker for the hits of a file; `None` if the hits are not ranked.
+    /// The scorer that ranks the hits of a file; `None` if the hits are not ranked.
     fn ranker(&self, path: &RelPath) -> Option<SearchHitScorer> {
         (self.ranking() == SearchHitOrder::ByRelevance).then(|| SearchHitScorer::from_path(&path.to_string()))
     }

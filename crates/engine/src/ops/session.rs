@@ -1,5 +1,5 @@
-//! `session` describes the caller's session with totals from the journal. It also begins and ends explicit sessions. An
-//! explicit session continues after the process that began it has ended. No file is touched.
+//! `session` describes the caller's session with totals from the journal. `session` also begins and ends explicit
+//! sessions, which continue after the process that began them has ended.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -149,7 +149,7 @@ fn plan_begin() -> OperationPlanningResult {
     }
 }
 
-/// An agent sees only its own sessions; a person sees all.
+/// Whether the caller may see a session: an agent sees only its own sessions; a person sees all sessions.
 fn may_see_session(context: &CallContext<'_>, session: &SessionRecord) -> bool {
     match &context.caller.principal {
         Principal::User(_) | Principal::System | Principal::External => true,

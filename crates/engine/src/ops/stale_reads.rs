@@ -1,10 +1,9 @@
-//! Tells a session once, in its next outcome, that a file it read has changed. The tracker remembers which version of
-//! each file a session saw last. When the journal has new entries, the tracker compares these versions with the
-//! entries.
+//! Tells a session once, in the outcome of its next call, that a file which the session read has changed. The tracker
+//! remembers which version of each file a session read last, and compares it with new journal entries.
 //!
-//! The tracker covers changes that the journal or a buffer shows: changes through stead, external changes under a
-//! watch, and unsaved text of editors. It reads the journal only if the journal has grown, and it reads a file only if
-//! an editor has the file open. Memory is bounded: the oldest sessions and files are dropped first.
+//! The tracker detects changes through stead, external changes under a watch, and unsaved text of editors. The tracker
+//! reads the journal only if it has grown, and reads a file only if an editor has the file open. The memory of the
+//! tracker is bounded: it drops the oldest sessions and files first.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -29,10 +28,9 @@ use crate::{
     },
 };
 
-/// The operation whose outcomes show a file to the session.
+/// The operation that counts as reading a file.
 const READ_OPERATION: &str = "read";
-/// The field of the notices. The name `changed` is not used, because many outcomes have a field `changed` with another
-/// meaning.
+/// The outcome field that lists the files that changed since the session read them.
 const CHANGED_SINCE_READ_FIELD: &str = "changed_since_read";
 const STALE_READ_BATCH_ENTRIES: usize = 200;
 
@@ -48,12 +46,12 @@ struct SessionReadsBySessionId {
 }
 
 struct SessionReads {
-    /// The position in the journal up to which the entries were compared with the reads.
+    /// The journal position up to which the tracker has compared entries with the files that the session read.
     position: JournalCursor,
     change_counter: u64,
     reads: HashMap<String, LastReadFileVersion>,
     read_order: VecDeque<String>,
-    /// Notices for a later outcome, because the outcome of the last call could not carry notices.
+    /// Notices about changed files that wait for a later outcome, because the last outcome could not carry notices.
     pending_notices: Vec<StaleReadNotice>,
 }
 
@@ -103,7 +101,7 @@ impl StaleReadTracker {
         sessions.by_id.insert(name, Arc::new(Mutex::new(session)));
     }
 
-    /// Adds pending notices to an outcome and remembers the file that the outcome shows.
+    /// Adds pending notices about changed files to an outcome, and remembers the file that the outcome shows.
     pub(crate) fn after_call(
         &self,
         workspace: &dyn Workspace,
@@ -155,7 +153,7 @@ impl SessionReads {
         }
     }
 
-    /// The files that changed since the session read them. Each file is reported once and is then no longer tracked.
+    /// The files that changed since the session read them; each file is reported once and is then no longer tracked.
     fn collect_stale_reads(
         &mut self,
         workspace: &dyn Workspace,
@@ -233,7 +231,7 @@ impl SessionReads {
         Ok(())
     }
 
-    /// Remembers the version that the session itself wrote to the unsaved text of an editor.
+    /// Remembers the version that the session wrote to an editor's unsaved text, so that its own write is not reported.
     fn remember_written(&mut self, outcome: &CallOutcome) {
         if let Some((path, seen)) = read_file_of_outcome(outcome).filter(|(_, seen)| seen.unsaved)
             && let Some(known) = self.reads.get_mut(&path)
@@ -243,8 +241,7 @@ impl SessionReads {
     }
 
     /// The files that an editor changed since the session read them: by typing, by saving, or by closing without
-    /// saving. The journal records no file change in these cases, so the buffers are compared. Each file is reported
-    /// once.
+    /// saving. The journal does not record changes in an editor as file changes, so the tracker compares the buffers.
     fn collect_unsaved_changes(&mut self, workspace: &dyn Workspace) -> Result<Vec<StaleReadNotice>, Error> {
         if self.reads.is_empty() {
             return Ok(Vec::new());
@@ -275,7 +272,7 @@ fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The state of a file after a recorded change, compared with the version that the session read.
+/// The state of a file after a recorded change, compared with the version that the session last read.
 enum FileStatusSinceRead {
     HasVersion(Version),
     Gone,
@@ -303,12 +300,12 @@ fn read_file_status(change: &RecordedChange) -> FileStatusSinceRead {
     }
 }
 
-/// Whether the outcome can carry notices. An outcome that consists of raw file content cannot carry notices.
+/// Whether the outcome of a call can carry notices; an outcome that consists of raw file content cannot.
 fn can_carry_notices(call: &Call<'_>) -> bool {
     call.options.before_after == BeforeAfterContentInclusion::Omit
 }
 
-/// Calls through a dialect are not tracked, because the outcomes of dialects have no notices.
+/// Whether a call does not come through a dialect; other calls are not tracked, because dialects show no notices.
 fn is_native_call(call: &Call<'_>) -> bool {
     call.options.tool.is_none() && call.options.argument_error.is_none()
 }
@@ -351,7 +348,7 @@ fn append_notices(outcome: &mut CallOutcome, stale: &[StaleReadNotice]) {
     outcome.json.insert(CHANGED_SINCE_READ_FIELD.to_owned(), objects.into());
 }
 
-/// The version that a `read` of the file would return.
+/// The version that a `read` of the file would return: of the unsaved text if any, otherwise of the saved file.
 fn current_version(workspace: &dyn Workspace, path: &str, buffer: Option<&EditorBufferMetadata>) -> Option<Version> {
     let rel_path = RelPath::from_wire(path).ok()?;
     let saved = workspace.read(&rel_path, BytesToRead::VersionOnly).ok()?.version;

@@ -1,4 +1,4 @@
-//! `stat` returns the metadata of a path without its content. It does not follow a symbolic link.
+//! `stat` returns the metadata of a path without the file's content, and does not follow a symbolic link.
 
 use serde::Deserialize;
 use stead_text::visible::escape_deceptive_line;
@@ -23,7 +23,7 @@ pub(crate) struct StatArgs {
     path: String,
 }
 
-/// This text replaces a link target outside the workspace, because outcomes never contain a path outside the workspace.
+/// The text that `stat` shows instead of a link target outside the workspace, because outcomes never reveal such paths.
 const OUTSIDE_LINK_TARGET: &str = "(outside)";
 const MODE_MASK: u32 = 0o7777;
 
@@ -79,8 +79,7 @@ pub(crate) fn file_kind_name(kind: FileKind) -> &'static str {
     }
 }
 
-/// Adds the version and the number of hard links. A large file is not hashed, and the text says that the file is too
-/// large.
+/// Adds the number of hard links and the version to the outcome of `stat`, or a note if the file is too large to hash.
 fn with_version(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
@@ -104,7 +103,7 @@ fn with_version(
     Ok(fields.with_field("links", stat.link_count))
 }
 
-/// The target of a link, if it is inside the workspace. An absolute target becomes a path relative to the root.
+/// The target of a symbolic link as `stat` shows it; an absolute target becomes a path relative to the workspace root.
 fn visible_link_target(context: &CallContext<'_>, target: &ResolvedTarget) -> Result<String, Error> {
     let workspace = context.workspace();
     let written = workspace.read_link(&target.path)?;

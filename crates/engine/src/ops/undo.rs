@@ -1,8 +1,7 @@
-//! `undo` and `redo`. `undo` reverts one journal entry with all of its files. Without an argument `undo` reverts the
-//! newest entry that is not undone yet, so repeated calls go further back. `redo` applies an undone entry again by
-//! reverting the entry that undid it. `redo` applies all changes or none, and it fails if one of the files changed
-//! since the undo. Undoing an undo redoes the original entry. A person can revert any entry, an agent only its own
-//! entries.
+//! `undo` reverts one journal entry with all of its files. Without an argument `undo` reverts the newest entry that is
+//! not undone yet, so repeated calls go further back. `redo` applies an undone entry again by reverting the entry that
+//! undid it. `redo` fails and changes nothing if one of the files changed since the undo. Undoing an undo redoes the
+//! original entry. A person can undo any journal entry, an agent only its own entries.
 
 mod inverse;
 
@@ -32,7 +31,7 @@ struct UndoOrRedoArgs {
     entry: Option<JournalEntryArgument>,
     #[serde(default)]
     dry_run: bool,
-    /// `requested_paths` sets this field, so that `plan` reverts the same entry.
+    /// The planned undo or redo, which `requested_paths` stores so that `plan` reverts the same journal entry.
     #[serde(skip)]
     reversal: RefCell<Option<PlannedUndoOrRedo>>,
 }
@@ -175,7 +174,7 @@ fn redo_newest(context: &CallContext<'_>) -> Result<PlannedUndoOrRedo, Error> {
     PlannedUndoOrRedo::new(context, UndoOrRedo::Redo, number, &undoing)
 }
 
-/// Finds the redo for an entry number. The number may be that of the undone entry, of its undo, or of an earlier redo.
+/// Prepares the redo of a journal entry; `number` is the undone entry, its undo, or an earlier redo.
 fn redo_by_number(context: &CallContext<'_>, number: u64) -> Result<PlannedUndoOrRedo, Error> {
     let entry = find_entry(context, number)?.entry;
     let undone = match entry.relation {
@@ -201,10 +200,9 @@ enum UndoOrRedo {
 #[derive(Debug)]
 struct PlannedUndoOrRedo {
     direction: UndoOrRedo,
-    /// The entry that is undone or redone.
+    /// The number of the journal entry that the call undoes or redoes.
     entry_number: u64,
-    /// The entry whose changes are reverted. For `undo`, this is the entry itself or its latest redo. For `redo`, this
-    /// is the entry that undid it.
+    /// The journal entry whose changes are reverted: for `undo` the entry or its latest redo, for `redo` the undo.
     source_entry: u64,
     steps: Vec<RevertStep>,
 }
@@ -236,7 +234,7 @@ impl PlannedUndoOrRedo {
         Ok((Plan::with_link(inverse.changes, relation), report))
     }
 
-    /// Fails if another call undid or redid the entry while this call waited for its locks.
+    /// Fails if another call undid or redid the journal entry while this call waited for its locks.
     fn require_still_pending(&self, context: &CallContext<'_>) -> Result<(), Error> {
         let undone = context.workspace().undone_by(self.entry_number)?;
         let pending = match self.direction {
@@ -280,13 +278,13 @@ impl PlannedUndoOrRedo {
     }
 }
 
-/// The skipped paths with reasons, up to the limit for reported paths.
+/// The paths that an undo or redo skipped, with reasons, up to the limit for reported paths.
 fn skipped_json(inverse: &InversePlan) -> Vec<Value> {
     let reported = inverse.skipped.iter().take(limits::REPORTED_PATHS_MAX);
     reported.map(|skip| json!({ "path": skip.path.to_string(), "reason": skip.reason.to_string() })).collect()
 }
 
-/// The data for the outcome, copied from the plan because the commit consumes the plan.
+/// The data for the outcome of `undo` or `redo`, copied from the plan because the commit consumes the plan.
 struct UndoOrRedoReport {
     direction: UndoOrRedo,
     entry_number: u64,
@@ -359,7 +357,7 @@ struct UndoOrRedoWording {
     entry_field: &'static str,
 }
 
-/// The kind of change, with the words that `history` uses.
+/// The name of a planned change's kind, as `history` shows it.
 fn change_kind_name(change: &PlannedChange) -> &'static str {
     match change {
         PlannedChange::Put { expectation: CommitExpectation::Absent, .. } | PlannedChange::Restore { .. } => "create",
@@ -411,12 +409,12 @@ fn require_owner(context: &CallContext<'_>, entry: &JournalEntry) -> Result<(), 
     }
 }
 
-/// Whether an entry records changes that other programs made. Such entries cannot be undone.
+/// Whether a journal entry records changes by other programs, which cannot be undone.
 fn is_external(entry: &JournalEntry) -> bool {
     entry.caller.principal == Principal::External.to_string()
 }
 
-/// If the caller names no entry, only entries of this principal are considered; `None` means all principals.
+/// The principal whose journal entries `undo` and `redo` consider if the caller names no entry; `None` means all.
 fn principal_filter(context: &CallContext<'_>) -> Option<String> {
     match &context.caller.principal {
         Principal::User(_) | Principal::System | Principal::External => None,
@@ -426,7 +424,7 @@ fn principal_filter(context: &CallContext<'_>) -> Option<String> {
 
 const PAGE_ENTRIES: usize = 64;
 
-/// Passes the entries that changed files to `pick`, newest first, and returns the first result that is not `None`.
+/// Passes journal entries that changed files to `pick`, newest first, and returns the first result that is not `None`.
 fn find_newest<T>(
     context: &CallContext<'_>,
     filter: JournalEntryQuery,
@@ -451,7 +449,7 @@ fn find_newest<T>(
     }
 }
 
-/// The latest redo of an entry, if any. The entry of the redo records the current trash ids of the removed items.
+/// The latest redo of a journal entry, if any, which records the current trash ids of the removed items.
 fn latest_redo(context: &CallContext<'_>, number: u64) -> Result<Option<JournalEntry>, Error> {
     let mut latest: Option<JournalEntry> = None;
     for operation in ["redo", "undo"] {

@@ -1,5 +1,4 @@
-//! The view that a caller has of a recorded change. This module names the kinds of changes. If a caller may not read
-//! all paths of a change, this module selects the visible part of the change.
+//! The part of a recorded change that a caller may see, if the caller may not read all paths of the change.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -34,14 +33,14 @@ impl JournalEntryArgument {
     }
 }
 
-/// Parses `r12` or `12`. A sign is rejected.
+/// Parses the number of a journal entry, written as `r12` or `12` without a sign.
 pub(crate) fn parse_entry_number(text: &str) -> Option<u64> {
     let digits = text.strip_prefix('r').unwrap_or(text);
     let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
     digits.parse().ok().filter(|_| plain)
 }
 
-/// The error for a cursor or entry that this journal does not contain.
+/// The error for a cursor or entry number that the journal does not contain.
 pub(crate) fn history_lost_error(number: u64, head: u64) -> Error {
     Error::new(ErrorKind::HistoryLost, format!("entry r{number} is not in this journal (last entry: r{head})"))
         .with_next_step("files may have changed unnoticed: list and read again, then call changes with since \"now\"")
@@ -64,7 +63,7 @@ pub(crate) struct RecordedFileVersion {
 }
 
 impl VisibleChange {
-    /// The whole change, for the caller that made it.
+    /// The whole recorded change, for the caller that made the change.
     pub(crate) fn unfiltered(change: &RecordedChange) -> Self {
         Self {
             path: change.path.clone(),
@@ -74,7 +73,8 @@ impl VisibleChange {
         }
     }
 
-    /// The visible part of the change. A caller who may read only one path of a move sees a removal or a creation.
+    /// The part of a recorded change that the caller may see. A caller who may read only one path of a move sees a
+    /// removal or a creation.
     pub(crate) fn visible_to(context: &CallContext<'_>, change: &RecordedChange) -> Option<Self> {
         let may_read = |wire: &str| RelPath::from_wire(wire).is_ok_and(|path| context.may_read(&path));
         match (may_read(&change.path), change.to.as_deref()) {
@@ -94,7 +94,7 @@ impl VisibleChange {
         }
     }
 
-    /// Whether the change is at or below a path.
+    /// Whether a path of the recorded change is at or below `directory`.
     pub(crate) fn is_within(&self, directory: &RelPath) -> bool {
         let within = |wire: &str| RelPath::from_wire(wire).is_ok_and(|path| path.is_within(directory));
         within(&self.path) || self.to.as_deref().is_some_and(within)
@@ -136,7 +136,7 @@ fn change_kind_name(kind: ChangeKind) -> &'static str {
     }
 }
 
-/// The version and size of a recorded file; `None` for every other state.
+/// The version and size of a file in a recorded state; `None` if the state is not a file.
 pub(super) fn recorded_file(state: &PathState) -> Option<RecordedFileVersion> {
     match state {
         PathState::File { version, size, .. } => Some(RecordedFileVersion { version: Version(*version), size: *size }),

@@ -1,6 +1,6 @@
 //! The tree walk of `find` and `search`. The walk uses directory handles where available and does not follow symbolic
-//! links. It skips paths that the caller may not see and paths that the filter excludes. It counts ignored entries,
-//! hidden entries, and directories that cannot be listed.
+//! links. The tree walk skips paths that the caller may not see and paths that a filter excludes. The walk counts
+//! ignored entries, hidden entries, and directories that cannot be listed.
 
 mod ignore;
 mod parallel;
@@ -23,7 +23,7 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IgnoredFileFilter {
     Include,
-    /// Omits ignored files. Also omits names with a leading dot, unless a negated pattern includes the name.
+    /// The walk omits ignored files, and names with a leading dot unless a negated ignore pattern includes the name.
     Exclude,
 }
 
@@ -35,18 +35,18 @@ impl From<Option<bool>> for IgnoredFileFilter {
 
 pub(super) struct ParallelWalkEntry<'m, 'v> {
     pub(super) directory: &'m RelPath,
-    /// The path from the workspace root.
+    /// The path of the visited entry, from the workspace root.
     pub(super) path: &'m RelPath,
     pub(super) kind: FileKind,
     pub(super) name: &'m FileName,
-    /// The length of the start directory's path with its trailing slash.
+    /// The number of bytes in the path of the walk's start directory, with a trailing slash.
     prefix_bytes: usize,
-    /// A handle of the parent directory; `None` if no handle is available.
+    /// An open handle of the visited entry's parent directory; `None` if no handle is available.
     directory_reader: Option<&'m (dyn OpenDirectoryForWalk<'v> + 'v)>,
 }
 
 impl ParallelWalkEntry<'_, '_> {
-    /// The path relative to the start of the walk, in bytes.
+    /// The path of the visited entry relative to the start directory of the walk.
     pub(super) fn path_below_start(&self) -> &[u8] {
         self.path.as_bytes().get(self.prefix_bytes..).unwrap_or_default()
     }
@@ -56,7 +56,7 @@ impl ParallelWalkEntry<'_, '_> {
         self.directory_reader?.stat(self.name).ok()?.map(|stat| stat.identity)
     }
 
-    /// Reads a file. If `wants_rest` returns false for the first bytes, the rest of the file is not read.
+    /// Reads the visited file, but only its first bytes if `wants_rest` returns false for them.
     pub(super) fn read_bytes(
         &self,
         context: &CallContext<'_>,
@@ -85,8 +85,7 @@ impl ParallelWalkEntry<'_, '_> {
 pub(super) struct WalkOmissions {
     pub(super) unlistable_directories: u64,
     pub(super) limit_reached: bool,
-    /// The number of entries omitted because of ignore files or a leading dot. An omitted directory counts as one
-    /// entry.
+    /// The number of entries omitted because of ignore files or a leading dot; an omitted directory counts as one.
     pub(super) ignored: u64,
 }
 
@@ -106,12 +105,11 @@ impl WalkOmissions {
     }
 }
 
-/// Visits one entry and adds its result to the accumulator of the thread.
+/// Visits one entry of the walked tree and adds the result to the accumulator of the thread.
 pub(super) type WalkVisitFn<'a, A> = dyn Fn(&mut A, &ParallelWalkEntry<'_, '_>) -> Result<(), Error> + Sync + 'a;
 
-/// Visits everything below a directory. If the tree is large, several threads visit it. Every thread has its own
-/// accumulator, which `make` creates and `visit` fills. The order of the visits is undefined, so the result must not
-/// depend on the order.
+/// Visits everything below a directory, with several threads if the tree is large. Every thread has its own
+/// accumulator, which `make` creates and `visit` fills. The walk visits entries in an undefined order.
 pub(super) fn walk_tree<A: Send>(
     context: &CallContext<'_>,
     start: &RelPath,
@@ -126,7 +124,7 @@ pub(super) fn walk_tree<A: Send>(
     ParallelWalk::new(context, start).run(rules, make, visit)
 }
 
-/// Compares paths by component, in byte order. A directory comes before its children.
+/// Compares paths by component in byte order, so that a directory comes before its children.
 pub(super) fn compare_by_path(one: &RelPath, two: &RelPath) -> Ordering {
     one.components().cmp(two.components())
 }

@@ -1,6 +1,6 @@
-//! `watch` starts the reporting of changes at a path through `watched`; `unwatch` ends it. Changes by other programs
-//! are reported as far as the kernel reports them, and a `rescan` event marks a gap. Events recorded before `unwatch`
-//! stay in the journal.
+//! `watch` starts a watch, whose changes `watched` reports; `unwatch` ends the watch. Changes by other programs are
+//! reported if the kernel reports them, and a `rescan` event marks a gap. Events recorded before `unwatch` stay in the
+//! journal.
 
 use serde::Deserialize;
 

@@ -1,6 +1,6 @@
 //! `watched` returns the events of the caller's watches since a cursor, without paths that the caller may not read. The
-//! events are read from the journal, as in `changes`, so no event is lost between calls. [`CallerWatchEventReader`]
-//! reads the same events for a protocol that pushes events, and records no journal entries.
+//! operation `watched` reads events from the journal, as `changes` does, so no event is lost between calls. For a
+//! protocol that pushes events, [`CallerWatchEventReader`] reads the watch events without recording journal entries.
 
 pub(crate) mod events;
 
@@ -99,7 +99,7 @@ fn watched_outcome(page: JournalFeedPage<WatchEvent>, watches: usize) -> CallOut
         .build(text + &end)
 }
 
-/// One page of the events of some watches, from the cursor `start`.
+/// Collects one page of the events of some watches, from the journal cursor `start`.
 pub(crate) fn collect_events(
     context: &CallContext<'_>,
     watchers: &[WatchMatcher<'_>],
@@ -115,7 +115,7 @@ pub(crate) fn collect_events(
     )
 }
 
-/// Adds the events of one entry to the page until the page is full. `form` converts an event for the caller.
+/// Adds the watch events of one journal entry to a page until the page is full; `form` converts each event.
 pub(super) fn add_watch_events<E>(
     context: &CallContext<'_>,
     watchers: &[WatchMatcher<'_>],
@@ -150,20 +150,20 @@ pub(super) fn add_watch_events<E>(
     Ok(())
 }
 
-/// Reads the events of some watches of one caller. Every event is returned once, in the order of the journal.
+/// Reads the events of some watches of one caller, each event once and in the order of the journal.
 pub struct CallerWatchEventReader {
     engine: Engine,
     caller: Caller,
     position: Option<JournalCursor>,
-    /// For each watch id, the number of the last entry whose events were returned. After the reader moves back in the
-    /// journal, it skips events up to this entry.
+    /// For each watch id, the number of the last journal entry whose events were returned. After the reader moves back
+    /// in the journal, it skips the events of a watch up to this entry.
     delivered_up_to: HashMap<String, u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EventReaderNewWatchInclusion {
     All,
-    /// New watches are left out until all events of the current entry are delivered.
+    /// The reader leaves out new watches until all events of the current journal entry are delivered.
     Selected,
 }
 
@@ -172,18 +172,18 @@ enum EventReaderNewWatchInclusion {
 pub struct WatchNotification {
     /// The id of the watch.
     pub watch_id: String,
-    /// The event, as in the outcome of `watched`.
+    /// The event as JSON, as in the outcome of `watched`.
     pub event: Map<String, Value>,
 }
 
 impl CallerWatchEventReader {
-    /// Creates a reader that starts at the entry of the oldest watch.
+    /// Creates a reader of watch events that starts at the journal entry of the oldest watch.
     pub fn new(engine: Engine, caller: Caller) -> Self {
         Self { engine, caller, position: None, delivered_up_to: HashMap::new() }
     }
 
-    /// Chooses the cursor from which the reader continues. If a new watch starts before the current cursor, the reader
-    /// moves back and skips the events that were already returned for the older watches.
+    /// Chooses the journal cursor from which the reader of watch events continues. If a new watch starts before the
+    /// current cursor, the reader moves back and skips the events that were already returned for the older watches.
     fn choose_start(&mut self, watches: &mut Vec<Watch>) -> Result<EventReaderNewWatchInclusion, Error> {
         self.delivered_up_to.retain(|id, _| watches.iter().any(|watch| watch.id == *id));
         let all = watches.len();
@@ -213,8 +213,8 @@ impl CallerWatchEventReader {
         })
     }
 
-    /// Waits until the deadline `until` for events of the watches that `ids` returns. Whenever the journal grows, `ids`
-    /// is called again, so new watches are included.
+    /// Waits until the deadline `until` for events of the watches that `ids` returns. Whenever the journal grows, the
+    /// function `ids` is called again, so that new watches are included.
     pub fn wait_for_events(
         &mut self,
         ids: &dyn Fn() -> Vec<String>,

@@ -39,21 +39,21 @@ pub(crate) struct WriteArgs {
     mode: StaleWriteHandling,
 }
 
-/// How to handle a file that others changed since the caller read it.
+/// How `write` handles a file that others changed since the caller read the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum StaleWriteHandling {
     /// Rejects the write.
     #[default]
     Exact,
-    /// Merges the changes of the caller and of others. The common ancestor is the base. Without a base, the common
-    /// ancestor is the text that the session last saw.
+    /// Merges the changes of the caller with the changes of others since the base or, without a base, since the text
+    /// that the session last saw.
     Merge,
 }
 
 struct FileBeforeWrite {
     observed: PlanTimeFileVersion,
-    /// The bytes, if the caller may read them and they do not exceed the limit.
+    /// The content of the file before the write; `None` if the caller may not read it or if it exceeds the limit.
     bytes: Option<Vec<u8>>,
 }
 
@@ -130,7 +130,7 @@ impl Operation for WriteArgs {
 }
 
 impl WriteArgs {
-    /// Reads the current file. Fails if the file is not a regular file, or if a required base is missing.
+    /// Reads the file that `write` replaces; fails if the path is not a regular file or if a required base is missing.
     fn read_write_target(
         &self,
         context: &CallContext<'_>,
@@ -160,10 +160,10 @@ impl WriteArgs {
     }
 }
 
-/// The content that the write replaces: the file, or the text in the editor that applies the change.
+/// The content that `write` replaces: the file, or the text in the editor that applies the change.
 struct ContentBeforeWrite<'n> {
     version: Version,
-    /// The bytes, if the caller may read them and they do not exceed the limit.
+    /// The content before the write; `None` if the caller may not read it or if it exceeds the limit.
     bytes: Option<&'n [u8]>,
 }
 
@@ -181,7 +181,7 @@ impl<'n> ContentBeforeWrite<'n> {
     }
 }
 
-/// If the call options request it, gives the content the format of the text that it replaces.
+/// Gives new content the line endings of the text that it replaces, if the call options request this.
 fn match_format<'c>(format: LineEndingAndBomPolicy, content: &'c str, before: Option<&[u8]>) -> Cow<'c, str> {
     match (format, before) {
         (LineEndingAndBomPolicy::AsGiven, _)
@@ -195,7 +195,7 @@ fn match_format<'c>(format: LineEndingAndBomPolicy, content: &'c str, before: Op
     }
 }
 
-/// The line endings of the formatted content, if they differ from those of the given content.
+/// The line endings of the written content; `None` unless they differ from those of the content that the caller gave.
 fn adopted_line_endings(given: &str, formatted: &str) -> Option<&'static str> {
     let has_crlf = |text: &str| text.contains("\r\n");
     match (has_crlf(given), has_crlf(formatted)) {
@@ -250,7 +250,7 @@ fn unchanged_outcome(
 }
 
 impl WriteMergeStatus {
-    /// The outcome fields about the merge, if the caller requested a merge.
+    /// The fields of the `write` outcome about the merge, if the caller requested a merge.
     fn outcome_fields(&self, mode: StaleWriteHandling) -> Map<String, Value> {
         let fields = OutcomeBuilder::new();
         match (mode, self) {
@@ -264,7 +264,7 @@ impl WriteMergeStatus {
     }
 }
 
-/// The numbers of changed lines, if both sides are text and small enough to compare.
+/// The numbers of added and removed lines, if the old and the new content are text and small enough to compare.
 pub(crate) fn count_changed_lines(before: Option<&[u8]>, after: &[u8]) -> Option<diff::DiffStat> {
     let before = before?;
     if before.len().max(after.len()) as u64 > limits::DIFF_BYTES_MAX {

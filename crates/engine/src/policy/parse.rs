@@ -1,6 +1,6 @@
-//! The parser of policy files. If a line cannot be parsed or enforced, the parser returns an error with the line
-//! number, because a policy without that line could allow too much. Unknown operation and tool names are also errors,
-//! because a rule with such a name would never match, and its author would not notice.
+//! The parser of policy files. If a line of a policy file cannot be parsed or enforced, the parser returns an error
+//! with the line number, because the policy could allow too much without the line. Unknown operation and tool names in
+//! a rule are also errors, because the rule would never match and its author would not notice.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -22,9 +22,9 @@ const HOUR_MS: i64 = 60 * 60 * 1000;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub struct PolicyParseError {
-    /// The number of the invalid line, counted from 1.
+    /// The number of the invalid line in the policy file, counted from 1.
     pub line: usize,
-    /// The problem in this line, and how to fix it.
+    /// The problem in the invalid line, and how to fix it.
     pub reason: String,
 }
 

@@ -1,4 +1,4 @@
-//! Rate limits. Calls are counted in the journal, so that a second connection cannot evade a limit.
+//! Rate limits of the policy. A rate limit counts calls in the journal, so that a second connection cannot evade it.
 
 use super::{AccessRight, PolicyCallAttributes, PolicyVerdict, PolicyVerdictReason, SupervisionTier};
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
     workspace::{JournalEntryOrder, JournalEntryQuery, StoredJournalEntry},
 };
 
-/// The verdict of the rate limits on a call. Fails if a rate limit blocks the call.
+/// The verdict of the rate limits on a call, or an error if a rate limit blocks the call.
 pub(crate) fn check_rate(context: &CallContext<'_>, effect: OperationEffectClass) -> Result<PolicyVerdict, Error> {
     let policy = &context.policy.policy;
     let subject = context.policy_subject();

@@ -1,9 +1,8 @@
-//! Policy rules. A rule has a tier and the conditions under which the tier applies. This module also lists the paths
-//! that the built-in rule protects.
+//! Policy rules. A rule has a tier and the conditions under which the tier applies.
 //!
 //! The built-in rule protects files through which other programs execute code, such as hooks and configuration. The
-//! names of these files are compared at any depth and in folded form. All spellings that a file system treats as the
-//! same name have the same folded form. The rule therefore protects `.GIT` like `.git`.
+//! built-in rule compares file names at any depth and in folded form, so that it protects `.GIT` like `.git`. All
+//! spellings that a file system treats as the same name have the same folded form.
 
 use serde::Serialize;
 use stead_path::{FoldedName, RelPath, fold_name};
@@ -19,20 +18,20 @@ pub enum AccessRight {
     List,
     /// Read a file, or stat an entry.
     Read,
-    /// Create an entry.
+    /// Create a file, directory or symlink.
     Create,
-    /// Change an entry.
+    /// Change an existing file, directory or symlink.
     Modify,
-    /// Remove an entry.
+    /// Remove a file, directory or symlink.
     Delete,
 }
 
 impl AccessRight {
-    /// Every right.
+    /// Every access right.
     pub const ALL: &[AccessRight] =
         &[AccessRight::List, AccessRight::Read, AccessRight::Create, AccessRight::Modify, AccessRight::Delete];
 
-    /// The word for the right in policy files.
+    /// The word for an access right in policy files, for example `read`.
     pub fn as_str(self) -> &'static str {
         match self {
             AccessRight::List => "list",
@@ -44,12 +43,12 @@ impl AccessRight {
     }
 }
 
-/// The properties of a call that are the same for all its paths.
+/// The properties of a call that policy rules check and that are the same for all paths of the call.
 pub(crate) struct PolicyCallAttributes<'a> {
     pub(crate) principal: &'a Principal,
     pub(crate) operation: &'a str,
     pub(crate) tool: Option<&'a str>,
-    /// The tier in the tool's definition, if it has one.
+    /// The supervision tier in the tool's definition; `None` if the definition has no tier.
     pub(crate) declared_tier: Option<SupervisionTier>,
 }
 
@@ -57,7 +56,7 @@ pub(crate) struct PolicyCallAttributes<'a> {
 pub(crate) struct RequiredPathAccess<'a> {
     pub(crate) right: AccessRight,
     pub(crate) path: &'a RelPath,
-    /// The number of bytes that the call would write to the path.
+    /// The number of bytes that the call would write to the path; `None` if it is not known or nothing is written.
     pub(crate) bytes: Option<u64>,
     pub(crate) unchecked_subtree: UnlistableSubtreeAccessFlag,
 }
@@ -73,8 +72,8 @@ impl<'a> RequiredPathAccess<'a> {
     }
 }
 
-/// Name patterns. A pattern is an exact name, a prefix followed by `*`, or `*`. A name matches if any of the patterns
-/// matches.
+/// Name patterns of a policy rule, each an exact name, a prefix followed by `*`, or `*`. A name matches if any of the
+/// patterns matches.
 #[derive(Debug, Clone)]
 pub(crate) struct OperationOrPrincipalPatterns(Vec<String>);
 
@@ -102,7 +101,7 @@ impl OperationOrPrincipalPatterns {
     }
 }
 
-/// Compiled path patterns, with their text in the policy file.
+/// The compiled path patterns of a policy rule, with their text in the policy file.
 #[derive(Debug, Clone)]
 pub(crate) struct PolicyPathPatterns {
     pub(super) globs: Globs,
@@ -110,7 +109,7 @@ pub(crate) struct PolicyPathPatterns {
 }
 
 impl PolicyPathPatterns {
-    /// Whether a pattern could match an entry below a path.
+    /// Whether a path pattern could match an entry below a path.
     fn may_match_below(&self, path: &RelPath) -> bool {
         self.source.iter().any(|pattern| {
             let parts = pattern.strip_prefix('/').unwrap_or(pattern).split('/');
@@ -140,7 +139,7 @@ impl PolicyRule {
             && self.paths.as_ref().is_none_or(|patterns| patterns.globs.covers(action.path))
     }
 
-    /// Whether the rule could match an entry below the action's path.
+    /// Whether the policy rule could match an entry below the path that a call accesses.
     pub(super) fn may_match_below(&self, subject: &PolicyCallAttributes<'_>, action: &RequiredPathAccess<'_>) -> bool {
         let below =
             |patterns: &PolicyPathPatterns| patterns.globs.covers(action.path) || patterns.may_match_below(action.path);
@@ -172,8 +171,8 @@ impl PolicyRule {
         self.paths.is_none() && self.rights.is_none() && self.size_over.is_none()
     }
 
-    /// Whether a path pattern of the rule contains the names of this protected path. A pattern such as `**`, which
-    /// matches the path without naming it, does not count.
+    /// Whether a path pattern of the rule contains the names of a protected path. A pattern such as `**` does not
+    /// count, because it matches the protected path without naming it.
     pub(super) fn names_path(&self, protected: &[&str]) -> bool {
         self.paths().iter().any(|pattern| matches_pattern(pattern, protected))
     }
@@ -191,8 +190,7 @@ impl PolicyRule {
     }
 }
 
-/// The protected paths, each as a sequence of folded names. Agents may read these paths, but need approval to change
-/// them.
+/// The protected paths, each as a sequence of folded names, which agents may read but need approval to change.
 const PROTECTED_PATHS: &[&[&str]] = &[
     &[".git"],
     &[".hg"],
@@ -219,13 +217,13 @@ const PROTECTED_PATHS: &[&[&str]] = &[
     &["pyvenv.cfg"],
 ];
 
-/// The protected path that is equal to this path or is a parent directory of this path, if there is one.
+/// The protected path that equals `path` or is a parent directory of `path`, if there is one.
 pub(super) fn protected_ancestor(path: &RelPath) -> Option<&'static [&'static str]> {
     let folded: Vec<_> = path.components().map(fold_name).collect();
     PROTECTED_PATHS.iter().find(|names| folded.windows(names.len()).any(|window| equals(window, names))).copied()
 }
 
-/// The protected path that a tree at this path could contain, if there is one. For example, a tree at `.github` could
+/// The protected path that a tree at `path` could contain, if there is one. For example, a tree at `.github` could
 /// contain `.github/workflows`.
 pub(super) fn protected_descendant(path: &RelPath) -> Option<&'static [&'static str]> {
     let folded: Vec<_> = path.components().map(fold_name).collect();

@@ -1,4 +1,4 @@
-//! The verdict of the policy: a tier, and the rule or default that gave the tier. Errors name this rule.
+//! The verdict of the policy on a call: a supervision tier, and the rule or default that gave the tier.
 
 use std::{fmt, str::FromStr};
 
@@ -7,23 +7,23 @@ use serde_json::{Value, json};
 
 use super::Policy;
 
-/// How freely a call may run, from the freest tier to the strictest.
+/// The supervision tier of a call, which says how freely the call may run, from the freest tier to the strictest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SupervisionTier {
     /// The call runs.
     #[default]
     Autonomous,
-    /// The call runs and is reported to supervisors.
+    /// The call runs without approval and is reported to supervisors.
     Notify,
-    /// The call runs once a person has approved exactly this plan.
+    /// The call runs only after a person has approved exactly its plan.
     ApprovalRequired,
-    /// The call does not run.
+    /// The policy blocks the call.
     Blocked,
 }
 
 impl SupervisionTier {
-    /// Every tier, from the freest to the strictest.
+    /// Every supervision tier, from the freest to the strictest.
     pub const ALL: &[SupervisionTier] = &[
         SupervisionTier::Autonomous,
         SupervisionTier::Notify,
@@ -31,7 +31,7 @@ impl SupervisionTier {
         SupervisionTier::Blocked,
     ];
 
-    /// The word for the tier in definitions, policies and results.
+    /// The word for a supervision tier in tool definitions, policy files and outcomes.
     pub fn as_str(self) -> &'static str {
         match self {
             SupervisionTier::Autonomous => "autonomous",
@@ -48,7 +48,7 @@ impl fmt::Display for SupervisionTier {
     }
 }
 
-/// The error for a word that names no tier.
+/// The error for a word that names no supervision tier.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no tier '{0}'; tiers are autonomous, notify, approval_required and blocked")]
 pub struct UnknownPolicyTier(String);
@@ -61,62 +61,61 @@ impl FromStr for SupervisionTier {
         known.copied().ok_or_else(|| UnknownPolicyTier(text.chars().take(64).collect()))
     }
 }
-/// The tier of a call, and the reason for this tier.
+/// The supervision tier of a call, and the reason for the tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PolicyVerdict {
-    /// The tier of the call.
+    /// The supervision tier of the call.
     pub tier: SupervisionTier,
-    /// The rule or default that gave the tier.
+    /// The policy rule or default that gave the call its tier.
     pub reason: PolicyVerdictReason,
 }
 
-/// The rule or default that gave a tier.
+/// The policy rule or default that gave a call its supervision tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PolicyVerdictReason {
-    /// No rule matched, so the tier in the tool's definition applies. If the definition has no tier, the tier is
-    /// autonomous.
+    /// No policy rule matched, so the tier in the tool's definition applies, or autonomous if the definition has none.
     ToolDefault,
-    /// No rule matched, so the default tier of a layer applies.
+    /// No policy rule matched, so the default tier of a policy layer applies.
     LayerDefault {
-        /// Index of the layer.
+        /// Index of the policy layer whose default applies.
         layer: usize,
     },
     /// A rule of the policy file matched.
     Rule {
-        /// Index of the layer.
+        /// Index of the policy layer that contains the rule.
         layer: usize,
-        /// Index of the rule within the layer.
+        /// Index of the rule within the policy layer.
         rule: usize,
     },
     /// The built-in rule applies to a path whose files can execute code.
     ProtectedPath(&'static [&'static str]),
-    /// A rate limit was reached.
+    /// The call exceeds a rate limit of the policy.
     RateLimit {
-        /// Index of the layer.
+        /// Index of the policy layer that sets the rate limit.
         layer: usize,
     },
-    /// The operation requests or answers approvals and therefore needs no approval itself.
+    /// The operation asks people or carries their answers, such as `approve`, and so needs no approval itself.
     ApprovalCall,
 }
 
-/// Operations that request or answer approvals. If these operations needed approval themselves, no request could be
-/// answered.
+/// Operations that ask people or carry their answers; no such operation needs approval, because otherwise no approval
+/// request could be answered.
 const APPROVAL_OPERATIONS: &[&str] =
     &["session", "events", "alert", "alerts", "respond", "policy", "approvals", "approve", "deny"];
 
 impl PolicyVerdict {
-    /// The verdict on a call that nothing restricts.
+    /// The verdict on a call that no policy rule or limit restricts.
     pub(crate) const UNRESTRICTED: PolicyVerdict =
         PolicyVerdict { tier: SupervisionTier::Autonomous, reason: PolicyVerdictReason::ToolDefault };
 
-    /// The verdict with the stricter tier; `self` if the tiers are equal.
+    /// The verdict with the stricter supervision tier; `self` if the tiers are equal.
     #[must_use]
     pub(crate) fn stricter_of(self, other: PolicyVerdict) -> PolicyVerdict {
         if other.tier > self.tier { other } else { self }
     }
 
-    /// The verdict for this operation. Operations that request or answer approvals need no approval themselves, but
-    /// they can still be blocked.
+    /// Replaces the tier "approval required" by "autonomous" for operations that ask people or answer, such as
+    /// `approve`; they can still be blocked.
     #[must_use]
     pub(super) fn for_operation(self, operation: &str) -> PolicyVerdict {
         if self.tier == SupervisionTier::ApprovalRequired && APPROVAL_OPERATIONS.contains(&operation) {
@@ -127,7 +126,7 @@ impl PolicyVerdict {
 }
 
 impl PolicyVerdictReason {
-    /// A description of the reason, which completes a sentence such as "notes.txt is blocked by …".
+    /// Describes the reason for a verdict, to complete a sentence such as "notes.txt is blocked by …".
     pub fn describe(&self, policy: &Policy) -> String {
         match self {
             PolicyVerdictReason::ToolDefault => "the tool's own tier, as no rule matches this call".to_owned(),
@@ -153,8 +152,8 @@ impl PolicyVerdictReason {
         }
     }
 
-    /// The reason as JSON, for people who write policy rules. The JSON has the kind of the reason and, if the reason is
-    /// a rule, the line of the rule in the policy file.
+    /// The reason for a verdict as JSON, for people who write policy rules: the kind of the reason and, for a rule, its
+    /// line in the policy file.
     pub(crate) fn to_json(self, policy: &Policy) -> Value {
         match self {
             PolicyVerdictReason::ToolDefault => json!({ "by": "definition" }),
@@ -168,8 +167,7 @@ impl PolicyVerdictReason {
         }
     }
 
-    /// The name of the rule that applied, or a word for the default that applied. Programs and one-line notes use this
-    /// name.
+    /// The name of the policy rule that gave a verdict, or a word for the default that applied.
     pub fn short_name(&self, policy: &Policy) -> String {
         match self {
             PolicyVerdictReason::ToolDefault => "definition".to_owned(),

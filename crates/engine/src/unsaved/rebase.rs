@@ -2,8 +2,7 @@
 //! unsaved text are merged into the file on disk and written to the buffer. A call that would change an unsaved line is
 //! refused.
 //!
-//! A converted plan never removes an unsaved line from the buffer. After the commit, the editor can still save every
-//! unsaved line.
+//! The converted plan never removes an unsaved line from the editor's buffer, so the editor can still save the line.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -70,8 +69,8 @@ pub(crate) fn rebase_plan_onto_disk(
     Ok(notices)
 }
 
-/// Converts one `Put` change of the plan. Also returns the change of the file's buffer, unless `planned_buffers` shows
-/// that the plan already changes that buffer.
+/// Converts one file write of a plan made on unsaved text into a write of the content on disk. Returns a change of the
+/// file's open buffer, unless that buffer is in `planned_buffers` because the plan already changes it.
 fn rebase_put(
     context: &CallContext<'_>,
     change: &mut PlannedChange,
@@ -117,7 +116,8 @@ fn update_buffer(buffer: &EditorBufferMetadata, text: Vec<u8>, base: Version) ->
     PlannedBufferChange { id: buffer.id.clone(), expected_revision: buffer.revision, kind }
 }
 
-/// The new content of the file on disk and the version of that content, if a call changes the unsaved text to `result`.
+/// Merges a call's change of the unsaved text to `result` into the file on disk, and returns the new content of the
+/// file and its version.
 fn merge_with_unsaved(
     context: &CallContext<'_>,
     unsaved: &UnsavedFile,
@@ -151,9 +151,8 @@ fn merge_with_unsaved(
     }
 }
 
-/// The unsaved lines that a call would remove or change. A merge alone does not detect every removed line: if the call
-/// removes a line that exists only in the unsaved text, the merge sees no conflict, because the file on disk does not
-/// contain that line.
+/// The unsaved lines that a call would remove or change. A merge alone is not enough: if a call removes a line that
+/// exists only in the unsaved text, the merge finds no conflict.
 fn unsaved_lines_touched(base: &str, ours: &str, saved: &str) -> Vec<Range<usize>> {
     let unsaved: Vec<Range<usize>> = hunks(saved, base).into_iter().map(|hunk| hunk.new).collect();
     let overlaps = |one: &Range<usize>, other: &Range<usize>| one.start.max(other.start) < one.end.min(other.end);
@@ -189,7 +188,7 @@ fn resolve_copied_content(
     Ok(())
 }
 
-/// If the plan expects the unsaved version of a file, replaces the expected version by the version on disk.
+/// If a plan expects a file to have the version of its unsaved text, expects the version on disk instead.
 fn expect_saved(context: &CallContext<'_>, path: &RelPath, expectation: &mut CommitExpectation) -> Result<(), Error> {
     if let CommitExpectation::File(seen) = expectation {
         *seen = saved_version(context, path, *seen)?;

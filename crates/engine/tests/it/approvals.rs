@@ -1,4 +1,4 @@
-//! Approvals: a call requests one, a person gives it, and it is valid once, for exactly that call and plan.
+//! Tests of approvals: a person's approval is valid once, and only for the call and plan that requested it.
 
 use serde_json::{Value, json};
 use stead_engine::{
@@ -25,7 +25,7 @@ fn remove_args() -> Value {
     json!({ "path": "kept/a" })
 }
 
-/// Requests approval and returns its id.
+/// Makes a call that needs approval and returns the id of the requested approval.
 fn request_approval(fixture: &EngineFixture, operation: &str, arguments: Value) -> String {
     let error = fixture.call_err(operation, arguments, ErrorKind::ApprovalPending);
     error.details["approval"].as_str().unwrap().to_owned()
@@ -281,7 +281,7 @@ fn pending_approvals_are_limited() {
     fixture.call_err("remove", remove_args(), ErrorKind::TooMany);
 }
 
-/// The first change in the preview of this approval.
+/// The first change in the preview of the approval with this id.
 fn first_previewed_change(fixture: &EngineFixture, id: &str) -> Value {
     fixture.call_as(&approver(), "approvals", json!({ "id": id })).unwrap().json["plan"]["changes"][0].clone()
 }

@@ -1,4 +1,4 @@
-//! Open buffers and authorization: hidden paths, leases, policy rules and size limits.
+//! Tests of the authorization of calls on open buffers: hidden paths, leases, policy rules and size limits.
 
 use serde_json::{Value, json};
 use stead_engine::{Caller, ErrorKind, Grants, Principal, limits};

@@ -1,4 +1,4 @@
-//! `changes`: events are ordered and complete, and a lost position is an error.
+//! Tests of `changes`: events are ordered and complete, and a position that is not in this journal is an error.
 
 use std::time::{Duration, Instant};
 

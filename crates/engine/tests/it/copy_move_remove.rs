@@ -1,4 +1,4 @@
-//! `copy`, `move`, `remove` and `restore`.
+//! Tests of the operations `copy`, `move`, `remove` and `restore`.
 
 use serde_json::json;
 use stead_engine::ErrorKind;

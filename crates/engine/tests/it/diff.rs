@@ -1,4 +1,4 @@
-//! `diff`: every notation of a version, and files that cannot be compared.
+//! Tests of `diff`: every notation of a version, and files that cannot be compared.
 
 use serde_json::json;
 use stead_engine::{ErrorKind, Version, limits};

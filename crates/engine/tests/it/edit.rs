@@ -1,4 +1,4 @@
-//! `edit`: changed files, stale bases and error messages.
+//! Tests of `edit`: changed files, stale base versions and error messages.
 
 use serde_json::{Value, json};
 use stead_engine::{ErrorKind, Workspace};
@@ -213,7 +213,7 @@ struct StaleBaseCase {
     description: &'static str,
     current: &'static str,
     edit: (&'static str, &'static str),
-    /// The expected results of the modes `strict`, `anchored` and `merge`: a text, or an error kind.
+    /// The expected results of the edit in the modes `strict`, `anchored` and `merge`: the new text, or an error kind.
     expected: [Result<&'static str, &'static str>; 3],
 }
 

@@ -7,7 +7,7 @@ use stead_engine::{Call, CallOutcome, Caller, Engine, Error, ErrorKind, Grants, 
 use stead_path::RelPath;
 use testkit::MemoryWorkspace;
 
-/// A workspace with its engine and the agent that makes most calls.
+/// A test fixture: a workspace with its engine and the agent that makes most calls.
 pub(crate) struct EngineFixture {
     pub(crate) workspace: Arc<MemoryWorkspace>,
     pub(crate) engine: Engine,
@@ -15,19 +15,17 @@ pub(crate) struct EngineFixture {
 }
 
 impl EngineFixture {
-    /// An empty workspace with one agent.
     pub(crate) fn new() -> Self {
         Self::on_workspace(MemoryWorkspace::new())
     }
 
-    /// A fixture on this workspace.
     pub(crate) fn on_workspace(workspace: MemoryWorkspace) -> Self {
         let workspace = Arc::new(workspace);
         let engine = Engine::new(workspace.clone());
         Self { workspace, engine, caller: agent("one") }
     }
 
-    /// A fixture with these files. The journal has no entries for them.
+    /// A test fixture whose workspace contains these files, without journal entries for them.
     pub(crate) fn with_files(files: &[(&str, &str)]) -> Self {
         let fixture = Self::new();
         for (path, content) in files {
@@ -41,7 +39,6 @@ impl EngineFixture {
         self.call_as(&self.caller, operation, arguments)
     }
 
-    /// Calls an operation as this caller.
     pub(crate) fn call_as(&self, caller: &Caller, operation: &str, arguments: Value) -> Result<CallOutcome, Error> {
         let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
         self.engine.call(&Call::new(caller, operation, arguments))

@@ -1,4 +1,4 @@
-//! `history`: newest entries first, in pages, and only paths that the caller may read.
+//! Tests of `history`: newest entries first, in pages, and only paths that the caller may read.
 
 use serde_json::json;
 use stead_engine::{ErrorKind, limits};

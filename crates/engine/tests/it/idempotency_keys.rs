@@ -1,4 +1,4 @@
-//! Idempotency keys: a call that repeats a key changes nothing and returns the first outcome.
+//! Tests of idempotency keys: a call that repeats a key changes nothing and returns the first outcome.
 
 use serde_json::{Value, json};
 use stead_engine::{Call, CallOutcome, Error, ErrorKind};

@@ -1,4 +1,4 @@
-//! Ignore files in `find` and `search`: entries that they exclude, include again, or do not affect.
+//! Tests of ignore files in `find` and `search`: which files they exclude, include again, or do not affect.
 
 use serde_json::{Value, json};
 use stead_engine::{Globs, Grants};

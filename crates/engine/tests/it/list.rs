@@ -1,4 +1,4 @@
-//! `list`: the order, depth and pages of a listing, and names that the caller may not see.
+//! Tests of `list`: the order, depth and pages of a listing, and names that the caller may not see.
 
 use serde_json::{Value, json};
 use stead_engine::{ErrorKind, limits};
@@ -69,7 +69,7 @@ fn non_directories_are_rejected() {
     fixture.call_err("list", json!({ "path": "a", "cursor": "b" }), ErrorKind::BadRequest);
 }
 
-/// The paths of all pages. Calls `between` after each page with the paths so far.
+/// Lists all pages and returns their paths; after each page, calls `between` with the paths so far.
 fn all_pages(fixture: &EngineFixture, mut arguments: Value, between: impl Fn(&[String])) -> Vec<String> {
     let mut seen = Vec::new();
     loop {

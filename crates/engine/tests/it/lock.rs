@@ -1,4 +1,4 @@
-//! `lock` and `unlock`: a lease keeps others from changing a path until it ends.
+//! Tests of `lock` and `unlock`: until a lease ends, other principals cannot change its path.
 
 use serde_json::json;
 use stead_engine::{ErrorKind, limits};

@@ -1,4 +1,4 @@
-//! The engine's operations, called through the pipeline on an in-memory workspace.
+//! Tests of the engine's operations, called through the pipeline on an in-memory workspace.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests and their helpers fail by panicking")]
 
 mod approvals;

@@ -1,4 +1,5 @@
-//! `patch` on an in-memory workspace: the table of cases that other workspaces run too, and cases that need more code.
+//! Tests of `patch` on an in-memory workspace: a table of cases that is shared with other workspaces, and further
+//! tests.
 
 use std::collections::BTreeMap;
 

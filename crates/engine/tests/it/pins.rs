@@ -1,5 +1,5 @@
-//! Stored and published words of the engine, compared with golden files: the words of policies and stored rows, and the
-//! digests of pending approvals. Tests of the definitions cover the names of operations, arguments and error kinds.
+//! Compares stored and published identifiers of the engine with golden files: the keywords of policies and stored rows,
+//! and the digests of pending approvals.
 
 use std::{collections::BTreeSet, fmt::Write};
 
@@ -12,7 +12,7 @@ use testkit::pin;
 
 use crate::engine_fixture::{EngineFixture, agent};
 
-/// Policies with an unknown key in each table, because the error then lists the known keys.
+/// Invalid policies, one for each table, with an unknown key: the error then lists all known keys of the table.
 const TABLES_WITH_UNKNOWN_KEY: &[&str] = &[
     "nothing = 1\n",
     "[system]\nnothing = 1\n",
@@ -25,7 +25,7 @@ const TABLES_WITH_UNKNOWN_KEY: &[&str] = &[
     "[agent.\"agent:*\"]\nnothing = 1\n",
 ];
 
-/// The keys that the error names in backticks, without the first, which is the unknown one.
+/// The known keys of a policy table, taken from the error about an unknown key.
 fn known_keys(table: &str) -> String {
     let message = Policy::parse(table).unwrap_err().reason;
     let keys: Vec<&str> = message.split('`').skip(1).step_by(2).skip(1).collect();
@@ -108,7 +108,7 @@ fn request_approval(fixture: &EngineFixture, operation: &str, arguments: Value) 
     found.into_iter().find(|approval| approval.id == id).unwrap().request
 }
 
-/// The digests and preview fields of the approvals of these calls.
+/// The digests and preview fields of the approvals that [`calls_that_need_approval`] request.
 fn render_bindings() -> String {
     let mut fixture = EngineFixture::with_files(&[("kept/a", "one\n"), ("kept/b", "other\n"), ("kept/d/f", "f\n")]);
     fixture.caller = agent("asking");

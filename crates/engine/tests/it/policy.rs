@@ -1,11 +1,11 @@
-//! Policy rules, mostly as a table of policies, calls and expected outcomes.
+//! Tests of policy rules, mostly as a table of policies, calls and expected outcomes.
 
 use serde_json::{Value, json};
 use stead_engine::{Call, CallOptions, Caller, ErrorKind, Policy, Principal, SupervisionTier};
 
 use crate::engine_fixture::{EngineFixture, agent};
 
-/// The files of the workspace in every case.
+/// The files that the workspace contains in every test case.
 const FILES: &[(&str, &str)] = &[
     ("a.txt", "a\n"),
     ("src/main.rs", "m\n"),
@@ -14,7 +14,6 @@ const FILES: &[(&str, &str)] = &[
     (".vscode/x.json", "{}"),
 ];
 
-/// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ExpectedResult {
     Runs(SupervisionTier),

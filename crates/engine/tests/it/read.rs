@@ -1,4 +1,4 @@
-//! `read`: ranges of lines and bytes, encodings, pages and errors.
+//! Tests of `read`: ranges of lines and bytes, encodings, pages and errors.
 
 use serde_json::{Value, json};
 use stead_engine::{ErrorKind, Version, limits};

@@ -1,4 +1,4 @@
-//! `find` and `search`, also with paths that the caller may not see.
+//! Tests of `find` and `search`, also with paths that the caller may not see.
 
 use serde_json::{Value, json};
 use stead_engine::{Caller, ErrorKind, Globs, Grants};

@@ -1,4 +1,4 @@
-//! `search`: the ranking of hits, the text form, and the text of a search without a match.
+//! Tests of `search`: the ranking of hits, the text form of the result, and the message of a search without a match.
 
 use serde_json::{Value, json};
 

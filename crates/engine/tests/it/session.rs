@@ -1,4 +1,4 @@
-//! The operations for sessions, events and alerts.
+//! Tests of the operations for sessions, events and alerts.
 
 use serde_json::{Value, json};
 use stead_engine::{Caller, ErrorKind, Principal, SessionSwitch};

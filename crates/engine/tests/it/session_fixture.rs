@@ -7,7 +7,6 @@ use stead_engine::{BytesToRead, Call, Caller, Engine, Error, Grants, Principal, 
 use stead_path::RelPath;
 use testkit::MemoryWorkspace;
 
-/// A caller with an engine. A fixture derived from another one uses the same workspace.
 pub(crate) struct SessionFixture {
     pub(crate) workspace: Arc<MemoryWorkspace>,
     engine: Engine,
@@ -19,7 +18,6 @@ pub(crate) fn rel_path(wire: &str) -> RelPath {
 }
 
 impl SessionFixture {
-    /// An agent on an empty workspace.
     pub(crate) fn new() -> Self {
         Self::for_principal_on(Arc::new(MemoryWorkspace::new()), "agent:a")
     }
@@ -30,12 +28,12 @@ impl SessionFixture {
         Self { workspace, engine, caller }
     }
 
-    /// Another caller on the same workspace.
+    /// A fixture with another caller on the same workspace.
     pub(crate) fn with_principal(&self, principal: &str) -> Self {
         Self::for_principal_on(self.workspace.clone(), principal)
     }
 
-    /// The same caller with different grants.
+    /// A fixture with the same caller but different grants.
     pub(crate) fn with_grants(&self, grants: Grants) -> Self {
         let mut session = self.with_principal(&self.caller.principal.to_string());
         session.caller.grants = grants;
@@ -75,7 +73,7 @@ impl SessionFixture {
         Some(file.bytes)
     }
 
-    /// The text of a file; `None` if it does not exist.
+    /// The text of a file; `None` if the file does not exist.
     pub(crate) fn file_text(&self, path: &str) -> Option<String> {
         self.file_bytes(path).map(|bytes| String::from_utf8(bytes).unwrap())
     }

@@ -1,4 +1,4 @@
-//! `stat`: the attributes of every kind of entry, and symlinks that lead out of the workspace.
+//! Tests of `stat`: the attributes of every kind of file, and symlinks that lead out of the workspace.
 
 use serde_json::{Value, json};
 use stead_engine::{ErrorKind, Version};

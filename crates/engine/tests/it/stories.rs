@@ -1,4 +1,4 @@
-//! Recorded scenarios of editors, people and agents, run on the engine.
+//! Runs recorded scenarios of editors, people and agents on the engine.
 
 use std::collections::BTreeMap;
 

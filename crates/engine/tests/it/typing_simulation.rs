@@ -9,7 +9,7 @@ use stead_engine::{Caller, Error, ErrorKind, Principal};
 
 use crate::engine_fixture::EngineFixture;
 
-/// A small random generator. The same seed gives the same run.
+/// A random number generator with a seed, so that a failing run can be repeated.
 struct TypingRng(u64);
 
 impl TypingRng {
@@ -21,13 +21,13 @@ impl TypingRng {
     }
 }
 
-/// An editor that learns about other changes only from the results of its own calls.
+/// An editor that learns about changes by agents only from the results of its own calls.
 struct TypingSimulationEditor {
     caller: Caller,
     text: String,
     revision: u64,
     open: bool,
-    /// Typed words that the buffer or the file on disk must contain.
+    /// The words that the person typed, which the buffer or the file on disk must contain.
     typed_words: BTreeSet<String>,
 }
 
@@ -91,7 +91,8 @@ impl TypingSimulation {
         self.send_buffer_change();
     }
 
-    /// Sends the editor's text to the server. On a conflict with an agent's change, the person keeps both.
+    /// Sends the editor's text to the server. If the text conflicts with an agent's change, the person keeps the words
+    /// of both.
     fn send_buffer_change(&mut self) {
         let (text, revision) = (self.editor.text.clone(), self.editor.revision);
         match self.call_as_editor("buffer.change", json!({ "path": PATH, "revision": revision, "text": text })) {

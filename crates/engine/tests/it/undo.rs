@@ -1,4 +1,4 @@
-//! The operations `undo` and `redo`.
+//! Tests of the operations `undo` and `redo`.
 
 use serde_json::{Value, json};
 use stead_engine::{AccessMode, BytesToRead, Grants, Workspace};

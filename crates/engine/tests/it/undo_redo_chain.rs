@@ -1,5 +1,5 @@
-//! Long random chains of changes: repeated undo restores every earlier state in reverse order, and repeated redo every
-//! later one.
+//! Tests undo and redo on long random chains of changes: repeated undo restores every earlier state in reverse order,
+//! and repeated redo restores every later state.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::session_fixture::SessionFixture;
 
-/// A small random generator, so that a failing chain can be repeated by its seed.
+/// A random number generator with a seed, so that a failing chain of changes can be repeated.
 struct UndoRedoTestRng(u64);
 
 impl UndoRedoTestRng {
@@ -28,7 +28,7 @@ fn snapshot_files(session: &SessionFixture) -> TestFileContentsByPath {
     session.workspace.all_paths().into_iter().map(|path| (path.clone(), session.workspace.bytes(&path))).collect()
 }
 
-/// Makes one random change; returns whether a file changed.
+/// Makes one random change in the workspace and returns whether a file changed.
 fn random_change(session: &SessionFixture, rng: &mut UndoRedoTestRng, trash: &mut Vec<Value>) -> bool {
     let (one, two) = (rng.random_path(), rng.random_path());
     let content = format!("line {}\n", rng.next_below(1000));

@@ -1,4 +1,5 @@
-//! Watches on a workspace that only the engine changes, and notices about files that changed since they were read.
+//! Tests of watches on a workspace that only the engine changes, and of notices about files that changed since they
+//! were read.
 
 use std::time::Instant;
 
@@ -142,8 +143,7 @@ fn received_events(follower: &mut CallerWatchEventReader, ids: &[&str]) -> Vec<(
     notifications.into_iter().map(one).collect()
 }
 
-/// A follower learns of a watch after the watch began, and still receives all its events. Other calls do not wait for
-/// that.
+/// A follower that learns of a watch only after the watch began still receives all events of the watch.
 #[test]
 fn late_watch_receives_events_since_its_start() {
     let fixture = EngineFixture::new();

@@ -1,4 +1,4 @@
-//! The operations `write` and `append`.
+//! Tests of the operations `write` and `append`.
 
 use serde_json::json;
 use stead_engine::ErrorKind;

@@ -1,42 +1,42 @@
 //! The four primitive values of the canonical form: byte, number, text and digest.
 //!
-//! Each value has only one encoding. A number is shortest-form LEB128. A text is its byte length as a number, followed
-//! by the UTF-8 bytes. Decoding never allocates more than the size of the input.
+//! Each primitive value has only one encoding: a number is LEB128 in its shortest form, and a text is its byte length
+//! as a number, followed by the UTF-8 bytes. Decoding a value never allocates more than the size of the input.
 
 use crate::Digest;
 
 /// The length of the longest LEB128 encoding of a `u64`.
 const MAX_NUMBER_BYTES: usize = 10;
 
-/// Why bytes are not the canonical form of an entry.
+/// The reason why bytes could not be decoded as a journal entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JournalEntryDecodeError {
-    /// The bytes end inside a field, or a length points past the end.
+    /// The encoded entry ends inside a field, or a length points past its end.
     #[error("the record ends inside `{0}`")]
     UnexpectedEnd(&'static str),
-    /// Bytes follow the last field.
+    /// Further bytes follow the last field of the encoded entry.
     #[error("{0} bytes follow the record")]
     TrailingBytes(usize),
-    /// The format byte is unknown to this version.
+    /// The format byte of the encoded entry is unknown to this version of stead.
     #[error("unknown record format {0}")]
     UnknownFormat(u8),
-    /// A tag byte is unknown to this version.
+    /// The tag byte of an enum is unknown to this version of stead.
     #[error("unknown tag {tag} in `{field}`")]
     UnknownTag {
-        /// The field being decoded.
+        /// The name of the field that has the unknown tag.
         field: &'static str,
         /// The unknown tag byte.
         tag: u8,
     },
-    /// A number is too large for its field or not in its shortest encoding.
+    /// An encoded number is too large for its field or not in its shortest encoding.
     #[error("`{0}` is not a valid number")]
     InvalidNumber(&'static str),
-    /// A text is not UTF-8.
+    /// An encoded text is not UTF-8.
     #[error("`{0}` is not UTF-8")]
     InvalidUtf8(&'static str),
 }
 
-/// Appends primitives to a buffer.
+/// Appends encoded primitive values to a buffer.
 pub(super) struct CanonicalWriter(pub(super) Vec<u8>);
 
 impl CanonicalWriter {
@@ -76,7 +76,7 @@ impl CanonicalWriter {
     }
 }
 
-/// Reads primitives from the front of a slice.
+/// Decodes primitive values from the front of a slice.
 pub(super) struct CanonicalReader<'a>(pub(super) &'a [u8]);
 
 impl<'a> CanonicalReader<'a> {

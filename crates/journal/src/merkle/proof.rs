@@ -1,4 +1,4 @@
-//! Inclusion and consistency proofs of RFC 9162, section 2.1.
+//! Inclusion and consistency proofs of Merkle trees, as in RFC 9162, section 2.1.
 //!
 //! Creating a proof reads the leaves once, in order, and keeps a logarithmic number of hashes, so the leaves can be
 //! streamed from a database. Verifying a proof needs no leaves.
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{MerkleFrontier, MerkleLeafHash, node_hash};
 use crate::Digest;
 
-/// A proof that a tree has a certain leaf at a certain index.
+/// A proof that a Merkle tree has a certain leaf at a certain index.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InclusionProof {
@@ -18,43 +18,43 @@ pub struct InclusionProof {
     pub index: u64,
     /// The number of leaves in the tree.
     pub size: u64,
-    /// The sibling hashes from the leaf up to the root.
+    /// The hashes of the siblings on the way from the leaf up to the root.
     pub path: Vec<Digest>,
 }
 
-/// A proof that a tree is a prefix of a later tree.
+/// A proof that a Merkle tree is a prefix of a later, larger tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConsistencyProof {
-    /// The size of the earlier tree.
+    /// The number of leaves of the earlier tree.
     pub from: u64,
-    /// The size of the later tree.
+    /// The number of leaves of the later tree.
     pub to: u64,
-    /// The subtree hashes, in the order of RFC 9162.
+    /// The subtree hashes of the consistency proof, in the order of RFC 9162.
     pub path: Vec<Digest>,
 }
 
-/// The proof does not lead to the expected root.
+/// The error for a Merkle proof that does not lead to the expected root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the proof does not lead to the expected root")]
 pub struct InvalidProof;
 
-/// Why a proof cannot be created.
+/// The reason why a Merkle proof cannot be created.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MerkleProofCreationError<E> {
-    /// The leaf is not in the tree, or the earlier tree is larger than the later tree.
+    /// The requested leaf is not in the tree, or the requested earlier tree is larger than the later tree.
     #[error("the requested proof is outside a tree of {size} entries")]
     OutOfRange {
-        /// The size of the requested tree.
+        /// The number of leaves of the tree for which a proof was requested.
         size: u64,
     },
     /// The leaves ended before the tree was complete.
     #[error("only {found} leaves are available")]
     TooFewLeaves {
-        /// The number of available leaves.
+        /// The number of leaves that were available.
         found: u64,
     },
-    /// Reading a leaf failed.
+    /// Reading a leaf of the tree failed.
     #[error("a leaf could not be read")]
     Source(E),
 }
@@ -113,7 +113,7 @@ pub fn consistency_proof<E>(
     Ok(ConsistencyProof { from, to, path: subtree_roots(&ranges, to, leaves)? })
 }
 
-/// Splits a range of more than one leaf in the same way as RFC 9162: at the largest power of two below its length.
+/// Splits a range of at least two leaves as RFC 9162 does: after the largest power of two leaves below its length.
 fn split_range(range: &Range<u64>) -> (Range<u64>, Range<u64>) {
     let length = range.end - range.start;
     let middle = range.start + (1 << (u64::BITS - 1 - (length - 1).leading_zeros()));
@@ -141,7 +141,7 @@ fn subtree_roots<E>(
 }
 
 impl InclusionProof {
-    /// Verifies that `leaf` is at the stated index of the tree with this root.
+    /// Verifies that the tree with this root has `leaf` at the index that the proof states.
     pub fn verify(&self, leaf: &MerkleLeafHash, root: &Digest) -> Result<(), InvalidProof> {
         if self.index >= self.size {
             return Err(InvalidProof);
@@ -198,16 +198,15 @@ enum SiblingSide {
     Right,
 }
 
-/// The position of a node and the position of the last node on the same level, on the way from a leaf to the root. The
-/// tree need not be full.
+/// A cursor on the way from a leaf to the root: the position of a node and of the last node on the same level.
 struct MerklePathCursor {
     position: u64,
     last_position: u64,
 }
 
 impl MerklePathCursor {
-    /// Returns the side of the next sibling and moves to the parent. The result is an error if the cursor is already at
-    /// the root.
+    /// Returns on which side the next sibling of the proof is, and moves to the parent; fails if the cursor is at the
+    /// root.
     fn next_side(&mut self) -> Result<SiblingSide, InvalidProof> {
         if self.last_position == 0 {
             return Err(InvalidProof);

@@ -1,4 +1,5 @@
-//! Random entries are encoded in both forms and decoded again, and random bytes are decoded.
+//! Tests that random entries survive encoding as canonical bytes and as JSON, and that random bytes do not break the
+//! decoder.
 
 use proptest::collection::vec;
 use proptest::option;
@@ -105,7 +106,7 @@ proptest! {
         prop_assert_eq!(encode_entry(&again), encode_entry(&entry));
     }
 
-    /// No two byte strings decode to the same entry.
+    /// No two different byte strings decode to the same journal entry.
     #[test]
     fn changed_bytes_never_decode_to_the_same_entry(
         entry in any_entry(),

@@ -1,4 +1,4 @@
-//! Verification of exports: an untouched export passes, a damaged one does not.
+//! Tests of the verification of journal exports: an unchanged export passes, and a damaged export fails.
 
 use stead_journal::{
     Digest, ExportVerificationReport, JournalExportError, JournalExportLine, JournalIntegrityErrorKind,
@@ -36,7 +36,7 @@ fn integrity_error_after(damage: impl FnOnce(&mut Vec<String>)) -> (JournalInteg
     (error.kind, error.number)
 }
 
-/// The line of an entry in the sample export: the header is line 0 and a checkpoint follows entry 10.
+/// The index of an entry's line in the sample export, which has a header line and a checkpoint after every ten entries.
 fn line_of_entry(number: usize) -> usize {
     number + (number - 1) / 10
 }

@@ -1,5 +1,5 @@
-//! Stored and published names of the journal, compared with golden files: exports, proofs, errors and hashes. A line
-//! of an export of 0.1.0 must always be written and read in the same form.
+//! Compares stored and published formats of the journal with golden files: exports, proofs, errors and hashes. Every
+//! version must write and read the lines of an export as version 0.1.0 does.
 
 use stead_journal::{
     ChangeKind, ConsistencyProof, Digest, InclusionProof, JournalEntry, JournalEntryCaller, JournalEntryRelation,
@@ -22,7 +22,7 @@ fn file(text: &str) -> PathState {
     PathState::File { version: Digest::sha256(text.as_bytes()), size: text.len() as u64, mode: 0o644 }
 }
 
-/// Changes of every kind and with every path state.
+/// Recorded changes that together have every kind of change and every path state.
 fn changes() -> Vec<RecordedChange> {
     let tree = |trash: Option<&str>, version: Option<Digest>| PathState::Tree {
         trash: trash.map(str::to_owned),
@@ -43,7 +43,7 @@ fn changes() -> Vec<RecordedChange> {
     ]
 }
 
-/// One entry for every relation, with every decision, with and without the optional fields.
+/// Journal entries that together have every relation and every decision, with and without the optional fields.
 fn entries() -> Vec<JournalEntry> {
     let links = [
         JournalEntryRelation::None,
@@ -84,7 +84,7 @@ fn entries() -> Vec<JournalEntry> {
     links.into_iter().enumerate().map(entry).collect()
 }
 
-/// An export with every kind of line.
+/// A journal export with every kind of line.
 fn export() -> String {
     let keys = vec![
         JournalKeyRecord::first_key(signer(1).verifying_key()),
@@ -143,8 +143,7 @@ fn proofs() -> String {
     text(&inclusion) + &text(&consistency)
 }
 
-/// Compares with the golden file, or writes it if `UPDATE_PINS` is set. This crate cannot use the fixtures of
-/// `testkit`.
+/// Compares a text with its golden file, or writes the golden file if `UPDATE_PINS` is set.
 #[track_caller]
 #[expect(clippy::disallowed_methods, reason = "golden files are written on request")]
 fn check(name: &str, golden: &str, text: &str) {

@@ -15,7 +15,7 @@ pub(crate) fn origin() -> JournalWorkspaceId {
     JournalWorkspaceId::new("w1").unwrap()
 }
 
-/// A key ring with one key for the whole journal.
+/// A chain of trust with one key for the whole journal.
 pub(crate) fn ring() -> JournalKeyTrustChain {
     JournalKeyTrustChain::new(origin(), vec![JournalKeyRecord::first_key(signer(1).verifying_key())]).unwrap()
 }
@@ -64,7 +64,7 @@ pub(crate) struct SampleJournalEntry {
     pub(crate) hash: Digest,
 }
 
-/// A journal as a database stores it: rows of entries, and signed checkpoints with their sizes.
+/// A journal as a database stores it: rows of encoded entries, and signed checkpoints with their sizes.
 #[derive(Debug, Clone)]
 pub(crate) struct SampleJournal {
     pub(crate) ring: JournalKeyTrustChain,
@@ -87,7 +87,7 @@ impl SampleJournal {
         log
     }
 
-    /// Recomputes every recorded hash, as a forger without the key would.
+    /// Recomputes the recorded hash of every entry, as a forger without the signing key would.
     pub(crate) fn recompute_hashes(&mut self) {
         let mut head = genesis_hash(self.ring.origin());
         for row in &mut self.entries {
@@ -115,7 +115,8 @@ impl SampleJournal {
         self.verify_from(JournalVerifier::new(self.ring.clone()))
     }
 
-    /// Passes the rows and checkpoints to the verifier as a reader does: each checkpoint when its size is reached.
+    /// Passes the entries and checkpoints of the journal to a verifier, each checkpoint after the entries that it
+    /// covers.
     pub(crate) fn verify_from(
         &self,
         mut verifier: JournalVerifier,

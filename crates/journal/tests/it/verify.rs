@@ -1,4 +1,4 @@
-//! Verification detects every kind of tampering and reports the kind and the position.
+//! Tests that verification detects every kind of tampering with a journal and reports its kind and position.
 
 use stead_journal::{
     AWAITED_MAX, Digest, JournalIntegrityError, JournalIntegrityErrorKind, JournalKeyRecord, JournalKeyTrustChain,
@@ -48,8 +48,8 @@ fn an_empty_journal_verifies() {
     assert_eq!(log.verify().unwrap().checkpoint_count, 1);
 }
 
-/// Three bits are flipped in each of 10,000 entries, spread over all bit positions. The verifier resumes just before
-/// the damage, so that the test takes one pass.
+/// Flips three bits in each of 10,000 entries, spread over all bit positions. Verification resumes just before each
+/// damaged entry, so that the test is fast.
 #[test]
 fn flipped_bits_are_detected_at_their_entry() {
     let log = SampleJournal::with_entries(10_000, 10_000);

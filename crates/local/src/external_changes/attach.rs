@@ -1,5 +1,5 @@
-//! Watches directories of the tree and stores the path of each watched directory. A directory is watched before it is
-//! listed, so that no change between the two is missed.
+//! Watches directories with inotify and stores the path of each watched directory. A directory is watched before it is
+//! listed, so that no change in between is missed.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,22 +15,21 @@ use crate::open::LocalWorkspace;
 /// The result of watching a directory and the directories below it.
 #[derive(Default)]
 pub(crate) struct WatchAttachReport {
-    /// The paths that were found in newly watched directories.
+    /// The paths of the entries that newly watched directories contain.
     pub(crate) found_paths: Vec<RelPath>,
-    /// Directories that could not be watched because the user's watch limit is reached.
+    /// Directories that could not be watched because the system's watch limit is reached.
     pub(crate) beyond_limit: Vec<RelPath>,
-    /// Directories that the server has no permission to read.
+    /// Directories that could not be watched because the server has no permission to read them.
     pub(crate) denied: Vec<RelPath>,
-    /// Directories that no longer exist. The event of their removal is still in the queue.
+    /// Directories that no longer exist; the event of their removal is still in the kernel's queue.
     pub(crate) missing: Vec<RelPath>,
-    /// Directories that are already watched under a different path. The array contains the new path, then the path
-    /// known so far.
+    /// Directories that are already watched under a different path: the new path, then the path known so far.
     pub(crate) renamed_meanwhile: Vec<(InotifyWatchId, [RelPath; 2])>,
     /// Newly watched directories.
     pub(crate) new: Vec<InotifyWatchId>,
 }
 
-/// Whether the contents of newly watched directories are reported.
+/// Whether the existing entries of newly watched directories are reported as found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WatchPreexistingEntriesReporting {
     Report,
@@ -46,7 +45,7 @@ pub(crate) struct DirectoryWatchInstaller<'a> {
 }
 
 impl DirectoryWatchInstaller<'_> {
-    /// Watches a directory, the directories above it, and the directories below it that the watches cover.
+    /// Watches a directory, the directories above it, and the directories below it that clients' watches cover.
     pub(crate) fn attach_branch(&mut self, top: &RelPath) -> Result<WatchAttachReport, DiskError> {
         let mut attached = WatchAttachReport::default();
         for above in top.ancestors() {
@@ -74,7 +73,7 @@ impl DirectoryWatchInstaller<'_> {
         Ok(attached)
     }
 
-    /// Watches one directory. Returns the directory if it must be listed.
+    /// Watches one directory, and returns its handle if the directory must be listed.
     fn attach_directory(
         &mut self,
         path: &RelPath,
@@ -88,7 +87,7 @@ impl DirectoryWatchInstaller<'_> {
         }
     }
 
-    /// Assigns a path to a watched directory. Returns whether the directory must be listed.
+    /// Stores the path of a watched directory, and returns whether the directory must be listed.
     fn assign_path(&mut self, id: InotifyWatchId, path: &RelPath, attached: &mut WatchAttachReport) -> bool {
         match self.watched.path(id) {
             Some(known) if known == path => return self.contents == WatchPreexistingEntriesReporting::Skip,
@@ -104,8 +103,8 @@ impl DirectoryWatchInstaller<'_> {
     }
 }
 
-/// Adds a directory that could not be watched to the report. If the report has no list for this kind of error, and the
-/// directory belongs to the workspace, returns the error.
+/// Adds a directory that could not be watched to the list for its error. An error without a list is returned, unless it
+/// means that the directory is not part of the workspace.
 fn record_attach_failure(error: DiskError, path: &RelPath, attached: &mut WatchAttachReport) -> Result<(), DiskError> {
     // These errors mean that the directory was removed or replaced. An event of its parent directory reports the
     // change.
@@ -131,12 +130,12 @@ fn record_attach_failure(error: DiskError, path: &RelPath, attached: &mut WatchA
     Ok(())
 }
 
-/// Whether `name` is a temporary name that the server made, for example the name of a staged file.
+/// Whether the server made this file name for a temporary file, for example for a staged file.
 pub(crate) fn is_temporary(name: &FileName) -> bool {
     name.as_bytes().starts_with(TEMPORARY_PREFIX.as_bytes())
 }
 
-/// The path of each watched directory, according to the events processed so far.
+/// The paths of all watched directories, according to the file system events processed so far.
 #[derive(Debug, Default)]
 pub(crate) struct WatchedDirectories {
     paths: HashMap<InotifyWatchId, RelPath>,
@@ -152,8 +151,8 @@ impl WatchedDirectories {
         self.ids.contains_key(path)
     }
 
-    /// Assigns a path to a watched directory. If another watched directory had that path, the other directory is
-    /// removed from the map and returned.
+    /// Stores the path of a watched directory. If another watched directory was stored with the same path, removes and
+    /// returns that directory.
     pub(crate) fn insert(&mut self, id: InotifyWatchId, path: RelPath) -> Option<InotifyWatchId> {
         self.remove(id);
         let other = self.ids.insert(path.clone(), id);
@@ -172,7 +171,7 @@ impl WatchedDirectories {
         }
     }
 
-    /// The watches of a directory and of the directories below it.
+    /// The inotify watches of a directory and of the directories below it.
     pub(crate) fn watches_within(&self, top: &RelPath) -> Vec<(RelPath, InotifyWatchId)> {
         self.ids
             .range(top.clone()..)
@@ -186,8 +185,8 @@ impl WatchedDirectories {
         self.ids.iter().map(|(path, id)| (path.clone(), *id)).collect()
     }
 
-    /// Changes the paths of a renamed directory and of the directories below it. Returns the new paths that belonged to
-    /// other watched directories.
+    /// Changes the stored paths of a renamed directory and of the directories below it. Returns the new paths under
+    /// which other directories were watched before.
     pub(crate) fn rename(&mut self, from: &RelPath, to: &RelPath) -> Vec<RelPath> {
         let mut overwritten = Vec::new();
         for (path, id) in self.watches_within(from) {

@@ -1,6 +1,6 @@
-//! Compares events with the disk and the journal. An event of a change that the journal already contains is dropped;
-//! every other event becomes a new change. If a call is changing a path right now, the path is examined later, under
-//! its lock.
+//! Compares file system events with the disk and the journal. An event of a change that the journal already contains is
+//! dropped; every other event becomes a new change. A path that a call may still be changing is locked before it is
+//! examined.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -23,25 +23,26 @@ use crate::open::LocalWorkspace;
 /// The longest wait for the lock of a path that a call is changing.
 const LOCK_WAIT: Duration = Duration::from_millis(50);
 
-/// The mode that is recorded for a directory that was moved again before it was observed.
+/// The permission bits that are recorded for a moved directory whose state is unknown.
 const DIRECTORY_MODE: u32 = 0o755;
 
 /// A change by another program that is not in the journal yet.
 #[derive(Debug)]
 pub(crate) struct UnrecordedExternalChange {
     pub(crate) change: RecordedChange,
-    /// For each path of the change: the number of the last entry about the path, and the number of the last entry about
-    /// a directory above it. If the journal has a newer entry, the change must be classified again.
+    /// For each path of the change: the number of the last journal entry about the path, and of the last entry about a
+    /// directory above it. If the journal has a newer entry about the path, the change must be classified again.
     pub(crate) compared_entries: Vec<(RelPath, u64, u64)>,
-    /// The new content, which is retained for later diffs.
+    /// The new content of the file, which is retained for later diffs.
     pub(crate) retained: Option<(Version, Vec<u8>)>,
-    /// The event from which the change was derived.
+    /// The file system event from which the change was derived.
     pub(crate) event: UnclassifiedFsEvent,
 }
 
 impl UnrecordedExternalChange {
-    /// Whether the change can be recorded although the content at the paths for which `is_uncertain` returns true is
-    /// not known. A move can always be recorded; if its target is uncertain, the new content is left out.
+    /// Whether the change can still be recorded if the state of the paths for which `is_uncertain` returns true is
+    /// unknown. A move can always be recorded; if its target is uncertain, the state before the move is also recorded
+    /// as the state after it.
     pub(crate) fn holds_without(&mut self, is_uncertain: impl Fn(&RelPath) -> bool) -> bool {
         match &self.event {
             UnclassifiedFsEvent::Touched { path, .. } => !is_uncertain(path),
@@ -56,8 +57,8 @@ impl UnrecordedExternalChange {
     }
 }
 
-/// The moves that calls made and that were observed as events. For each old path, the map contains the number of the
-/// last entry that recorded such a move.
+/// The moves by calls that were already matched with file system events: for each old path, the number of the last
+/// journal entry that recorded a matched move.
 #[derive(Debug, Default)]
 pub(crate) struct OwnRenames(HashMap<RelPath, u64>);
 
@@ -80,48 +81,47 @@ enum ExternalChangeVerdict {
     /// The journal already contains the change, or no watch covers its path.
     AlreadyRecorded,
     NewChange(Box<UnrecordedExternalChange>),
-    /// A call is changing the path right now.
+    /// The path of the event is locked by a call that is changing it.
     Busy,
 }
 
-/// A classified batch.
+/// The result of classifying a batch of file system events.
 #[derive(Default)]
 pub(crate) struct ClassifiedBatch {
     /// The changes that are not in the journal, moves first.
     pub(crate) new_changes: Vec<UnrecordedExternalChange>,
-    /// Events that cannot be classified now, because a call is changing their paths.
+    /// Events that cannot be classified yet, because a call is changing their paths.
     pub(crate) deferred: Vec<UnclassifiedFsEvent>,
-    /// All events about touched paths.
+    /// All events of the batch that are not moves.
     pub(crate) touched: Vec<UnclassifiedFsEvent>,
-    /// The number of the last entry before the classification.
+    /// The number of the last journal entry when the classification of the batch began.
     pub(crate) last_entry: u64,
-    /// Paths whose state is uncertain. A rescan entry will report them.
+    /// Paths whose state is uncertain, which a rescan entry will report.
     pub(crate) uncertain_paths: Vec<RelPath>,
-    /// The moves among the new changes.
+    /// The moves by other programs that are not in the journal yet.
     moves: Vec<ExternalMove>,
 }
 
-/// Whether a later move of the same batch concerns the target of a move.
+/// Whether the target of a move is affected by a later move of the same batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ExternalMoveTargetFinality {
     Stays,
-    /// A later move took the file away from its target, or moved another file to the target.
+    /// A later move of the batch took the file away from the target, or moved another file to it.
     MovedOn,
 }
 
-/// Classifies the events of one batch.
+/// Decides for each event of a batch whether it is a change that is not in the journal yet.
 pub(crate) struct ExternalChangeClassifier<'a> {
     workspace: &'a LocalWorkspace,
     scopes: &'a CombinedWatchScopes,
     own_renames: &'a mut OwnRenames,
-    /// The number of an entry that is older than every event of the batch.
+    /// The number of a journal entry that is older than every event of the batch.
     since_entry: u64,
-    /// The paths that calls changed after the entry `since_entry`; `None` if there are too many paths.
+    /// The paths that calls changed after the journal entry `since_entry`; `None` if there are too many changes.
     recently_changed: Option<HashSet<RelPath>>,
-    /// The moves by calls. The number before each move counts the external moves of this batch that came before that
-    /// move.
+    /// The moves by calls that match events of this batch, each with the number of moves by other programs before it.
     own_moves: Vec<(usize, ExternalMove)>,
-    /// The number of external moves of this batch so far.
+    /// The number of moves by other programs found in this batch so far.
     reported_count: usize,
     recorded: RecordedStateLookup<'a>,
 }
@@ -189,9 +189,9 @@ impl<'a> ExternalChangeClassifier<'a> {
         Ok(batch)
     }
 
-    /// Adds the paths of recent calls to the touched paths. If a call changed a path after an external move, the
-    /// journal may still contain the call before the move. A reader of the entries would then apply the move to the
-    /// change of the call. So the paths of such calls are examined under their old and new names.
+    /// Adds the paths of recent calls to the paths to examine, under their old and new names. A move by another program
+    /// is recorded late, so the journal may contain a call before the move, although the call changed the path after
+    /// the move.
     fn add_overtaken_paths(
         &mut self,
         touched: Vec<UnclassifiedFsEvent>,
@@ -234,10 +234,9 @@ impl<'a> ExternalChangeClassifier<'a> {
         touched
     }
 
-    /// Finds each move by a call that the journal contains before an external move, although the external move happened
-    /// first. If the paths of the two moves overlap, a reader of the entries would move the wrong file. If both moves
-    /// are moves of files, returns their paths; if one of them is the move of a directory, marks the paths as
-    /// uncertain.
+    /// Finds moves by calls that overlap an earlier move by another program, which the journal will contain only after
+    /// them. A reader who applies the journal entries in order would then move the wrong file. Returns the paths if
+    /// both moves are moves of files; if a directory was moved, marks the paths as uncertain instead.
     fn moves_crossing_own(&self, batch: &mut ClassifiedBatch) -> BTreeSet<RelPath> {
         let mut files = BTreeSet::new();
         for (before, own) in &self.own_moves {
@@ -290,8 +289,8 @@ impl<'a> ExternalChangeClassifier<'a> {
         }))
     }
 
-    /// Derives the change from an event. Returns `None` if the journal already contains the change. Also returns
-    /// whether the result is valid without a lock.
+    /// Derives the change from a file system event, and returns whether the result is valid without locking the paths;
+    /// `None` if the journal already contains the change.
     fn examine_event(
         &mut self,
         event: &UnclassifiedFsEvent,
@@ -391,7 +390,7 @@ impl<'a> ExternalChangeClassifier<'a> {
         )))
     }
 
-    /// Whether a call made this move. Each move in the journal matches one event.
+    /// Whether a call made this move. Each move by a call in the journal matches only one event.
     fn is_own_rename(&mut self, moved: &ExternalMove) -> Result<bool, Error> {
         let after = self.since_entry.max(self.own_renames.last_entry(&moved.from));
         let own = self.recorded.find_own_move(moved, after)?;
@@ -402,8 +401,8 @@ impl<'a> ExternalChangeClassifier<'a> {
         Ok(own.is_some())
     }
 
-    /// Whether clients cannot know the old path of a move, because the path appeared and vanished within this batch and
-    /// no call changed it.
+    /// Whether no client can know the old path of a move, because the path appeared within this batch and no call
+    /// changed it.
     fn is_unseen_path(&self, moved: &ExternalMove, known: &LastRecordedPathState) -> bool {
         let is_unknown = matches!(known.state, None | Some(PathState::Absent));
         let is_untouched = |paths: &HashSet<RelPath>| !paths.iter().any(|path| path.is_within(&moved.from));
@@ -414,11 +413,11 @@ impl<'a> ExternalChangeClassifier<'a> {
     }
 }
 
-/// Whether the result of examining an event is valid without a lock.
+/// Whether the classification of an event is valid without locking its paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ClassificationFinality {
     Final,
-    /// The last entry about a path may not be applied yet.
+    /// The last journal entry about a path of the event may not be applied to the disk yet.
     EntryPending,
 }
 
@@ -428,15 +427,15 @@ impl ClassificationFinality {
     }
 }
 
-/// Whether the observed source or target of a move matches its state in the journal. A directory never matches, because
-/// the journal does not list its contents.
+/// Whether the state of a moved file on disk matches its state in the journal. A directory never matches, because the
+/// journal does not list its contents.
 fn matches_recorded(seen: Option<&ObservedPathState>, subject: FsEventFileType, known: &LastRecordedPathState) -> bool {
     let Some(seen) = seen else { return true };
     let is_file = subject == FsEventFileType::Other && !matches!(seen.state, PathState::Directory { .. });
     is_file && known.state.as_ref().is_some_and(|state| is_same_state(state, &seen.state))
 }
 
-/// Determines for each move whether a later move concerns its target. The result contains no values for other events.
+/// Determines for each move among the events whether a later move affects its target.
 fn move_finalities(events: &[UnclassifiedFsEvent]) -> Vec<ExternalMoveTargetFinality> {
     let mut later: HashSet<&RelPath> = HashSet::new();
     let moves = events.iter().filter_map(|event| match event {
@@ -456,7 +455,7 @@ fn move_finalities(events: &[UnclassifiedFsEvent]) -> Vec<ExternalMoveTargetFina
 }
 
 impl LastRecordedPathState {
-    /// The path, the number of the last entry about it, and the number of the last entry about a directory above it.
+    /// A path with the numbers of the last journal entries about it and about a directory above it.
     fn comparison_key(&self, path: &RelPath) -> (RelPath, u64, u64) {
         (path.clone(), self.last_entry, self.last_parent_entry)
     }

@@ -1,9 +1,8 @@
-//! Collects file system events until they are recorded. This module does no I/O.
+//! Collects file system events in memory until they are recorded.
 //!
-//! A touched path is a path with an event that is not a move. Invariant: if a reader knows the state of every path
-//! before the batch and applies the moves in order, then the reader knows the state of every path after the batch,
-//! except for touched paths. Therefore moves keep their order and are recorded first. Touched paths are recorded after
-//! all moves, under their last name.
+//! A touched path is a path with an event that is not a move. The moves of a batch keep their order and are recorded
+//! first; the touched paths follow, under their last names. So a reader who knows the state of every path before the
+//! batch, and applies its moves in order, knows the state of all other paths after the batch.
 
 use std::{
     collections::BTreeMap,
@@ -13,32 +12,32 @@ use std::{
 use stead_disk::fs_events::FsEventFileType;
 use stead_path::RelPath;
 
-/// The longest wait for a program to close a file that it is writing.
+/// The longest time to wait until a program closes a file that it is writing.
 pub(crate) const WRITER_CLOSE_WAIT: Duration = Duration::from_millis(100);
 
-/// The information from all events of one path.
+/// A summary of the file system events of one path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PathEventSummary {
-    /// The first event was the creation of the path.
+    /// The first event of the path was its creation.
     pub(crate) created: bool,
-    /// The path appeared: it was created, moved here, or found in a new directory.
+    /// The path appeared: it was created, a file was moved to it, or it was found in a new directory.
     pub(crate) appeared: bool,
     pub(crate) disappeared: bool,
     pub(crate) content_changed: bool,
     pub(crate) writer_closed: bool,
-    /// No further event is expected, so the path can be examined at once.
+    /// No further event of the path is expected, so it can be examined at once.
     pub(crate) complete: bool,
     /// A file that clients may have seen before was moved to this path, or to a path below it.
     pub(crate) moved_in: bool,
 }
 
 impl PathEventSummary {
-    /// The path exists, and nothing else is known about it.
+    /// Nothing is known about the events of the path except that it appeared.
     pub(crate) const APPEARED: PathEventSummary =
         PathEventSummary { appeared: true, content_changed: true, complete: true, ..PathEventSummary::NO_HINTS };
     pub(crate) const DISAPPEARED: PathEventSummary =
         PathEventSummary { disappeared: true, ..PathEventSummary::NO_HINTS };
-    /// The path changed in an unknown way.
+    /// The path had an event, but nothing is known about its kind.
     pub(crate) const NO_HINTS: PathEventSummary = PathEventSummary {
         created: false,
         appeared: false,
@@ -53,14 +52,14 @@ impl PathEventSummary {
         self.writer_closed || self.disappeared || self.complete || !(self.content_changed || self.created)
     }
 
-    /// Makes sure that the path is reported, whether or not it exists.
+    /// Makes sure that any difference between the path and the journal is reported, whether or not the path exists.
     pub(crate) fn force_report(&mut self) {
         self.merge(PathEventSummary::APPEARED);
         self.merge(PathEventSummary::DISAPPEARED);
         self.created = false;
     }
 
-    /// Adds a later event. Only the first event decides `created`.
+    /// Adds a later event of the path to the summary; `created` depends only on the first event.
     fn merge(&mut self, later: PathEventSummary) {
         self.appeared |= later.appeared;
         self.disappeared |= later.disappeared;
@@ -71,15 +70,15 @@ impl PathEventSummary {
     }
 }
 
-/// A rename, or a move out of the watched tree.
+/// An observed rename, or an observed move out of the watched directory tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ExternalMove {
     pub(crate) from: RelPath,
-    /// The new path; `None` if the file left the watched tree.
+    /// The new path of the moved file; `None` if the file left the watched directory tree.
     pub(crate) to: Option<RelPath>,
     pub(crate) subject: FsEventFileType,
     pub(crate) seen_before: OldPathKnownToClients,
-    /// The touched paths in a directory that left the watched tree, as they were before the move.
+    /// If a directory left the watched tree, the touched paths in it before the move.
     pub(crate) touched_paths: Vec<RelPath>,
 }
 
@@ -94,12 +93,12 @@ impl ExternalMove {
         self.paths().any(|one| other.paths().any(|two| meet(one, two)))
     }
 
-    /// The paths that the touched paths of a departed directory have after this move.
+    /// The new paths of the touched paths in the moved directory.
     pub(crate) fn paths_left_behind(&self) -> impl Iterator<Item = RelPath> {
         self.touched_paths.iter().filter_map(|path| self.new_path_of(path.clone()))
     }
 
-    /// The path that `path` has after the move; `None` if the move took the path out of the watched tree.
+    /// The path that `path` has after the move; `None` if the move took `path` out of the watched directory tree.
     pub(crate) fn new_path_of(&self, path: RelPath) -> Option<RelPath> {
         match (path.strip_prefix(&self.from), &self.to) {
             (None, _) => Some(path),
@@ -109,11 +108,11 @@ impl ExternalMove {
     }
 }
 
-/// Whether a client can know the old path of a move.
+/// Whether a client can know the path that a file had before it was moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OldPathKnownToClients {
     Yes,
-    /// The old path appeared in the same batch. A client knows it only if a call changed it.
+    /// The old path appeared in the same batch, so a client knows it only if a call changed it.
     No,
 }
 
@@ -121,12 +120,12 @@ pub(crate) enum OldPathKnownToClients {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RenameCertainty {
     Certain,
-    /// The rename either undoes the previous rename or is the second half of an exchange of two names. Both cases cause
-    /// the same events.
+    /// The rename undoes the previous rename, or is the second half of an exchange of two names: both cause the same
+    /// events.
     Ambiguous,
 }
 
-/// One event that is to be classified.
+/// One file system event, which is to be compared with the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum UnclassifiedFsEvent {
     Moved(ExternalMove),
@@ -140,7 +139,7 @@ struct PendingExternalPathEvent {
     sequence: u64,
 }
 
-/// Collected events.
+/// The collected file system events that are not recorded yet.
 #[derive(Default)]
 pub(crate) struct ExternalEventBatch {
     moves: Vec<ExternalMove>,
@@ -163,7 +162,7 @@ impl ExternalEventBatch {
         self.insert_touch(path.clone(), PendingExternalPathEvent { hints, since: now, sequence: order });
     }
 
-    /// Puts back events that could not be recorded. No event was added to the batch after these events were taken.
+    /// Puts events that could not be recorded back into the batch, to which no event was added in the meantime.
     pub(crate) fn requeue(&mut self, events: impl IntoIterator<Item = UnclassifiedFsEvent>, now: Instant) {
         for event in events {
             match event {
@@ -175,7 +174,7 @@ impl ExternalEventBatch {
         }
     }
 
-    /// Adds the rename of a path and of everything below it.
+    /// Adds to the batch the rename of a path and of everything below it.
     pub(crate) fn rename(
         &mut self,
         from: &RelPath,
@@ -215,7 +214,7 @@ impl ExternalEventBatch {
         RenameCertainty::Ambiguous
     }
 
-    /// Adds the move of a path, and of everything below it, out of the watched tree.
+    /// Adds to the batch the move of a path, and of everything below it, out of the watched directory tree.
     pub(crate) fn record_departure(&mut self, from: &RelPath, subject: FsEventFileType) {
         let branch = self.take_branch(from);
         let seen_before = seen_before(from, &branch);
@@ -224,8 +223,8 @@ impl ExternalEventBatch {
         self.recheck_former_paths(branch, seen_before);
     }
 
-    /// Adds the old paths of a move to the touched paths, if clients do not know the old path. Such a move is not
-    /// recorded, so the old paths must be examined separately.
+    /// If clients do not know the old path of a move, adds the old paths to the touched paths, because the move may not
+    /// be recorded.
     fn recheck_former_paths(
         &mut self,
         branch: Vec<(RelPath, PendingExternalPathEvent)>,
@@ -246,7 +245,7 @@ impl ExternalEventBatch {
         !self.moves.is_empty()
     }
 
-    /// Takes the events that need not wait any longer: first the moves in their order, then the touched paths in their
+    /// Takes the events that need not wait any longer out of the batch: first the moves, then the touched paths, in
     /// order.
     pub(crate) fn take_ready(&mut self, now: Instant) -> Vec<UnclassifiedFsEvent> {
         let mut ready: Vec<(u64, RelPath, PathEventSummary)> = self
@@ -263,7 +262,7 @@ impl ExternalEventBatch {
         moves.chain(ready.into_iter().map(|(_, path, hints)| UnclassifiedFsEvent::Touched { path, hints })).collect()
     }
 
-    /// The time at which the next event is ready; `None` if the batch is empty.
+    /// The time at which the next event of the batch need not wait any longer; `None` if the batch is empty.
     pub(crate) fn next_due(&self, now: Instant) -> Option<Instant> {
         if !self.moves.is_empty() {
             return Some(now);

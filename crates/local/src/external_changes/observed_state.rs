@@ -8,7 +8,7 @@ use stead_path::RelPath;
 use super::{event_batch::PathEventSummary, recorded_state::LastRecordedPathState};
 use crate::{open::LocalWorkspace, prepare::INLINE_BYTES_MAX};
 
-/// The size of the largest file that is hashed. Larger files take long to hash and may change often.
+/// The size in bytes of the largest changed file that is hashed, because larger files take long to hash.
 pub(crate) const HASHED_BYTES_MAX: u64 = 16 << 20;
 const MODE_BITS: u32 = 0o777;
 
@@ -23,7 +23,7 @@ impl ObservedPathState {
     }
 }
 
-/// Observes a path; `None` if it is reserved, is on another mount, or cannot be read by the server.
+/// Reads the state of a path on disk; `None` if the path is reserved, is on another mount, or cannot be read.
 pub(super) fn observe_path(workspace: &LocalWorkspace, path: &RelPath) -> Result<Option<ObservedPathState>, Error> {
     let absent = || Ok(Some(ObservedPathState { state: PathState::Absent, bytes: None }));
     let plain = |state| Ok(Some(ObservedPathState { state, bytes: None }));
@@ -62,7 +62,7 @@ pub(super) fn observe_path(workspace: &LocalWorkspace, path: &RelPath) -> Result
     }
 }
 
-/// Whether a disk error means that the path does not exist. After other errors the path is skipped.
+/// Whether a disk error means that the path does not exist.
 fn is_gone(kind: DiskErrorKind) -> bool {
     let gone = [
         DiskErrorKind::NotFound,
@@ -80,7 +80,7 @@ pub(super) fn retainable_bytes(seen: &ObservedPathState) -> Option<(Version, Vec
     }
 }
 
-/// Whether the observed state equals the recorded one.
+/// Whether the state of a path on disk equals its state in the journal, apart from permission bits.
 pub(super) fn is_same_state(known: &PathState, seen: &PathState) -> bool {
     match (known, seen) {
         (
@@ -97,8 +97,8 @@ pub(super) fn is_same_state(known: &PathState, seen: &PathState) -> bool {
     }
 }
 
-/// The kind of change from the recorded to the observed state, and the state before the change; `None` if nothing
-/// changed.
+/// The kind of change from the state of a path in the journal to its state on disk, and the state before the change;
+/// `None` if nothing changed.
 pub(super) fn change_since_recorded(
     known: &LastRecordedPathState,
     seen: &PathState,
@@ -133,7 +133,7 @@ pub(super) fn change_since_recorded(
     Some((kind, before))
 }
 
-/// Returns a change of the mode if only the permission bits of the file differ.
+/// Returns a change of the mode if only the permission bits of a file changed.
 fn mode_change(before: &PathState, seen: &PathState, hints: PathEventSummary) -> Option<(ChangeKind, PathState)> {
     match (before, seen) {
         (PathState::File { mode, .. }, PathState::File { mode: now, .. })

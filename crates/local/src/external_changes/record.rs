@@ -1,5 +1,6 @@
-//! Writes external changes to the journal. The transaction compares each change once more with the last entries about
-//! its paths, so that changes by concurrent calls are recorded neither twice nor in the wrong order.
+//! Writes changes by other programs to the journal. The transaction compares each change once more with the last
+//! journal entries about its paths, so that changes by concurrent calls are recorded neither twice nor in the wrong
+//! order.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -23,24 +24,24 @@ use crate::{
 };
 
 pub(crate) const CHANGES_PER_ENTRY_MAX: usize = 500;
-/// The most bytes of new content that one entry retains.
+/// The largest number of bytes of new file content that one journal entry retains.
 const RETAINED_BYTES_PER_ENTRY_MAX: usize = 1 << 20;
-/// The most pending entries that are searched for the first unapplied entry.
+/// The largest number of pending journal entries that are searched for the first entry that is not applied yet.
 const PENDING_ENTRIES_CHECKED_MAX: usize = 1_000;
-/// The operation of entries about external changes.
+/// The operation name in journal entries about changes by other programs.
 const EXTERNAL_OPERATION: &str = "outside";
-/// The protocol of entries about external changes.
+/// The protocol name in journal entries about changes by other programs.
 const WATCH_PROTOCOL: &str = "watch";
 
-/// Why events may have been missed.
+/// The reason why file system events may have been missed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MissedEventsReason {
     /// The kernel's event queue overflowed.
     Overflow,
-    /// No process was recording for some time: the recorder restarted, or another process took over.
+    /// For some time no process recorded changes: the recorder restarted, or another process took over.
     ListeningGap,
     WatchLimit,
-    /// The server has no permission to read the directory.
+    /// The server has no permission to read a directory that it must watch.
     PermissionDenied,
 }
 
@@ -56,8 +57,8 @@ impl MissedEventsReason {
 }
 
 impl LocalWorkspace {
-    /// Records external changes. If a call has changed the path of an event meanwhile, the event is not recorded but
-    /// returned, and must be classified again. If such an event is a move, all later events are returned as well.
+    /// Records changes by other programs. Returns the events that must be classified again, because a call has changed
+    /// their paths meanwhile; after a returned move, all later events are returned too.
     pub(crate) fn record_external_changes(
         &self,
         changes: Vec<UnrecordedExternalChange>,
@@ -84,7 +85,7 @@ impl LocalWorkspace {
         Ok(self.store.run_query(|connection| store::load_tip(connection, &self.store.origin))?.number)
     }
 
-    /// The largest number such that all entries up to this number are applied to the directory.
+    /// The number of the last journal entry up to which all entries are applied to the files.
     pub(crate) fn last_settled_number(&self) -> Result<u64, Error> {
         let (head, pending) = self.store.run_query(|connection| {
             let head = store::load_tip(connection, &self.store.origin)?.number;
@@ -97,7 +98,7 @@ impl LocalWorkspace {
         Ok(open.map_or(head, |number| head.min(number.saturating_sub(1))))
     }
 
-    /// Records that everything at and below these paths may have changed.
+    /// Records a rescan entry: everything at and below these paths may have changed.
     pub(crate) fn record_rescan(&self, paths: &[RelPath], missed: MissedEventsReason) -> Result<(), Error> {
         if paths.is_empty() {
             return Ok(());
@@ -123,19 +124,20 @@ impl LocalWorkspace {
     }
 }
 
-/// Events that the transaction did not record. They are classified again.
+/// Events that the transaction did not record and that must be classified again.
 #[derive(Default)]
 struct RequeuedEvents {
     items: Vec<UnclassifiedFsEvent>,
-    /// Whether `items` contains a move. If it does, no later event may be recorded.
+    /// Whether `items` contains a move, after which no later event may be recorded.
     is_stopped: bool,
-    /// The entries that were recorded for this batch. They do not count as changes since the batch was classified.
+    /// The numbers of the journal entries that record this batch, which do not count as changes since its
+    /// classification.
     own_entries: Vec<u64>,
-    /// The number of the last entry when the batch was classified.
+    /// The number of the last journal entry when the batch was classified.
     last_entry: u64,
 }
 
-/// Whether an event moves paths that calls have changed since the batch was classified.
+/// Whether an event is a move of paths that calls have changed since the batch was classified.
 fn moves_recent_changes(since: Option<&HashSet<RelPath>>, item: &UnclassifiedFsEvent) -> bool {
     match (item, since) {
         (UnclassifiedFsEvent::Touched { .. }, _) => false,

@@ -1,5 +1,5 @@
-//! Looks up the state of a path in the journal. If a directory above the path changed later, the state is unknown,
-//! because entries about a directory do not list its contents.
+//! Looks up the state of a path in the journal. If a directory above the path changed later, the state of the path is
+//! unknown, because entries about a directory do not list its contents.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -14,42 +14,42 @@ use stead_path::RelPath;
 use super::event_batch::ExternalMove;
 use crate::store::{SqliteStore, query_number, to_sql_integer};
 
-/// The most decoded entries that are cached.
+/// The largest number of decoded journal entries in the cache.
 const CACHED_ENTRIES_MAX: usize = 64;
 
-/// The most entries that are searched for the state of one path.
+/// The largest number of journal entries that are searched for the state of one path.
 const LOOKBACK_ENTRIES_MAX: usize = 16;
 
-/// The largest number of recent entries that are searched for changes by calls.
+/// The largest number of recent journal entries that are searched for changes by calls.
 const RECENT_CHANGES_MAX: u64 = 10_000;
 
-/// The operation of an entry which reports that changes may have been missed.
+/// The operation name of a rescan entry, a journal entry which reports that changes may have been missed.
 pub(crate) const RESCAN_OPERATION: &str = "rescan";
 
-/// The last recorded state of a path.
+/// The state of a path according to the journal.
 #[derive(Debug, Clone)]
 pub(crate) struct LastRecordedPathState {
-    /// The number of the last entry about the path; zero if there is none.
+    /// The number of the last journal entry about the path; zero if there is none.
     pub(crate) last_entry: u64,
-    /// The state of the path after that entry; `None` if it is unknown.
+    /// The state of the path after `last_entry`; `None` if the state is unknown.
     pub(crate) state: Option<PathState>,
-    /// The number of the last entry that changed a directory above the path.
+    /// The number of the last journal entry that changed a directory above the path.
     pub(crate) last_parent_entry: u64,
     /// Whether a directory above the path was removed after `last_entry`.
     pub(crate) parent_removed: bool,
-    /// Whether an entry about the path or a directory above it may not be applied yet.
+    /// Whether the last journal entry about the path or a directory above it may not be applied to the disk yet.
     pub(crate) is_pending: bool,
 }
 
-/// The effects of changes that are classified but not in the journal yet. These changes are newer than every entry.
+/// The states of paths after the moves that are classified but not in the journal yet.
 #[derive(Default)]
 struct UnrecordedPathStates {
     states: HashMap<RelPath, PathState>,
-    /// The sources and targets of moves. A move also moves every path below its source.
+    /// The sources and targets of the moves, which also affect every path below them.
     moved_roots: HashSet<RelPath>,
 }
 
-/// Looks up recorded states, and caches entries while one batch is classified.
+/// Looks up the states of paths in the journal, and caches journal entries while one batch is classified.
 pub(crate) struct RecordedStateLookup<'a> {
     store: &'a SqliteStore,
     entries: HashMap<u64, Rc<JournalEntry>>,
@@ -67,7 +67,7 @@ impl<'a> RecordedStateLookup<'a> {
         }
     }
 
-    /// Forgets cached entries, because newer entries may exist. Keeps the classified changes.
+    /// Clears the cache of journal entries, because the journal may have newer entries.
     pub(crate) fn clear_cache(&mut self) {
         self.entries.clear();
         self.last_parent_entries.clear();
@@ -99,7 +99,7 @@ impl<'a> RecordedStateLookup<'a> {
         })
     }
 
-    /// Adds a classified move or removal.
+    /// Adds a classified move or removal, which is not in the journal yet, to the looked-up states.
     pub(crate) fn note_move(&mut self, from: &RelPath, to: Option<(&RelPath, PathState)>) {
         self.unrecorded.states.retain(|path, _| !path.is_within(from));
         self.unrecorded.states.insert(from.clone(), PathState::Absent);
@@ -111,8 +111,9 @@ impl<'a> RecordedStateLookup<'a> {
         }
     }
 
-    /// Finds the oldest entry after `after` in which a call made this move. If the event has no target, any move or
-    /// removal of the path matches. Also returns the target of the call's move; `None` if the call removed the path.
+    /// Finds the oldest journal entry after the entry `after` in which a call made this move, and returns its number
+    /// and the target of the move. If the observed move has no target, any move or removal of the path by a call
+    /// matches.
     pub(crate) fn find_own_move(
         &mut self,
         moved: &ExternalMove,
@@ -144,8 +145,7 @@ impl<'a> RecordedStateLookup<'a> {
         Ok(found)
     }
 
-    /// Whether the entry moves or removes a directory above the path, after the last change in the entry that concerns
-    /// the path itself.
+    /// Whether a journal entry moves or removes a directory above the path after its last change of the path itself.
     fn is_overtaken(&mut self, number: u64, path: &RelPath) -> Result<bool, Error> {
         if number == 0 {
             return Ok(false);
@@ -163,7 +163,7 @@ impl<'a> RecordedStateLookup<'a> {
         }))
     }
 
-    /// Whether a directory above the path was removed after the entry `after`, and no later entry restored the
+    /// Whether a directory above the path was removed after the journal entry `after`, and no later entry restored the
     /// directory with its contents.
     fn parent_removed_after(&mut self, path: &RelPath, after: u64) -> Result<bool, Error> {
         // After a rescan entry it is unknown whether the directory is still removed.
@@ -186,9 +186,9 @@ impl<'a> RecordedStateLookup<'a> {
         Ok(gone > brought)
     }
 
-    /// The time, in unix milliseconds, at which a call moved or restored a directory with its contents to this path;
-    /// `None` if the last entry about the directory is not such a call. External moves do not count, because they are
-    /// recorded after they happened.
+    /// If the last journal entry about a directory is a call that moved or restored the directory with its contents,
+    /// the time of that entry in unix milliseconds. Moves by other programs do not count, because they are recorded
+    /// after they happened.
     pub(crate) fn arrival_time_ms(&mut self, directory: &RelPath) -> Result<Option<i64>, Error> {
         let wire = directory.to_string();
         let number = self.store.run_query(|connection| last_change_of(connection, &wire))?;
@@ -199,8 +199,8 @@ impl<'a> RecordedStateLookup<'a> {
         Ok((!is_external(&entry) && creates_path(&entry, &wire)).then_some(entry.time_ms))
     }
 
-    /// The state of the path after the last entry that contains its state. An entry that only copies from the path does
-    /// not contain its state.
+    /// The state of a path after the last journal entry that contains its state. An entry that only copies from a path
+    /// does not contain the state of the path.
     fn state_from_entries(&mut self, newest: u64, oldest: u64, wire: &str) -> Result<Option<PathState>, Error> {
         let mut number = newest;
         for _ in 0..LOOKBACK_ENTRIES_MAX {
@@ -215,7 +215,7 @@ impl<'a> RecordedStateLookup<'a> {
         Ok(None)
     }
 
-    /// The state of a path after an entry; `None` if the entry does not contain it.
+    /// The state of a path after a journal entry; `None` if the entry does not contain the state.
     fn state_left_by_entry(&mut self, number: u64, wire: &str) -> Result<Option<PathState>, Error> {
         let entry = self.load_entry(number)?;
         Ok(entry.changes.iter().rev().find_map(|change| match &change.to {
@@ -253,7 +253,7 @@ fn is_external(entry: &JournalEntry) -> bool {
     entry.caller.principal == Principal::External.to_string()
 }
 
-/// Whether the last change of the path in this entry put a directory with all its contents at the path.
+/// Whether the last change of a path in a journal entry moved or restored a directory with its contents to the path.
 fn creates_path(entry: &JournalEntry, wire: &str) -> bool {
     let last = entry.changes.iter().rev().find(|change| change.path == wire || change.to.as_deref() == Some(wire));
     last.is_some_and(|change| match &change.to {
@@ -263,8 +263,8 @@ fn creates_path(entry: &JournalEntry, wire: &str) -> bool {
 }
 
 impl UnrecordedPathStates {
-    /// The state of a path after the classified changes. The outer `None` means that these changes do not concern the
-    /// path. The inner `None` means that the state of the path is unknown.
+    /// The state of a path after the classified moves: the outer `None` means that no move affects the path, the inner
+    /// `None` that its state is unknown.
     fn state_of(&self, path: &RelPath) -> Option<Option<PathState>> {
         if let Some(state) = self.states.get(path) {
             return Some(Some(state.clone()));
@@ -276,7 +276,7 @@ impl UnrecordedPathStates {
     }
 }
 
-/// The paths that calls changed after the entry `number`; `None` if there are too many paths.
+/// The paths that calls changed after the journal entry `number`; `None` if there are too many entries.
 pub(crate) fn changed_since(connection: &Connection, number: u64) -> rusqlite::Result<Option<HashSet<RelPath>>> {
     let mut statement = connection
         .prepare_cached("SELECT bytes FROM entries WHERE number > ?1 AND changed = 1 ORDER BY number LIMIT ?2")?;
@@ -295,8 +295,8 @@ pub(crate) fn changed_since(connection: &Connection, number: u64) -> rusqlite::R
     Ok((entries <= RECENT_CHANGES_MAX).then_some(paths))
 }
 
-/// The number of the last entry that changed a directory above the path, or that is a rescan of the path or of a
-/// directory above it; zero if there is no such entry.
+/// The number of the last journal entry that changed a directory above the path, or that is a rescan of the path or of
+/// a directory above it; zero if there is none.
 pub(crate) fn last_parent_change(
     connection: &Connection,
     path: &RelPath,
@@ -333,7 +333,7 @@ fn last_rescan_of(connection: &Connection, wire: &str) -> rusqlite::Result<u64> 
     Ok(query_number(connection, sql, params![wire, RESCAN_OPERATION])?.unwrap_or_default())
 }
 
-/// The number of the last entry that changed the path itself; zero if there is none.
+/// The number of the last journal entry that changed the path itself; zero if there is none.
 pub(crate) fn last_change_of(connection: &Connection, wire: &str) -> rusqlite::Result<u64> {
     last_change_before(connection, wire, u64::MAX)
 }
@@ -346,7 +346,7 @@ fn last_change_before(connection: &Connection, wire: &str, number: u64) -> rusql
     Ok(query_number(connection, sql, values)?.unwrap_or_default())
 }
 
-/// The numbers of the first `most` entries that may not be applied yet.
+/// The numbers of the first `most` journal entries that may not be applied to the disk yet.
 pub(crate) fn first_pending_entries(connection: &Connection, most: usize) -> rusqlite::Result<Vec<u64>> {
     connection
         .prepare_cached("SELECT DISTINCT number FROM pending ORDER BY number LIMIT ?1")?

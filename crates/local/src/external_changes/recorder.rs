@@ -1,6 +1,6 @@
-//! The thread that records external changes. The thread waits on one kernel event queue for writes to the store by
-//! other processes and for the death of the process that records. If this thread itself records, it also waits for
-//! changes in the directory tree.
+//! The recorder thread, which records changes by other programs. On one kernel event queue, the thread waits for writes
+//! to the store by other processes and for the death of the process that records. In the process that records, the
+//! thread also waits for changes in the directory tree.
 
 use std::{
     collections::HashSet,
@@ -25,28 +25,28 @@ use super::{
 };
 use crate::{errors, open::LocalWorkspace, store::lock_ignoring_poison};
 
-/// The position in the lock file that the recording process locks. It is above the positions of all paths.
+/// The position in the lock file that the recording process locks, above the positions of all path locks.
 const RECORDER_SLOT: u64 = 1 << 62;
-/// How often a process that does not record tries to become the recorder, if no signal arrives.
+/// How often a process that does not record changes tries to become the recorder, if no signal arrives.
 const STANDBY_POLL: Duration = Duration::from_secs(30);
 /// The pause between two attempts to become the recorder after another process closed the lock file. The kernel reports
-/// the close before it frees the lock, so the first attempts may fail.
+/// the close of the lock file before it frees the lock, so the first attempts may fail.
 const STANDBY_POLL_FIRST: Duration = Duration::from_millis(20);
-/// The number of attempts in a row with the pause `STANDBY_POLL_FIRST`.
+/// The number of attempts to become the recorder that are made with the pause `STANDBY_POLL_FIRST`.
 const STANDBY_FAST_TRIES: u32 = 50;
-/// The number of liveness checks after another process closed the lock file.
+/// After another process closed the lock file, the number of checks whether the processes that own watches are alive.
 const LIVENESS_CHECKS_MAX: u32 = 10;
-/// The pause of the recorder thread after a failed round.
+/// The pause of the recorder thread after a failed wait for events, or before it recovers from missed events.
 const FAILURE_PAUSE: Duration = Duration::from_secs(1);
-/// How often abandoned watches are searched for.
+/// The interval at which the recorder deletes watches that nobody polls.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
-/// The role of this process among the processes that have the workspace open.
+/// Whether this process or another process that has the workspace open records changes by other programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ExternalChangeRecorderRole {
-    /// Another process records. When that process dies, this process becomes the recorder.
+    /// Another process records changes; this process tries to take over when that process dies.
     Standby { tries: u32, next: Instant },
-    /// This process records.
+    /// This process records changes by other programs.
     Recording,
 }
 
@@ -56,7 +56,7 @@ enum RecorderLoopControl {
     End,
 }
 
-/// The state of the recorder thread.
+/// The state of the thread that records changes by other programs.
 pub(super) struct ExternalChangeRecorder {
     tree: WatchedTree,
     waker: FsEventQueueWaker,
@@ -65,10 +65,10 @@ pub(super) struct ExternalChangeRecorder {
     attached: HashSet<String>,
     own_renames: OwnRenames,
     generation: Option<i64>,
-    /// The number of an entry that is older than every unrecorded event.
+    /// The number of a journal entry that is older than every event that is not recorded yet.
     baseline_entry: u64,
     last_sweep: Instant,
-    /// The time of the next check for dead processes that own watches, and the number of checks that follow it.
+    /// The time of the next check whether the processes that own watches are alive, and the number of checks after it.
     liveness_check: Option<(Instant, u32)>,
 }
 
@@ -119,7 +119,7 @@ impl ExternalChangeRecorder {
         }
     }
 
-    /// How long the thread may sleep without an event.
+    /// How long the recorder thread may sleep if no event arrives.
     fn wait_time(&self) -> Duration {
         let now = Instant::now();
         let role = match self.role {
@@ -159,7 +159,7 @@ impl ExternalChangeRecorder {
         self.end_if_unwatched(workspace)
     }
 
-    /// Makes this process the recorder, unless another process is the recorder.
+    /// Makes this process the recorder of changes by other programs, unless another process is the recorder.
     fn try_become_recorder(&mut self, workspace: &LocalWorkspace, store: &OtherProcessSignals) -> Result<(), Error> {
         let ExternalChangeRecorderRole::Standby { tries, next } = self.role else { return Ok(()) };
         let now = Instant::now();
@@ -190,7 +190,7 @@ impl ExternalChangeRecorder {
         workspace.record_rescan(&topmost_paths(paths), MissedEventsReason::ListeningGap)
     }
 
-    /// Watches the directories that the stored watches need, and stops watching the others.
+    /// Watches the directories that the clients' watches need, and stops watching other directories.
     fn reconcile_watches(&mut self, workspace: &LocalWorkspace) -> Result<(), Error> {
         let generation = workspace.store.run_query(watch_rows::watch_generation)?;
         if self.generation == Some(generation) {
@@ -227,8 +227,8 @@ impl ExternalChangeRecorder {
         Ok(())
     }
 
-    /// Watches the directories of one watch. If the user's watch limit is reached, a started watch continues with the
-    /// directories that are already watched, and a new watch is refused.
+    /// Watches the directories of one client's watch. If the system's watch limit is reached, a started watch continues
+    /// with the directories that are already watched, and a new watch is refused.
     fn attach_watch(&mut self, workspace: &LocalWorkspace, row: &WatchDatabaseRow) -> Result<WatchStage, Error> {
         let path = &row.watch.path;
         let Ok(attached) = self.tree.begin_watching(workspace, path) else {
@@ -244,7 +244,7 @@ impl ExternalChangeRecorder {
         Ok(WatchStage::LimitReached)
     }
 
-    /// Classifies events and records the new changes.
+    /// Classifies file system events and records those changes that are not in the journal yet.
     fn classify_and_record(
         &mut self,
         workspace: &LocalWorkspace,
@@ -285,8 +285,8 @@ impl ExternalChangeRecorder {
         Ok(())
     }
 
-    /// Ends the watches of dead processes. When a process dies, the kernel reports the close of the lock file before it
-    /// frees the lock, so the check is repeated a few times.
+    /// Ends the watches whose processes are dead. When a process dies, the kernel reports the close of the lock file
+    /// before it frees the lock, so the check for dead processes is repeated a few times.
     fn end_watches_of_dead_processes(
         &mut self,
         workspace: &LocalWorkspace,
@@ -312,7 +312,7 @@ impl ExternalChangeRecorder {
         Ok(())
     }
 
-    /// Stops the thread when there are no watches.
+    /// Stops the recorder thread if there are no watches.
     fn end_if_unwatched(&self, workspace: &LocalWorkspace) -> Result<RecorderLoopControl, Error> {
         if workspace.store.run_query(watch_rows::has_watches)? {
             return Ok(RecorderLoopControl::NextRound);

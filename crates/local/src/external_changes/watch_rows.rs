@@ -1,5 +1,6 @@
-//! Stores watches. A call inserts a watch with the stage `Requested`. The recorder attaches or refuses the watch, and
-//! then a journal entry starts it. So a watch is acknowledged only after its directories are watched.
+//! Stores watches in the database. A call inserts a watch with the stage `Requested`. The recorder thread then watches
+//! the directories of the watch, or refuses the watch. A journal entry starts the watch only after its directories are
+//! watched.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use stead_engine::{Error, ErrorKind, Watch, WatchDepth, WatchEventKind, WatchLifetimeKind, WatchRequest, limits};
@@ -7,18 +8,18 @@ use stead_path::RelPath;
 
 use crate::store::to_sql_integer;
 
-/// Separates the event kinds in their column.
+/// Separates the event kinds of a watch in their database column.
 const SEPARATOR: &str = ",";
 
-/// How far the start of a watch has come.
+/// The stage that the start of a watch has reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WatchStage {
-    /// The recorder has not handled the watch yet.
+    /// The recorder thread has not handled the new watch yet.
     Requested,
-    /// The recorder watches the directories of the watch.
+    /// The recorder thread watches the directories of the watch.
     Attached,
     LimitReached,
-    /// The file system reports no changes.
+    /// The file system does not report changes, so the watch is refused.
     Unsupported,
 }
 
@@ -100,7 +101,7 @@ pub(crate) struct WatchRequester<'a> {
     pub(crate) process: &'a str,
 }
 
-/// Inserts a requested watch, unless its owner has too many.
+/// Inserts a requested watch, unless its owner already has too many watches.
 pub(crate) fn insert_watch(
     connection: &Connection,
     id: &str,
@@ -146,7 +147,7 @@ pub(crate) fn insert_watch(
     Ok(Ok(()))
 }
 
-/// The processes, other than this one, that own watches.
+/// The other processes that own watches which end with their process.
 pub(crate) fn processes_with_watches(connection: &Connection, process: &str) -> rusqlite::Result<Vec<String>> {
     connection
         .prepare_cached("SELECT DISTINCT process FROM bound_watches WHERE process <> ?1")?
@@ -169,7 +170,7 @@ pub(crate) fn set_stage(connection: &Connection, id: &str, stage: WatchStage) ->
     Ok(())
 }
 
-/// Starts a watch. `number` is the number of the entry that records the start.
+/// Marks a watch as started by the journal entry `number`.
 pub(crate) fn set_first_entry(connection: &Connection, id: &str, number: u64) -> rusqlite::Result<()> {
     connection
         .prepare_cached("UPDATE watches SET started = ?2 WHERE id = ?1")?
@@ -177,13 +178,13 @@ pub(crate) fn set_first_entry(connection: &Connection, id: &str, number: u64) ->
     Ok(())
 }
 
-/// Stores when the owner last polled its watches.
+/// Stores the time at which a principal last polled its watches.
 pub(crate) fn record_last_poll(connection: &Connection, owner: &str, now_ms: i64) -> rusqlite::Result<()> {
     connection.prepare_cached("UPDATE watches SET heard_ms = ?2 WHERE owner = ?1")?.execute(params![owner, now_ms])?;
     Ok(())
 }
 
-/// Whether the stored time of the owner's last poll is before `since_ms`.
+/// Whether a principal last polled its watches before `since_ms`, according to the stored time.
 pub(crate) fn not_polled_since(connection: &Connection, owner: &str, since_ms: i64) -> rusqlite::Result<bool> {
     connection
         .prepare_cached("SELECT 1 FROM watches WHERE owner = ?1 AND heard_ms < ?2 LIMIT 1")?
@@ -208,10 +209,10 @@ pub(crate) fn delete_expired(connection: &Connection, now_ms: i64) -> rusqlite::
     Ok(swept)
 }
 
-/// A watch that has not started after this time is deleted.
+/// The time after which a watch that has not started is deleted.
 const UNSTARTED_WATCH_MS_MAX: i64 = 60_000;
 
-/// A number that increases when a watch is added or deleted.
+/// A counter in the database that increases when a watch is added or deleted.
 pub(crate) fn watch_generation(connection: &Connection) -> rusqlite::Result<i64> {
     Ok(connection
         .prepare_cached("SELECT value FROM meta WHERE name = 'watches'")?

@@ -1,18 +1,18 @@
-//! Determines which paths the watches cover. This module does no I/O.
+//! Determines which paths and directories the clients' watches cover.
 
 use std::collections::{HashMap, HashSet};
 
 use stead_engine::{Globs, Watch, WatchDepth};
 use stead_path::RelPath;
 
-/// The internal directory of git. It is watched only if a watch names it or a path in it.
+/// The internal directory of git, which is watched only if the path of a watch is this directory or is in it.
 const GIT_DIRECTORY: &[u8] = b".git";
 
-/// The paths of all watches together.
+/// The paths that all watches of clients cover together.
 #[derive(Default)]
 pub(crate) struct CombinedWatchScopes {
     by_path: HashMap<RelPath, Vec<WatchScope>>,
-    /// Every directory above a watched path.
+    /// Every directory above the path of a watch.
     parents: HashSet<RelPath>,
 }
 
@@ -37,7 +37,7 @@ impl CombinedWatchScopes {
         self.by_path.keys()
     }
 
-    /// Whether a watch covers this path.
+    /// Whether a client's watch covers this path.
     pub(crate) fn covers(&self, path: &RelPath) -> bool {
         let at = |scope_path: &RelPath| {
             let Some(scopes) = self.by_path.get(scope_path) else { return false };
@@ -47,13 +47,13 @@ impl CombinedWatchScopes {
         at(path) || path.ancestors().any(|scope_path| at(&scope_path))
     }
 
-    /// Whether a watch covers this path or a path below it, so that the creation and removal of this path must be
-    /// reported.
+    /// Whether a client's watch covers this path, or a watched path is below it, so that its creation and removal must
+    /// be reported.
     pub(crate) fn is_relevant(&self, path: &RelPath) -> bool {
         self.parents.contains(path) || self.covers(path)
     }
 
-    /// Whether this directory must be watched.
+    /// Whether this directory must be watched to report changes to the clients' watches.
     pub(crate) fn must_watch(&self, directory: &RelPath) -> bool {
         let deep = |scope_path: &RelPath| {
             let reaches = |scopes: &Vec<WatchScope>| scopes.iter().any(|scope| scope.depth == WatchDepth::Deep);
@@ -79,7 +79,7 @@ impl WatchScope {
     }
 }
 
-/// Whether a path leads into `.git`.
+/// Whether a path contains the component `.git`.
 fn is_git_internal(below: &RelPath) -> bool {
     below.components().any(|name| name == GIT_DIRECTORY)
 }

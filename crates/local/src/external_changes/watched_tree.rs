@@ -1,9 +1,9 @@
 //! Keeps a model of the watched directory tree: processes kernel events in order and follows renames of directories.
 //!
 //! The kernel queues an event before the system call that caused it returns. So if a path was renamed after the last
-//! processed event, the queue already contains the event of that rename. Therefore a directory is watched only when the
-//! queue is empty. If the queue then shows that the directory was renamed, the directory is watched again under its new
-//! path. Before the observed state of a path is recorded, it is compared with the queue.
+//! processed event, the event queue already contains the rename. Therefore a directory is watched only when the event
+//! queue is empty. If the event queue then shows that the directory was renamed, the directory is watched again under
+//! its new path. The state of a path is recorded only if the event queue contains no rename of the path.
 
 use std::{
     collections::{BTreeSet, HashSet, VecDeque},
@@ -29,16 +29,15 @@ use super::{
 };
 use crate::{errors, open::LocalWorkspace};
 
-/// How long a round waits for further events after its first event.
+/// How long the recorder thread waits for further file system events after the first event.
 const GATHER_WAIT: Duration = Duration::from_millis(2);
-/// The longest time that one round collects events.
+/// The longest time that the recorder thread collects file system events before it records them.
 const GATHER_TIME_MAX: Duration = Duration::from_millis(100);
-/// The longest wait for the second event of a rename.
+/// The longest time to wait for the second of the two events of a rename.
 const RENAME_PAIR_WAIT: Duration = Duration::from_millis(20);
-/// The most other events between the two events of a rename. Programs on other processors may queue events between the
-/// two.
+/// The largest number of events by other programs that are expected between the two events of a rename.
 const RENAME_PAIR_EVENTS_MAX: usize = 64;
-/// The most collected events. If there are more, the whole tree is rescanned.
+/// The largest number of collected file system events; if there are more, the whole tree is rescanned.
 const QUEUED_EVENTS_MAX: usize = 200_000;
 
 /// The signals that other processes sent through the lock file.
@@ -48,22 +47,21 @@ pub(super) struct OtherProcessSignals {
     pub(super) lock_released: bool,
 }
 
-/// The directory tree according to the processed events.
+/// The watched directory tree, according to the file system events processed so far.
 pub(super) struct WatchedTree {
     queue: Queue,
-    /// The watch on the lock file, which every process writes after a commit.
+    /// The inotify watch on the lock file, to which every process writes after a commit.
     store_watch: InotifyWatchId,
     /// Events that were read from the kernel and are not processed yet.
     queued: VecDeque<FsEvent>,
     watched: WatchedDirectories,
     pub(super) scopes: CombinedWatchScopes,
     pub(super) batch: ExternalEventBatch,
-    /// New directories that must be watched, by their current paths.
+    /// The current paths of new directories that must be watched but are not watched yet.
     unwatched: BTreeSet<RelPath>,
-    /// Paths for which a rescan entry is recorded after the batch.
+    /// Paths whose state is uncertain, for which a rescan entry is recorded after the batch.
     uncertain: BTreeSet<RelPath>,
-    /// The reason why events were missed; `None` if no event was missed. After missed events the whole tree must be
-    /// rescanned.
+    /// The reason why events were missed, so that the whole tree must be rescanned; `None` if no event was missed.
     pub(super) missed: Option<MissedEventsReason>,
 }
 
@@ -83,7 +81,7 @@ impl WatchedTree {
         })
     }
 
-    /// Waits for an event or for the waker, at most for `timeout`.
+    /// Waits for a file system event or for the waker, at most for `timeout`.
     pub(super) fn wait(&self, waker: &FsEventQueueWaker, timeout: Duration) -> Result<(), DiskError> {
         let timeout = if self.queued.is_empty() { timeout } else { Duration::ZERO };
         self.queue.wait_with_waker(waker, timeout)
@@ -94,14 +92,14 @@ impl WatchedTree {
         self.missed.is_some() || self.batch.len() + self.unwatched.len() > QUEUED_EVENTS_MAX
     }
 
-    /// Discards a batch that cannot be recorded.
+    /// Discards the collected events, which cannot be recorded, so that a rescan follows.
     pub(super) fn discard_batch(&mut self) {
         self.missed = Some(MissedEventsReason::ListeningGap);
         self.batch.clear();
     }
 
-    /// Processes queued events. After an event that reports a change, waits briefly for further events. `floor` is the
-    /// number of an entry that is older than every unrecorded event.
+    /// Processes queued events; if one of them reports a change in the tree, first waits briefly for further events.
+    /// `floor` is the number of a journal entry that is older than every event that is not recorded yet.
     pub(super) fn gather_events(
         &mut self,
         workspace: &LocalWorkspace,
@@ -136,7 +134,7 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// The paths that were renamed since the last processed event. A state that was observed at such a path cannot be
+    /// The paths that were renamed since the last processed event, so that the states observed there cannot be
     /// recorded.
     pub(super) fn paths_renamed_since_last_event(&mut self) -> Result<HashSet<RelPath>, Error> {
         self.drain_queue()?;
@@ -144,7 +142,7 @@ impl WatchedTree {
         Ok(left.filter_map(|event| self.event_path(event)).collect())
     }
 
-    /// The path of an event, according to the events processed so far.
+    /// The path of a file system event, according to the events processed so far.
     fn event_path(&self, event: &FsEvent) -> Option<RelPath> {
         let (path, name) = (self.watched.path(event.watch?)?, event.name.as_ref()?);
         path.join(name).ok().filter(|_| !attach::is_temporary(name))
@@ -210,12 +208,12 @@ impl WatchedTree {
         }
     }
 
-    /// Whether moves of this path must be tracked.
+    /// Whether a watch is affected by a move of this path.
     fn concerns(&self, path: &RelPath, subject: FsEventFileType) -> bool {
         self.scopes.is_relevant(path) || (subject == FsEventFileType::Directory && self.scopes.must_watch(path))
     }
 
-    /// Handles the first event of a rename. The second event follows at once or after a few other events.
+    /// Handles the first of the two events of a rename; the second event follows at once or after a few other events.
     fn handle_moved_from(
         &mut self,
         workspace: &LocalWorkspace,
@@ -284,7 +282,8 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// Once the queue is empty, watches the new directories and the directories below them, and reports their contents.
+    /// If the event queue is empty, watches the new directories and the directories below them, and reports their
+    /// contents.
     fn watch_new_directories(&mut self, workspace: &LocalWorkspace, floor: u64) -> Result<(), Error> {
         // The second round is for directories that were renamed during the first round.
         for _ in 0..2 {
@@ -313,8 +312,8 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// Handles directories that are watched under an outdated path. If the queue is empty, the events of the rename
-    /// were missed, so the old and the new path are uncertain.
+    /// Handles directories that are watched under an outdated path. If the event queue contains no rename of the
+    /// directory, the rename was missed, and the states of the old and the new path are uncertain.
     fn doubt_renamed_paths(&mut self, renamed: Vec<(InotifyWatchId, [RelPath; 2])>) -> Result<(), Error> {
         for (id, names) in renamed {
             if self.queued.is_empty() {
@@ -327,8 +326,8 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// Examines the files that calls wrote below new directories. Such a file may have been deleted before its
-    /// directory was watched, and no event reports that deletion.
+    /// Examines the files that calls wrote below new directories: a file may have been deleted before its directory was
+    /// watched, and no event reports that deletion.
     fn recheck_recorded_files(
         &mut self,
         workspace: &LocalWorkspace,
@@ -348,8 +347,8 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// Stops watching new directories that the queue reports as renamed or deleted, and schedules them to be watched
-    /// again. Returns their paths.
+    /// Stops watching new directories that the event queue reports as renamed or deleted, and schedules them to be
+    /// watched again.
     fn unwatch_moved(&mut self, new: &HashSet<InotifyWatchId>) -> Result<HashSet<RelPath>, Error> {
         let mut moved = HashSet::new();
         for named in self.directories_renamed_since()? {
@@ -375,7 +374,7 @@ impl WatchedTree {
         Ok(named.filter_map(|event| self.event_path(event)).collect())
     }
 
-    /// Reports the contents of a new directory, except those that a call moved or restored together with the directory.
+    /// Reports the contents of a new directory, except files that a call moved or restored together with the directory.
     fn report_contents(
         &mut self,
         workspace: &LocalWorkspace,
@@ -399,7 +398,7 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// Stops watching a directory that left the tree, and the directories below it.
+    /// Stops watching a directory that left the watched tree, and the directories below it.
     fn unwatch_branch(&mut self, path: &RelPath) -> Result<(), Error> {
         self.unwatched.retain(|unreached| !unreached.is_within(path));
         for (_, id) in self.watched.watches_within(path) {
@@ -409,8 +408,8 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// Stops watching a path, unless the path exists again. A call that replaces a file exchanges two names, so the
-    /// path exists again after it.
+    /// Stops watching a path, unless the path exists again. The path of a file exists again if a call replaced the file
+    /// by exchanging two names.
     fn unwatch_if_gone(&mut self, workspace: &LocalWorkspace, path: &RelPath) -> Result<(), Error> {
         match workspace.root.stat(path) {
             Ok(Some(_)) => Ok(()),
@@ -437,7 +436,7 @@ impl WatchedTree {
         self.uncertain.extend(paths);
     }
 
-    /// Records a rescan of the uncertain paths. The changes of the batch are already recorded.
+    /// Records a rescan of the paths whose state is uncertain, after the changes of the batch.
     pub(super) fn record_uncertain_paths(&mut self, workspace: &LocalWorkspace) -> Result<(), Error> {
         if self.uncertain.is_empty() {
             return Ok(());
@@ -446,7 +445,7 @@ impl WatchedTree {
         workspace.record_rescan(&topmost_paths(paths), MissedEventsReason::ListeningGap)
     }
 
-    /// Watches the directories of one watch. The path of the watch need not exist and need not be a directory.
+    /// Watches the directories of one client's watch, whose path need not exist and need not be a directory.
     pub(super) fn begin_watching(
         &mut self,
         workspace: &LocalWorkspace,
@@ -461,7 +460,7 @@ impl WatchedTree {
         Ok(attached)
     }
 
-    /// Stops watching directories that no watch needs, in the whole tree or below `branch`.
+    /// Stops watching directories that no client's watch needs, in the whole tree or below `branch`.
     pub(super) fn remove_unneeded_watches(&mut self, branch: Option<&RelPath>) -> Result<(), Error> {
         let watched = match branch {
             Some(top) => self.watched.watches_within(top),
@@ -503,15 +502,15 @@ impl WatchedTree {
     }
 }
 
-/// Creates a queue that also watches the store.
+/// Creates an event queue that also watches the lock file, to learn of commits by other processes.
 fn create_queue(workspace: &LocalWorkspace, lock: &MultiSlotLockFile) -> Result<(Queue, InotifyWatchId), DiskError> {
     let queue = Queue::new(&workspace.root.open_directory(&RelPath::root())?)?;
     let store = queue.watch_lock_file(lock)?;
     Ok((queue, store))
 }
 
-/// Whether a file was created or changed at or after this time. For a directory only the creation time counts, because
-/// its other times change with every change of a name in the directory.
+/// Whether a file was created or changed at or after this time. For a directory, only the creation time is compared,
+/// because its other times change whenever an entry is added, removed or renamed in it.
 fn is_newer(stat: &DiskStat, than_ms: i64) -> bool {
     let than_ns = i128::from(than_ms) * 1_000_000;
     if stat.file_type == FileType::Directory {
@@ -520,7 +519,7 @@ fn is_newer(stat: &DiskStat, than_ms: i64) -> bool {
     stat.fingerprint.changed_ns >= than_ns
 }
 
-/// The paths of the set that are not below another path of the set.
+/// The topmost paths of a set: those that are not below another path of the set.
 pub(super) fn topmost_paths(paths: HashSet<RelPath>) -> Vec<RelPath> {
     let below = |path: &RelPath| path.ancestors().any(|above| paths.contains(&above));
     let mut tops: Vec<RelPath> = paths.iter().filter(|path| !below(path)).cloned().collect();

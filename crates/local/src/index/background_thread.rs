@@ -1,5 +1,5 @@
-//! The thread that builds the index and keeps the tree model current. The first large search starts it, and it ends
-//! when the workspace is closed. No call waits for it, and it runs with low priority.
+//! The background thread that builds the search index and keeps the tree model current. The first large search starts
+//! the thread, and closing the workspace ends it. The thread runs with low priority, and no call waits for it.
 
 use std::{
     sync::{Arc, MutexGuard},
@@ -18,21 +18,21 @@ use super::{
 };
 use crate::store::lock_ignoring_poison;
 
-/// How often events are read while there are searches.
+/// How often the index thread reads file system events while the workspace is searched.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// If there was no search for this time, the tree is no longer watched.
+/// If there was no search for this time, the index thread stops watching the tree.
 const UNWATCH_AFTER_IDLE: Duration = Duration::from_secs(15 * 60);
-/// The pause after a failed build.
+/// The pause of the index thread after a build that failed or left no recently modified files.
 const RETRY_PAUSE: Duration = Duration::from_secs(60);
-/// How long new or recently modified files wait before they are indexed.
+/// How long new or recently modified files wait before the index thread indexes them.
 const NEW_FILES_WAIT: Duration = Duration::from_secs(4);
-/// Every directory is listed again within this many rounds, even if the watches report no change.
+/// The index thread lists every directory again within this many rounds, even if the watches report no change.
 const FULL_RELIST_TICKS: usize = 300;
-/// The number of directories that are listed before the lock is released for searches.
+/// The number of directories that the index thread lists before it releases the lock for searches.
 const DIRECTORIES_PER_STEP: usize = 64;
 /// A segment with fewer files than this counts as small.
 const SMALL_SEGMENT_FILES: u32 = 4_000;
-/// If there are more small segments than this, they are merged.
+/// If the index has more small segments than this, they are merged.
 const SMALL_SEGMENTS_MAX: usize = 8;
 /// If the number of indexed files exceeds twice the number of files in the tree by this many, the index is built again
 /// from scratch.
@@ -40,14 +40,14 @@ const STALE_FILES_MAX: u64 = 10_000;
 
 struct IndexThreadNextSleep(Duration, IndexThreadWakeBySearchPolicy);
 
-/// Whether a search can wake the thread early. Closing the workspace always wakes the thread.
+/// Whether a search can wake the index thread early; closing the workspace always wakes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IndexThreadWakeBySearchPolicy {
     BySearch,
     Never,
 }
 
-/// Runs until the workspace closes.
+/// The main loop of the index thread, which runs until the workspace closes.
 pub(super) fn run_index_thread(shared: &Arc<IndexSharedState>) {
     stead_disk::lower_thread_priority();
     let mut next_build = Instant::now();
@@ -109,8 +109,7 @@ fn run_round(
     Ok(IndexThreadNextSleep(POLL_INTERVAL, IndexThreadWakeBySearchPolicy::Never))
 }
 
-/// Builds a model of the whole tree. If the tree is watched, the model is made available to searches; otherwise the
-/// model is returned.
+/// Builds a model of the whole tree. If the tree is watched, searches get the model; otherwise the caller does.
 fn prepare_model(shared: &IndexSharedState) -> Result<Option<IndexedTreeCache>, IndexedTreeCacheDiscardReason> {
     let top =
         shared.context.root.open_directory(&RelPath::root()).map_err(|_| IndexedTreeCacheDiscardReason::Unsupported)?;
@@ -140,7 +139,7 @@ fn prepare_model(shared: &IndexSharedState) -> Result<Option<IndexedTreeCache>, 
     Ok(None)
 }
 
-/// Processes events in small steps, so that searches never wait long for the lock.
+/// Processes file system events in small steps, so that searches never wait long for the lock.
 fn apply_events(shared: &IndexSharedState) -> Result<(), IndexedTreeCacheDiscardReason> {
     let current = shared.current_snapshot();
     if let Some(model) = lock_ignoring_poison(&shared.model).as_mut() {
@@ -160,7 +159,7 @@ fn apply_events(shared: &IndexSharedState) -> Result<(), IndexedTreeCacheDiscard
     }
 }
 
-/// Indexes new files while searches use the current model.
+/// Indexes new files while searches use the current tree model.
 fn extend_watched_index(
     shared: &IndexSharedState,
     mut model_guard: MutexGuard<'_, Option<IndexedTreeCache>>,
@@ -179,7 +178,7 @@ fn extend_watched_index(
     }
 }
 
-/// Indexes new files with a model that no search uses.
+/// Indexes new files with a tree model that no search uses.
 fn extend_index(
     shared: &IndexSharedState,
     model: &mut IndexedTreeCache,
@@ -194,15 +193,15 @@ fn extend_index(
     }
 }
 
-/// The segments to which a build adds new ones.
+/// The existing segments to which an index build adds new ones.
 enum IndexBuildBase {
-    /// All segments that exist when the build begins.
+    /// The build keeps all segments that exist when it begins.
     Current,
-    /// The segments of this snapshot, which lacks the small and outdated segments.
+    /// The build keeps the segments of this snapshot, which lacks small and outdated segments.
     WithoutStale(Arc<IndexSnapshot>),
 }
 
-/// The snapshot without small and outdated segments; `None` if all segments are kept.
+/// The index snapshot without small and outdated segments; `None` if all segments are kept.
 fn snapshot_without_stale(model: &IndexedTreeCache) -> Option<Arc<IndexSnapshot>> {
     let snapshot = model.snapshot();
     let (files, _) = model.files();
@@ -217,7 +216,7 @@ fn snapshot_without_stale(model: &IndexedTreeCache) -> Option<Arc<IndexSnapshot>
     Some(Arc::new(IndexSnapshot { segments, coverage: snapshot.coverage }))
 }
 
-/// Indexes files, unless another process is building. Returns the time of the next build.
+/// Indexes files, unless another process is building the index. Returns the time of the next index build.
 fn build_and_adopt(
     shared: &IndexSharedState,
     base: IndexBuildBase,
@@ -257,7 +256,7 @@ fn try_build(
     build::build_segments(&shared.context, &directory, &base, unknown, &|| shared.is_stopped()).map(Some)
 }
 
-/// Builds the index in the calling thread.
+/// Builds the search index in the calling thread.
 pub(super) fn build_once(shared: &IndexSharedState) -> Result<(), stead_disk::DiskError> {
     let snapshot = shared.current_snapshot().unwrap_or_else(|| Arc::new(IndexSnapshot::empty()));
     let mut model = IndexedTreeCache::new(snapshot, None, 0);

@@ -1,12 +1,12 @@
-//! The blocks of index files: their hashes, and the encoding of their contents.
+//! The blocks of search index files: their hashes, and the encoding of their contents.
 //!
-//! Each block has a keyed hash over its bytes, its kind, its file and its offset. The key is derived from a secret in
-//! the workspace's store, the workspace id, the root directory and the format. So a block that was truncated, modified
-//! or moved, or that belongs to another file, workspace, directory or format, is detected before use. The hash does not
-//! show whether the data is current; the timestamps of the files show that.
+//! Each block has a keyed hash over its bytes, its kind, the id of its file and its offset in the file. The hash key is
+//! derived from a secret in the workspace's store, the workspace id, the root directory and the index format. The hash
+//! detects a block that was truncated, modified or moved, or that belongs to another file, workspace, directory or
+//! format. The hash of a block does not show whether its data is current; the timestamps of the files show that.
 //!
-//! Numbers are encoded as LEB128. A byte string is encoded as its length, followed by its bytes. Decoding never reads
-//! beyond its input and never allocates memory for a length that it has not checked.
+//! Numbers in an index file are encoded as LEB128. A byte string in an index file is encoded as its length, followed by
+//! its bytes. Decoding never reads beyond its input and never allocates memory for a length that it has not checked.
 
 use rusqlite::{OptionalExtension, params};
 use sha2::{Digest, Sha256};
@@ -20,25 +20,25 @@ use crate::{
 };
 
 pub(super) const BLOCK_HASH_BYTES: usize = 16;
-/// The format of the index. If it changes, existing indexes cannot be read and are built again.
+/// The format version of the search index; if it changes, existing indexes cannot be read and are built again.
 const FORMAT: u32 = 1;
-/// The name of the secret in the table `meta`.
+/// The name of the index secret in the database table `meta`.
 const INDEX_SECRET_NAME: &str = "index";
 
 /// The random id of an index file.
 pub(super) type RandomIndexFileId = [u8; 16];
 
-/// The kind of a block.
+/// The kind of a block of an index file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IndexBlockKind {
-    /// The list of segments.
+    /// The list of all segments of the index.
     Manifest,
-    /// The last block of a segment, which contains the offset of the table of contents.
+    /// The last block of a segment file, which contains the offset of the table of contents.
     Trailer,
-    /// The table of contents of a segment.
+    /// The table of contents of a segment file.
     Contents,
     DirectoryFiles,
-    /// The posting lists of some trigrams.
+    /// The posting lists of some trigrams: for each trigram the files that contain it.
     Grams,
 }
 
@@ -54,12 +54,12 @@ impl IndexBlockKind {
     }
 }
 
-/// The key of one workspace's index.
+/// The hash key for the index blocks of one workspace.
 #[derive(Clone)]
 pub(super) struct IndexIntegrityKey([u8; 32]);
 
 impl IndexIntegrityKey {
-    /// Derives the key of a workspace. Creates the secret if there is none.
+    /// Derives the key of a workspace, and creates the secret if there is none.
     pub(super) fn load_or_create(store: &SqliteStore, root: &RootDirectory, workspace: &str) -> Result<Self, Error> {
         let secret = match load_secret(store)? {
             Some(secret) => secret,
@@ -76,7 +76,7 @@ impl IndexIntegrityKey {
         Ok(Self(hasher.finalize().into()))
     }
 
-    /// The hash of a block at this offset of a file.
+    /// Computes the hash of a block at this offset of an index file.
     pub(super) fn hash_block(
         &self,
         kind: IndexBlockKind,
@@ -99,7 +99,7 @@ impl IndexIntegrityKey {
         hash
     }
 
-    /// The bytes of a block without its hash, if the hash is correct.
+    /// Returns the bytes of a block without its hash, or `None` if the hash is wrong.
     pub(super) fn verify_block<'a>(
         &self,
         kind: IndexBlockKind,
@@ -145,7 +145,7 @@ pub(super) fn write_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Decodes values one after the other. Its methods return `None` at the end of the input and for malformed bytes.
+/// Decodes the values of an index block; returns `None` at the end of the block and for malformed bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct IndexByteReader<'a> {
     remaining: &'a [u8],
@@ -160,7 +160,7 @@ impl<'a> IndexByteReader<'a> {
         self.remaining.is_empty()
     }
 
-    /// The number of bytes that are left.
+    /// The number of input bytes that are not decoded yet.
     pub(super) fn len(&self) -> usize {
         self.remaining.len()
     }
@@ -180,7 +180,7 @@ impl<'a> IndexByteReader<'a> {
         None
     }
 
-    /// Reads a number that fits into 32 bits.
+    /// Reads a number, which must fit into 32 bits.
     pub(super) fn read_number_u32(&mut self) -> Option<u32> {
         u32::try_from(self.read_number()?).ok()
     }

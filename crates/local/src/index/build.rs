@@ -1,8 +1,8 @@
-//! Builds segments from files. One process builds at a time; the others continue to read the existing segments.
+//! Builds the segments of the search index from files. Only one process builds at a time.
 //!
-//! Promises: a file is indexed only if its timestamps and size are equal before and after reading, and if it is old
-//! enough that every later change gets different timestamps. The index stays below its size limit, and its status shows
-//! when the limit is reached. A failed or killed build leaves the index unchanged.
+//! Promises: a file is indexed only if its timestamps and size do not change while it is read, and if it is old enough
+//! that every later change gets different timestamps. The index stays below its size limit, and its status shows when
+//! the limit is reached. A failed or killed build leaves the index usable, because only complete segments are used.
 
 use stead_disk::{DirectoryHandle, DiskError, OpenFile};
 use stead_engine::{
@@ -19,15 +19,15 @@ use super::{
 };
 use crate::workspace::to_engine_fingerprint;
 
-/// The largest size of the index on disk.
+/// The largest size of the search index on disk.
 const INDEX_BYTES_MAX: u64 = 4 << 30;
-/// The disk space that the index leaves free.
+/// The free disk space that the search index does not use.
 const FREE_BYTES_MIN: u64 = 1 << 30;
-/// A text with more distinct trigrams than this is not indexed. A search could rarely skip such a text, and the text
-/// would make every posting list longer.
+/// A text with more distinct trigrams than this is not indexed. A search could rarely skip a text with so many
+/// trigrams, and the text would make every posting list longer.
 const GRAMS_MAX: usize = 40_000;
 
-/// The result of a build.
+/// The result of building the search index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IndexBuildOutcome {
     /// All files are indexed, except unreadable and recently modified ones.
@@ -38,8 +38,8 @@ pub(super) enum IndexBuildOutcome {
     Stopped,
 }
 
-/// Writes new segments that contain the files in `unknown`. The segments of `base` stay part of the index. Each new
-/// segment is published as soon as it is full.
+/// Writes new index segments that contain the files in `unknown`. The segments of `base` stay part of the index. Each
+/// new segment is published as soon as it is full.
 pub(super) fn build_segments(
     context: &IndexContext,
     index_directory: &DirectoryHandle,
@@ -95,9 +95,9 @@ pub(super) fn build_segments(
     Ok(IndexBuildOutcome::Done { recently_modified: young })
 }
 
-/// Why a file was not indexed.
+/// Why a file was not added to the index.
 enum IndexSkipReason {
-    /// The file is so new that it could change again without new timestamps. It is indexed later.
+    /// The file is so new that it could change again without new timestamps; a later build indexes it.
     RecentlyModified,
     /// The file cannot be read, or its timestamps cannot be encoded.
     NotIndexable,
@@ -147,7 +147,7 @@ fn is_same_fingerprint(file: &OpenFile, stamp: &stead_engine::FileStatFingerprin
     file.restat().is_ok_and(|now| to_engine_fingerprint(&now.fingerprint) == *stamp)
 }
 
-/// The number of bytes by which the index may still grow.
+/// The number of bytes by which the search index may still grow.
 fn available_bytes(context: &IndexContext, base: &IndexSnapshot) -> Result<u64, DiskError> {
     let free = context.state.disk_space()?.free_bytes.saturating_sub(FREE_BYTES_MIN);
     Ok(INDEX_BYTES_MAX.saturating_sub(base.size()).min(free))

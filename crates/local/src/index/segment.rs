@@ -1,6 +1,6 @@
-//! A segment is one immutable file of the index. It contains the identities of the files of some directories. For each
-//! trigram it contains a posting list: the numbers of the files that contain the trigram. Blocks are read when they are
-//! needed; only the table of contents is kept in memory.
+//! A segment is one immutable file of the search index. A segment contains the identities of the files of some
+//! directories. For each trigram, a segment contains a posting list: the numbers of the files that contain the trigram.
+//! The blocks of a segment are read when they are needed; only the table of contents is kept in memory.
 //!
 //! Promises: the hash of every block is checked before use. A modified segment leads to [`IndexCorrupt`], never to a
 //! wrong result, a panic or a large allocation. A segment that is deleted while it is open stays readable.
@@ -20,10 +20,10 @@ use super::blocks::{
     BLOCK_HASH_BYTES, IndexBlockKind, IndexByteReader, IndexIntegrityKey, RandomIndexFileId, write_bytes, write_number,
 };
 
-/// The length of the trailer without its hash: offset and length of the table of contents, and number of files.
+/// The length of a segment's trailer without its hash: offset and length of the table of contents, and number of files.
 const TRAILER_BYTES: usize = 24;
 const SEGMENT_FILE_PREFIX: &str = "segment-";
-/// If at most this many candidate files are left, no further trigrams are looked up.
+/// A lookup of several trigrams ends once at most this many candidate files are left.
 const FEW_FILES: usize = 64;
 
 /// A part of the index has a wrong hash or cannot be decoded.
@@ -35,17 +35,17 @@ pub(super) struct IndexSegment {
     pub(super) name: RandomIndexFileId,
     key: IndexIntegrityKey,
     file: OpenFile,
-    /// The concatenated paths of the directories, in byte order.
+    /// The concatenated paths of all directories of the segment, in byte order.
     paths: Vec<u8>,
     directories: Vec<IndexedDirectoryLocation>,
     /// The positions of the directories in `directories`, sorted by the numbers of the files in each directory.
     directories_by_number: Vec<u32>,
     blocks: Vec<PostingBlockLocation>,
-    /// The number of files.
+    /// The number of files in the segment.
     pub(super) files: u32,
 }
 
-/// Where the files of one directory are stored.
+/// Where a segment stores the files of one directory.
 #[derive(Debug, Clone, Copy)]
 struct IndexedDirectoryLocation {
     /// The end of the directory's path in the concatenated paths.
@@ -55,7 +55,7 @@ struct IndexedDirectoryLocation {
     length: u32,
 }
 
-/// A block of posting lists.
+/// The location of a block of posting lists.
 #[derive(Debug, Clone, Copy)]
 struct PostingBlockLocation {
     first_gram: Trigram,
@@ -63,11 +63,11 @@ struct PostingBlockLocation {
     length: u32,
 }
 
-/// A set of file numbers of a segment.
+/// A selection of the files of a segment, by their numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SelectedIndexedFilesOfSegment {
     All,
-    /// The files with these numbers, in ascending order.
+    /// The numbers of the selected files, in ascending order.
     Only(Vec<u32>),
 }
 
@@ -86,7 +86,7 @@ pub(super) fn segment_file_name(name: &RandomIndexFileId) -> String {
 }
 
 impl IndexSegment {
-    /// Opens a segment and reads its table of contents.
+    /// Opens a segment file and reads its table of contents.
     pub(super) fn open(
         directory: &DirectoryHandle,
         name: RandomIndexFileId,
@@ -141,12 +141,12 @@ impl IndexSegment {
         reading.is_at_end().then_some(())
     }
 
-    /// The size on disk.
+    /// The size of the segment file.
     pub(super) fn size(&self) -> u64 {
         self.file.stat().size
     }
 
-    /// Reads a block and checks its hash; `length` does not include the hash.
+    /// Reads a block of the segment and checks its hash; `length` does not include the hash.
     fn read_block(&self, kind: IndexBlockKind, offset: u64, length: u64) -> Result<Vec<u8>, IndexCorrupt> {
         let sealed = length.checked_add(BLOCK_HASH_BYTES as u64).ok_or(IndexCorrupt)?;
         let end = offset.checked_add(sealed).ok_or(IndexCorrupt)?;
@@ -168,7 +168,7 @@ impl IndexSegment {
         self.paths.get(start..end).unwrap_or_default()
     }
 
-    /// The indexed files of a directory; `None` if this segment has none.
+    /// The indexed files of a directory; `None` if this segment contains no files of the directory.
     pub(super) fn directory_files(&self, directory: &RelPath) -> Result<Option<IndexedDirectoryFiles>, IndexCorrupt> {
         let wanted = directory.as_bytes();
         let (mut low, mut high) = (0, self.directories.len());
@@ -187,7 +187,7 @@ impl IndexSegment {
         IndexedDirectoryFiles::decode(bytes, row.first_file).ok_or(IndexCorrupt)
     }
 
-    /// The files that contain the required trigrams.
+    /// The files of the segment that contain the required trigrams.
     pub(super) fn files_matching(
         &self,
         required: &RequiredTrigrams,
@@ -211,8 +211,8 @@ impl IndexSegment {
         }
     }
 
-    /// The files that meet all requirements. Rare trigrams are looked up first. Once few candidate files are left, the
-    /// other trigrams are skipped, because reading these files costs less than looking up trigrams.
+    /// The files of the segment that meet all requirements. Rare trigrams are looked up first. Once few candidate files
+    /// are left, the other trigrams are skipped, because reading these files costs less than looking up trigrams.
     fn files_matching_all(&self, needs: &[RequiredTrigrams]) -> Result<SelectedIndexedFilesOfSegment, IndexCorrupt> {
         let cost = |required: &RequiredTrigrams| match required {
             RequiredTrigrams::Trigram(gram) => self.block_of(*gram).map_or(0, |block| block.length),
@@ -243,7 +243,7 @@ impl IndexSegment {
         self.blocks.get(after.checked_sub(1)?)
     }
 
-    /// The numbers of the files that contain a trigram.
+    /// The numbers of the files of the segment that contain a trigram.
     fn files_containing(&self, wanted: Trigram) -> Result<Vec<u32>, IndexCorrupt> {
         let Some(block) = self.block_of(wanted) else { return Ok(Vec::new()) };
         let bytes = self.read_block(IndexBlockKind::Grams, block.offset, u64::from(block.length))?;
@@ -263,8 +263,8 @@ impl IndexSegment {
         Ok(Vec::new())
     }
 
-    /// Decodes a list of file numbers. Each number is stored as its difference from the previous number. The first
-    /// number is stored as its difference from -1.
+    /// Decodes a posting list, in which each file number is stored as its difference from the previous one, and the
+    /// first as its difference from -1.
     fn decode_file_numbers(&self, list: &[u8]) -> Result<Vec<u32>, IndexCorrupt> {
         let mut reading = IndexByteReader::new(list);
         let (mut numbers, mut after) = (Vec::new(), 0_u32);
@@ -276,7 +276,7 @@ impl IndexSegment {
         Ok(numbers)
     }
 
-    /// The paths and sizes of the files with these numbers.
+    /// The paths and sizes of the files with these numbers in the segment.
     pub(super) fn paths_of_files(&self, numbers: &[u32]) -> Result<Vec<(RelPath, u64)>, IndexCorrupt> {
         let row = |at: &u32| self.directories.get(*at as usize);
         let mut paths = Vec::with_capacity(numbers.len());
@@ -335,7 +335,7 @@ type NamedIndexedFile = (Vec<u8>, IndexedFile);
 /// The indexed files of one directory, in byte order of their names.
 pub(super) struct IndexedDirectoryFiles {
     bytes: Vec<u8>,
-    /// For each file the position of its name in `bytes`, and its data.
+    /// For each file the position of its name in `bytes`, and its index data.
     files: Vec<(std::ops::Range<usize>, IndexedFile)>,
     first_number: u32,
 }
@@ -369,7 +369,7 @@ impl IndexedDirectoryFiles {
         Some(Self { bytes, files: rows, first_number: first })
     }
 
-    /// The number and data of the file with this name.
+    /// Finds a file by name, and returns its number in the segment and its index data.
     pub(super) fn find(&self, name: &[u8]) -> Option<(u32, &IndexedFile)> {
         let of = |at: &std::ops::Range<usize>| self.bytes.get(at.clone()).unwrap_or_default();
         let index = self.files.binary_search_by(|(at, _)| of(at).cmp(name)).ok()?;
@@ -377,14 +377,14 @@ impl IndexedDirectoryFiles {
         Some((number, &self.files.get(index)?.1))
     }
 
-    /// The name and size of the file with this number.
+    /// Finds a file by its number in the segment, and returns its name and size.
     pub(super) fn by_number(&self, number: u32) -> Option<(&[u8], u64)> {
         let (at, row) = self.files.get(number.checked_sub(self.first_number)? as usize)?;
         Some((self.bytes.get(at.clone())?, row.fingerprint.size))
     }
 }
 
-/// Encodes the files of a directory. They are sorted by the bytes of their names and are all on one device.
+/// Encodes the index data of a directory's files, which are sorted by name and are all on one device.
 fn encode_directory_files(out: &mut Vec<u8>, device: u64, rows: &[NamedIndexedFile]) {
     write_number(out, device);
     for (name, IndexedFile { kind: sort, fingerprint: stamp }) in rows {

@@ -1,8 +1,8 @@
-//! A snapshot of the index: the segments that the manifest names at one moment. This module also reads and writes the
-//! manifest.
+//! A snapshot of the search index: the segments that the manifest names at one moment. The manifest of the index is
+//! also read and written here.
 //!
-//! Promises: a snapshot stays usable even if segments are built or deleted meanwhile. If one segment is unusable, the
-//! whole index counts as unusable, and the next build replaces it.
+//! Promises: a snapshot of the index stays usable even if segments are built or deleted meanwhile. If one segment is
+//! unusable, the whole index counts as unusable, and the next build replaces it.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use super::{
 const MANIFEST: &str = "manifest";
 pub(super) const SEGMENTS_MAX: usize = 512;
 const MANIFEST_BYTES_MAX: u64 = 64 << 10;
-/// The file id that is hashed with the manifest. Unlike a segment, the manifest has no random id.
+/// The file id of the manifest in block hashes; unlike a segment, the manifest has no random id.
 const MANIFEST_FILE_ID: RandomIndexFileId = [0; 16];
 const MANIFEST_MODE: u32 = 0o600;
 
@@ -59,7 +59,8 @@ impl IndexSnapshot {
         Self { segments: Vec::new(), coverage: IndexCoverage::Complete }
     }
 
-    /// Reads the manifest and opens its segments. Segments that are open in `before` are used again.
+    /// Reads the manifest and opens the segments that it names. A segment that is already open in the snapshot `before`
+    /// is not opened again.
     pub(super) fn load(
         directory: &DirectoryHandle,
         key: &IndexIntegrityKey,
@@ -88,7 +89,7 @@ impl IndexSnapshot {
         Ok(Self { segments, coverage: extent })
     }
 
-    /// Writes the manifest. This makes the named segments the current index.
+    /// Writes the manifest, which makes the named segments the current index.
     pub(super) fn write_manifest(
         directory: &DirectoryHandle,
         key: &IndexIntegrityKey,
@@ -117,12 +118,12 @@ impl IndexSnapshot {
         self.segments.iter().map(|segment| segment.name).collect()
     }
 
-    /// The size on disk.
+    /// The size of all segments of the index on disk.
     pub(super) fn size(&self) -> u64 {
         self.segments.iter().map(|segment| segment.size()).sum()
     }
 
-    /// The number of indexed files, including those that have changed since.
+    /// The number of indexed files, including files that have changed since.
     pub(super) fn files(&self) -> u64 {
         self.segments.iter().map(|segment| u64::from(segment.files)).sum()
     }
@@ -135,7 +136,7 @@ impl IndexSnapshot {
         self.segments.iter().map(|segment| segment.files_matching(required)).collect()
     }
 
-    /// The data of all segments about the files of a directory.
+    /// The index data of all segments about the files of a directory.
     pub(super) fn directory_segments(&self, directory: &RelPath) -> Result<DirectoryFilesBySegment, IndexCorrupt> {
         let mut segments = Vec::new();
         for (at, segment) in self.segments.iter().enumerate() {
@@ -145,7 +146,7 @@ impl IndexSnapshot {
     }
 }
 
-/// The data of all segments about one directory, with the position of each segment.
+/// For each segment that has files of one directory: the position of the segment, and its data about these files.
 pub(super) struct DirectoryFilesBySegment(Vec<(usize, IndexedDirectoryFiles)>);
 
 impl DirectoryFilesBySegment {
@@ -157,8 +158,9 @@ impl DirectoryFilesBySegment {
         self.0.iter().any(|(_, rows)| rows.find(name.as_bytes()).is_some())
     }
 
-    /// Finds a file by its name and identity. Returns the position of its segment, its number in the segment, and its
-    /// data. If several segments contain the file with this identity, the data of any of them is correct.
+    /// Finds the index data of a file by the file's name and identity. Returns the position of the segment, the number
+    /// of the file in the segment, and the index data of the file. If several segments contain a file with the same
+    /// identity, the data of any of these segments is correct.
     pub(super) fn find_file(&self, name: &FileName, stamp: &FileStamp) -> Option<(usize, u32, &IndexedFile)> {
         self.0.iter().find_map(|(at, rows)| {
             let (number, row) = rows.find(name.as_bytes())?;
@@ -167,12 +169,12 @@ impl DirectoryFilesBySegment {
     }
 }
 
-/// A snapshot with the files that one search must read.
+/// A snapshot of the index, and the files that one search must read.
 pub(super) struct SnapshotIndexFilter {
     pub(super) snapshot: Arc<IndexSnapshot>,
-    /// For each segment the files that must be read.
+    /// For each segment of the snapshot, the files that the search must read.
     pub(super) files: Vec<SelectedIndexedFilesOfSegment>,
-    /// Called when a block has a wrong hash.
+    /// The function that is called when an index block has a wrong hash.
     pub(super) on_corrupt: Arc<dyn Fn() + Send + Sync>,
 }
 

@@ -1,6 +1,6 @@
-//! A model of the directory tree in memory. With the model a search need not walk the tree. The model contains every
-//! directory that a walk would enter, the segment of each indexed file, and the names of the files that are not
-//! indexed. Watches report changes of the tree.
+//! A model of the directory tree in memory, so that a search need not walk the tree. The model contains every directory
+//! that a walk would enter, the segment of each indexed file, and the names of the files that are not indexed. Watches
+//! report changes of the tree to the model.
 //!
 //! Promises: after [`IndexedTreeCache::refresh`] the model is equal to the result of a walk that starts at that moment,
 //! as far as the kernel reports changes. A directory is watched before it is listed, and listed again after any event
@@ -28,17 +28,17 @@ use super::{
 };
 
 const NO_DIRECTORY: u32 = u32::MAX;
-/// The most times that the event queue is read in a row. If events still arrive after that, the events count as lost.
+/// The most times that the event queue is read in a row. If the queue is still not empty, events count as lost.
 const DRAINS_MAX: usize = 4;
 
-/// Why a model must be discarded.
+/// Why a tree model must be discarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IndexedTreeCacheDiscardReason {
-    /// Events were lost, or arrive faster than they can be processed.
+    /// File system events were lost, or arrive faster than they can be processed.
     EventsLost,
-    /// A directory cannot be watched.
+    /// A directory of the tree cannot be watched.
     WatchFailed,
-    /// A part of the index has a wrong hash.
+    /// A part of the search index has a wrong hash.
     IndexCorrupt,
     Stopped,
     /// The file system does not report all changes, and its timestamps may be wrong.
@@ -51,11 +51,11 @@ impl From<IndexCorrupt> for IndexedTreeCacheDiscardReason {
     }
 }
 
-/// Whether all changes of the tree are in the model.
+/// Whether the tree model contains all changes of the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TreeModelFreshness {
     Current,
-    /// More directories must be listed again than the caller allowed.
+    /// The tree model is not current, because more directories have changed than the caller allowed to list again.
     Behind,
 }
 
@@ -63,28 +63,28 @@ pub(super) struct IndexedTreeCache {
     snapshot: Arc<IndexSnapshot>,
     event_queue: Option<FsEventQueue>,
     watches_max: usize,
-    /// The directories by number. Number 0 is the root.
+    /// The directories of the tree by number; number 0 is the root.
     directories: Vec<Option<IndexedTreeDirectoryNode>>,
     free_numbers: Vec<u32>,
     watched: HashMap<InotifyWatchId, (u32, IndexWatchPurpose)>,
-    /// For each segment and each of its files, the number of the directory that contains the file now.
+    /// For each segment and each file of the segment, the number of the directory that contains the file now.
     directory_of_files: Vec<Vec<u32>>,
-    /// The directories that must be listed again.
+    /// The numbers of the directories that must be listed again.
     stale_directories: BTreeSet<u32>,
-    /// The directory that the periodic relisting reached last.
+    /// The number of the directory that the periodic relisting reached last.
     relist_position: u32,
-    /// Whether every directory has been listed once.
+    /// Whether every directory of the tree has been listed once.
     complete: bool,
 }
 
 /// Why a directory is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IndexWatchPurpose {
-    /// The contents of the directory are part of the model.
+    /// The contents of the watched directory are part of the tree model.
     OwnContents,
-    /// The watched directory is the `.git` directory of a directory of the model.
+    /// The watched directory is a `.git` directory; its subdirectory `info` may contain ignore patterns.
     GitDirectory,
-    /// The watched directory is the `.git/info` directory of a directory of the model.
+    /// The watched directory is a `.git/info` directory; its file `exclude` may contain ignore patterns.
     GitInfoDirectory,
 }
 
@@ -94,25 +94,25 @@ struct IndexedTreeDirectoryNode {
     children: Vec<u32>,
     ignored: IndexIgnoreRules,
     watches: Vec<InotifyWatchId>,
-    /// The indexed files. For each file: the position of its segment, and its number in that segment.
+    /// For each indexed file: the position of its segment in the snapshot, and the number of the file in that segment.
     indexed_files: Vec<(u16, u32)>,
-    /// Files that must be read.
+    /// Files that every search must read, because the index has no usable data about them.
     unindexed_files: Vec<(FileName, UnindexedReason)>,
-    /// Files with more than one hard link.
+    /// The names of files with more than one hard link.
     hard_linked: Vec<FileName>,
     counts: DirectoryEntryCounts,
 }
 
-/// Why a file must be read.
+/// Why a search must read a file in spite of the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum UnindexedReason {
-    /// No segment contains the current content of the file.
+    /// No segment of the index contains the current content of the file.
     NotYetIndexed,
     /// The index cannot contain the file, or watches do not report all changes of the file.
     NeverIndexable,
 }
 
-/// The numbers that a walk would count in one directory.
+/// The counts of one directory that a walk over the tree would add to its result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct DirectoryEntryCounts {
     entries: u64,
@@ -124,7 +124,7 @@ struct DirectoryEntryCounts {
 }
 
 impl IndexedTreeCache {
-    /// Creates an empty model. The first refresh lists all directories.
+    /// Creates an empty tree model; the first refresh lists all directories.
     pub(super) fn new(snapshot: Arc<IndexSnapshot>, event_queue: Option<FsEventQueue>, watches_max: usize) -> Self {
         let directory_of_files =
             snapshot.segments.iter().map(|segment| vec![NO_DIRECTORY; segment.files as usize]).collect();
@@ -143,7 +143,8 @@ impl IndexedTreeCache {
         }
     }
 
-    /// Processes events, and lists up to `directories_max` changed directories again. Fails if `stopped` returns true.
+    /// Brings the model up to date: processes file system events, and lists up to `directories_max` changed directories
+    /// again. Fails if `stopped` returns true, which cancels the refresh.
     pub(super) fn refresh(
         &mut self,
         context: &IndexContext,
@@ -219,7 +220,7 @@ impl IndexedTreeCache {
     }
 
     /// If `name` in the directory `number` is `.git/info` or `.git/info/exclude`, which hold ignore patterns, returns
-    /// the directory above `.git`. Otherwise returns `None`.
+    /// the directory above `.git`.
     fn git_ignore_owner(&self, number: u32, name: &[u8]) -> Option<u32> {
         let folder = self.directory(number)?;
         match (folder.name(), name) {
@@ -248,13 +249,13 @@ impl IndexedTreeCache {
         self.directories.get_mut(number as usize)?.as_mut()
     }
 
-    /// The subdirectory with this name.
+    /// The number of the subdirectory with this name in the directory `number`.
     fn child(&self, number: u32, name: &[u8]) -> Option<u32> {
         let has_name = |below: &&u32| self.directory(**below).is_some_and(|folder| folder.name() == name);
         self.directory(number)?.children.iter().find(has_name).copied()
     }
 
-    /// Removes a directory and everything below it.
+    /// Removes a directory and everything below it from the tree model.
     fn remove_directory(&mut self, number: u32) {
         if let Some(above) = self.directory(number).map(|folder| folder.parent)
             && let Some(above) = self.directory_mut(above)
@@ -301,7 +302,7 @@ impl IndexedTreeCache {
         &self.snapshot
     }
 
-    /// Whether there are files without current index data.
+    /// Whether the tree model has files that must still be indexed.
     pub(super) fn has_unindexed(&self) -> bool {
         let is_new = |folder: &IndexedTreeDirectoryNode| {
             folder.unindexed_files.iter().any(|(_, why)| *why == UnindexedReason::NotYetIndexed)
@@ -309,12 +310,12 @@ impl IndexedTreeCache {
         self.directories.iter().flatten().any(is_new)
     }
 
-    /// Whether watches report changes.
+    /// Whether watches report changes of the tree to the model.
     pub(super) fn is_watched(&self) -> bool {
         self.event_queue.is_some()
     }
 
-    /// The number of files, and the number of indexed files.
+    /// The number of files in the tree model, and the number of those that are indexed.
     pub(super) fn files(&self) -> (u64, u64) {
         let folders = self.directories.iter().flatten();
         folders.fold((0, 0), |(files, known), folder| {
@@ -325,7 +326,7 @@ impl IndexedTreeCache {
         })
     }
 
-    /// The files without current index data, by directory.
+    /// The files that must still be indexed, by directory.
     pub(super) fn unindexed_files(&self) -> Vec<(RelPath, Vec<FileName>)> {
         let names = |folder: &IndexedTreeDirectoryNode| -> Vec<FileName> {
             folder
@@ -339,7 +340,8 @@ impl IndexedTreeCache {
         folders.map(|folder| (folder.path.clone(), names(folder))).filter(|(_, names)| !names.is_empty()).collect()
     }
 
-    /// Switches to another snapshot. Directories whose index data may differ are listed again by the next refresh.
+    /// Switches the tree model to another snapshot of the index. The next refresh lists every directory again whose
+    /// index data may differ.
     pub(super) fn adopt_snapshot(&mut self, snapshot: Arc<IndexSnapshot>) {
         let (old, new) = (self.snapshot.segment_ids(), snapshot.segment_ids());
         if old == new {
@@ -407,13 +409,13 @@ impl IndexedTreeDirectoryNode {
     }
 }
 
-/// The most files that one search reads one after the other. If a search must read more files, a parallel walk is as
-/// fast.
+/// The most files that a search with the tree model reads one after the other. If a search must read more files, a
+/// parallel walk is as fast.
 const CANDIDATES_MAX: usize = 2_000;
 
 impl IndexedTreeCache {
     /// Determines what a walk below a directory would count, and which files the search must read. Returns `None` if
-    /// the directory is not in the model or if there are too many files to read. The model must be current.
+    /// the directory is not in the model or if there are too many files to read. The tree model must be current.
     pub(super) fn indexed_walk(
         &self,
         start: &RelPath,

@@ -1,6 +1,6 @@
-//! Exports and imports a workspace as an archive. An export contains the files as they are at one position of the
-//! journal. An import writes file by file through the engine, like any caller, into a workspace that nobody can open
-//! until it is complete.
+//! Exports and imports a workspace as an archive. An archive contains the files as they are at one position of the
+//! journal. An import writes file by file through the engine into a workspace that nobody can open until it is
+//! complete.
 
 use std::io::{self, Read, Write};
 
@@ -22,12 +22,12 @@ use crate::{errors, open::LocalWorkspace, options::Durability};
 const ARCHIVE_ENTRIES_MAX: u64 = 200_000;
 /// The largest total size of the files of an imported archive.
 const ARCHIVE_BYTES_MAX: u64 = 8 << 30;
-/// The largest file of an imported archive, the same as for the operation `write`.
+/// The largest file of an imported archive, which is also the limit of the operation `write`.
 const ARCHIVE_FILE_BYTES_MAX: u64 = stead_engine::limits::WRITE_BYTES_MAX;
 
 impl WorkspaceRegistry {
-    /// Writes a workspace as an archive. `begin` is called with the counts of the archive before the first byte is
-    /// written. Symlinks and special files are left out of the archive and counted as skipped.
+    /// Exports a workspace as an archive. The closure `begin` is called with the counts of the archive before the first
+    /// byte is written. Symlinks and special files are left out of the archive and counted as skipped.
     pub fn export_archive(
         &self,
         by: &Caller,
@@ -53,7 +53,7 @@ impl WorkspaceRegistry {
         sent
     }
 
-    /// Creates a workspace from an archive, atomically.
+    /// Creates a workspace from an archive; if the import fails, no workspace is created.
     pub fn import_workspace(
         &self,
         by: &Caller,
@@ -129,7 +129,7 @@ fn receiver_gone_error(error: io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("cannot write the archive: {}", error.kind()))
 }
 
-/// Reads an open file from its start.
+/// Reads the content of an open file from its start, for the archive.
 struct OpenFileReader<'a> {
     file: &'a OpenFile,
     offset: u64,

@@ -1,5 +1,5 @@
-//! Creates a workspace: reserves the name, creates the directories, then marks the row as ready. If the process dies in
-//! between, the row and its directories are removed later.
+//! Creates a workspace: reserves the name, creates the directories, then marks the row as ready. If the process dies
+//! while it creates a workspace, the row and the directories are removed later.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ use crate::{errors, options::Durability, policy_file::POLICY_FILE, store::lock_i
 const LABEL_CHARS_MAX: usize = 200;
 const DIRECTORY_MODE: u32 = 0o700;
 
-/// The options of a new workspace.
+/// The options for creating a workspace.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CreateWorkspaceRequest {
@@ -28,19 +28,19 @@ pub struct CreateWorkspaceRequest {
     #[serde(default)]
     #[serde(rename = "lasting")]
     pub destroy_policy: DestroyedWorkspaceTrashPolicy,
-    /// A description for people.
+    /// A description of the workspace for people.
     #[serde(default)]
     pub label: String,
     /// The quota of bytes: the largest total size of the workspace's files.
     pub bytes_max: Option<u64>,
     /// The quota of files: the largest number of files, symlinks and directories.
     pub files_max: Option<u64>,
-    /// The text of the policy file. If it is given, `bytes_max` and `files_max` must not be given.
+    /// The text of the workspace's policy file; if it is given, `bytes_max` and `files_max` must not be given.
     pub policy: Option<String>,
 }
 
 impl CreateWorkspaceRequest {
-    /// The text of the policy file to write; `None` if the workspace needs none.
+    /// The text to write to the policy file of the new workspace; `None` if it needs no policy file.
     pub(super) fn policy_text(&self) -> Result<Option<String>, Error> {
         if self.label.chars().count() > LABEL_CHARS_MAX {
             let limit = format!("a label has at most {LABEL_CHARS_MAX} characters");
@@ -73,10 +73,10 @@ pub(super) struct PendingWorkspace {
     _lock: super::WorkspaceLifecycleLock,
 }
 
-/// The content that was put into a new workspace.
+/// Where the content of a new workspace comes from.
 #[derive(Debug, Default)]
 pub(super) struct NewWorkspaceContentOrigin {
-    /// The source of the content, as JSON; `None` for an empty workspace.
+    /// The workspace or archive that the content was copied from, as JSON; `None` for an empty workspace.
     pub(super) origin: Option<Value>,
 }
 
@@ -93,7 +93,7 @@ impl WorkspaceRegistry {
         })
     }
 
-    /// Creates a workspace with the content that `fill` puts into it. If anything fails, no workspace is created.
+    /// Creates a workspace with the content that `fill` puts into it; if anything fails, no workspace is created.
     pub(super) fn create_with_content(
         &self,
         by: &Caller,
@@ -139,8 +139,7 @@ impl WorkspaceRegistry {
         Ok(self.description_of_row(&row))
     }
 
-    /// Begins a temporary workspace for a copy. Its name is not valid for other workspaces, so it conflicts with no
-    /// other name.
+    /// Begins a temporary workspace for a copy, with a name that no other workspace can have.
     pub(super) fn begin_unnamed_creation(&self, by: &Caller) -> Result<PendingWorkspace, Error> {
         let name = format!("~{}", rows::generate_id()?);
         self.begin_creation(by, &name, &CreateWorkspaceRequest::default())
@@ -184,7 +183,7 @@ impl WorkspaceRegistry {
         }
     }
 
-    /// Inserts the row if the name is free. A name that a dead process reserved is freed first.
+    /// Inserts the row of a new workspace if its name is free. A name that a dead process reserved is freed.
     fn reserve_name(&self, row: &WorkspaceDatabaseRow) -> Result<(), Error> {
         for last in [false, true] {
             let wanted = row.clone();
@@ -217,7 +216,7 @@ impl WorkspaceRegistry {
         Err(Error::new(ErrorKind::Exists, format!("workspace {} already exists", row.name)))
     }
 
-    /// Creates the directories inside a workspace's directory.
+    /// Creates the file directory, the state directory and the policy file of a workspace.
     pub(super) fn create_layout(
         &self,
         directory: &ServerOnlyDirectoryHandle,
@@ -241,7 +240,7 @@ impl WorkspaceRegistry {
         written.map_err(creation_error)
     }
 
-    /// Syncs a new workspace with its content to disk.
+    /// Syncs a new workspace to disk, with its content.
     fn sync_new_workspace(&self, pending: &PendingWorkspace, content: &NewWorkspaceContentOrigin) -> Result<(), Error> {
         let synced = match (&content.origin, self.options.durability) {
             (Some(_), Durability::Full) => self.directory.sync_file_system(),
@@ -263,7 +262,7 @@ impl WorkspaceRegistry {
     }
 }
 
-/// Converts an error of creating directories and files of a workspace.
+/// Converts an error that occurred while a workspace was created.
 fn creation_error(error: StateDirectoryError) -> Error {
     if matches!(error.kind(), DiskErrorKind::NoSpace | DiskErrorKind::QuotaExceeded) {
         return Error::new(ErrorKind::NoSpace, "the disk is full; nothing was changed");

@@ -1,4 +1,4 @@
-//! Describes workspaces: lists them page by page, or returns all details of one.
+//! Describes workspaces of the registry: lists them page by page, or returns all details of one.
 
 use serde_json::{Value, json};
 use stead_disk::WalkLimits;
@@ -13,8 +13,8 @@ use crate::errors;
 
 const PAGE_SIZE_DEFAULT: usize = 100;
 const PAGE_SIZE_MAX: usize = 1_000;
-/// The most files and directories that are counted. If a workspace has more, the result says that the count is
-/// incomplete.
+/// The most files and directories that are counted to describe the size of a workspace; above that, the count is
+/// reported as incomplete.
 const MEASURED_ENTRIES_MAX: u64 = 1_000_000;
 
 /// A request for one page of the list of workspaces.
@@ -22,19 +22,19 @@ const MEASURED_ENTRIES_MAX: u64 = 1_000_000;
 pub struct ListWorkspacesRequest {
     /// The cursor that was returned with the previous page; `None` for the first page.
     pub cursor: Option<String>,
-    /// The most workspaces on the page.
+    /// The most workspaces on the requested page.
     pub limit: Option<usize>,
-    /// Which workspaces are listed.
+    /// Whether active or destroyed workspaces are listed.
     pub filter: WorkspaceListFilter,
 }
 
-/// Which workspaces are listed.
+/// Whether active or destroyed workspaces are listed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum WorkspaceListFilter {
-    /// The workspaces that can be opened.
+    /// The list contains the workspaces that can be opened.
     #[default]
     Active,
-    /// The workspaces in the trash.
+    /// The list contains the workspaces in the trash.
     Trashed,
 }
 
@@ -43,17 +43,17 @@ pub enum WorkspaceListFilter {
 pub struct WorkspaceDescription {
     /// The name of the workspace.
     pub name: String,
-    /// The id, which differs even between workspaces that had the same name at different times.
+    /// The id of the workspace, which no other workspace has, not even one that had the same name earlier.
     pub id: String,
     /// Whether the workspace is moved to the trash or deleted when it is destroyed.
     pub destroy_policy: DestroyedWorkspaceTrashPolicy,
-    /// A description for people.
+    /// A description of the workspace for people.
     pub label: String,
     /// The principal that created the workspace.
     pub created_by: String,
-    /// The creation time in unix milliseconds.
+    /// The creation time of the workspace in unix milliseconds.
     pub created_ms: i64,
-    /// The time of the last use in unix milliseconds.
+    /// The time of the last use of the workspace in unix milliseconds.
     pub last_used_ms: i64,
     /// The time in unix milliseconds at which the workspace is deleted from the trash.
     pub expires_ms: Option<i64>,
@@ -64,7 +64,7 @@ pub struct WorkspaceDescription {
 }
 
 impl WorkspaceDescription {
-    /// The JSON representation.
+    /// The description of the workspace as JSON.
     pub fn to_json(&self) -> Value {
         let mut object = json!({
             "name": self.name, "id": self.id, "lasting": self.destroy_policy, "label": self.label, "maker": self.created_by,
@@ -102,7 +102,7 @@ impl WorkspaceRegistry {
         }
     }
 
-    /// One page of workspaces, sorted by name, and the cursor of the next page.
+    /// Returns one page of workspaces, sorted by name, and the cursor of the next page.
     pub fn list(&self, page: &ListWorkspacesRequest) -> Result<(Vec<WorkspaceDescription>, Option<String>), Error> {
         let limit = page.limit.unwrap_or(PAGE_SIZE_DEFAULT).clamp(1, PAGE_SIZE_MAX);
         let stage = match page.filter {
@@ -118,7 +118,7 @@ impl WorkspaceRegistry {
         Ok((rows.iter().map(|row| self.description_of_row(row)).collect(), next))
     }
 
-    /// All details of one workspace, including its size and the head of its journal.
+    /// Returns all details of one workspace, including its size and the head of its journal.
     pub fn describe(&self, name: &WorkspaceName) -> Result<Value, Error> {
         let row = self.find_ready_workspace(name.as_str())?;
         let mut object = self.description_of_row(&row).to_json();
@@ -144,7 +144,7 @@ impl WorkspaceRegistry {
         stead_disk::measure_tree(&files, limits).map_err(errors::at_path(&stead_path::RelPath::root()))
     }
 
-    /// The directory of a workspace, for backups and moves.
+    /// The path of a workspace's directory, for backups and moves.
     pub fn directory_of(&self, description: &WorkspaceDescription) -> std::path::PathBuf {
         let below = if description.state == "trash" { TRASH_DIRECTORY } else { WORKSPACES_DIRECTORY };
         self.path.join(below).join(&description.id)

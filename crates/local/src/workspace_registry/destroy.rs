@@ -1,5 +1,5 @@
-//! Destroys and restores workspaces. First the row changes, then the directory is moved or deleted. An ephemeral
-//! workspace is deleted at once; any other stays in the trash until it expires.
+//! Destroys and restores workspaces. The row of a destroyed or restored workspace changes first, then its directory is
+//! moved or deleted. An ephemeral workspace is deleted at once; any other stays in the trash until it expires.
 
 use serde_json::json;
 use stead_disk::{DirectoryHandle, DiskErrorKind, ExistingTargetPolicy, LockMode, ServerOnlyDirectoryHandle};
@@ -13,8 +13,7 @@ use super::{
 use crate::errors;
 
 impl WorkspaceRegistry {
-    /// Destroys a workspace. Once the destruction is recorded, nobody can open the workspace, and its tokens are
-    /// revoked for good.
+    /// Destroys a workspace: from then on nobody can open it, and its tokens are revoked for good.
     pub fn destroy(&self, by: &Caller, name: &WorkspaceName) -> Result<WorkspaceDescription, Error> {
         let id = self.find_ready_workspace(name.as_str())?.id;
         let _alone = self.lock_workspace(&id, LockMode::Exclusive)?;
@@ -50,7 +49,7 @@ impl WorkspaceRegistry {
         Ok(self.description_of_row(&after))
     }
 
-    /// Restores a workspace from the trash, by its name or id. `rename` gives it a new name.
+    /// Restores a workspace from the trash, by its name or id, and gives it the name `rename`, if there is one.
     pub fn restore(
         &self,
         by: &Caller,
@@ -118,7 +117,8 @@ impl WorkspaceRegistry {
         }
     }
 
-    /// Makes the disk match a row. The caller holds the exclusive lock. The method can be interrupted and called again.
+    /// Makes the directory of a workspace match its row in the registry; the caller holds the exclusive lock of the
+    /// workspace. An interrupted reconciliation can be repeated.
     pub(super) fn reconcile_disk(&self, row: &WorkspaceDatabaseRow) -> Result<(), Error> {
         match row.lifecycle {
             WorkspaceLifecycle::Creating | WorkspaceLifecycle::Deleting => {
@@ -164,7 +164,7 @@ impl WorkspaceRegistry {
         self.update_without_entry(move |transaction| rows::delete_row(transaction, &id).map(Ok))
     }
 
-    /// Loads the row of a workspace again. Fails if its stage or name has changed since it was found.
+    /// Loads the row of a workspace again, and fails if the workspace's stage or name has changed.
     fn load_unchanged_row(
         &self,
         id: &str,

@@ -1,5 +1,6 @@
-//! Copies a workspace at one position of its journal. Calls that change files wait during the copy. Files share their
-//! blocks with the originals if the file system supports that. The journal of the copy records the source of the copy.
+//! Forks a workspace: copies its files at one position of its journal. Calls that change files of the source wait
+//! during the copy. The copied files share their disk blocks with the originals if the file system supports that. The
+//! journal of the copy records the source of the copy.
 
 use std::time::{Duration, Instant};
 
@@ -14,27 +15,27 @@ use super::{
 };
 use crate::{errors, open::LocalWorkspace, store::TransactionSyncTiming};
 
-/// The longest time that a copy waits for calls that change the source.
+/// The longest time that a copy of a workspace waits for calls that change the source.
 const SOURCE_IDLE_WAIT: Duration = Duration::from_secs(10);
-/// The most files, symlinks and directories of a copy.
+/// The most files, symlinks and directories of a workspace that can be copied.
 const COPIED_ENTRIES_MAX: u64 = 1_000_000;
 
-/// The numbers of files and other items in a copy.
+/// The numbers of files and other items in a copied or exported workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WorkspaceCopyCounts {
-    /// The number of files.
+    /// The number of copied files.
     pub files: u64,
-    /// The number of directories.
+    /// The number of copied directories.
     pub directories: u64,
-    /// The number of symlinks.
+    /// The number of copied symlinks.
     pub links: u64,
-    /// The total size of the files.
+    /// The total size of the copied files in bytes.
     pub bytes: u64,
-    /// The number of pipes, sockets and devices, which are not copied.
+    /// The number of items that were not copied: pipes, sockets and devices, and in an archive also symlinks.
     pub skipped: u64,
 }
 
-/// The counts of a copy, and its source with the position of the source's journal.
+/// The counts of a workspace copy, and its source with the position of the source's journal.
 pub(super) struct WorkspaceCopySummary {
     pub(super) counts: WorkspaceCopyCounts,
     pub(super) origin: Value,
@@ -42,7 +43,7 @@ pub(super) struct WorkspaceCopySummary {
 
 impl WorkspaceRegistry {
     /// Creates a workspace with the current files of another workspace. If the request has no policy and no quota, the
-    /// new workspace gets the policy of the source.
+    /// fork gets the policy of the source.
     pub fn fork(
         &self,
         by: &Caller,
@@ -91,7 +92,7 @@ impl WorkspaceRegistry {
     }
 }
 
-/// Copies everything below a directory, except staged files and the trash of the workspace.
+/// Copies everything below a directory of a workspace, except staged files and the trash.
 fn copy_tree(
     from: &DirectoryHandle,
     to: &DirectoryHandle,
@@ -143,7 +144,7 @@ fn copy_tree(
 }
 
 impl LocalWorkspace {
-    /// Records the first entry of a copy: its source, and the position of the source's journal.
+    /// Records the first journal entry of a copied workspace: its source, and the position of the source's journal.
     fn record_origin(&self, by: &Caller, origin: &Value) -> Result<(), Error> {
         let mut draft = self.pending_system_entry("fork", origin.to_string());
         draft.entry.caller.principal = by.principal.to_string();

@@ -15,10 +15,10 @@ use stead_engine::{Engine, Error, ErrorKind};
 use super::{WorkspaceLifecycle, WorkspaceRegistry, WorkspaceRowReconciliationStatus};
 use crate::{open::LocalWorkspace, store::lock_ignoring_poison};
 
-/// The number of references to an open workspace that do not count as use: those of the slot and of its engine.
+/// The references to an open workspace that do not count as use: those of its slot and of its engine.
 const INTERNAL_REFERENCES: usize = 2;
 
-/// All workspaces that are open or being opened.
+/// All workspaces of the registry that are open or being opened.
 #[derive(Default)]
 pub(super) struct OpenWorkspaces {
     pub(super) slots: Mutex<HashMap<String, Arc<OpenWorkspaceSlot>>>,
@@ -35,7 +35,7 @@ struct OpenedWorkspace {
 }
 
 impl OpenWorkspaceSlot {
-    /// Whether nobody uses or opens the workspace.
+    /// Whether no client uses the workspace and no thread is opening it.
     fn is_unused(&self) -> bool {
         match self.opened.try_lock() {
             Ok(open) => open.as_ref().is_none_or(|open| Arc::strong_count(&open.workspace) <= INTERNAL_REFERENCES),
@@ -49,12 +49,12 @@ impl OpenWorkspaceSlot {
 }
 
 impl WorkspaceRegistry {
-    /// The engine of the workspace with this id, opened if necessary.
+    /// The engine of the workspace with this id, which is opened if necessary.
     pub fn open_engine(&self, id: &str) -> Result<Engine, Error> {
         self.open_workspace_and_engine(id).map(|(_, engine)| engine)
     }
 
-    /// The local workspace with this id, opened if necessary.
+    /// The local workspace with this id, which is opened if necessary.
     pub(super) fn open_local_workspace(&self, id: &str) -> Result<Arc<LocalWorkspace>, Error> {
         self.open_workspace_and_engine(id).map(|(local, _)| local)
     }
@@ -96,8 +96,8 @@ impl WorkspaceRegistry {
         lock_ignoring_poison(&self.open_workspaces.slots).get(id).is_some_and(|current| Arc::ptr_eq(current, slot))
     }
 
-    /// The slot of a workspace, created if necessary. If too many workspaces are open, closes the workspace that was
-    /// unused for the longest time.
+    /// The slot of a workspace among the open workspaces, which is created if necessary. If too many workspaces are
+    /// open, the workspace that was unused for the longest time is closed.
     fn slot_for(&self, id: &str) -> Result<Arc<OpenWorkspaceSlot>, Error> {
         let mut all = lock_ignoring_poison(&self.open_workspaces.slots);
         if let Some(slot) = all.get(id) {
@@ -140,8 +140,7 @@ impl WorkspaceRegistry {
         LocalWorkspace::open(self.workspace_options(id))
     }
 
-    /// Closes destroyed workspaces, and workspaces that were not used for some time. Returns how many workspaces were
-    /// closed.
+    /// Closes destroyed workspaces, and workspaces that were not used for some time; returns their number.
     pub fn close_idle_workspaces(&self) -> usize {
         // Only ids are collected. References to the slots would count as use for other threads.
         let ids: Vec<String> = lock_ignoring_poison(&self.open_workspaces.slots).keys().cloned().collect();
@@ -169,13 +168,13 @@ impl WorkspaceRegistry {
         closed
     }
 
-    /// The number of open workspaces.
+    /// The number of open workspaces of the registry.
     pub fn open_count(&self) -> usize {
         lock_ignoring_poison(&self.open_workspaces.slots).len()
     }
 
-    /// Closes the registry and every workspace, even those in use, and writes deferred entries. It must be called
-    /// before the process ends. A workspace that is being opened is skipped, because no call has used it yet.
+    /// Closes the registry and every workspace, even those in use, and writes deferred entries; must be called before
+    /// the process ends. A workspace that is still being opened is not closed, because no call has used it yet.
     pub fn close_all(&self) {
         let slots: Vec<Arc<OpenWorkspaceSlot>> =
             lock_ignoring_poison(&self.open_workspaces.slots).drain().map(|(_, slot)| slot).collect();
@@ -188,7 +187,7 @@ impl WorkspaceRegistry {
         self.registry_workspace.close();
     }
 
-    /// Closes a destroyed workspace. Later calls of its users fail.
+    /// Closes a destroyed workspace, so that later calls of its users fail.
     pub(super) fn close_destroyed(&self, id: &str) {
         let slot = lock_ignoring_poison(&self.open_workspaces.slots).remove(id);
         if let Some(slot) = slot {

@@ -1,6 +1,6 @@
-//! The rows of the registry, and the names and ids of workspaces. A row says in which state a workspace should be:
-//! being created, ready, in the trash, or being deleted. The rows are authoritative; the directories are made to match
-//! the rows. If a row is not marked as reconciled, its directory may not match the row yet.
+//! The database rows of the registry, and the names and ids of workspaces. A row says in which state a workspace should
+//! be: being created, ready, in the trash, or being deleted. The rows are authoritative; the directories of workspaces
+//! are made to match them. If a row is not marked as reconciled, its directory may not match the row yet.
 //!
 //! People choose the name of a workspace; its id is random. Only ids become directory names, so a name cannot refer to
 //! a path outside the registry.
@@ -17,7 +17,7 @@ use crate::{
     token::random_bytes,
 };
 
-/// The tables of a registry, in addition to those of every store.
+/// The SQL tables of a registry, in addition to those of every workspace store.
 const TABLES: &str = "
 CREATE TABLE IF NOT EXISTS workspaces (
     id TEXT PRIMARY KEY, name TEXT NOT NULL, stage INTEGER NOT NULL, lasting INTEGER NOT NULL, label TEXT NOT NULL,
@@ -33,7 +33,7 @@ CREATE INDEX IF NOT EXISTS tokens_of_places ON token_places (workspace);
 const ROW_COLUMNS: &str =
     "SELECT id, name, stage, lasting, label, maker, created_ms, used_ms, ends_ms, settled, origin FROM workspaces";
 
-/// The state in which a workspace should be.
+/// The state in which a workspace should be, according to its row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WorkspaceLifecycle {
     /// The name of the workspace is reserved, and its directory may be incomplete.
@@ -79,7 +79,7 @@ pub enum DestroyedWorkspaceTrashPolicy {
     DeleteAtOnce,
 }
 
-/// Whether the directory of a workspace matches its row.
+/// Whether the directory of a workspace is known to match its row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WorkspaceRowReconciliationStatus {
     Done,
@@ -149,7 +149,7 @@ pub(crate) fn find_by_id(connection: &Connection, id: &str) -> rusqlite::Result<
         .optional()
 }
 
-/// The workspace with this name that is ready or being created.
+/// The row of the workspace with this name that is ready or being created.
 pub(crate) fn find_active_by_name(
     connection: &Connection,
     name: &str,
@@ -160,8 +160,8 @@ pub(crate) fn find_active_by_name(
         .optional()
 }
 
-/// The workspace in the trash with this name or id. If several workspaces have the name, returns the workspace that was
-/// destroyed last.
+/// The row of the workspace in the trash with this name or id. If several workspaces in the trash have the name,
+/// returns the one that was destroyed last.
 pub(crate) fn find_trashed_by_name(
     connection: &Connection,
     name: &str,
@@ -207,7 +207,7 @@ pub(crate) fn expired_ids(connection: &Connection, now_ms: i64) -> rusqlite::Res
         .collect()
 }
 
-/// The number of workspaces, including those in the trash.
+/// The number of workspaces in the registry, including those in the trash.
 pub(crate) fn count_workspaces(connection: &Connection) -> rusqlite::Result<usize> {
     let count: i64 =
         connection.prepare_cached("SELECT count(*) FROM workspaces")?.query_row([], |record| record.get(0))?;
@@ -244,7 +244,7 @@ pub(crate) fn upsert_row(connection: &Connection, row: &WorkspaceDatabaseRow) ->
     Ok(())
 }
 
-/// Deletes the row and the tokens of a workspace.
+/// Deletes the row of a workspace and the workspace's tokens.
 pub(crate) fn delete_row(connection: &Connection, id: &str) -> rusqlite::Result<()> {
     connection
         .execute("DELETE FROM tokens WHERE id IN (SELECT token FROM token_places WHERE workspace = ?1)", params![id])?;
@@ -274,7 +274,7 @@ const ID_BYTES: usize = 8;
 pub struct WorkspaceName(String);
 
 impl WorkspaceName {
-    /// Checks a name. Returns an error with the rule for names if it is invalid.
+    /// Checks a workspace name; the error for an invalid name states the rule for names.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
         let bytes = text.as_bytes();
@@ -288,7 +288,7 @@ impl WorkspaceName {
         Err(Error::new(ErrorKind::InvalidName, rule))
     }
 
-    /// The name as text.
+    /// The workspace name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -315,7 +315,7 @@ pub(crate) fn directory_name_of_id(id: &str) -> Result<FileName, Error> {
     FileName::new(id.as_bytes()).map_err(|_| malformed())
 }
 
-/// The position of a workspace in the lock file of the registry.
+/// The position in the registry's lock file that is locked for a workspace.
 pub(crate) fn lock_slot(id: &str) -> u64 {
     // Two bits are dropped, because file offsets are signed and the end of the locked range must also be a valid
     // offset.

@@ -1,8 +1,8 @@
-//! Reads and writes archives in `tar` format as a stream, limited to regular files and directories. Links, devices,
-//! sparse files and compression are not supported.
+//! Reads and writes `tar` archives as a stream, limited to regular files and directories. Links, devices, sparse files
+//! and compression are not supported in archives.
 //!
-//! The reader does not trust the archive. It rejects every entry whose end or name could be interpreted in two ways,
-//! and every path outside the root. Its memory use is bounded.
+//! The archive reader does not trust its input: it rejects paths outside the root, and entries whose end or name is
+//! ambiguous. The memory use of the archive reader is bounded.
 
 use std::{
     io::{self, Read, Write},
@@ -13,7 +13,7 @@ use stead_engine::{Error, ErrorKind};
 use stead_path::{PATH_BYTES_MAX, RelPath};
 
 const BLOCK_BYTES: usize = 512;
-/// The positions of the header fields.
+/// The positions of the fields of a `tar` header.
 const NAME_FIELD: Range<usize> = 0..100;
 const MODE_FIELD: Range<usize> = 100..108;
 const SIZE_FIELD: Range<usize> = 124..136;
@@ -22,13 +22,13 @@ const CHECKSUM_FIELD: Range<usize> = 148..156;
 const KIND_FIELD: usize = 156;
 const MAGIC_FIELD: Range<usize> = 257..265;
 const PREFIX_FIELD: Range<usize> = 345..500;
-/// The two values of the magic field.
+/// The values of the magic field of a `tar` header in the POSIX and the GNU format.
 const POSIX_MAGIC: &[u8] = b"ustar\x0000";
 const GNU_MAGIC: &[u8] = b"ustar  \0";
-/// The name of an entry that contains the long name of the next entry, as GNU tar writes it.
+/// The name by which GNU tar marks an entry that contains the long name of the next entry.
 const GNU_LONG_LINK_NAME: &[u8] = b"././@LongLink";
 
-/// The checksum of a header. The bytes of the checksum field count as spaces.
+/// The checksum of a `tar` header; the bytes of the checksum field itself count as spaces.
 fn header_checksum(header: &[u8; BLOCK_BYTES]) -> u64 {
     let at = |(at, byte): (usize, &u8)| {
         if CHECKSUM_FIELD.contains(&at) { u64::from(b' ') } else { u64::from(*byte) }
@@ -36,20 +36,20 @@ fn header_checksum(header: &[u8; BLOCK_BYTES]) -> u64 {
     header.iter().enumerate().map(at).sum()
 }
 
-/// The number of bytes from the end of an entry of this size to the next block.
+/// The number of padding bytes after `tar` content of this size, up to the next block.
 fn block_padding(size: u64) -> usize {
     let over = usize::try_from(size % BLOCK_BYTES as u64).unwrap_or_default();
     if over == 0 { 0 } else { BLOCK_BYTES - over }
 }
 
-/// The size of the largest metadata record.
+/// The largest size in bytes of the metadata records before a `tar` entry.
 const RECORD_BYTES_MAX: u64 = 64 << 10;
-/// The most metadata records before one entry.
+/// The most groups of metadata records before one `tar` entry.
 const RECORDS_MAX: usize = 4;
-/// The keys of metadata records that are ignored, such as times and owners.
+/// The metadata of `tar` entries that is ignored, such as times and owners.
 const IGNORED_PAX_KEYS: &[&str] = &["mtime", "atime", "ctime", "uid", "gid", "uname", "gname", "comment", "hdrcharset"];
 const IGNORED_PAX_PREFIXES: &[&str] = &["SCHILY.", "LIBARCHIVE.", "RHT.", "STEAD."];
-/// The most zero blocks after the end of the archive.
+/// The most zero blocks at the end of a `tar` archive.
 const TRAILING_BLOCKS_MAX: usize = 1 << 16;
 
 /// The first bytes of compressed archives, and the programs that decompress them.
@@ -63,7 +63,7 @@ const COMPRESSION_SIGNATURES: &[(&[u8], &str)] = &[
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TarEntry {
     Directory(RelPath),
-    /// A file. Its content can be read until the next entry is read.
+    /// A regular file, whose content can be read until the next entry is read.
     File {
         path: RelPath,
         is_executable: bool,
@@ -73,13 +73,13 @@ pub(super) enum TarEntry {
 
 pub(super) struct TarReader<'a> {
     from: &'a mut dyn Read,
-    /// The number of the current entry, for error messages.
+    /// The number of the current archive entry, for error messages.
     entry_count: u64,
-    /// The numbers of unread content bytes and padding bytes of the current file.
+    /// The numbers of content bytes and padding bytes of the current file that are not read yet.
     remaining: (u64, usize),
 }
 
-/// The values of metadata records. They replace the values in the header of the next entry.
+/// The values of `tar` metadata records, which replace values in the header of the next entry.
 #[derive(Default)]
 struct PaxOverrides {
     path: Option<Vec<u8>>,
@@ -91,7 +91,8 @@ impl<'a> TarReader<'a> {
         Self { from, entry_count: 0, remaining: (0, 0) }
     }
 
-    /// Reads the next entry; `None` at the end of the archive. Skips unread content of the previous entry.
+    /// Reads the next archive entry; `None` at the end of the archive. Unread content of the entry before it is
+    /// skipped.
     pub(super) fn next(&mut self) -> Result<Option<TarEntry>, Error> {
         while self.remaining.0 > 0 {
             let mut piece = [0; BLOCK_BYTES];
@@ -137,7 +138,7 @@ impl<'a> TarReader<'a> {
         Err(self.malformed("too many metadata records"))
     }
 
-    /// Reads content of the current file into the buffer. Returns the number of bytes; zero at the end of the file.
+    /// Reads content of the current archive file into the buffer, and returns the number of bytes; zero at its end.
     pub(super) fn read_content(&mut self, buffer: &mut [u8]) -> Result<usize, Error> {
         let wanted = usize::try_from(self.remaining.0).unwrap_or(buffer.len()).min(buffer.len());
         if wanted == 0 {
@@ -182,7 +183,7 @@ impl<'a> TarReader<'a> {
         Ok(TarEntry::File { path, is_executable: runnable, size })
     }
 
-    /// Parses a path. Accepts one leading `./` and one trailing slash, as `tar` writes them.
+    /// Parses the path of an archive entry, which may have a leading `./` and a trailing slash.
     fn path(&self, raw: &[u8]) -> Result<RelPath, Error> {
         if raw.first() == Some(&b'/') {
             return Err(self.malformed("its path is absolute"));
@@ -202,7 +203,7 @@ impl<'a> TarReader<'a> {
             .map_err(|error| self.malformed(&format!("invalid path: {error}")))
     }
 
-    /// Checks the checksum of a header and determines its format.
+    /// Checks the checksum of a `tar` header and determines its format.
     fn detect_format(&self, header: &[u8; BLOCK_BYTES]) -> Result<TarHeaderFormat, Error> {
         let checksum = self.parse_number(&header[CHECKSUM_FIELD]);
         if !checksum.as_ref().is_ok_and(|checksum| *checksum == header_checksum(header)) {
@@ -217,8 +218,8 @@ impl<'a> TarReader<'a> {
         }
     }
 
-    /// Returns an error if the archive is compressed. This method must be called only for an invalid header, because a
-    /// valid header may start with a file name that looks like a signature.
+    /// Returns an error if the archive is compressed; must be called only for an invalid header. A valid `tar` header
+    /// may start with a file name that looks like the signature of a compressed archive.
     fn refuse_compressed(&self, start: &[u8]) -> Result<(), Error> {
         match COMPRESSION_SIGNATURES.iter().find(|(magic, _)| self.entry_count == 1 && start.starts_with(magic)) {
             Some((_, program)) => {
@@ -228,8 +229,8 @@ impl<'a> TarReader<'a> {
         }
     }
 
-    /// Parses a number of the header. The number is written in base 256 or in octal digits. Spaces may precede the
-    /// digits, and spaces or zero bytes may follow them.
+    /// Parses a number of a `tar` header, which is written in base 256 or in octal digits. Spaces may precede the octal
+    /// digits of a number, and spaces or zero bytes may follow them.
     fn parse_number(&self, field: &[u8]) -> Result<u64, Error> {
         let wrong = || self.malformed("malformed number in the header");
         if field[0] == 0x80 {
@@ -264,7 +265,7 @@ impl<'a> TarReader<'a> {
         Ok(record)
     }
 
-    /// Reads POSIX metadata records about the next entry.
+    /// Reads POSIX metadata records about the next archive entry.
     fn read_pax_records(&mut self, size: u64, overrides: &mut PaxOverrides) -> Result<(), Error> {
         let record = self.read_record(size)?;
         for (key, value) in self.parse_pax_pairs(&record)? {
@@ -284,7 +285,7 @@ impl<'a> TarReader<'a> {
         Ok(())
     }
 
-    /// Reads metadata records about all entries. Only ignored keys are allowed.
+    /// Reads metadata records about all archive entries, and fails unless all of them can be ignored.
     fn read_global_records(&mut self, size: u64) -> Result<(), Error> {
         let record = self.read_record(size)?;
         match self.parse_pax_pairs(&record)?.iter().all(|(key, _)| is_ignored_pax_key(key)) {
@@ -323,7 +324,7 @@ impl<'a> TarReader<'a> {
         Ok(())
     }
 
-    /// Reads the padding after a file, which must consist of zero bytes.
+    /// Reads the padding after an archived file, which must consist of zero bytes.
     fn read_block_padding(&mut self) -> Result<(), Error> {
         let mut padding = vec![0; std::mem::take(&mut self.remaining.1)];
         let mut at = 0;
@@ -339,7 +340,7 @@ impl<'a> TarReader<'a> {
         Ok(())
     }
 
-    /// Checks that only zero blocks follow the first zero block.
+    /// Checks that only zero blocks follow the first zero block, which marks the end of the archive.
     fn check_trailing_blocks(&mut self) -> Result<(), Error> {
         for _ in 0..TRAILING_BLOCKS_MAX {
             let mut block = [0; BLOCK_BYTES];
@@ -353,7 +354,7 @@ impl<'a> TarReader<'a> {
         Err(self.malformed("too many blocks follow the end of the archive"))
     }
 
-    /// Reads one block. Returns false at the end of the archive.
+    /// Reads one block of the archive; returns false at the end.
     fn read_block(&mut self, block: &mut [u8; BLOCK_BYTES]) -> Result<bool, Error> {
         let mut at = 0;
         while at < BLOCK_BYTES {
@@ -381,7 +382,7 @@ impl<'a> TarReader<'a> {
         }
     }
 
-    /// The error about the current entry. It does not contain the name of the entry, because the name is not trusted.
+    /// The error about the current archive entry, without its name, because the name is not trusted.
     pub(super) fn malformed(&self, what: &str) -> Error {
         Error::new(ErrorKind::BadRequest, format!("archive entry {}: {what}; nothing was imported", self.entry_count))
             .with_detail("entry", self.entry_count)
@@ -425,7 +426,7 @@ impl<'a> TarWriter<'a> {
         self.write_header(&[path, b"/"].concat(), b'5', mode, modified_s, 0)
     }
 
-    /// Writes a file. If its content is shorter than `size`, the method fails and the archive is incomplete.
+    /// Writes a file to the archive; if its content is shorter than `size`, the method fails.
     pub(super) fn write_file(
         &mut self,
         path: &[u8],
@@ -449,7 +450,7 @@ impl<'a> TarWriter<'a> {
         self.out.write_all(&[0; BLOCK_BYTES][..block_padding(size)])
     }
 
-    /// Writes the end of the archive.
+    /// Writes the two zero blocks that end an archive.
     pub(super) fn finish(self) -> io::Result<()> {
         self.out.write_all(&[0; 2 * BLOCK_BYTES])?;
         self.out.flush()
@@ -485,14 +486,14 @@ impl<'a> TarWriter<'a> {
     }
 }
 
-/// Writes octal digits, followed by a zero byte.
+/// Writes a number to a `tar` header field as octal digits, followed by a zero byte.
 fn write_octal(field: &mut [u8], value: u64) {
     let digits = field.len() - 1;
     let text = format!("{value:0digits$o}");
     field[..digits].copy_from_slice(&text.as_bytes()[text.len() - digits..]);
 }
 
-/// Writes octal digits. If the number is too large for the digits of the field, writes it in base 256.
+/// Writes a number to a `tar` header field as octal digits, or in base 256 if the field is too short for the digits.
 fn write_number(field: &mut [u8], value: u64) {
     if value < 1 << (3 * (field.len() - 1)) {
         return write_octal(field, value);

@@ -1,7 +1,7 @@
-//! The tokens of a registry. Each token gives access to one workspace, or to the administration of the registry but to
-//! no files. Tokens are stored in the registry's database, so that a token can be checked without opening a workspace.
-//! The check takes the same steps for valid, expired and wrong tokens, and for tokens of workspaces that no longer
-//! exist.
+//! The access tokens of a registry. Each token gives access to one workspace, or to the administration of the registry
+//! but to no files. Tokens are stored in the registry's database, so that a token can be checked without opening its
+//! workspace. The check of a token takes the same steps for valid, expired and wrong tokens, and for tokens of
+//! workspaces that no longer exist.
 
 use rusqlite::{OptionalExtension, params};
 use stead_engine::{Caller, Error, ErrorKind, Principal};
@@ -13,16 +13,16 @@ use crate::{
     token::{self, AccessTokenRecord, CreateTokenRequest},
 };
 
-/// The stored scope of admin tokens.
+/// The value in the database that marks an admin token.
 const ADMIN_SCOPE_NAME: &str = "estate";
 
 /// The part of a registry to which a token gives access.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TokenScope {
-    /// The workspace with this id.
+    /// The token gives access to the workspace with this id.
     Workspace(String),
-    /// The administration of the registry: its bearer can create, list and delete workspaces and tokens, but read no
-    /// file.
+    /// The token gives access to the administration of the registry: creating, listing and deleting workspaces and
+    /// tokens, but reading no file.
     Administration,
 }
 
@@ -39,18 +39,17 @@ impl TokenScope {
     }
 }
 
-/// A token and its scope.
+/// An access token and its scope in the registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenRecordWithScope {
-    /// The stored token.
+    /// The stored access token.
     pub token: AccessTokenRecord,
     /// The part of the registry to which the token gives access.
     pub scope: TokenScope,
 }
 
 impl WorkspaceRegistry {
-    /// Creates a token of a workspace. The second value is the token text. The text is returned only here and never
-    /// stored.
+    /// Creates a token for a workspace, and returns its record and its text, which is never stored.
     pub fn create_token(
         &self,
         by: &Caller,
@@ -61,7 +60,7 @@ impl WorkspaceRegistry {
         self.insert_new_token(by, TokenScope::Workspace(id), request)
     }
 
-    /// Creates an admin token. Its principal must be a user, not an agent.
+    /// Creates an admin token, whose principal must be a user, not an agent.
     pub fn create_admin_token(
         &self,
         by: &Caller,
@@ -117,7 +116,7 @@ impl WorkspaceRegistry {
         Ok((TokenRecordWithScope { token, scope }, text))
     }
 
-    /// The tokens of one scope, newest first.
+    /// The tokens that give access to this workspace or to the administration, newest first.
     pub fn list_tokens(&self, scope: &TokenScope) -> Result<Vec<AccessTokenRecord>, Error> {
         self.run_query(|connection| {
             connection
@@ -131,12 +130,12 @@ impl WorkspaceRegistry {
         })
     }
 
-    /// The scope of the workspace with this name.
+    /// The token scope of the workspace with this name.
     pub fn scope_of_workspace(&self, name: &WorkspaceName) -> Result<TokenScope, Error> {
         Ok(TokenScope::Workspace(self.find_ready_workspace(name.as_str())?.id))
     }
 
-    /// Creates a new token with the grants of an old one. The old token expires after `overlap_ms`.
+    /// Replaces an access token by a new one with the same grants; the old token expires after `overlap_ms`.
     pub fn rotate_token(
         &self,
         by: &Caller,
@@ -158,7 +157,7 @@ impl WorkspaceRegistry {
         Ok(created)
     }
 
-    /// Revokes a token immediately.
+    /// Revokes an access token immediately.
     pub fn revoke_token(&self, by: &Caller, id: &str) -> Result<AccessTokenRecord, Error> {
         let old = self.load_token(id)?.ok_or_else(|| token::token_not_found(id))?;
         let now_ms = self.now_ms();
@@ -186,7 +185,7 @@ impl WorkspaceRegistry {
         Ok(token)
     }
 
-    /// Finds the valid token with this text. Takes the same steps for every text.
+    /// Finds the access token with this text, if it is valid, with the same steps for every text.
     pub fn authenticate(&self, text: &str) -> Result<Option<TokenRecordWithScope>, Error> {
         let (id, secret) = token::split_token(text);
         let (stored, found) = self.load_token_with_hash(id)?;
@@ -195,13 +194,13 @@ impl WorkspaceRegistry {
         Ok(found.filter(|found| matches && !found.token.is_expired(now_ms)))
     }
 
-    /// Loads a token by id.
+    /// Loads an access token by its public id.
     pub fn load_token(&self, id: &str) -> Result<Option<TokenRecordWithScope>, Error> {
         Ok(self.load_token_with_hash(id)?.1)
     }
 
-    /// Loads a token with its hash. If no token has this id, the query returns a row that matches no token, so that
-    /// both cases take the same steps. A token of a workspace that is not ready is loaded and then ignored.
+    /// Loads an access token with its hash. For an unknown id, the query returns a row that matches no token, so that
+    /// known and unknown ids take the same steps. A token of a workspace that is not ready is loaded and then ignored.
     fn load_token_with_hash(&self, id: &str) -> Result<([u8; 32], Option<TokenRecordWithScope>), Error> {
         let (hash, token, scope_name, stage) = self
             .run_query(|connection| {

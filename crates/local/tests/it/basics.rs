@@ -1,4 +1,4 @@
-//! One call of each kind, and the files on disk afterwards.
+//! Tests one call of each kind, and the files on disk afterwards.
 
 use serde_json::{Value, json};
 use stead_engine::{Call, CallOptions, OverwrittenFilePolicy};
@@ -138,7 +138,8 @@ fn restore_replaces_a_file_and_undo_reverts_both() {
     assert_eq!(fixture.workspace.verify_journal(None, &[]).unwrap().integrity_error, None);
 }
 
-/// SQLite does not wait while two connections switch a new file to a write-ahead log; the workspace has to.
+/// Processes that open a new workspace at the same time wait for each other, because SQLite does not wait while a
+/// connection switches a new database to a write-ahead log.
 #[test]
 fn new_state_directory_is_opened_by_many_at_once() {
     const ROUNDS: usize = 100;

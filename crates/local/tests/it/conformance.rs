@@ -1,4 +1,4 @@
-//! Runs the conformance suite on the local workspace and on the one in memory.
+//! Runs the conformance suite on the local workspace and on the workspace in memory.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,7 +14,7 @@ use crate::support::test_options;
 
 struct LocalWorkspaceFactory {
     adjust_options: fn(&mut LocalWorkspaceOptions),
-    /// The last workspace; a case has only one.
+    /// The workspace that was opened last; each conformance case opens only one.
     last_opened: Mutex<Option<(TempDir, Arc<LocalWorkspace>)>>,
 }
 

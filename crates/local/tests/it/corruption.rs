@@ -1,6 +1,5 @@
-//! Known ways in which file servers have damaged files. Each test shows that this does not happen here, and has the
-//! number of the case in the original list. Case D12 (a file that is a mount point) is tested with the attacks, and D16
-//! (a store that grows without limit) with the retained versions.
+//! Known ways in which file servers have damaged files, each with a test that it does not happen here. The number of
+//! each test is that of the case in the original list.
 
 #![expect(clippy::disallowed_methods, reason = "the test looks at the directory from outside")]
 
@@ -11,7 +10,7 @@ use stead_engine::{ErrorKind, limits};
 
 use crate::support::LocalFixture;
 
-/// A file before an edit, the edit, and the file after it; `None` if the edit must be refused.
+/// A file before an edit, the edit, and the expected file or error after the edit.
 struct EditCorruptionTestCase {
     number: &'static str,
     before: &'static [u8],

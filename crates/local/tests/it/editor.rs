@@ -1,4 +1,4 @@
-//! The interface for editors: the example of its documentation, and its other promises.
+//! Tests the interface for editors: the example of its documentation, and its other promises.
 
 #![expect(clippy::disallowed_methods, reason = "the test looks at the directory from outside")]
 

@@ -1,4 +1,4 @@
-//! A client that applies every event to its copy of the tree. The copy is compared with the disk.
+//! A test client that applies every watch event to its copy of the tree, which is then compared with the disk.
 
 #![expect(clippy::disallowed_methods, reason = "the truth is on the disk, beside the server")]
 
@@ -13,13 +13,13 @@ use serde_json::Value;
 
 use crate::watch::{TestWatchClient, short_event};
 
-/// The longest time until a client whose copy is incomplete receives further events.
+/// The longest time that a client with an incomplete copy of the tree waits for further events.
 const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(30);
 const LISTEN_MS: u64 = 500;
-/// Number of differences in a failure message.
+/// The number of differences that a failure message shows.
 const SHOWN_EVENTS_MAX: usize = 5;
 
-/// Every file and its content.
+/// The content of every file of a tree, by path.
 pub(crate) type FileContentsByPath = BTreeMap<String, String>;
 
 pub(crate) fn read_tree(ws: &Path) -> FileContentsByPath {
@@ -50,20 +50,19 @@ pub(crate) struct EventDerivedTestTree {
     tree: FileContentsByPath,
     pub(crate) rescans: usize,
     pub(crate) events: usize,
-    /// Whether it has read the directory since it was last complete.
+    /// Whether the client has read the directory since its copy last equaled the disk.
     is_unsure: bool,
-    /// Recent events in short form.
     pub(crate) recent_events: Vec<String>,
 }
 
 impl EventDerivedTestTree {
-    /// A client that reads the directory before it listens.
+    /// The copy of a client that reads the directory before it listens for events.
     pub(crate) fn from_directory(ws: &Path) -> Self {
         Self { tree: read_tree(ws), ..Self::default() }
     }
 
-    /// Applies the events of one page. The directory is read at most once, at the end: that state is newer than every
-    /// event of the page, and reading it for each event would take minutes in a large tree.
+    /// Applies the events of one page to the client's copy of the tree. The directory is read at most once, after all
+    /// events of the page, because reading it for each event would take minutes in a large tree.
     pub(crate) fn apply_page(&mut self, page: &[Value], ws: &Path) {
         let mut needs_read = false;
         for event in page {
@@ -74,7 +73,7 @@ impl EventDerivedTestTree {
         }
     }
 
-    /// Returns whether the event can only be followed by reading the directory.
+    /// Applies one event, and returns whether the client must read the directory instead.
     fn apply_event(&mut self, event: &Value) -> bool {
         self.events += 1;
         self.recent_events.push(format!("{} {} {}", event["entry"], event["actor"], short_event(event)));
@@ -108,7 +107,7 @@ impl EventDerivedTestTree {
         false
     }
 
-    /// Removes a path and everything below it.
+    /// Removes a path and everything below it from the client's copy.
     fn take_branch(&mut self, top: &str) -> Vec<(String, String)> {
         let below = format!("{top}/");
         let gone: Vec<String> =
@@ -118,7 +117,7 @@ impl EventDerivedTestTree {
             .collect()
     }
 
-    /// Listens until the state equals the disk. No other program changes anything meanwhile.
+    /// Applies events until the client's copy equals the disk, which nobody changes meanwhile.
     pub(crate) fn catch_up(&mut self, listener: &mut TestWatchClient<'_>, ws: &Path) -> Result<(), String> {
         let (disk, mut end) = (read_tree(ws), Instant::now() + CATCH_UP_TIMEOUT);
         while self.tree != disk {

@@ -1,6 +1,6 @@
-//! Every system call of every change fails once, and the process dies at every one of them. Afterwards the workspace is
-//! completely old or completely new, as the reply said; the journal verifies and matches the disk; and the change can
-//! be made or undone.
+//! Fault tests: every system call of a change fails once, and the process dies at every system call. After the fault,
+//! the workspace is completely old or completely new, as the reply said; the journal verifies and matches the disk; and
+//! the change can be made or undone.
 
 mod dying;
 mod rig;
@@ -23,7 +23,7 @@ use self::{
     scenario::{FaultScenario, FaultTestDoUndoRedo, SCENARIOS},
 };
 
-/// The fault plan is global to the process, so these tests run one at a time.
+/// Fault tests run one at a time, because the injected faults are global to the process.
 static FAULT_TEST_LOCK: Mutex<()> = Mutex::new(());
 
 pub(crate) fn lock_fault_tests() -> MutexGuard<'static, ()> {
@@ -34,7 +34,7 @@ const INTERRUPTED: i32 = 4;
 const IO_ERROR: i32 = 5;
 const NO_SPACE: i32 = 28;
 
-/// Whether this call can fail with a full disk.
+/// Whether this system call can fail because the disk is full.
 fn may_need_space(call: SystemCall) -> bool {
     match call {
         SystemCall::Open
@@ -63,7 +63,7 @@ fn may_need_space(call: SystemCall) -> bool {
     }
 }
 
-/// Runs the scenario with one fault. Returns the call that was hit.
+/// Runs the scenario with one injected fault, and returns the system call that failed.
 fn run_with_fault(rig: &FaultScenarioFixture, at: u64, errno: i32, context: &str) -> FaultInjectionReport {
     let directory = rig.copy_template();
     let fixture = open(&directory);
@@ -115,7 +115,7 @@ fn fail_at_every_call(base: &FaultScenario, direction: FaultTestDoUndoRedo) {
     assert!(at > 10, "{context}: only {at} calls were seen");
 }
 
-/// The disk fails at a call and recovers later, with the workspace still open or opened again.
+/// Tests a disk that fails at a system call and recovers later, with the workspace still open or opened again.
 fn fail_then_recover(base: &FaultScenario) {
     let _alone = lock_fault_tests();
     let rig = FaultScenarioFixture::new(base, FaultTestDoUndoRedo::Do);

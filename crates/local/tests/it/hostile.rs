@@ -1,4 +1,4 @@
-//! `search` with hostile patterns and trees ends in time, returns correct results, and shows nothing outside the
+//! Tests that `search` with hostile patterns and trees ends in time, is correct, and shows nothing outside the
 //! workspace.
 
 #![expect(clippy::disallowed_methods, reason = "the test makes trees from outside")]
@@ -76,7 +76,7 @@ fn a_million_hits_are_counted() {
     assert!(answer.text.to_string().starts_with("1000000 hits in 20 files"));
 }
 
-/// Stops the other threads when it is dropped, even if the test fails.
+/// Stops the threads that swap paths when the test ends, even if it fails.
 struct SwapEndGuard<'a>(&'a AtomicBool);
 
 impl Drop for SwapEndGuard<'_> {
@@ -85,7 +85,7 @@ impl Drop for SwapEndGuard<'_> {
     }
 }
 
-/// Replaces a path for a moment with a symlink to a directory outside the workspace, with a pipe, or with nothing.
+/// Replaces a path for a moment by a symlink to a directory outside the workspace, by a pipe, or by nothing.
 fn swap_briefly(directory: &Path, aside: &Path, outside: &Path, round: usize) {
     if fs::rename(directory, aside).is_err() {
         return;
@@ -161,7 +161,7 @@ fn search_in_a_swapped_tree_shows_nothing_outside() {
     });
 }
 
-/// Set in the unprivileged child process.
+/// The environment variable that marks the unprivileged child process.
 const CHILD: &str = "LOCAL_TEST_CHILD";
 
 #[test]

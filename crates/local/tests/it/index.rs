@@ -1,4 +1,4 @@
-//! Searches have the same results with and without the index, even if files change or the index is damaged.
+//! Tests that searches have the same results with and without the index, even if files change or the index is damaged.
 
 #![expect(clippy::disallowed_methods, reason = "the test changes trees and the index from outside")]
 
@@ -22,7 +22,6 @@ use testkit::stress::SeededRng;
 /// Changes with at least this time between them have different timestamps on every file system that tests run on.
 const MIN_FILE_AGE: Duration = Duration::from_millis(30);
 
-/// One open workspace.
 pub(crate) struct SearchTestWorkspace {
     pub(crate) workspace: Arc<LocalWorkspace>,
     engine: Engine,
@@ -40,7 +39,7 @@ impl SearchTestWorkspace {
         Self { workspace, engine }
     }
 
-    /// The whole result of a search.
+    /// Runs a search and returns its whole result as text.
     pub(crate) fn search(&self, arguments: &Value) -> String {
         self.search_as(&caller(), arguments)
     }
@@ -57,7 +56,7 @@ impl SearchTestWorkspace {
         self.workspace.index_status()
     }
 
-    /// Waits until the tree is watched and fully indexed.
+    /// Waits until the workspace is watched and fully indexed.
     pub(crate) fn wait_until_indexed(&self) {
         let until = Instant::now() + Duration::from_secs(20);
         loop {
@@ -71,7 +70,7 @@ impl SearchTestWorkspace {
     }
 }
 
-/// Waits until the clock of the file system has passed the last change.
+/// Waits until a new file would get a later timestamp than the last change.
 pub(crate) fn wait_for_new_timestamps(directory: &Path) {
     let probe = directory.join("clock");
     let touched = || {
@@ -88,7 +87,7 @@ pub(crate) fn caller() -> Caller {
     Caller::new(Principal::Agent("tester".into()), "s1", "library")
 }
 
-/// The same tree in three workspaces: without an index, with an index that needs a walk, and with a watched tree.
+/// One tree in three workspaces: without an index, with an index that needs a walk, and with a watched tree.
 struct SearchTestWorkspaceVariants {
     directory: TempDir,
     unindexed: SearchTestWorkspace,
@@ -113,7 +112,7 @@ impl SearchTestWorkspaceVariants {
     }
 }
 
-/// A query that may or may not match a file.
+/// A random search query, which may or may not match a file.
 fn random_query(chance: &mut SeededRng) -> Value {
     let word = edits::random_word(chance);
     match chance.below(13) {
@@ -190,7 +189,7 @@ fn the_index_is_really_used() {
     assert!(sides.watched.index_status().indexed_walks >= before.1 + 40);
 }
 
-/// A small tree that is already watched.
+/// Three workspaces on a small tree that is already watched.
 fn watched_variants(files: &[(&str, &str)]) -> SearchTestWorkspaceVariants {
     let sides = SearchTestWorkspaceVariants::new(tempfile::tempdir().unwrap());
     for (path, text) in files {

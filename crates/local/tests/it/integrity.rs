@@ -1,4 +1,4 @@
-//! Retained versions are verified before use, the journal verifies during concurrent writes, and leases are limited.
+//! Tests verification of retained versions and, during concurrent writes, of the journal; and the limit on leases.
 
 #![expect(clippy::disallowed_methods, reason = "the test damages the state directory from outside")]
 
@@ -14,7 +14,6 @@ use stead_local::Durability;
 
 use crate::support::{LocalFixture, test_options};
 
-/// The files below a directory that have this size.
 fn files_of_size(directory: &Path, bytes: u64) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).unwrap() {

@@ -1,4 +1,4 @@
-//! The crash rig on this workspace: a child process that makes changes is killed at random moments.
+//! Crash test of the local workspace: a child process that makes changes is killed at random moments.
 
 #![expect(clippy::disallowed_methods, reason = "a child to kill must be started")]
 
@@ -6,12 +6,12 @@ use std::process::Command;
 
 use testkit::{crash, stress::StressLength, workload};
 
-/// Set in the child process.
+/// The environment variable that marks the child process.
 const CHILD_ENV: &str = "LOCAL_TEST_CHILD";
-/// The number of rounds in an ordinary run and in a long one.
+/// The number of rounds of the crash test in an ordinary run and in a long run.
 const ROUNDS: (u64, u64) = (250, 10_000);
 
-/// A command that runs only the test below, as a child process.
+/// The command that starts the test `child` in a child process.
 fn child_command() -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "kill::child", "--nocapture", "--test-threads=1"]).env(CHILD_ENV, "1");

@@ -1,5 +1,5 @@
-//! `search` in files that are too large for memory finds the same as in small ones, with bounded memory and time. If
-//! that is impossible, the result says so.
+//! Tests that `search` in files too large for memory finds the same matches as in small files, with bounded memory and
+//! time, or reports that it cannot.
 
 #![expect(clippy::disallowed_methods, reason = "the test makes files from outside")]
 
@@ -17,7 +17,7 @@ use crate::support::LocalFixture;
 
 const MIB: usize = 1 << 20;
 
-/// A text of at least this size, with a needle in every thousandth line.
+/// A text of at least `bytes` bytes with the word `needle` in every thousandth line, and the numbers of these lines.
 fn lines(bytes: usize) -> (String, Vec<u64>) {
     let (mut text, mut needles) = (String::with_capacity(bytes + 100), Vec::new());
     let mut number = 0_u64;
@@ -33,7 +33,7 @@ fn lines(bytes: usize) -> (String, Vec<u64>) {
     (text, needles)
 }
 
-/// The line numbers of one file in a result, in order.
+/// The line numbers at which a search found matches in one file, in ascending order.
 fn lines_found(search: &Map<String, Value>, path: &str) -> Vec<u64> {
     let files = search["files"].as_array().unwrap();
     let hits = files.iter().filter(|file| file["path"] == path).flat_map(|file| file["hits"].as_array().unwrap());

@@ -1,13 +1,4 @@
-//! The local workspace through the engine.
-//!
-//! `basics`: one call of each kind. `corruption`: known ways of damage. `faults`: every system call fails, and the
-//! process dies at every one. `index`: searches with and without the index. `patch`: the shared table on real files.
-//! `quota`: counting and refusals. `restart`: state that survives a process and clock changes. `integrity`: retained
-//! versions and the journal under attack. `race`: concurrent path swaps. `kill`: the process is killed at random
-//! moments. `pins`: stored words. `older`: a state directory of 0.1.0. `several`: four processes on one tree.
-//! `hostile`: hostile patterns and trees. `large_files`: search in large files. `watch`, `watch_load` and
-//! `watch_random`: external changes, compared with an `event_follower`. `support`: a workspace in a temporary
-//! directory. `walk`: unusual trees for find and search.
+//! Tests the local workspace through the engine.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! Paths that changed or failed while they were read. The error names the path and never blames the state directory.
+//! Tests that the error for a path that changes while it is read names the path and never blames the state directory.
 
 #![expect(clippy::disallowed_methods, reason = "the test changes the directory from outside")]
 
@@ -12,7 +12,7 @@ use stead_disk::faults::{
 use crate::{faults::lock_fault_tests, support::LocalFixture};
 
 const BROKEN: i32 = 5;
-/// Larger than content stored in the database, so that replaced content becomes a file.
+/// A file size above the limit for content in the database, so that replaced content becomes a file.
 const LARGE_FILE_BYTES: usize = 100_000;
 
 #[test]

@@ -1,5 +1,6 @@
-//! Opens a state directory of version 0.1.0 that contains a recorded change which was not applied. All its content is
-//! still valid, and new entries use the same words. `fixtures/0.1.0/README.md` describes its content and origin.
+//! Opens a fixture: a state directory of version 0.1.0 that contains a recorded change which was not applied. The
+//! content of the fixture is still valid, and new journal entries use the same words. The file
+//! `fixtures/0.1.0/README.md` describes the content and origin of the fixture.
 
 #![expect(clippy::disallowed_methods, reason = "the test copies a directory and looks at it from outside")]
 
@@ -17,11 +18,10 @@ use crate::{
 
 const MADE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/0.1.0");
 const SECRET: &str = "a secret for tests";
-/// Time between the last entry of the fixture and the tests.
+/// The time between the last journal entry of the fixture and the tests.
 const LATER_MS: i64 = 60_000;
 
-/// A clock shortly after the creation of the fixture, after a reboot, because the files have different inode numbers
-/// now.
+/// A clock shortly after the creation of the fixture, on another boot, because the copied files have new inode numbers.
 struct TestClockAfterReboot(i64);
 
 impl Clock for TestClockAfterReboot {
@@ -30,7 +30,7 @@ impl Clock for TestClockAfterReboot {
     }
 }
 
-/// The facts that the script recorded about the fixture.
+/// The facts about the fixture that the script which created it recorded.
 fn facts() -> Value {
     serde_json::from_str(&std::fs::read_to_string(format!("{MADE}/facts.json")).unwrap()).unwrap()
 }
@@ -43,7 +43,7 @@ pub(crate) fn database(directory: &Path) -> Connection {
     Connection::open(directory.join("state/stead.db")).unwrap()
 }
 
-/// A copy of the fixture, opened.
+/// Opens a copy of the fixture.
 pub(crate) fn opened() -> LocalFixture {
     let directory = tempfile::tempdir().unwrap();
     copy_tree(&Path::new(MADE).join("workspace"), &directory.path().join("ws"));

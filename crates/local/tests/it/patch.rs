@@ -1,4 +1,4 @@
-//! `patch` on real files: the shared table, and cases that need a real tree.
+//! Tests `patch` on real files: the cases that all workspaces share, and cases that need a real tree.
 
 #![expect(clippy::disallowed_methods, reason = "the test looks at the directory from outside")]
 

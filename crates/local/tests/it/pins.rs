@@ -1,5 +1,4 @@
-//! Compares the stored format with golden files: the names of tables and columns, and the words that the server stores
-//! in them.
+//! Compares the database format with golden files: the tables, their columns, and the fixed words stored in them.
 
 use rusqlite::Connection;
 use serde_json::json;
@@ -14,7 +13,7 @@ use crate::{
     workspace_registry,
 };
 
-/// The tables and columns of a store.
+/// The SQL definitions of all tables and indexes of a database.
 fn schema(connection: &Connection) -> String {
     let text = "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type DESC, name";
     let mut statement = connection.prepare(text).unwrap();
@@ -37,7 +36,7 @@ fn tables_and_columns_are_those_of_0_1_0() {
     pin::check(env!("CARGO_MANIFEST_DIR"), "estate-schema.txt", &schema(&own));
 }
 
-/// The queries for every column that contains words of the server.
+/// The queries for all columns in which the server stores fixed words.
 const WORDS: &[&str] = &[
     "SELECT name FROM meta ORDER BY name",
     "SELECT operation || ' by ' || principal FROM entries ORDER BY number",

@@ -1,4 +1,4 @@
-//! Quotas on real files: counting, refusals, calls that stay possible, and concurrent external changes.
+//! Tests quotas on real files: counting, refusals, calls that stay possible, and concurrent external changes.
 
 #![expect(clippy::disallowed_methods, reason = "the test does to the directory what others do")]
 
@@ -78,7 +78,7 @@ impl QuotaFixture {
         holding.unwrap().workspace
     }
 
-    /// Checks that the stored usage equals the measured one.
+    /// Checks that the stored usage of the workspace equals the usage measured on disk.
     #[track_caller]
     fn exact_usage(&self) -> WorkspaceUsage {
         let known = self.known_usage();
@@ -94,7 +94,7 @@ impl QuotaFixture {
     }
 }
 
-/// Measures a directory without stead.
+/// Measures the usage of a directory without stead.
 fn measure_directory(directory: &std::path::Path) -> WorkspaceUsage {
     let mut stock = WorkspaceUsage::default();
     for entry in fs::read_dir(directory).unwrap() {
@@ -141,7 +141,7 @@ fn quota_errors_report_limit_usage_and_hint() {
     assert_eq!((&checked["kind"], &checked["quota"]), (&json!("quota"), &usage["quota"]));
 }
 
-/// Every way to add content to a workspace that has used 90 of its quota of 100 bytes.
+/// Tests every way to add content to a workspace that has used 90 of its quota of 100 bytes.
 #[test]
 fn every_operation_that_adds_is_counted() {
     let patch = "--- /dev/null\n+++ b/p1\n@@ -0,0 +1 @@\n+12345\n--- /dev/null\n+++ b/p2\n@@ -0,0 +1 @@\n+12345\n";
@@ -301,7 +301,7 @@ fn the_strictest_applicable_quota_wins() {
     quota.exact_usage();
 }
 
-/// Removing and writing again fills the trash, not the workspace; only expired items make room.
+/// Removing and writing a file again fills the quota of the trash, in which only expired or restored items make room.
 #[test]
 fn trash_quota_does_not_expire_items_early() {
     let quota = QuotaFixture::with_policy("[agent.\"agent:*\".quota]\nbytes = 10\ntrash_bytes = 40\n");
@@ -375,7 +375,7 @@ fn quotas_on_the_whole_machine_are_rejected() {
     assert_eq!(at.kind("write", json!({ "path": "home/a", "content": "1" })), "policy_denied");
 }
 
-/// The file is far larger than the memory that a call may use.
+/// Reads a file that is far larger than the memory that a call may use.
 #[test]
 fn oversized_reads_are_rejected_with_a_range_hint() {
     let at = LocalFixture::new();

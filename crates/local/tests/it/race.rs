@@ -1,4 +1,4 @@
-//! The race rig on this workspace: every kind of attack with both resolvers.
+//! Race test of the local workspace: every kind of path-swapping attack, with both path resolution methods.
 
 #![expect(clippy::print_stderr, reason = "the figures of a run are part of it")]
 
@@ -8,11 +8,11 @@ use testkit::{
     stress::StressLength,
 };
 
-/// Calls per attack and resolver in an ordinary run.
+/// The number of calls per kind of attack and resolution method in an ordinary run.
 const CALLS_DEFAULT: PlannedCallCountsPerRaceVictim = PlannedCallCountsPerRaceVictim { reads: 9_500, changes: 1_700 };
-/// Calls per attack and resolver in a long run.
+/// The number of calls per kind of attack and resolution method in a long run.
 const CALLS_LONG: PlannedCallCountsPerRaceVictim = PlannedCallCountsPerRaceVictim { reads: 150_000, changes: 50_000 };
-/// Minimum total over all attacks and both resolvers.
+/// The least number of calls over all kinds of attack and both resolution methods.
 const CALLS_MIN: u64 = 200_000;
 const _: () =
     assert!((CALLS_DEFAULT.reads + CALLS_DEFAULT.changes) * 2 * RaceAttackKind::ALL.len() as u64 >= CALLS_MIN);

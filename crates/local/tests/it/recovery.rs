@@ -1,6 +1,6 @@
-//! Opens a workspace that another process has open or did not close. Applied changes stay, even if their paths changed
-//! afterwards, and nothing is applied twice. The tests open the workspace a second time instead of starting another
-//! process. They change the boot id and damage files instead of cutting the power.
+//! Tests the recovery of a workspace that another process has open or did not close. Recovery keeps applied changes,
+//! even if their paths changed afterwards, and applies nothing twice. The recovery tests open the workspace a second
+//! time instead of starting another process, and change the boot id and damage files instead of cutting the power.
 
 #![expect(clippy::disallowed_methods, reason = "the test does to the directory what others do")]
 
@@ -19,7 +19,7 @@ use crate::{
     support::{LocalFixture, test_options},
 };
 
-/// A clock that stands still, on one boot.
+/// A clock that stands still, with a fixed boot id.
 struct FixedBootClock(&'static str);
 
 impl Clock for FixedBootClock {
@@ -29,7 +29,7 @@ impl Clock for FixedBootClock {
 }
 
 impl LocalFixture {
-    /// A new workspace on the first boot.
+    /// Opens a new workspace with the boot id `first`.
     fn open_on_first_boot() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut options = test_options(&directory);
@@ -37,14 +37,14 @@ impl LocalFixture {
         Self::open(directory, options)
     }
 
-    /// The same workspace, opened again without closing it.
+    /// Opens the same workspace again with this boot id, although it is not closed.
     fn reopen_on_boot(&self, boot: &'static str) -> Self {
         let mut options = test_options(&self.directory);
         options.clock = Arc::new(FixedBootClock(boot));
         Self::open(Arc::clone(&self.directory), options)
     }
 
-    /// Checks that another open changes nothing and that the journal matches the disk.
+    /// Checks that opening the workspace again changes nothing and that the journal matches the disk.
     fn assert_recovers_without_conflict(&self, boot: &'static str) {
         let before = take_snapshot(&self.path(""));
         let entries = self.engine.workspace().head().unwrap().number;
@@ -63,7 +63,7 @@ impl LocalFixture {
     }
 }
 
-/// Ways to change one path several times without a sync.
+/// Sequences of calls that change one path several times without a sync.
 const CHANGE_CHAINS: &[fn(&LocalFixture)] = &[
     |f| {
         f.write("f", "1");
@@ -162,7 +162,7 @@ fn two_processes_see_each_others_applied_changes() {
     assert_eq!(one.text("f"), None);
 }
 
-/// Damages a file like a power cut after its rename and before its content was written.
+/// Damages a file like a power cut between its rename and the write of its content.
 fn tear_file(fixture: &LocalFixture, path: &str) {
     let file = File::options().write(true).open(fixture.path(path)).unwrap();
     let modified = file.metadata().unwrap().modified().unwrap();

@@ -1,5 +1,5 @@
-//! Approvals, sessions, leases and trash survive the end of a process and changes of the wall clock. Nothing is used
-//! twice or deleted too early.
+//! Tests that approvals, sessions, leases and trash survive the end of a process and changes of the wall clock. After a
+//! restart, no approval is used twice, and nothing is deleted too early.
 
 use std::sync::{Arc, Mutex};
 
@@ -91,7 +91,7 @@ fn create_open_items(at: &LocalFixture) -> RestartTestOpenItems {
     RestartTestOpenItems { waiting_approval: asked, granted_approval: approved, session, trash }
 }
 
-/// The current states of the items.
+/// The states of the approvals, the session, the lease and the trash item now.
 fn open_item_states(
     at: &LocalFixture,
     left: &RestartTestOpenItems,

@@ -1,5 +1,5 @@
-//! Scenarios with editors, users and agents on real files. Users call one open workspace and agents a second one, as if
-//! they were two processes.
+//! Tests scenarios with editors, users and agents on real files. Users call one open workspace and agents a second one,
+//! as if they were two processes.
 
 #![expect(clippy::disallowed_methods, reason = "the test looks at the directory from outside")]
 

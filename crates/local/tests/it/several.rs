@@ -1,4 +1,4 @@
-//! Four processes change overlapping paths of one workspace at the same time. One of them is killed from time to time.
+//! Tests four processes that change overlapping paths of one workspace concurrently, of which some are killed.
 
 #![expect(clippy::disallowed_methods, reason = "processes must be started")]
 
@@ -6,13 +6,13 @@ use std::process::Command;
 
 use testkit::{multi_process, stress::StressLength};
 
-/// Set in the child processes.
+/// The environment variable that marks the child processes.
 const CHILD_ENV: &str = "LOCAL_TEST_MEMBER";
-/// The number of killed processes and of calls per process, in an ordinary run and in a long one.
+/// The number of killed processes and the number of calls per process, in an ordinary run and in a long run.
 const ROUNDS_DEFAULT: (u64, u64) = (24, 250);
 const ROUNDS_LONG: (u64, u64) = (400, 1_000);
 
-/// A command that runs only the test below, as a child process.
+/// The command that starts the test `member` in a child process.
 fn member_command() -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "several::member", "--nocapture", "--test-threads=1"]).env(CHILD_ENV, "1");

@@ -1,4 +1,4 @@
-//! A workspace in a temporary directory, and short ways to call it.
+//! Opens a workspace in a temporary directory for a test, with short methods to call it.
 
 #![expect(clippy::disallowed_methods, reason = "the test looks at the directory from outside")]
 

@@ -1,4 +1,4 @@
-//! `find` and `search` on unusual trees.
+//! Tests `find` and `search` on unusual directory trees.
 
 #![expect(clippy::disallowed_methods, reason = "the test makes trees from outside")]
 

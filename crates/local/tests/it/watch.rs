@@ -1,4 +1,4 @@
-//! External changes are recorded once and by name; changes through stead are never recorded as external.
+//! Tests that external changes are recorded once and by name, and changes through stead never as external.
 
 #![expect(clippy::disallowed_methods, reason = "the test is the other program")]
 
@@ -16,14 +16,14 @@ use crate::{event_follower::EventDerivedTestTree, support::LocalFixture};
 
 const EVENT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// One event in short: `create a.txt`, `rename a -> b`.
+/// Formats a watch event for comparison, such as `create a.txt` or `rename a -> b`.
 pub(crate) fn short_event(event: &Value) -> String {
     let word = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
     let new_path = event["new_path"].as_str().map(|path| format!(" -> {path}")).unwrap_or_default();
     format!("{} {}{new_path}", word("event"), word("path"))
 }
 
-/// A client that remembers its cursor.
+/// A test client of a watch, which remembers its cursor.
 pub(crate) struct TestWatchClient<'a> {
     fixture: &'a LocalFixture,
     cursor: Value,
@@ -35,14 +35,14 @@ impl<'a> TestWatchClient<'a> {
         Self { fixture, cursor: begun["cursor"].clone() }
     }
 
-    /// The next events, waiting for one.
+    /// Returns the next events of the watch, and waits if there is none yet.
     pub(crate) fn next_page(&mut self, wait_ms: u64) -> Vec<Value> {
         let page = self.fixture.call_ok("watched", json!({ "cursor": self.cursor, "wait_ms": wait_ms }));
         self.cursor = page["cursor"].clone();
         page["events"].as_array().unwrap().clone()
     }
 
-    /// Events until all wanted ones have arrived, in short form.
+    /// Reads events of the watch until all events in `wanted` have arrived.
     pub(crate) fn wait_for_events(&mut self, wanted: &[&str]) -> Vec<Value> {
         let (mut heard, end) = (Vec::new(), Instant::now() + EVENT_TIMEOUT);
         while !wanted.iter().all(|wanted| heard.iter().any(|event| short_event(event) == *wanted)) {
@@ -161,7 +161,7 @@ fn moved_directories_are_reported_under_their_new_name() {
     listener.wait_for_events(&["create d", "create d/b", "create d/b/f", "create d/b/unheard"]);
 }
 
-/// Exchanges two paths in one step.
+/// Exchanges two paths of the workspace atomically.
 fn exchange_paths(fixture: &LocalFixture, one: &str, other: &str) {
     let (one, other) = (fixture.path(one), fixture.path(other));
     let here = rustix::fs::CWD;

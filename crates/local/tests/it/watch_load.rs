@@ -1,4 +1,4 @@
-//! Watching under load and through process deaths: nothing is missed unless a rescan reports it.
+//! Tests watching under load and while processes die: no change is missed unless a rescan is reported.
 
 #![expect(clippy::disallowed_methods, reason = "the test is the other program, and starts it")]
 
@@ -21,19 +21,19 @@ use crate::{
     watch::TestWatchClient,
 };
 
-/// The environment variables that tell the test `child` what to do, and where.
+/// The environment variables with the task and the directory of the child process.
 const CHILD_TASK_ENV: &str = "LOCAL_TEST_WATCH_TASK";
 const CHILD_DIRECTORY_ENV: &str = "LOCAL_TEST_WATCH_PLACE";
-/// Printed by a child when it is ready.
+/// The line that the child process prints when it is ready.
 const READY_LINE: &str = "@@ ready";
-/// The number of files of a burst, and the number of their directories.
+/// The number of files that the load test writes, and the number of their directories.
 const FILES: usize = 10_000;
 const DIRECTORIES: usize = 50;
 /// ENOSPC: the kernel's error at the watch limit.
 const NO_SPACE: i32 = 28;
 const EVENT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A command that runs only the test below, as a child process.
+/// Starts the test `child` in a child process.
 fn start_child(task: &str, directory: &Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "watch_load::child", "--nocapture", "--test-threads=1"])
@@ -58,8 +58,7 @@ fn child() {
     }
 }
 
-/// Watches while the kernel refuses further watches from some point on. It runs in its own process, because the fault
-/// affects all threads.
+/// Watches while the kernel refuses further watches; runs in its own process, because the fault affects all threads.
 fn check_watch_limit() {
     let fixture = LocalFixture::new();
     for directory in ["top/a", "top/b", "top/c", "other"] {
@@ -96,7 +95,7 @@ fn file_path(number: usize, name: &str) -> String {
     format!("d{}/{name}{number}", number % DIRECTORIES)
 }
 
-/// Creates, changes, renames and removes files as fast as it can.
+/// Creates, changes, renames and removes many files as fast as possible.
 fn write_many_files(ws: &Path) {
     for number in 0..FILES {
         let path = ws.join(file_path(number, "f"));
@@ -119,7 +118,7 @@ fn write_many_files(ws: &Path) {
     fs::remove_dir_all(ws.join("d2")).unwrap();
 }
 
-/// Opens the workspace, watches it, and records until it is killed.
+/// Opens and watches the workspace, and records external changes until the process is killed.
 fn record_external_changes(directory: &Path, lasting: stead_engine::WatchLifetimeKind) {
     let workspace = stead_local::LocalWorkspace::open(support::test_options_at(directory)).unwrap();
     let engine = stead_engine::Engine::new(workspace);
@@ -235,7 +234,7 @@ fn wait_for(listener: &mut TestWatchClient<'_>, event: &str, path: &str) -> Valu
 }
 
 impl LocalFixture {
-    /// The process that recorded an event.
+    /// The session that the journal records for the entry of an event.
     fn workspace_entry(&self, event: &Value) -> String {
         let workspace: &dyn stead_engine::Workspace = &*self.workspace;
         workspace.entry(event["entry"].as_u64().unwrap()).unwrap().unwrap().entry.caller.session

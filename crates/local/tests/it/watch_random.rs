@@ -10,12 +10,12 @@ use testkit::stress::SeededRng;
 
 use crate::{event_follower::EventDerivedTestTree, support::LocalFixture, watch::TestWatchClient};
 
-/// The number of bursts. After each burst the client is compared with the disk.
+/// The test makes this many bursts of random changes, and compares the client's files with the disk after each burst.
 const ROUNDS: usize = 150;
 const STEPS: u64 = 60;
-/// The most rescans that may happen.
+/// The maximum number of full rescans that the watch may report during the test.
 const RESCANS_MAX: usize = 3;
-/// The names of files and directories. There are few, so that they are reused often.
+/// The number of different names for random files and directories; it is small, so that names are reused often.
 const NAMES: u64 = 4;
 
 fn random_directory(chance: &mut SeededRng) -> String {
@@ -30,7 +30,7 @@ fn random_file(chance: &mut SeededRng) -> String {
     format!("{}/f{}", random_directory(chance), chance.below(NAMES))
 }
 
-/// Makes one random change and returns a description. Many changes fail, which is expected.
+/// Makes one random change in the workspace and returns its description, or `None` if the change fails.
 fn random_change(ws: &Path, out: &Path, chance: &mut SeededRng) -> Option<String> {
     let (directory, other) = (random_directory(chance), random_directory(chance));
     let (name, target) = (random_file(chance), random_file(chance));

@@ -1,6 +1,6 @@
 //! Connections to the peers, and proxy chains. In a chain, a conductor owns every connection. The next link of the
-//! chain is called the successor. Messages for the successor are wrapped in an envelope. The envelope keeps the id of
-//! the message, because each side of a connection has its own ids.
+//! chain is called the successor. Messages for the successor are wrapped in an envelope. An envelope keeps the id of
+//! the wrapped message, because each side of a connection has its own ids.
 
 use std::{
     io,
@@ -28,14 +28,14 @@ pub(super) struct AcpConductorEnvelopeCodec {
     method: OnceLock<&'static str>,
 }
 
-/// A line from the conductor, by its origin.
+/// A line from the conductor of a proxy chain, classified by the peer that sent it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LineFromAcpConductor {
-    /// A line from the editor, or from the predecessor in the chain.
+    /// A line from the editor or from the previous proxy in the chain.
     FromEditor(Vec<u8>),
-    /// A line from the agent, or from the successor in the chain.
+    /// A line from the agent or from the next proxy in the chain.
     FromAgent(Vec<u8>),
-    /// A response from either side to a forwarded request.
+    /// A response from the editor's side or the agent's side to a forwarded request.
     Response(Vec<u8>),
 }
 
@@ -57,7 +57,7 @@ impl AcpConductorEnvelopeCodec {
         [head.as_bytes(), &params, b"}}\n"].concat()
     }
 
-    /// Determines the origin of a line and unwraps it.
+    /// Determines which peer sent a line, and removes the envelope of the line.
     pub(super) fn unwrap_line(&self, line: Vec<u8>) -> LineFromAcpConductor {
         let Ok(message) = AcpMessage::parse(&line) else { return LineFromAcpConductor::FromEditor(line) };
         let (id, method) = match &message.kind {
@@ -102,7 +102,7 @@ pub(super) struct AcpPeerWriter {
 }
 
 impl AcpPeerWriter {
-    /// A writer that sends lines unchanged.
+    /// A writer that sends lines to a peer unchanged, without an envelope.
     pub(super) fn new(output: BoxedWriter) -> Self {
         Self { outbox: Arc::new(Outbox::new(output)), envelope: None }
     }
@@ -112,7 +112,7 @@ impl AcpPeerWriter {
         Self { outbox: self.outbox.clone(), envelope: Some(envelope) }
     }
 
-    /// Sends a line. The line must end with a line terminator.
+    /// Sends a line, which must end with a line terminator.
     pub(super) async fn send(&self, line: Vec<u8>) -> io::Result<()> {
         match &self.envelope {
             Some(envelope) => self.outbox.send(envelope.wrap_line(line)).await,

@@ -1,5 +1,6 @@
-//! File methods for an editor that offers file methods itself. Such an editor may have unsaved text. Reads therefore
-//! return the editor's text, and the editor applies writes. Before each access, the engine checks and records it.
+//! File methods for an editor that offers ACP file methods itself. The editor may have unsaved text, so reads return
+//! the editor's text, and the editor applies writes. The engine checks and records each access before the proxy sends
+//! it to the editor.
 //!
 //! The editor never gets a request for a path outside the session's roots, or a request that the policy forbids. If the
 //! person has typed text since the session read the file, the engine merges this text into the write or refuses the
@@ -19,7 +20,7 @@ use super::{
 };
 use crate::dialect::acp::{self, READ_METHOD, WRITE_METHOD};
 
-/// The text of a file on disk, or the error for a file that is not UTF-8. The editor may have newer text.
+/// The text of a file on disk, which may be older than the editor's text, or the error for a file that is not UTF-8.
 struct DiskText(Result<String, AcpError>);
 
 impl AcpRunningFileCall<'_> {
@@ -43,7 +44,7 @@ impl AcpRunningFileCall<'_> {
         Ok(text)
     }
 
-    /// The engine checks and merges the write, and then the editor applies it.
+    /// Writes a file through the editor: the engine checks and merges the write, and then the editor applies it.
     pub(super) async fn write_through_editor(
         &self,
         content: &str,
@@ -77,7 +78,8 @@ impl AcpRunningFileCall<'_> {
         }
     }
 
-    /// The text on disk, or `None` for a missing file. The engine authorizes and records this read.
+    /// Reads the text of a file on disk with an engine call, which authorizes and records the read; `None` for a
+    /// missing file.
     async fn read_disk_text(&self) -> Result<Option<DiskText>, AcpError> {
         match self.call_engine(acp::read_call(&self.resolved_path.engine_path)).await? {
             Ok(outcome) => Ok(Some(DiskText(acp::outcome_text(outcome)))),

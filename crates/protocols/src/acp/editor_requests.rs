@@ -1,5 +1,5 @@
-//! Requests of the proxy to the editor. The ids of these requests start with a random prefix, so that a response to the
-//! proxy is never mistaken for a response to the agent.
+//! Requests of the proxy to the editor, with ids that start with a random prefix. The prefix ensures that a response to
+//! the proxy is never mistaken for a response to the agent.
 
 use std::{
     collections::HashMap,
@@ -24,14 +24,14 @@ type EditorResponseSenders = HashMap<AcpMessageId, oneshot::Sender<EditorRespons
 pub(super) struct PendingEditorRequestTable {
     id_prefix: String,
     next_id: AtomicU64,
-    /// `None` once the editor has disconnected.
+    /// The unanswered requests; `None` once the editor has disconnected.
     pending: Mutex<Option<EditorResponseSenders>>,
 }
 
 /// A request of the proxy that the editor has not answered yet.
 pub(super) struct PendingRequestToEditor {
     pub(super) id: String,
-    /// Resolves with the response, or fails once the editor has disconnected.
+    /// Receives the editor's response; fails once the editor has disconnected.
     pub(super) response: oneshot::Receiver<EditorResponse>,
 }
 
@@ -46,7 +46,7 @@ impl PendingEditorRequestTable {
         }
     }
 
-    /// Registers a new request. Returns `None` if the editor has disconnected.
+    /// Registers a new request of the proxy; returns `None` if the editor has disconnected.
     pub(super) fn register(&self) -> Option<PendingRequestToEditor> {
         let id = format!("{}{}", self.id_prefix, self.next_id.fetch_add(1, Ordering::Relaxed));
         let (sender, response) = oneshot::channel();
@@ -54,8 +54,8 @@ impl PendingEditorRequestTable {
         Some(PendingRequestToEditor { id, response })
     }
 
-    /// Delivers a response to the pending request with the same id. If the id has the proxy's prefix, the response
-    /// belongs to the proxy even if no such request is pending.
+    /// Delivers the editor's response to the pending request with the same id. A response whose id has the proxy's
+    /// prefix belongs to the proxy even if no request with that id is pending.
     pub(super) fn resolve(&self, id: &AcpMessageId, response: impl FnOnce() -> EditorResponse) -> AcpResponseRecipient {
         if !id.0.trim_start_matches('"').starts_with(&self.id_prefix) {
             return AcpResponseRecipient::Other;
@@ -67,14 +67,14 @@ impl PendingEditorRequestTable {
         AcpResponseRecipient::Proxy
     }
 
-    /// Stops waiting for the response to a request.
+    /// Stops waiting for the editor's response to a request.
     pub(super) fn cancel(&self, id: &str) {
         if let Some(pending) = self.lock_pending().as_mut() {
             pending.remove(&AcpMessageId::from_json(&Value::from(id)));
         }
     }
 
-    /// Drops all pending requests, because the editor has disconnected.
+    /// Drops all pending requests to the editor, because the editor has disconnected.
     pub(super) fn close(&self) {
         *self.lock_pending() = None;
     }

@@ -1,8 +1,8 @@
-//! Writes of an agent that the editor applied. The journal does not contain the written texts, so the session keeps
-//! them in memory. A person can review, keep or reject these writes.
+//! Writes of an agent that the editor applied, kept so that a person can review, keep or reject the writes. The session
+//! keeps the written texts in memory, because the journal does not contain them.
 //!
-//! The memory is limited. At the limit, the file that was written first is dropped, and later reviews report
-//! `truncated`.
+//! The memory for written texts is limited. At the limit, the session forgets the file that was written first, and
+//! later reviews report `truncated`.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -15,19 +15,19 @@ use stead_engine::TextWithLineAuthors;
 use super::session::AcpResolvedPath;
 use crate::limits::EDITOR_WRITES_BYTES_MAX;
 
-/// The point from which a review shows changes.
+/// The start of the period whose changes a review shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ReviewStartPoint {
-    /// Since the start of the session.
+    /// The review shows the changes since the start of the session.
     #[default]
     Session,
-    /// Since the last prompt.
+    /// The review shows the changes since the last prompt.
     Turn,
 }
 
 impl ReviewStartPoint {
-    /// The value of the `since` argument of the engine's operations.
+    /// The value of the `since` argument of the engine's review operations.
     pub(super) fn name(self) -> &'static str {
         match self {
             ReviewStartPoint::Session => "session",
@@ -36,7 +36,7 @@ impl ReviewStartPoint {
     }
 }
 
-/// One write, with the editor's text before and after the write.
+/// One write that the editor applied, with the editor's text before and after the write.
 #[derive(Debug)]
 struct AppliedEditorWriteRecord {
     turn: u64,
@@ -64,7 +64,7 @@ pub(super) struct AgentAndPersonAuthorNames<'n> {
     pub(super) person: &'n str,
 }
 
-/// The writes of one session.
+/// The writes of one session that the editor applied.
 #[derive(Debug, Default)]
 pub(super) struct SessionEditorWriteHistory {
     /// The sequence number of the current turn.
@@ -111,7 +111,7 @@ impl SessionEditorWriteHistory {
         self.write_order.iter().cloned().collect()
     }
 
-    /// Whether this file was written through the editor.
+    /// Whether the agent wrote this file through the editor.
     pub(super) fn contains(&self, path: &AcpResolvedPath) -> bool {
         self.files.contains_key(path)
     }

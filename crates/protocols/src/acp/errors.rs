@@ -1,4 +1,4 @@
-//! ACP errors. An error consists of a code, the fixed message of this code, and details in `data`.
+//! ACP errors. An ACP error consists of a code, the fixed message of this code, and details in `data`.
 //!
 //! A path outside the roots gets the same error as a missing file, so that responses do not reveal which files exist
 //! outside the roots.
@@ -6,7 +6,6 @@
 use serde_json::{Value, json};
 use stead_engine::{Error, ErrorKind};
 
-/// An ACP error response.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct AcpError {
     code: AcpErrorCode,
@@ -27,7 +26,7 @@ enum AcpErrorCode {
 }
 
 impl AcpErrorCode {
-    /// The number and the message of an error code. The message is fixed, because clients compare messages.
+    /// The JSON-RPC number and the fixed message of an ACP error code; clients compare the messages.
     fn number_and_message(self) -> (i64, &'static str) {
         match self {
             AcpErrorCode::ParseError => (-32700, "Parse error"),
@@ -91,7 +90,7 @@ impl AcpError {
         Self::new(AcpErrorCode::NotFound, json!({ "sessionId": session }))
     }
 
-    /// Converts an error of the engine. `path` is the path as the client wrote it.
+    /// Converts an engine error to an ACP error, which contains `path` as the client wrote it.
     pub(crate) fn from_error(error: &Error, path: &str) -> Self {
         match error.kind {
             ErrorKind::NotFound
@@ -164,7 +163,7 @@ impl AcpError {
     }
 }
 
-/// One line for the agent with the error kind, the message and the next step.
+/// One line of text about an engine error, with the error kind, the message and the next step.
 fn error_sentence(error: &Error) -> String {
     match &error.next_step {
         Some(hint) => format!("{}: {}; {hint}", error.kind.code(), error.message),

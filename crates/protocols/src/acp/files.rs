@@ -24,12 +24,12 @@ use crate::{
     },
 };
 
-/// A running file method.
+/// A file method of the agent that is running.
 pub(super) struct AcpRunningFileCall<'p> {
     pub(super) proxy: &'p AcpProxy,
     pub(super) session: Arc<AcpSession>,
     pub(super) resolved_path: AcpResolvedPath,
-    /// The path as the client wrote it.
+    /// The file path as the client wrote it.
     pub(super) requested_path: String,
     pub(super) cancelled: watch::Receiver<bool>,
 }
@@ -103,8 +103,8 @@ impl<'p> AcpRunningFileCall<'p> {
         Ok(AcpWriteAdjustments::from_outcome(content, &call_outcome))
     }
 
-    /// The engine applies the write, or only plans it if the editor applies writes. If the write needs approval, this
-    /// function asks the person at the editor and then repeats the engine call.
+    /// Lets the engine apply a write, or only plan the write if the editor applies writes. If the write needs approval,
+    /// this function asks the person at the editor and then repeats the engine call.
     pub(super) async fn write_with_approval(
         &self,
         content: &str,
@@ -159,7 +159,7 @@ impl<'p> AcpRunningFileCall<'p> {
         self.session.root_of(&self.resolved_path).ok_or_else(|| AcpError::file_not_found(&self.requested_path))
     }
 
-    /// Resolves when the agent cancels the call, or when the proxy shuts down.
+    /// Resolves when the agent cancels this file call, or when the proxy shuts down.
     pub(super) async fn until_cancelled(&self) {
         let mut cancelled = self.cancelled.clone();
         if cancelled.wait_for(|cancelled| *cancelled).await.is_err() {

@@ -13,12 +13,12 @@ const MEMBERS_MAX: usize = 1_024;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct JsonMemberNameAndValueRanges {
-    /// The range of the name with its quotes.
+    /// The byte range of the member's name, including the quotes.
     pub(super) name: Range<usize>,
     pub(super) value: Range<usize>,
 }
 
-/// The text is not one JSON object.
+/// The error for a text that is not a single JSON object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MalformedJsonObjectError;
 
@@ -64,14 +64,13 @@ pub(super) fn member_name<'t>(text: &'t [u8], member: &JsonMemberNameAndValueRan
     }
 }
 
-/// The range of a member's value. If several members have this name, the last of these members is used, as in most
-/// parsers.
+/// The byte range of the value of the member `name`; if several members have this name, the last one counts.
 pub(super) fn find_member(text: &[u8], name: &str) -> Option<Range<usize>> {
     let members = scan_members(text).ok()?;
     members.iter().rfind(|member| member_name(text, member) == name).map(|member| member.value.clone())
 }
 
-/// The range of the value at a path of member names.
+/// The byte range of the value at a path of member names.
 pub(super) fn find_path(text: &[u8], path: &[&str]) -> Option<Range<usize>> {
     let mut range = 0..text.len();
     for name in path {
@@ -158,7 +157,7 @@ impl JsonScanner<'_> {
         }
     }
 
-    /// Checks that only whitespace is left in the text.
+    /// Checks that only whitespace follows in the JSON text.
     fn expect_end(&mut self) -> Result<(), MalformedJsonObjectError> {
         self.skip_whitespace();
         if self.position == self.text.len() { Ok(()) } else { Err(MalformedJsonObjectError) }

@@ -13,7 +13,7 @@ use super::{
 };
 
 const JSONRPC_VERSION: &str = "2.0";
-/// The members that determine the kind of a message.
+/// The names of the JSON-RPC members that determine the kind of a message.
 const ENVELOPE_MEMBERS: &[&str] = &["jsonrpc", "id", "method", "params", "result", "error"];
 
 /// A message id as normalized JSON text.
@@ -26,7 +26,7 @@ impl AcpMessageId {
     }
 }
 
-/// A classified line. The params, the result and the error are stored as ranges of bytes in the line.
+/// A classified line. The params, the result and the error of a message are stored as byte ranges of its line.
 #[derive(Debug, PartialEq)]
 pub(super) struct AcpMessage {
     pub(super) kind: AcpMessageKind,
@@ -84,7 +84,7 @@ impl AcpMessage {
         Ok(Self { kind, params, result, error })
     }
 
-    /// The params as JSON text, or an empty object if there are none.
+    /// The params of a message as JSON text, or an empty object if the message has no params.
     pub(super) fn params_bytes<'l>(&self, line: &'l [u8]) -> &'l [u8] {
         self.params.clone().map_or(b"{}", |range| &line[range])
     }
@@ -101,7 +101,7 @@ pub(super) fn result_line(id: &AcpMessageId, result: Result<Value, AcpError>) ->
     }
 }
 
-/// The line of an error response. If the id of the request is unknown, the id of the response is null.
+/// The line of an error response; its id is null if the id of the request is unknown.
 pub(super) fn error_line(id: Option<&AcpMessageId>, error: &AcpError) -> Vec<u8> {
     let id: Value = id.and_then(|id| serde_json::from_str(&id.0).ok()).unwrap_or_default();
     to_line(&json!({ "jsonrpc": JSONRPC_VERSION, "id": id, "error": error.to_json() }))

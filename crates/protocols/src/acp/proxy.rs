@@ -1,5 +1,5 @@
-//! Forwards messages between the editor and the agent. A forwarded message waits only until its receiver reads it. File
-//! methods and reviews run concurrently with forwarding.
+//! Forwards messages between the editor and the agent. File methods and reviews run in their own tasks, so that a slow
+//! one does not delay forwarded messages.
 
 use std::{io, sync::Arc};
 
@@ -25,9 +25,9 @@ use crate::{
     lines::{LineReader, LineReaderEvent},
 };
 
-/// The input from a peer.
+/// The stream of messages from an editor or an agent.
 pub type BoxedReader = Box<dyn AsyncRead + Send + Unpin>;
-/// The output to a peer.
+/// The stream of messages to an editor or an agent.
 pub type BoxedWriter = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// The running file calls of the agent.
@@ -35,8 +35,8 @@ pub type BoxedWriter = Box<dyn AsyncWrite + Send + Unpin>;
 struct AcpFileCallTasks(JoinSet<()>);
 
 impl AcpFileCallTasks {
-    /// Starts a file call. If too many file calls are running, this method waits until a call ends. During this wait,
-    /// no more messages are read from the agent.
+    /// Starts a file call. If too many file calls are running, this method waits for a free slot, and the proxy reads
+    /// no more from the agent.
     async fn spawn_call(&mut self, proxy: &Arc<AcpProxy>, call: AcpFileCall) {
         while self.0.try_join_next().is_some() {}
         let Ok(slot) = proxy.call_slots.clone().acquire_owned().await else { return };
@@ -150,7 +150,7 @@ impl AcpProxy {
         self.flush_editor(Ok(AcpConnectionClosedBy::Editor)).await
     }
 
-    /// Resolves when no call is running.
+    /// Resolves when no file call and no review call is running.
     async fn until_calls_finished(&self) {
         let all = u32::try_from(REQUESTS_PENDING_MAX).unwrap_or(u32::MAX);
         drop(self.call_slots.acquire_many(all).await);
@@ -203,7 +203,7 @@ impl AcpProxy {
         }
     }
 
-    /// Handles a response in a chain. The response answers either a request of the proxy or a forwarded request.
+    /// Handles a response from a proxy chain, which answers a request of the proxy or a forwarded request.
     async fn handle_response(&self, line: Vec<u8>) -> io::Result<()> {
         match self.router.resolve_response(&line) {
             AcpResponseRecipient::Proxy => Ok(()),
@@ -274,8 +274,8 @@ impl AcpProxy {
         Ok(admitted.agent_line)
     }
 
-    /// Binds the ticket of an MCP server to its session before the agent can call that server. If binding
-    /// fails, the calls of the server are recorded in a separate session, which has the client name of the agent.
+    /// Binds the ticket of an MCP server to its session before the agent can call that server. If the binding fails,
+    /// the calls of the MCP server are recorded in a separate session with the agent's client name.
     async fn bind_server_to_session(&self, session: Arc<AcpSession>) {
         let root_opener = self.root_opener.clone();
         let binding = tokio::task::spawn_blocking(move || match &session.mcp_server {

@@ -1,6 +1,6 @@
 //! Review of an agent's work in the editor, with the methods `_stead/review`, `_stead/keep`, `_stead/reject` and
 //! `_stead/undo_turn`, and the notification `_stead/locked`. The engine reviews the files that the engine wrote. The
-//! session remembers the writes that the editor applied. If such a write is rejected, the editor reverts it.
+//! session remembers the agent's writes that the editor applied; if a person rejects one, the editor reverts it.
 //!
 //! The review calls run as the person at the editor, within the session's roots. The agent can neither send nor receive
 //! review messages.
@@ -27,7 +27,7 @@ use crate::{
 };
 
 const METHOD_PREFIX: &str = "_stead/";
-/// The notification for editors that want to know when a lease blocks a write.
+/// The notification to an editor that a lease blocked a write.
 const LOCKED_NOTIFICATION: &str = "_stead/locked";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl AcpReviewMethod {
 pub(super) struct AcpReviewCall {
     pub(super) id: AcpMessageId,
     pub(super) method: AcpReviewMethod,
-    /// The params as unparsed JSON.
+    /// The params of the review call as unparsed JSON.
     pub(super) params: Vec<u8>,
 }
 
@@ -77,7 +77,7 @@ pub(super) fn advertise_methods(line: &[u8]) -> Result<Vec<u8>, MalformedJsonObj
     json_members::set_member(line, &["result", "_meta", "stead"], &json!({ "methods": methods }))
 }
 
-/// The notification that a lease blocked a write of the agent.
+/// Builds the notification to the editor that a lease blocked a write of the agent.
 pub(super) fn lease_notification(session: &AcpSession, path: &str, error: &Error) -> Vec<u8> {
     let detail = |name: &str| error.details.get(name).cloned().unwrap_or_default();
     let params = json!({
@@ -112,12 +112,11 @@ pub(super) async fn run_review_call(proxy: &AcpProxy, call: &AcpReviewCall) -> R
     }
 }
 
-/// A running review call.
 struct AcpReviewMethodHandler<'p> {
     proxy: &'p AcpProxy,
     session: Arc<AcpSession>,
     params: AcpReviewParams,
-    /// The only file that the call applies to; `None` means all files.
+    /// The only file that the review call applies to; `None` means all files.
     only_path: Option<AcpResolvedPath>,
     cancelled: watch::Receiver<bool>,
 }
@@ -208,7 +207,7 @@ impl AcpReviewMethodHandler<'_> {
         Ok(Some(json))
     }
 
-    /// Accepts the changes that the call selects.
+    /// Accepts the changes that a `_stead/keep` call selects.
     async fn keep(&self) -> Result<Value, AcpError> {
         let mut result = KeepOrRejectResult::default();
         for root in self.target_roots() {
@@ -226,7 +225,7 @@ impl AcpReviewMethodHandler<'_> {
         self.response("kept", result)
     }
 
-    /// Reverts the changes that the call selects.
+    /// Reverts the changes that a `_stead/reject` call selects.
     async fn reject(&self) -> Result<Value, AcpError> {
         let mut result = KeepOrRejectResult::default();
         for root in self.target_roots() {
@@ -274,7 +273,7 @@ impl AcpReviewMethodHandler<'_> {
         Ok(())
     }
 
-    /// Calls the engine to keep or reject changes in a root. A root without changes causes no error.
+    /// Calls the engine to keep or reject changes in a root; succeeds if the root has no changes.
     async fn apply_in_root(
         &self,
         root: usize,
@@ -316,7 +315,7 @@ impl AcpReviewMethodHandler<'_> {
         Ok(json!({ "sessionId": self.session.id, key: paths, "left": skipped }))
     }
 
-    /// The indexes of the roots that the call applies to. The list contains at most one root of each workspace.
+    /// The indexes of the session roots that a review call applies to, with at most one root of each workspace.
     fn target_roots(&self) -> Vec<usize> {
         let mut known = HashSet::new();
         let roots = self.session.roots().iter().enumerate();
@@ -424,7 +423,7 @@ impl AcpReviewMethodHandler<'_> {
 }
 
 /// The old and the new text as an ACP diff, or a note that says why the texts are not shown. `room` is the number of
-/// bytes of text that this response can still contain.
+/// bytes of text that the review response can still contain.
 fn diff_content(path: &str, texts: Option<(Option<&str>, &str)>, room: &mut usize) -> Value {
     let note = |text: &str| json!([{ "type": "content", "content": { "type": "text", "text": text } }]);
     let Some((old, new)) = texts else {

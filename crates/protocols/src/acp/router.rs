@@ -35,27 +35,25 @@ pub(super) const CANCEL_METHOD: &str = "$/cancel_request";
 
 /// The action that the proxy takes for a line.
 pub(super) enum AcpRoutingDecision {
-    /// Forward the line unchanged.
     Forward,
-    /// Forward this line instead.
+    /// Forward this changed line instead of the received line.
     ForwardChanged(Vec<u8>),
-    /// Send this line back to the sender.
+    /// Send this line back to the peer that sent the received line.
     ReplyToSender(Vec<u8>),
-    /// Forward the line and start a turn of the session with this id.
+    /// Forward a prompt, and start a turn of the session with this id.
     ForwardPrompt(String),
-    /// Forward the line. The line is the response that created this session.
+    /// Forward the line. The forwarded line is the agent's response that created this session.
     ForwardSessionCreated(Arc<AcpSession>),
-    /// Forward nothing, because the line has been handled.
+    /// Forward nothing, because the router has already handled the line.
     Consumed,
-    /// Open the roots of this session, then forward the line.
+    /// Open the roots of the session that this request sets up, and then forward the request.
     SetUpSession(AcpSessionSetupRequest),
-    /// Serve this file method.
+    /// Serve this file method of the agent in the proxy.
     ServeFileCall(AcpFileCall),
-    /// Serve this `_stead/*` method.
+    /// Serve this `_stead/*` method of the editor in the proxy.
     ServeReviewCall(AcpReviewCall),
 }
 
-/// A session setup request.
 #[derive(Debug, PartialEq)]
 pub(super) struct AcpSessionSetupRequest {
     pub(super) id: AcpMessageId,
@@ -63,10 +61,9 @@ pub(super) struct AcpSessionSetupRequest {
     pub(super) params: AcpSessionSetupParams,
 }
 
-/// The result of a session setup.
 pub(super) struct AcpForwardedSessionSetup {
     pub(super) agent_line: Vec<u8>,
-    /// The session, if its id is already known. The id of a new session is not known yet, because the agent chooses it.
+    /// The session, if its id is already known; the agent chooses the id of a new session later.
     pub(super) session: Option<Arc<AcpSession>>,
 }
 
@@ -74,7 +71,7 @@ pub(super) struct AcpForwardedSessionSetup {
 enum AcpSessionOrigin {
     /// A new session, whose id the agent chooses.
     New,
-    /// A loaded or resumed session with a known id.
+    /// A loaded or resumed session, whose id the editor gives.
     Existing,
 }
 
@@ -82,7 +79,7 @@ enum AcpSessionOrigin {
 pub(super) struct AcpFileCall {
     pub(super) id: AcpMessageId,
     pub(super) method: AcpFileMethod,
-    /// The params as unparsed JSON.
+    /// The params of the file method as unparsed JSON.
     pub(super) params: Vec<u8>,
 }
 
@@ -112,9 +109,9 @@ impl AcpFileMethod {
 /// A forwarded request whose response changes the router's state.
 enum PendingAgentResponse {
     Initialize,
-    /// A new session; the response contains its id.
+    /// A request for a new session; the response contains the session id.
     NewSession(Box<AcpSession>),
-    /// A loaded or resumed session. If the request fails, the session that had this id before is restored.
+    /// A request to load or resume a session; if it fails, the previous session with this id is restored.
     ExistingSession {
         id: String,
         previous: Option<Arc<AcpSession>>,
@@ -363,7 +360,7 @@ impl AcpRouter {
         if has_files { offer } else { AcpCapabilityOffered::No }
     }
 
-    /// Updates the state when the agent responds to a forwarded request.
+    /// Updates the router's state when the agent responds to a forwarded request.
     fn track_response(&self, id: &AcpMessageId, line: &[u8], message: &AcpMessage) -> AcpRoutingDecision {
         let mut state = self.lock_state();
         let Some(pending) = state.pending_responses.remove(id) else { return AcpRoutingDecision::Forward };
@@ -403,7 +400,7 @@ impl AcpRouter {
     }
 }
 
-/// The form of the session id that the journal records. It has no control characters and a limited length.
+/// Converts a session id for the journal: replaces control characters and limits the length.
 fn printable_session_id(id: &str) -> String {
     id.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).take(CLIENT_NAME_CHARS_MAX).collect()
 }

@@ -33,9 +33,9 @@ pub struct OpenedAcpSessionRoot {
 /// The only accessible file of a root that is not a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SingleFileRoot {
-    /// The requested path, relative to the opened directory.
+    /// The requested path of the single file, relative to its opened parent directory.
     pub requested: RelPath,
-    /// The path with symbolic links resolved.
+    /// The path of the single file with symbolic links resolved.
     pub resolved: RelPath,
 }
 
@@ -60,8 +60,7 @@ pub(super) struct AcpResolvedPath {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum LastSeenContent {
     Missing,
-    /// The text that the agent read or wrote. The text does not include changes of others that the engine merged into a
-    /// write.
+    /// The text that the agent read or wrote, without changes of others that the engine merged into a write.
     Text(Arc<str>),
 }
 
@@ -87,7 +86,7 @@ pub(super) struct AcpSession {
     rejected_paths: Mutex<HashSet<AcpResolvedPath>>,
     write_locks: Mutex<HashMap<AcpResolvedPath, Arc<sync::Mutex<()>>>>,
     cancel_count: sync::watch::Sender<u64>,
-    /// The number of turn marks that are being recorded.
+    /// The number of turn marks that the session is recording at the moment.
     open_turn_marks: sync::watch::Sender<usize>,
     /// The MCP server that the proxy added to this session, if any.
     pub(super) mcp_server: Option<AttachedMcpServer>,
@@ -100,7 +99,7 @@ pub(super) struct AttachedMcpServer {
     pub(super) ticket: SessionTicketEnvVar,
 }
 
-/// A turn mark that is being recorded. Writes of the session wait until this guard is dropped.
+/// Blocks the session's writes while a turn mark is being recorded, until this guard is dropped.
 pub(super) struct TurnMarkRecordingGuard(sync::watch::Sender<usize>);
 
 impl Drop for TurnMarkRecordingGuard {
@@ -110,7 +109,7 @@ impl Drop for TurnMarkRecordingGuard {
 }
 
 impl AcpSession {
-    /// A session that has no id yet.
+    /// Creates a session with its opened roots; the session id is set later.
     pub(super) fn new(callers: &AcpConnectionCallers, opened: impl IntoIterator<Item = OpenedAcpSessionRoot>) -> Self {
         let root = |opened: OpenedAcpSessionRoot| {
             let in_root = |mut caller: Caller| {
@@ -211,12 +210,12 @@ impl AcpSession {
         self.editor_writes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The resolved path of a root itself.
+    /// The resolved path of the root directory with this index.
     pub(super) fn root_path(&self, root: usize) -> AcpResolvedPath {
         AcpResolvedPath { root_index: root, path: RelPath::root(), engine_path: String::new() }
     }
 
-    /// Converts a path that the engine returned for a root to a resolved path.
+    /// Converts a path from an engine reply to the resolved path in the root with this index.
     pub(super) fn path_in_root(&self, root: usize, engine_path: &str) -> Option<AcpResolvedPath> {
         Some(AcpResolvedPath {
             root_index: root,
@@ -230,7 +229,7 @@ impl AcpSession {
         self.rejected_paths.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone());
     }
 
-    /// Whether a person rejected all further writes to this file.
+    /// Whether a person rejected all further writes to the file `path`.
     pub(super) fn rejects_writes(&self, path: &AcpResolvedPath) -> bool {
         self.rejected_paths.lock().unwrap_or_else(PoisonError::into_inner).contains(path)
     }
@@ -266,7 +265,7 @@ impl AcpSession {
         self.cancel_count.send_modify(|times| *times += 1);
     }
 
-    /// Resolves when the session is cancelled. Only a cancellation after this method was called counts.
+    /// Resolves when the session is cancelled. A cancellation before the call of this method has no effect.
     pub(super) fn until_cancelled(&self) -> impl Future<Output = ()> + use<> {
         let mut cancelled = self.cancel_count.subscribe();
         async move {
@@ -282,7 +281,7 @@ impl AcpSession {
 }
 
 impl AcpOpenedSessionRoot {
-    /// Resolves a path in this root. Returns `None` if the path is outside the root.
+    /// Resolves a path in this session root; returns `None` if the path is outside the root.
     fn resolve(&self, path: &str) -> Option<(RelPath, PathKindImpliedBySpelling)> {
         let spelling = acp::path_beneath_root(path, &self.root_paths)?;
         match &self.single_file {
@@ -293,12 +292,11 @@ impl AcpOpenedSessionRoot {
 }
 
 /// Starts to record a turn for a prompt, so that the agent's changes after the prompt can be reviewed and undone
-/// together. This function must be called before the prompt is forwarded.
+/// together. The caller forwards the prompt only after this function has returned.
 ///
 /// No write of the session comes between a prompt and its turn mark, because file methods wait until the mark is
-/// recorded. The proxy cannot delay the writes of an MCP server in another process. If the session has such a server,
-/// this function waits until the mark is recorded or a timeout expires. If a mark cannot be recorded, the error is
-/// ignored.
+/// recorded. The proxy cannot delay the writes of an MCP server in another process; with such a server, it delays the
+/// prompt until the turn mark is recorded or a timeout expires. An error while a turn mark is recorded is ignored.
 pub(super) async fn record_turn(session: Arc<AcpSession>) {
     // While a turn mark is being recorded, all writes wait. If too many marks are being recorded, another mark would
     // not separate any writes and is left out.
@@ -329,8 +327,8 @@ async fn record_turn_in_root(root: &AcpOpenedSessionRoot) {
 #[derive(Default)]
 struct SeenFiles {
     contents: HashMap<AcpResolvedPath, LastSeenContent>,
-    /// The remembered files, oldest first. A path appears once per revision. Only the entry with the last revision of a
-    /// path is valid.
+    /// The remembered files with their revisions, oldest first. A file appears once for each of its revisions, and only
+    /// the entry with its last revision is valid.
     age_order: VecDeque<(AcpResolvedPath, u64)>,
     last_revision: HashMap<AcpResolvedPath, u64>,
     revision: u64,

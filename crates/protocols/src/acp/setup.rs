@@ -1,5 +1,6 @@
 //! Rewrites the messages that initialize the connection and set up sessions. This module changes the file capabilities
-//! that the agent sees, and adds an MCP server to the session. It keeps every other byte of a message, and does no I/O.
+//! that the agent sees, and adds an MCP server to the session. The rewrite keeps every other byte of a message, and
+//! does no I/O.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -19,7 +20,7 @@ pub(super) const VERSION_WITHOUT_FILES: u64 = 2;
 pub struct McpServerCommand {
     /// The program.
     pub command: String,
-    /// The arguments of the program.
+    /// The arguments of the command that starts the MCP server.
     pub arguments: Vec<String>,
     /// The environment variable that assigns the server's calls to the session.
     pub ticket: Option<SessionTicketEnvVar>,
@@ -28,13 +29,13 @@ pub struct McpServerCommand {
 /// The environment variable that assigns the calls of an MCP server to a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionTicketEnvVar {
-    /// The name of the variable.
+    /// The name of the environment variable that contains the session ticket.
     pub variable: &'static str,
-    /// The random ticket of the session.
+    /// The value of the environment variable: the random ticket of the session.
     pub secret: String,
 }
 
-/// Whether a capability is offered.
+/// Whether an ACP peer offers a capability, such as a file method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AcpCapabilityOffered {
     /// Offered.
@@ -63,7 +64,7 @@ pub struct AcpFileCapabilities {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct RewrittenInitializeRequest {
     pub(super) editor_capabilities: AcpFileCapabilities,
-    /// The capabilities advertised to the agent.
+    /// The file capabilities that the proxy advertises to the agent.
     pub(super) advertised: AcpFileCapabilities,
     /// Whether the editor wants `_stead/locked` notifications.
     pub(super) wants_notices: AcpCapabilityOffered,
@@ -141,7 +142,7 @@ pub(super) fn parse_initialize_result(result: &[u8]) -> NegotiatedAcpProtocol {
 pub(super) struct AcpSessionSetupParams {
     /// The working directory, then the additional directories.
     pub(super) roots: Vec<String>,
-    /// The id of an existing session.
+    /// The id of the session to load or resume; `None` in a request for a new session.
     pub(super) session_id: Option<String>,
 }
 
@@ -170,8 +171,8 @@ pub(super) fn not_absolute_error(path: &str) -> AcpError {
     AcpError::invalid_params(json!({ "path": path, "reason": "path must be absolute" }))
 }
 
-/// Adds an MCP server to a session setup request. If the request already lists a server with this name, nothing is
-/// added. Also returns whether the server was added.
+/// Adds the proxy's MCP server to a session setup request, unless the request already lists a server with the same
+/// name. Returns the new request line, and whether the server was added.
 pub(super) fn add_mcp_server(
     line: &[u8],
     server: &McpServerCommand,

@@ -1,5 +1,5 @@
-//! Line endings and encoding of the files that an agent writes. A request can set them, and the response reports them,
-//! in members of `_meta.stead`.
+//! Line endings and encoding of the files that an agent writes. The members of `_meta.stead` in a write request set the
+//! line endings and the encoding, and those in the response report them.
 
 use serde_json::{Map, Value, json};
 use stead_engine::{CallOutcome, index::decode_indexable_text};
@@ -12,29 +12,29 @@ const META_KEY: &str = "stead";
 /// Whether a file keeps its line endings when an agent writes text with LF only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WriteLineEndingPolicy {
-    /// Keep the line endings of the file.
+    /// Keep the line endings of the existing file.
     #[default]
     Keep,
-    /// Write the agent's text unchanged.
+    /// Write the agent's line endings unchanged.
     AsGiven,
 }
 
 /// Whether a file keeps its encoding and its byte order mark when an agent writes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WriteEncodingPolicy {
-    /// Keep the encoding of the file.
+    /// Keep the encoding of the existing file.
     #[default]
     Keep,
     /// Write UTF-8.
     Utf8,
 }
 
-/// The format of written files.
+/// The line endings and the encoding of the files that agents write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WriteFormatPolicy {
-    /// The line endings of written files.
+    /// Whether a write keeps the line endings of the file.
     pub line_endings: WriteLineEndingPolicy,
-    /// The encoding of written files.
+    /// Whether a write keeps the encoding of the file.
     pub encoding: WriteEncodingPolicy,
 }
 
@@ -66,7 +66,7 @@ pub(super) struct AcpWriteAdjustments {
     line_endings: Option<&'static str>,
     /// The encoding of the file, if it is not plain UTF-8.
     encoding: Option<String>,
-    /// `true` if changes of others were merged into the file.
+    /// `true` if the engine merged changes of others into the written file.
     merged: Option<bool>,
 }
 
@@ -88,7 +88,7 @@ impl AcpWriteAdjustments {
         }
     }
 
-    /// The result that is sent to the agent.
+    /// Builds the result of a write request, which reports the differences in `_meta.stead`.
     pub(super) fn to_json(&self) -> Value {
         let fields = [
             ("lineEndings", self.line_endings.map(Value::from)),

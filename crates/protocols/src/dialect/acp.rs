@@ -1,5 +1,5 @@
-//! `acp`: the two file methods of the Agent Client Protocol. Paths are absolute and below a root, lines keep their
-//! terminators, and errors have the form of the protocol.
+//! `acp`: the two file methods of the Agent Client Protocol. In this dialect, paths are absolute and below a root,
+//! lines keep their terminators, and errors are ACP errors.
 //!
 //! Only the ACP proxy uses this dialect, because MCP clients do not accept tool names with a slash. A path outside the
 //! root gets the same error as a missing file.
@@ -26,7 +26,7 @@ const NAME: &str = "acp";
 pub(crate) const READ_METHOD: &str = "fs/read_text_file";
 pub(crate) const WRITE_METHOD: &str = "fs/write_text_file";
 
-/// The request that starts a turn. The request is forwarded to the agent and recorded as a turn mark.
+/// The ACP request that starts a turn; the proxy records a turn mark and forwards the request to the agent.
 pub(crate) const PROMPT_METHOD: &str = "session/prompt";
 
 #[derive(Debug, Deserialize)]
@@ -48,8 +48,9 @@ pub(crate) struct AcpWriteParams {
     pub(crate) meta: Option<Value>,
 }
 
-/// Resolves an absolute path below a root. `root_paths` are different paths of the same root. Returns `None` if the
-/// path is outside the root. The components `.` and `..` are resolved before any file is accessed.
+/// Converts an absolute path to a path below a root; returns `None` if the path is outside the root. `root_paths` are
+/// different absolute paths of the same root directory. The components `.` and `..` of the path are resolved before any
+/// file is accessed.
 pub(crate) fn path_beneath_root(path: &str, root_paths: &[String]) -> Option<ParsedPath> {
     if !path.starts_with('/') {
         return None;
@@ -73,14 +74,14 @@ pub(crate) fn engine_path(path: &RelPath, trailing: PathKindImpliedBySpelling) -
     }
 }
 
-/// A call that reads the whole file. The requested lines are selected from the outcome of the call.
+/// An engine call that reads the whole file; the requested lines are selected later from its outcome.
 pub(crate) fn read_call(engine_path: &str) -> TranslatedCall {
     let options = CallOptions { before_after: BeforeAfterContentInclusion::Include, ..call_options(READ_METHOD) };
     TranslatedCall::new("read", json!({ "path": engine_path }), options)
 }
 
-/// A call that writes a file. If the file has changed since the caller read it, the engine merges the changes. If the
-/// caller has not read the file, the file is overwritten.
+/// An engine call that writes a file. If the file has changed since the caller read it, the engine merges the changes.
+/// If the caller has not read the file, the file is overwritten.
 pub(crate) fn write_call(engine_path: &str, content: String, format: WriteFormatPolicy) -> TranslatedCall {
     let mut arguments = json!({ "path": engine_path, "content": content, "mode": "merge" });
     if format.encoding == WriteEncodingPolicy::Utf8 {
@@ -107,8 +108,8 @@ pub(crate) fn call_options(tool: &str) -> CallOptions {
     CallOptions { tool: Some(format!("{NAME}/{tool}")), ..CallOptions::default() }
 }
 
-/// The text that a read returned. If the file is not UTF-8, the result is an error, because writing the text back would
-/// change bytes of the file.
+/// The text of the file that a read call returned. If the file is not UTF-8, the result is an error, because writing
+/// the text back would change bytes of the file.
 pub(crate) fn outcome_text(outcome: CallOutcome) -> Result<String, AcpError> {
     let bytes = outcome.before_after.into_iter().next().and_then(|file| file.before).unwrap_or_default();
     String::from_utf8(bytes).map_err(|error| {
@@ -119,7 +120,7 @@ pub(crate) fn outcome_text(outcome: CallOutcome) -> Result<String, AcpError> {
     })
 }
 
-/// The error of a failed read. If the caller may not read the path, the error says that the file was not found.
+/// The ACP error for a failed read; if the caller may not read the path, the error says that the file was not found.
 pub(crate) fn read_error(error: &Error, path: &str) -> AcpError {
     if [ErrorKind::OutOfScope, ErrorKind::ProtectedPath].contains(&error.kind) {
         return AcpError::file_not_found(path);
@@ -127,14 +128,14 @@ pub(crate) fn read_error(error: &Error, path: &str) -> AcpError {
     AcpError::from_error(error, path)
 }
 
-/// The dialect for one root.
+/// The `acp` dialect for one root directory.
 pub struct AcpDialect {
     definition: DialectDefinition,
     root_paths: Vec<String>,
 }
 
 impl AcpDialect {
-    /// Creates the dialect for a root. `root_paths` are different paths of the same root.
+    /// Creates the `acp` dialect for one root directory, of which `root_paths` are different absolute paths.
     pub fn new(root_paths: Vec<String>) -> Result<Self, DialectDefinitionParseError> {
         Ok(Self { definition: DialectDefinition::from_json(DEFINITION_JSON)?, root_paths })
     }

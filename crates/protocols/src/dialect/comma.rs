@@ -1,10 +1,10 @@
 //! `comma`: eleven tools with one common rule: a change must name the version of the file that it is based on. Every
 //! reply has the same envelope, and every error has one of a fixed list of kinds and suggests the next step.
 //!
-//! The dialect was published as code, called the original, and as a document. If the original and the document agree,
-//! replies use the published sentences verbatim. If they differ, the dialect follows the document, unless an option
-//! selects the original. The dialect makes no decisions about files: hashes, forbidden paths and the trash belong to
-//! the engine.
+//! The dialect `comma` was published as code, called the original, and as a document. If the original code and the
+//! document agree, replies use the published sentences verbatim. If the original code and the document differ, the
+//! dialect follows the document, unless an option selects the code. The dialect makes no decisions about files: hashes,
+//! forbidden paths and the trash belong to the engine.
 
 use serde_json::{Map, Value, json};
 use stead_engine::{
@@ -37,12 +37,12 @@ use list_directory::CommaNameSortOrder;
 
 const DEFINITION_JSON: &str = include_str!("../generated/comma.json");
 
-/// Whether the dialect follows the original code or the document if the two differ.
+/// Whether the `comma` dialect follows its original code or its published document if the two differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CommaDialectCompatibility {
-    /// The dialect follows the document, which is stricter.
+    /// The dialect follows its published document, which is stricter than its original code.
     Document,
-    /// The dialect follows the original code.
+    /// The dialect follows its original code.
     OriginalCode,
 }
 
@@ -143,7 +143,7 @@ impl CommaTool {
     }
 }
 
-/// A call with validated arguments.
+/// A tool call with validated arguments.
 struct CommaToolCall<'a> {
     tool: CommaTool,
     args: CommaToolArgs<'a>,
@@ -151,7 +151,7 @@ struct CommaToolCall<'a> {
 }
 
 impl<'a> CommaToolCall<'a> {
-    /// The main path of the call, as the caller wrote it.
+    /// The main path argument of a tool call, as the caller wrote it.
     fn path_argument(&self) -> &'a str {
         let default = if matches!(self.tool, CommaTool::SearchFiles | CommaTool::Glob) {
             "."
@@ -163,7 +163,7 @@ impl<'a> CommaToolCall<'a> {
         self.path_arguments().first().copied().unwrap_or(default)
     }
 
-    /// The paths in the arguments of the call, in the order in which the paths are checked.
+    /// The path arguments of a tool call, in the order in which they are checked.
     fn path_arguments(&self) -> Vec<&'a str> {
         if self.tool == CommaTool::ApplyPatch {
             return apply_patch::patch_paths(self.args.text_or_empty("patch"));
@@ -171,7 +171,8 @@ impl<'a> CommaToolCall<'a> {
         self.tool.path_argument_names().iter().filter_map(|name| self.args.optional_text(name)).collect()
     }
 
-    /// The first path of the call that is outside the workspace. Symbolic links are not resolved.
+    /// The first path argument of a tool call that is invalid or outside the workspace; symbolic links are not
+    /// resolved.
     fn first_path_outside(&self) -> Option<&'a str> {
         let roots = [self.dialect.workspace_root.clone()];
         let is_outside = |path: &&str| stead_path::parse_path(path, &roots, &self.dialect.path_syntax).is_err();

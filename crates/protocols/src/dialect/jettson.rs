@@ -1,5 +1,5 @@
 //! `jettson`: four tools that return plain objects. An error is returned as `{"error": "…"}`, with the documented
-//! prefix and sentence. Replies contain `path` as the caller wrote it.
+//! prefix and sentence. Replies contain the argument `path` as the caller wrote it.
 
 use serde_json::{Map, Value, json};
 use stead_engine::{
@@ -15,9 +15,9 @@ use super::{
 use crate::definition::DialectDefinition;
 
 const DEFINITION_JSON: &str = include_str!("../generated/jettson.json");
-/// The largest content, in bytes, that one read returns. The document says 1 MB.
+/// The largest content, in bytes, that one read returns (1 MB in the dialect's document).
 const READ_BYTES_MAX: usize = 1_048_576;
-/// The largest content, in bytes, that one write accepts. The document says 5 MB.
+/// The largest content, in bytes, that one write accepts (5 MB in the dialect's document).
 const WRITE_BYTES_MAX: usize = 5_242_880;
 const LIST_ENTRIES_MAX: usize = 100_000;
 const ERROR_PREFIX: &str = "Jettson Files rejected the operation: ";
@@ -25,7 +25,7 @@ const PATH_ESCAPES_MESSAGE: &str = "path escapes /workspace or is empty.";
 
 pub(super) struct JettsonDialect(DialectDefinition);
 
-/// The settings are ignored, because the only option of the dialect has no effect.
+/// Builds the `jettson` dialect and ignores the settings, because its only option has no effect.
 pub(super) fn build(_settings: &DialectSettings, _location: &WorkspaceLocation) -> DialectConstructionResult {
     Ok(Box::new(JettsonDialect(DialectDefinition::from_json(DEFINITION_JSON)?)))
 }
@@ -59,7 +59,7 @@ impl JettsonTool {
     }
 }
 
-/// A call with valid arguments.
+/// A tool call with valid arguments.
 struct JettsonCall<'a> {
     tool: JettsonTool,
     path: &'a str,
@@ -185,7 +185,7 @@ fn render_entry(entry: &Value) -> Value {
     json!({ "name": name, "size_bytes": size, "is_dir": kind == "directory" })
 }
 
-/// The published sentence for an error, without the prefix.
+/// The published sentence for an engine error, without the common prefix of error sentences.
 fn error_sentence(call: &JettsonCall<'_>, error: &Error) -> String {
     let path = call.path;
     let is_root = error_detail(error, "path") == Some(".");

@@ -1,5 +1,5 @@
 //! Helpers for the replies of several dialects: typed fields of outcomes and errors, lexically cleaned paths, and
-//! handles of trashed files. Cleaned paths are only shown to the client; no access check uses them.
+//! handles of trashed files. Lexically cleaned paths are only shown to the client; no access check uses them.
 
 use serde_json::Value;
 use stead_engine::{CallOutcome, Error};
@@ -12,7 +12,7 @@ pub(super) trait CallOutcomeFieldsExt {
     fn number_field(&self, name: &str) -> u64;
     fn is_set(&self, name: &str) -> bool;
     fn list_field(&self, name: &str) -> &[Value];
-    /// The content of the first file before the call. For a read, this is the content that was read.
+    /// The content that the first affected file had before the call; for a read, the content that was read.
     fn bytes_before(&self) -> &[u8];
 }
 
@@ -38,12 +38,12 @@ impl CallOutcomeFieldsExt for CallOutcome {
     }
 }
 
-/// The detail of an error with this name, if it is a string.
+/// The string value of the error detail `name`; `None` if the detail is missing or not a string.
 pub(super) fn error_detail<'e>(error: &'e Error, name: &str) -> Option<&'e str> {
     error.details.get(name).and_then(Value::as_str)
 }
 
-/// Joins a relative path to a directory, and cleans the path lexically. An absolute path is only cleaned. Cleaning
+/// Joins a relative path to a directory, and cleans the path lexically; an absolute path is only cleaned. Cleaning
 /// removes empty names and `.`, and a `..` removes the name before it.
 pub(super) fn clean_path(directory: &str, path: &str) -> String {
     let mut names: Vec<&str> = Vec::new();
@@ -65,7 +65,7 @@ pub(super) fn trash_handle(id: &str, path: &str) -> String {
     format!("{TRASH_HANDLE_PREFIX}{id}/{name}")
 }
 
-/// The trash id in a handle. A text that is not a handle is returned unchanged. The trash has no entry with such an id.
+/// Extracts the trash id from a handle; a text that is not a handle is returned unchanged and matches no trash entry.
 pub(super) fn id_from_trash_handle(handle: &str) -> &str {
     let id = handle.strip_prefix(TRASH_HANDLE_PREFIX).and_then(|rest| rest.split('/').next());
     id.unwrap_or(handle)

@@ -1,9 +1,9 @@
-//! `weaver`: five tools whose reply is a text with flags. The flags say who reads the text and whether it is an error.
-//! The dialect supports both published generations of the original code: version 0.1.2, which the document describes,
-//! and the newest version.
+//! `weaver`: five tools whose reply is a text with flags. The flags of a reply say whether the model or the user reads
+//! the text, and whether the text is an error. The dialect supports both published versions of its original code:
+//! 0.1.2, which its document describes, and the newest.
 //!
-//! Replies use the published sentences verbatim. One rule is stricter than the original: writing through a symbolic
-//! link that leads out of the workspace is refused even if the target of the link does not exist yet.
+//! Replies use the sentences of the original code verbatim. Unlike the original code, a write through a symbolic link
+//! that leads out of the workspace is refused even if the target of the link does not exist yet.
 
 use serde_json::{Map, Value};
 use stead_engine::{
@@ -30,7 +30,7 @@ const DEFINITION_JSON: &str = include_str!("../generated/weaver.json");
 /// The maximum number of entries in a listing. If the directory has more entries, the last line of the listing says so.
 const LIST_ENTRIES_MAX: usize = 100_000;
 
-/// The generation of the original code that the dialect follows.
+/// The version of the original code that the `weaver` dialect follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WeaverGeneration {
     /// Version 0.1.2, which reads whole files and overwrites existing ones.
@@ -169,7 +169,7 @@ impl Dialect for WeaverDialect {
     }
 }
 
-/// A reply, with its text for the model, its text for the user and its kind.
+/// The result of a tool call, with a text for the model and a text for the user.
 #[derive(Debug, PartialEq, Eq)]
 struct WeaverToolResult {
     for_llm: String,
@@ -179,9 +179,9 @@ struct WeaverToolResult {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WeaverToolResultVisibility {
-    /// The reply has a text for the model, and can have a text for the user.
+    /// The result has a text for the model, and can have a text for the user.
     Visible,
-    /// The reply has only a text for the model.
+    /// The result has only a text for the model.
     Silent,
     Error,
 }
@@ -199,7 +199,7 @@ impl WeaverToolResult {
         Self { for_llm, for_user: String::new(), kind: WeaverToolResultVisibility::Error }
     }
 
-    /// Builds the result object of the original. If the text for the user is empty, the object does not contain it.
+    /// Builds the reply object in the form of the original code, without `for_user` if the text for the user is empty.
     fn into_reply(self) -> DialectReply {
         let mut json = Map::new();
         json.insert("for_llm".into(), self.for_llm.clone().into());
@@ -217,7 +217,7 @@ impl WeaverToolResult {
     }
 }
 
-/// Decodes UTF-8 as the original's JSON encoder does: every invalid byte becomes one replacement character.
+/// Decodes UTF-8 as the JSON encoder of the original code does: every invalid byte becomes one replacement character.
 fn replace_invalid_bytes(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {

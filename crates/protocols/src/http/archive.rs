@@ -1,5 +1,5 @@
-//! Import and export of workspaces as streamed tar archives. At most a few chunks of an archive are in memory. If a
-//! client stops reading or sending, the transfer times out.
+//! Import and export of workspaces as streamed tar archives. An import or export keeps at most a few chunks of the
+//! archive in memory. If a client stops reading or sending, the transfer times out.
 
 use std::io::{self, Read, Write};
 
@@ -118,7 +118,7 @@ impl ArchiveSender {
         }
     }
 
-    /// Ends the response with an error, so that the connection is closed before the archive is complete.
+    /// Ends an export with an error, so that the connection is closed before the archive is complete.
     fn abort(&self) {
         drop(self.send_chunk(Err(io::ErrorKind::Interrupted.into())));
     }

@@ -16,12 +16,12 @@ use super::{
     limits::{BODY_BYTES_MAX, BODY_READ_TIMEOUT},
 };
 
-/// The size of a response frame. Smaller responses do not count against the memory limit.
+/// The size of a response frame; responses that fit into one frame do not count against the memory limit.
 const BODY_FRAME_BYTES: usize = 16 << 10;
 
 const SHORT_BODY_BYTES_MAX: usize = 1 << 20;
 
-/// A request body. The memory of the body is reserved until the body is dropped.
+/// A request body. The memory of a request body is reserved until the body is dropped.
 pub(super) struct ReceivedBody {
     pub(super) bytes: Vec<u8>,
     _reservation: Option<MemoryReservation>,
@@ -68,8 +68,7 @@ pub(super) async fn read_short_body(body: Body) -> Result<Vec<u8>, HttpRejection
     }
 }
 
-/// Counts a response against the memory limit of its client until the response is sent. If the response exceeds the
-/// limit, returns an error instead of the response.
+/// Counts a response against the memory limit of its client until it is sent; fails if the response exceeds the limit.
 pub(super) async fn meter_response(
     limits: &ClientLimits,
     response: Response<Body>,
@@ -88,8 +87,7 @@ pub(super) async fn meter_response(
     Ok(response)
 }
 
-/// If the response is an event stream, keeps `guard` until the response ends. For any other response, drops `guard` at
-/// once.
+/// Keeps `guard` until an event stream response ends, and drops `guard` at once for any other response.
 pub(super) fn hold_while_streaming<B, G>(response: Response<B>, guard: G) -> Response<Body>
 where
     B: hyper::body::Body<Data = Bytes> + Send + 'static,
@@ -108,7 +106,7 @@ where
     })
 }
 
-/// A response body that is sent in frames. The memory of the body stays reserved until the last frame is sent.
+/// A response body that is sent in frames, and whose memory stays reserved until the last frame is sent.
 struct MemoryReservedResponseBody {
     remaining: Bytes,
     _reservation: MemoryReservation,

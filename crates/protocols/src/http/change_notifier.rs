@@ -1,6 +1,6 @@
 //! Wakes event streams when a workspace changes. One thread per workspace waits for journal entries, and ends when no
-//! stream is open. An idle stream therefore costs only a small task and no thread. Journal entries without changes wake
-//! no stream.
+//! event stream is open. An idle event stream therefore costs only a small task and no thread. Journal entries without
+//! changes wake no stream.
 
 use std::{
     collections::HashMap,
@@ -11,9 +11,9 @@ use std::{
 use stead_engine::{Engine, Error, JournalEntryQuery, JournalNoChangeEntryFilter};
 use tokio::sync::watch;
 
-/// How often the thread checks whether any subscriber is left.
+/// How often the notifier thread checks whether any subscriber is left.
 const SUBSCRIBER_CHECK_INTERVAL: Duration = Duration::from_secs(30);
-/// How long the thread waits before it retries after an error.
+/// How long the notifier thread waits after an error before it retries.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// The notifiers of the workspaces that have subscribers, by workspace id.
@@ -25,9 +25,9 @@ pub(super) struct ChangeNotifier(watch::Sender<ChangeNotifierSignal>);
 
 #[derive(Clone, Copy)]
 enum ChangeNotifierSignal {
-    /// The thread does not watch the journal yet, so a change would be missed.
+    /// The notifier thread does not watch the journal yet, so subscribers would miss a change.
     Starting,
-    /// The thread watches the journal. This state is sent again for every change.
+    /// The notifier thread watches the journal; this signal is sent again for every change.
     Notified,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct ChangeSubscription {
     _notifier: Arc<ChangeNotifier>,
 }
 
-/// The notifier has stopped, or its thread could not be started.
+/// The error of a subscription whose notifier has stopped, or whose thread could not be started.
 #[derive(Debug)]
 pub(super) struct ChangeNotifierStoppedError;
 
@@ -59,7 +59,7 @@ impl ChangeNotifiersByWorkspace {
         Ok(ChangeSubscription { receiver, _notifier: notifier })
     }
 
-    /// The notifier of a workspace. If the workspace has no notifier, creates a notifier and starts its thread.
+    /// Returns the notifier of a workspace, or creates one and starts its thread.
     fn notifier_for(&self, workspace: &str, engine: &Engine) -> std::io::Result<Arc<ChangeNotifier>> {
         let mut notifiers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(notifier) = notifiers.get(workspace).and_then(Weak::upgrade) {
@@ -104,8 +104,8 @@ enum JournalHasChanges {
     No,
 }
 
-/// Whether the journal has entries with changes after the entry number `known`. Sets `known` to the number of the last
-/// entry.
+/// Whether the journal has entries with changes after the entry number `known`. After the check, `known` is the number
+/// of the last journal entry.
 fn check_changes_after(engine: &Engine, known: &mut u64) -> Result<JournalHasChanges, Error> {
     let head = engine.workspace().head()?.number;
     let filter = JournalEntryQuery {
@@ -129,11 +129,10 @@ mod tests {
 
     use super::*;
 
-    /// Every step of a test takes less time than this timeout, unless a notification was lost.
+    /// A test fails if it waits longer than this timeout for a notification.
     const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-    /// If the thread starts late, `subscribe` must wait until the thread watches the journal. Otherwise the subscriber
-    /// would miss a change that is made before the thread watches the journal.
+    /// `subscribe` waits until the notifier thread watches the journal, because earlier changes would be missed.
     #[tokio::test]
     async fn subscribe_waits_until_journal_is_watched() {
         let engine = Engine::new(Arc::new(MemoryWorkspace::new()));

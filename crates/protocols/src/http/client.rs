@@ -99,12 +99,12 @@ impl CallHeaders {
         }
     }
 
-    /// The session and the idempotency key.
+    /// The session and the idempotency key from the request headers.
     pub(super) fn into_parts(self) -> (Option<String>, Option<String>) {
         (self.session, self.idempotency_key)
     }
 
-    /// The caller with the session of the header.
+    /// The caller, in the session that the request headers name.
     pub(super) fn caller_in_session(&self, caller: &Caller) -> Caller {
         let mut caller = caller.clone();
         if let Some(session) = &self.session {
@@ -118,8 +118,7 @@ fn load_dialects(names: &[String], location: &WorkspaceLocation) -> Result<Diale
     DialectSet::from_names(names, &[], location).map_err(|_| dialects_not_loaded())
 }
 
-/// The rejection of a request if dialects cannot be loaded. The dialects were checked when the server started, so the
-/// rejection is an internal error.
+/// The rejection for dialects that cannot be loaded, an internal error because the server checked them at startup.
 pub(super) fn dialects_not_loaded() -> HttpRejection {
     HttpRejection::internal_error("internal error: the configured dialects cannot be loaded")
 }
@@ -164,8 +163,7 @@ impl AuthenticatedHttpClient {
         Ok(self.rpc_server.get_or_init(|| built).clone())
     }
 
-    /// Whether the principal of this client has no active request and no active stream. Requests and streams with other
-    /// tokens of the principal count as well.
+    /// Whether the principal of this client has no active request or stream, counting all tokens of the principal.
     pub(super) fn is_idle(&self) -> bool {
         self.limits.is_idle()
     }

@@ -19,15 +19,15 @@ use super::{
 };
 use crate::call_executor::{ClientCallSlots, GlobalCallLimits};
 
-/// The number of bytes of memory that one semaphore permit represents.
+/// The number of bytes that one permit of the memory semaphores represents.
 const RESERVATION_UNIT_BYTES: usize = 1 << 10;
 
 /// The request rate of one principal.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateLimit {
-    /// The number of calls per second that are allowed permanently.
+    /// The number of calls per second that the rate limit allows permanently.
     pub per_second: u32,
-    /// The number of calls that are allowed at once.
+    /// The number of calls that the rate limit allows at once after a pause.
     pub burst: u32,
 }
 
@@ -41,7 +41,7 @@ impl TokenBucket {
         Self { limit, tokens: Mutex::new((f64::from(limit.burst), now)) }
     }
 
-    /// Takes one token from the bucket. If the bucket has no token, returns the time until the next token is available.
+    /// Takes one token from the bucket, or returns the time until the next token is available.
     fn take_token(&self, now: Instant) -> Result<(), Duration> {
         let mut tokens = self.refill(now);
         if tokens.0 >= 1.0 {
@@ -51,7 +51,7 @@ impl TokenBucket {
         Err(Duration::from_secs_f64((1.0 - tokens.0) / f64::from(self.limit.per_second.max(1))))
     }
 
-    /// Takes tokens for calls that were already made. The number of tokens in the bucket may become negative.
+    /// Takes tokens for calls that were already made, so the number of tokens may become negative.
     fn charge_calls(&self, calls: usize, now: Instant) {
         self.refill(now).0 -= calls as f64;
     }
@@ -65,7 +65,7 @@ impl TokenBucket {
     }
 }
 
-/// Reserved memory. The memory is released when this value is dropped.
+/// Reserved memory. Dropping this value releases the reserved memory.
 #[derive(Debug)]
 pub(super) struct MemoryReservation {
     client_permit: OwnedSemaphorePermit,
@@ -90,7 +90,7 @@ pub(super) struct ClientLimits {
 }
 
 impl ClientLimits {
-    /// Whether no request and no stream is active.
+    /// Whether the principal has no active request and no active stream.
     pub(super) fn is_idle(&self) -> bool {
         self.requests.available_permits() == REQUESTS_PER_CLIENT_MAX
             && self.streams.available_permits() == STREAMS_PER_CLIENT_MAX
@@ -113,15 +113,15 @@ impl ClientLimits {
         }
     }
 
-    /// Counts the calls of a request against the rate limit, except the first call. The first call was counted when the
-    /// request was accepted.
+    /// Counts the calls of a request against the rate limit, except the first, which was counted when the request was
+    /// accepted.
     pub(super) fn charge_extra_calls(&self, calls: usize) {
         if let (Some(bucket), 2..) = (&self.rate_bucket, calls) {
             bucket.charge_calls(calls - 1, Instant::now());
         }
     }
 
-    /// Reserves memory for this client.
+    /// Reserves memory from the limit of this principal and from the limit of all principals.
     pub(super) fn reserve_bytes(&self, bytes: usize) -> Result<MemoryReservation, HttpRejection> {
         let units = u32::try_from(bytes.div_ceil(RESERVATION_UNIT_BYTES)).unwrap_or(u32::MAX);
         let acquire = |semaphore: &Arc<Semaphore>, rejection: HttpRejection| {
@@ -133,7 +133,7 @@ impl ClientLimits {
         Ok(MemoryReservation { client_permit, global_permit: acquire(&self.global_bytes, global_full)? })
     }
 
-    /// Adds bytes to a reservation. If there is no reservation yet, creates one.
+    /// Adds bytes to a memory reservation, or creates the reservation if there is none yet.
     pub(super) fn reserve_more_bytes(
         &self,
         reservation: &mut Option<MemoryReservation>,

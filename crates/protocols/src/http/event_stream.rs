@@ -1,5 +1,5 @@
-//! `GET /events`: changes of a workspace as server-sent events. If a client reconnects and sends the Last-Event-ID
-//! header, the stream continues after the event with this id. The client therefore misses no event.
+//! `GET /events`: changes of a workspace as server-sent events. A client that reconnects with a Last-Event-ID header
+//! misses no event, because the stream continues after the event with this id.
 
 use std::sync::Arc;
 
@@ -80,8 +80,7 @@ pub(super) async fn serve_event_stream(
     Ok(response)
 }
 
-/// The cursor at which the stream starts. If the request has a Last-Event-ID header, the cursor in this header is used.
-/// Otherwise the `since` parameter is used.
+/// The cursor at which an event stream starts: from the Last-Event-ID header, or else from the `since` parameter.
 fn starting_cursor(
     client: &AuthenticatedHttpClient,
     query: Option<&str>,
@@ -124,7 +123,7 @@ impl EventStream {
         self.state.metrics.stream_closed();
     }
 
-    /// Sends a page, waits until the journal has more changes, and returns the next page.
+    /// Sends a page of events, waits until the journal has more changes, and returns the next page.
     async fn send_page_and_wait(
         &mut self,
         outcome: &CallOutcome,
@@ -170,7 +169,8 @@ impl EventStream {
         }
     }
 
-    /// Sends the events of one page. Returns whether the next page can be read at once.
+    /// Sends the events of one page. Returns whether the next page of events can be read at once or only after a
+    /// change.
     async fn send_page(
         &mut self,
         outcome: &CallOutcome,

@@ -1,7 +1,7 @@
 //! Checks of a request head before authentication, in this order: framing, Host, Origin, Sec-Fetch-Site. These checks
 //! protect a server on the local machine against cross-site requests and DNS rebinding.
 //!
-//! The checks look only at the request head. They do no I/O and read no token.
+//! The checks use only the request head; they do no I/O and read no token.
 
 use axum::http::{HeaderMap, Uri, header, uri::Authority};
 
@@ -11,8 +11,7 @@ use super::errors::HttpRejection;
 #[derive(Debug, Clone, Default)]
 pub struct AllowedHosts {
     accepted_schemes: AcceptedHttpOriginSchemes,
-    /// The port that clients must use with the loopback names. `None` means that the server listens on a Unix socket,
-    /// which has no port.
+    /// The port that clients must use with the loopback names; `None` for a server on a Unix socket, which has no port.
     port: Option<u16>,
     /// Additional hosts from the configuration, in lower case.
     hosts: Vec<String>,
@@ -26,7 +25,7 @@ const SAME_SITE_FETCH_VALUES: [&[u8]; 2] = [b"same-origin", b"none"];
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum AcceptedHttpOriginSchemes {
-    /// `http`, or `https` behind a proxy.
+    /// Accept the origin scheme `http`, and also `https`, for a server behind a TLS proxy.
     #[default]
     HttpOrHttps,
     HttpsOnly,
@@ -64,7 +63,8 @@ impl AllowedHosts {
         Self::default()
     }
 
-    /// Allows another host. If `host` contains a port, for example the port of a proxy, only this port is accepted.
+    /// Allows another host. If `host` contains a port, for example the port of a proxy, requests with another port are
+    /// rejected.
     pub fn add_host(&mut self, host: &str) {
         self.hosts.push(normalize_host(host));
     }
@@ -127,7 +127,7 @@ impl AllowedHosts {
     }
 }
 
-/// The host in lower case, without a trailing dot.
+/// Converts a host name to lower case and removes a trailing dot.
 fn normalize_host(host: &str) -> String {
     let host = host.to_ascii_lowercase();
     host.strip_suffix('.').map_or(host.clone(), str::to_owned)

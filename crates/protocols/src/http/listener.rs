@@ -96,8 +96,8 @@ enum AcceptedStream {
 }
 
 impl AcceptedStream {
-    /// Counts a connection as unauthenticated. A connection over a Unix socket is not counted, because the kernel
-    /// identifies the client.
+    /// Counts a connection as unauthenticated, except a connection over a Unix socket, whose client the kernel
+    /// identifies.
     fn register_unauthenticated(
         &self,
         state: &HttpServerState,

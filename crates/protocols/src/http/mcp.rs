@@ -1,4 +1,4 @@
-//! MCP over Streamable HTTP, in the protocol versions with and without sessions. The library `rmcp` transports the
+//! MCP over Streamable HTTP, in the protocol versions with and without sessions. The library `rmcp` transports the MCP
 //! messages, and each message is first checked as strictly as over stdio. Each client has its own list of sessions, so
 //! that no client can use a session of another client.
 
@@ -29,7 +29,7 @@ use crate::{
     mcp::{McpServer, McpSharedState, check_line},
 };
 
-/// A client's MCP server.
+/// The MCP service of one client.
 pub(super) type McpHttpService = StreamableHttpService<Arc<McpServer>, LocalSessionManager>;
 
 pub(super) fn build_service(

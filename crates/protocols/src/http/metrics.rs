@@ -1,4 +1,4 @@
-//! Metrics of the server in the Prometheus text format. The labels are routes and status codes. No label contains a
+//! Metrics of the server in the Prometheus text format. The metric labels are routes and status codes, and never a
 //! path, a principal or a token.
 
 use std::{

@@ -186,8 +186,8 @@ fn check_content_length(headers: &HeaderMap, route: HttpRouteGroup) -> Result<()
     }
 }
 
-/// On routes that expect JSON, rejects a request without a JSON content type. An HTML form of another site cannot set
-/// this content type.
+/// On routes that expect JSON, rejects a request without a JSON content type, which an HTML form of another site cannot
+/// set.
 fn check_content_type(route: HttpRouteGroup, method: &Method, headers: &HeaderMap) -> Result<(), HttpRejection> {
     if *method != Method::POST || !route.expects_json() {
         return Ok(());

@@ -1,5 +1,6 @@
 //! `/.well-known/oauth-protected-resource` (RFC 9728): directs clients without a token to the configured authorization
-//! servers. This server accepts only its own tokens, so the authorization server must issue tokens of this server.
+//! servers. This server accepts only its own tokens, so a configured authorization server must hand out tokens of this
+//! server.
 
 use std::sync::Arc;
 
@@ -20,18 +21,18 @@ pub(super) const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
 /// The configured authorization servers, and the URL scheme of this server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthorizationServers {
-    /// The URLs of the authorization servers.
+    /// The URLs of the configured authorization servers.
     pub servers: Vec<String>,
     /// The scheme of the URL that clients use for this server.
     pub scheme: UrlScheme,
 }
 
-/// The scheme of a URL.
+/// The URL scheme with which clients reach this server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UrlScheme {
-    /// No TLS, for clients on the local machine.
+    /// `http`: clients connect without TLS from the local machine.
     Http,
-    /// TLS by this server or by a proxy.
+    /// `https`: this server or a proxy provides TLS.
     Https,
 }
 
@@ -61,12 +62,12 @@ impl AuthorizationServers {
     }
 }
 
-/// The metadata of the whole server.
+/// The OAuth resource metadata of the whole server.
 pub(super) async fn server_metadata(State(state): State<Arc<HttpServerState>>, headers: HeaderMap) -> HttpResult {
     metadata_response(&state, &headers, "")
 }
 
-/// The metadata of one route.
+/// The OAuth resource metadata of one route.
 pub(super) async fn route_metadata(
     State(state): State<Arc<HttpServerState>>,
     headers: HeaderMap,
@@ -78,7 +79,8 @@ pub(super) async fn route_metadata(
     }
 }
 
-/// Whether the path is a known route that needs a token. A path with unusual characters counts as unknown.
+/// Whether the path of a metadata request names a known route that needs a token. A path with unusual characters counts
+/// as unknown.
 fn requires_token(path: &str) -> bool {
     let is_plain = path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte));
     let route = routes::route_of_path(&format!("/{path}"));

@@ -41,8 +41,8 @@ pub(super) async fn call_operation(
     Ok(errors::json_response(StatusCode::OK, &Value::Object(outcome.json)))
 }
 
-/// Parses a request body as one JSON object, as strictly as a JSON-RPC message. An empty body means that the call has
-/// no arguments.
+/// Parses a request body as one JSON object, as strictly as a JSON-RPC message. An empty request body means that the
+/// call has no arguments.
 pub(super) fn parse_arguments(bytes: &[u8]) -> Result<Map<String, Value>, HttpRejection> {
     if bytes.is_empty() {
         return Ok(Map::new());
@@ -71,8 +71,7 @@ enum RequestedByteRange {
 }
 
 impl RequestedByteRange {
-    /// Parses the Range header. HTTP allows a server to ignore the header. This function ignores a header with several
-    /// ranges or with a unit other than bytes.
+    /// Parses the Range header. Ignores a header with several ranges or with a unit other than bytes, as HTTP allows.
     fn from_headers(headers: &HeaderMap) -> Self {
         let range = headers.get(header::RANGE).and_then(|value| value.to_str().ok());
         let Some((first, last)) =
@@ -159,14 +158,14 @@ fn take_bytes(outcome: &mut CallOutcome) -> Vec<u8> {
     outcome.before_after.pop().and_then(|bytes| bytes.before).unwrap_or_default()
 }
 
-/// Whether If-None-Match lists the version in the outcome.
+/// Whether the If-None-Match header lists the current version of the file.
 fn matches_if_none_match(headers: &HeaderMap, outcome: &CallOutcome) -> bool {
     let Some(version) = outcome_version(outcome) else { return false };
     let listed = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok()).unwrap_or_default();
     listed == "*" || listed.split(',').any(|tag| etag_version(tag) == Some(version))
 }
 
-/// Whether If-Range is absent or names the version in the outcome with a strong entity tag.
+/// Whether the If-Range header is absent or names the current version of the file with a strong entity tag.
 fn matches_if_range(headers: &HeaderMap, outcome: &CallOutcome) -> bool {
     match headers.get(header::IF_RANGE).map(|value| value.to_str().unwrap_or_default()) {
         None => true,
@@ -174,12 +173,12 @@ fn matches_if_range(headers: &HeaderMap, outcome: &CallOutcome) -> bool {
     }
 }
 
-/// The version in an entity tag, if the tag is strong.
+/// The file version in an entity tag, if the tag is strong.
 fn strong_etag_version(tag: &str) -> Option<&str> {
     if tag.trim().starts_with("W/") { None } else { etag_version(tag) }
 }
 
-/// The version in an entity tag.
+/// The file version in an entity tag.
 fn etag_version(tag: &str) -> Option<&str> {
     let tag = tag.trim();
     tag.strip_prefix("W/").unwrap_or(tag).strip_prefix('"')?.strip_suffix('"')
@@ -231,8 +230,8 @@ fn range_not_satisfiable(size: u64) -> Response<Body> {
     response
 }
 
-/// The version that the file must have before the change. The version is taken from If-Match. For `If-None-Match: *`,
-/// it is the empty text, which means that the file must not exist.
+/// The version that the file must have before the change, from the If-Match header. The header `If-None-Match: *` gives
+/// the empty version, which means that the file must not exist.
 fn base_version(headers: &HeaderMap) -> Result<Option<String>, HttpRejection> {
     let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or_default().trim());
     let malformed = HttpRejection::bad_request("If-Match must be one quoted version; If-None-Match must be *");
@@ -246,8 +245,8 @@ fn base_version(headers: &HeaderMap) -> Result<Option<String>, HttpRejection> {
     }
 }
 
-/// Rejects a path that is not UTF-8 after percent-decoding. A file with such a name is accessible with `POST
-/// /v1/{operation}`, because paths in arguments can contain escapes.
+/// Rejects a path that is not UTF-8 after percent-decoding. `POST /v1/{operation}` can access a file whose name is not
+/// UTF-8, because paths in arguments can contain escapes.
 fn reject_path(_rejection: PathRejection) -> HttpRejection {
     HttpRejection::bad_request("the percent-decoded path is not valid UTF-8")
 }

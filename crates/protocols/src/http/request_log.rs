@@ -1,5 +1,6 @@
-//! The request log: one entry per request with client, route, calls and status. An entry contains no input of the
-//! client, except a well-formed request id that is not a token. The entry of a stream is written when the stream ends.
+//! The request log: one entry per request with client, route, calls and status. A log entry contains no input of the
+//! client, except a well-formed request id that is not a token. The log entry of an event stream is written when the
+//! stream ends.
 
 use std::{
     sync::{
@@ -29,9 +30,9 @@ const CLIENT_CLOSED_STATUS: u16 = 499;
 /// The log entry of one request.
 #[derive(Debug, Clone)]
 pub struct RequestLogEntry {
-    /// The request id. If the client sent a well-formed request id, this id is used. Otherwise the id is generated.
+    /// The request id that the client sent if it is well-formed, or else a generated id.
     pub id: String,
-    /// The name of the route.
+    /// The name of the route that the request matched.
     pub route: &'static str,
     /// The HTTP method, or `message` for a WebSocket message.
     pub method: &'static str,
@@ -39,7 +40,7 @@ pub struct RequestLogEntry {
     pub principal: Option<String>,
     /// The workspace id, if the client's token is for one workspace.
     pub workspace: Option<String>,
-    /// The engine calls of the request.
+    /// The engine calls that the request made.
     pub calls: CallsOfOneRequest,
     /// The response status, or 499 if the client disconnected.
     pub status: u16,
@@ -53,7 +54,7 @@ pub trait RequestLogSink: Send + Sync + 'static {
     fn log_request(&self, request: RequestLogEntry);
 }
 
-/// The log entry of a running request. The entry is written when this guard is dropped.
+/// A guard that writes the log entry of a request when it is dropped.
 pub(super) struct RequestLogGuard {
     logger: Arc<dyn RequestLogSink>,
     started_at: Instant,
@@ -87,7 +88,7 @@ impl RequestLogGuard {
         }
     }
 
-    /// Records the status code. If the response is a stream, the entry is written when the stream ends.
+    /// Records the response status; if the response is a stream, the log entry is written when the stream ends.
     pub(super) fn attach_to_response(mut self, response: Response<Body>) -> Response<Body> {
         if let Some(entry) = &mut self.entry {
             entry.status = response.status().as_u16();
@@ -105,7 +106,7 @@ impl Drop for RequestLogGuard {
     }
 }
 
-/// A call recorder for one WebSocket message. Each WebSocket message gets its own log entry.
+/// A call recorder for one WebSocket message, which gets its own log entry.
 pub(super) fn recorder_for_message(
     logger: Option<&Arc<dyn RequestLogSink>>,
     id: &str,

@@ -22,7 +22,7 @@ use super::{
     workspace_admin,
 };
 
-/// A group of routes, as named in metrics and logs.
+/// A group of HTTP routes that share a name in metrics and logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum HttpRouteGroup {
     Mcp,
@@ -39,7 +39,7 @@ pub(super) enum HttpRouteGroup {
 }
 
 impl HttpRouteGroup {
-    /// The name in metrics and logs.
+    /// The name of the route group in metrics and logs.
     pub(super) fn name(self) -> &'static str {
         match self {
             HttpRouteGroup::Mcp => "mcp",
@@ -67,20 +67,19 @@ impl HttpRouteGroup {
     }
 }
 
-/// The role that a route requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HttpRouteRequiredRole {
     /// Any authenticated client.
     Any,
-    /// A client of a workspace.
+    /// A client whose token opens a workspace.
     Workspace,
-    /// A client with an admin token.
+    /// A client with an admin token, which manages workspaces.
     Admin,
 }
 
 impl HttpRouteGroup {
-    /// The role that the route requires. If the server hosts several workspaces, the metrics cover all of them and
-    /// require an admin.
+    /// The role that the routes of this group require. If the server hosts several workspaces, the metrics cover all of
+    /// them and require an admin.
     pub(super) fn required_role(self, admin: Option<&Arc<dyn WorkspaceAdmin>>) -> HttpRouteRequiredRole {
         match self {
             HttpRouteGroup::Mcp

@@ -73,7 +73,7 @@ pub(super) async fn upgrade_websocket(
     Ok(response)
 }
 
-/// Passes messages between the socket and the JSON-RPC server until one of the two sides closes.
+/// Passes messages between a WebSocket and the JSON-RPC server until the connection closes or the server shuts down.
 async fn serve_websocket(
     state: &HttpServerState,
     client: &AuthenticatedHttpClient,

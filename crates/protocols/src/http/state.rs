@@ -32,21 +32,20 @@ use crate::{
 /// The workspace id under which the limits of admin clients are stored. Admin clients have no workspace.
 const NO_WORKSPACE: &str = "";
 
-/// The configuration of a server.
+/// The configuration of an HTTP server.
 #[derive(Debug, Clone)]
 pub struct HttpServerConfig {
-    /// The location of the workspace. Some dialects report this location to the client.
+    /// The path of the workspace root, which some dialects report to the client.
     pub location: WorkspaceLocation,
     /// The names of the dialects that `/mcp` serves.
     pub mcp_dialects: Vec<String>,
     /// The names of the dialects that `/rpc` serves.
     pub rpc_dialects: Vec<String>,
-    /// Maximum number of concurrent calls that work on files, for all clients of a workspace together. The same number
-    /// of calls may wait for an event.
+    /// Maximum number of concurrent calls that work on files, for all clients of a workspace together. Calls that wait
+    /// for an event have a separate limit of the same size.
     pub workspace_calls_max: usize,
 }
 
-/// An authenticated client with its role.
 pub(super) enum WorkspaceOrAdminClient {
     Workspace(Arc<AuthenticatedHttpClient>),
     Admin(Arc<AuthenticatedAdminClient>),
@@ -71,24 +70,24 @@ impl HttpServerConfig {
     }
 }
 
-/// Optional features and limits of a server.
+/// Optional features and limits of an HTTP server.
 #[derive(Clone, Default)]
 pub struct HttpServerOptions {
-    /// Receives a log entry for every request.
+    /// Receives a log entry for every HTTP request; `None` disables the request log.
     pub request_logger: Option<Arc<dyn RequestLogSink>>,
     /// Additional tools, prompts and resources for MCP clients.
     pub mcp_extension: Option<Arc<LoadedMcpExtension>>,
-    /// The authorization servers to advertise.
+    /// The OAuth authorization servers that the server advertises to clients.
     pub authorization_servers: Option<AuthorizationServers>,
-    /// The rate limit per principal. `None` means no limit.
+    /// The rate limit per principal; `None` means no rate limit.
     pub rate_limit: Option<RateLimit>,
-    /// The maximum number of concurrent connections. `None` means the default limit.
+    /// The maximum number of concurrent connections; `None` means the default maximum.
     pub connections_max: Option<usize>,
     /// The limit on unauthenticated connections per address.
     pub per_address_limit: UnauthenticatedPerAddressLimit,
 }
 
-/// The shared state of one server.
+/// The state that all connections of an HTTP server share.
 pub struct HttpServerState {
     authenticator: SharedAuthenticator,
     pub(super) allowed_hosts: AllowedHosts,
@@ -103,11 +102,9 @@ pub struct HttpServerState {
     native_dialects: OnceLock<Arc<DialectSet>>,
     pub(super) admin_limits: AdminConcurrencyLimits,
     pub(super) change_notifiers: ChangeNotifiersByWorkspace,
-    /// Becomes true at shutdown.
     pub(super) shutdown: watch::Sender<bool>,
 }
 
-/// Resolves at shutdown.
 pub(super) struct ShutdownSignal(watch::Receiver<bool>);
 
 impl ShutdownSignal {
@@ -123,12 +120,12 @@ struct CachedAuthenticatedClient {
 }
 
 impl HttpServerState {
-    /// Creates a server with default options.
+    /// Creates the state of an HTTP server with default options.
     pub fn new(authenticator: SharedAuthenticator, allowed_hosts: AllowedHosts, config: HttpServerConfig) -> Arc<Self> {
         Self::with_options(authenticator, allowed_hosts, config, HttpServerOptions::default())
     }
 
-    /// Creates a server.
+    /// Creates the state of an HTTP server.
     pub fn with_options(
         authenticator: SharedAuthenticator,
         allowed_hosts: AllowedHosts,
@@ -237,8 +234,8 @@ impl HttpServerState {
     }
 
     /// Evicts up to `clients_max` clients that have been idle for at least `idle_time`, least recently used first, and
-    /// releases their workspaces. Returns the number of evicted clients. The next request of such a client opens its
-    /// workspace again, but its MCP sessions without an open stream are lost.
+    /// releases their workspaces. Returns the number of evicted clients. The next request of an evicted client opens
+    /// its workspace again, but the client loses its MCP sessions without an open stream.
     pub fn evict_idle_clients(&self, idle_time: Duration, clients_max: usize) -> usize {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
@@ -259,7 +256,6 @@ impl HttpServerState {
         count
     }
 
-    /// Whether the client's token is still valid.
     pub(super) fn is_still_valid(&self, client: &AuthenticatedHttpClient) -> bool {
         self.authenticator.is_still_valid(&client.client_key)
     }
@@ -283,7 +279,7 @@ fn reject_auth_error(reason: AuthError) -> HttpRejection {
     }
 }
 
-/// Evicts the least recently used client. The next request of this client opens the workspace again.
+/// Evicts the least recently used client, whose next request opens its workspace again.
 fn evict_oldest_client(clients: &mut HashMap<String, CachedAuthenticatedClient>) {
     let oldest = clients.iter().min_by_key(|(_, cached)| cached.last_seen).map(|(key, _)| key.clone());
     if let Some(key) = oldest {

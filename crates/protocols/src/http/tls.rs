@@ -1,4 +1,4 @@
-//! TLS configuration, for TLS 1.2 and 1.3. A reloaded certificate applies to new connections. Open connections continue
+//! TLS configuration, for TLS 1.2 and 1.3. A reloaded certificate applies to new connections; open connections continue
 //! with the old certificate. This module reads no files: the caller passes the certificate and the key as PEM text.
 
 use std::{
@@ -20,7 +20,7 @@ use super::limits::TLS_HANDSHAKE_TIMEOUT;
 
 const ALPN_HTTP_1_1: &[u8] = b"http/1.1";
 
-/// Why a certificate and a key cannot be used. The error does not contain the key.
+/// Why a TLS certificate and its key cannot be used. The error message does not contain the private key.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsCertificateError {
     /// The certificates are not valid PEM.
@@ -50,13 +50,13 @@ impl ReloadableTlsConfig {
         Ok(Self { config: RwLock::new(build_config(chain, key)?), handshake_timeout: TLS_HANDSHAKE_TIMEOUT })
     }
 
-    /// Sets the handshake timeout.
+    /// Sets the timeout of TLS handshakes.
     pub fn with_handshake_timeout(self, wait: Duration) -> Self {
         Self { handshake_timeout: wait, ..self }
     }
 
-    /// Replaces the certificate and the key for new connections. If this method fails, the old certificate and the old
-    /// key stay in use.
+    /// Replaces the certificate and the key for new connections. If the new certificate or key is invalid, the server
+    /// keeps using the old pair.
     pub fn reload(&self, chain: &[u8], key: &[u8]) -> Result<(), TlsCertificateError> {
         let next = build_config(chain, key)?;
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = next;

@@ -1,7 +1,6 @@
-//! Limits unauthenticated connections per address, so that one address cannot use up all connections without a token.
+//! Limits unauthenticated connections per IP address, so that a client without a token cannot use up all connections.
 //!
-//! A connection counts from the moment it is accepted until a client authenticates over it, or until it closes. This
-//! module only counts connections; it closes no connection and reads no token.
+//! A connection counts from the moment it is accepted until a client authenticates over it, or until it closes.
 
 use std::{
     collections::HashMap,
@@ -11,38 +10,37 @@ use std::{
 
 use super::limits::UNAUTHENTICATED_PER_ADDRESS_MAX;
 
-/// Length of the IPv6 prefix that one customer usually gets. The customer chooses the rest of the address, so all
-/// addresses with the same prefix count as one address.
+/// Length of the IPv6 prefix that one customer usually gets. One customer can use every address with this prefix, so
+/// all of them count as one address.
 const IPV6_NETWORK_BITS: u32 = 64;
 
 /// The limit on unauthenticated connections per address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum UnauthenticatedPerAddressLimit {
-    /// The default limit.
+    /// The default limit on unauthenticated connections per address.
     #[default]
     Default,
-    /// A fixed limit.
+    /// A fixed limit on unauthenticated connections per address.
     AtMost(usize),
-    /// There is no limit. This variant is for a server whose clients all have the same address, because only this
-    /// machine or a proxy connects to the server.
+    /// No limit, for a server that sees the same address for all clients, such as a server behind a proxy.
     Unlimited,
 }
 
 /// Counts unauthenticated connections per address.
 pub(super) struct UnauthenticatedConnectionLimiter {
-    /// `None` means that connections are not counted.
+    /// The maximum per IP address; `None` means that connections are not counted.
     max_per_address: Option<usize>,
     counts: Mutex<HashMap<IpAddr, usize>>,
 }
 
-/// The slot of one counted connection. The connection counts until this slot is dropped.
+/// Counts one unauthenticated connection of an address until the value is dropped.
 pub(super) struct UnauthenticatedSlot {
     limit: Arc<UnauthenticatedConnectionLimiter>,
     address: IpAddr,
 }
 
-/// A connection that may be unauthenticated. The slot of the connection is released once a request on this connection
-/// is authenticated.
+/// A connection that may be unauthenticated. Once a request on the connection is authenticated, the connection no
+/// longer counts towards the limit.
 #[derive(Clone, Default)]
 pub(super) struct UnauthenticatedConnection(Arc<Mutex<Option<UnauthenticatedSlot>>>);
 
@@ -60,7 +58,7 @@ impl UnauthenticatedConnectionLimiter {
         Arc::new(Self { max_per_address: max, counts: Mutex::default() })
     }
 
-    /// Counts a connection from this address.
+    /// Counts a new connection from `address`; fails if the address has reached its limit.
     pub(super) fn register(
         self: &Arc<Self>,
         address: IpAddr,
@@ -80,7 +78,7 @@ impl UnauthenticatedConnectionLimiter {
 }
 
 impl UnauthenticatedConnection {
-    /// Stops counting the connection.
+    /// Stops counting the connection as unauthenticated.
     pub(super) fn mark_authenticated(&self) {
         drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
@@ -97,7 +95,7 @@ impl Drop for UnauthenticatedSlot {
     }
 }
 
-/// The address under which a connection is counted. For an IPv6 address, it is the address of the network.
+/// The address under which a connection is counted: the IPv4 address, or the network prefix of an IPv6 address.
 fn address_group(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),

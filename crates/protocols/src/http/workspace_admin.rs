@@ -27,23 +27,23 @@ use super::{
 /// A request to the workspace administration.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AdminRequest {
-    /// Lists a page of workspaces. Options: `cursor`, `limit`, `trash`.
+    /// Lists a page of workspaces; the map may contain `cursor`, `limit` and `trash`.
     List(Map<String, Value>),
-    /// Creates a workspace. The value contains the `name` and the options of the workspace.
+    /// Creates a workspace with the `name` and the options in the map.
     Create(Map<String, Value>),
     /// Shows a workspace.
     Show(String),
     /// Destroys a workspace.
     Destroy(String),
-    /// Copies a workspace. The second value contains the `name` and the options of the copy.
+    /// Copies a workspace; the map contains the `name` and the options of the copy.
     Fork(String, Map<String, Value>),
-    /// Restores a workspace from the trash. The second value may contain another `name` for the workspace.
+    /// Restores a workspace from the trash, under another name if the map contains `name`.
     Restore(String, Map<String, Value>),
     /// Lists the tokens of a workspace.
     ListTokens(String),
-    /// Creates a token for a workspace. The second value contains the options of the token.
+    /// Creates a token with the options in the map for a workspace.
     CreateToken(String, Map<String, Value>),
-    /// Revokes a token of a workspace. The second value is the id of the token.
+    /// Revokes a token, given by the workspace name and the id of the token.
     RevokeToken(String, String),
 }
 
@@ -56,10 +56,10 @@ pub struct WorkspaceExportStartInfo {
 
 /// Administers workspaces.
 pub trait WorkspaceAdmin: Send + Sync + 'static {
-    /// Executes one request. This method is called on a thread that may block.
+    /// Executes one administration request, on a thread that may block.
     fn run_request(&self, caller: &Caller, request: AdminRequest) -> Result<Value, Error>;
 
-    /// Writes a workspace as an archive to `out`. Calls `begin` before the first byte is written.
+    /// Calls `begin`, then writes a workspace as an archive to `out`.
     fn export_workspace(
         &self,
         caller: &Caller,
@@ -78,13 +78,11 @@ pub trait WorkspaceAdmin: Send + Sync + 'static {
     ) -> Result<Value, Error>;
 }
 
-/// A client with an admin token.
 pub(super) struct AuthenticatedAdminClient {
     pub(super) caller: Caller,
     pub(super) limits: Arc<ClientLimits>,
 }
 
-/// Limits on concurrent administration requests.
 pub(super) struct AdminConcurrencyLimits {
     requests: Arc<Semaphore>,
     pub(super) archives: Arc<Semaphore>,
@@ -99,8 +97,8 @@ impl Default for AdminConcurrencyLimits {
     }
 }
 
-/// The administration of workspaces and its caller. A server with a single workspace has no administration, and rejects
-/// administration requests.
+/// The handler of administration requests, and the caller of the current request. A server with a single workspace has
+/// no administration, and rejects administration requests.
 pub(super) struct AdminRequestContext {
     pub(super) state: Arc<HttpServerState>,
     pub(super) workspace_admin: Arc<dyn WorkspaceAdmin>,
@@ -120,7 +118,7 @@ impl FromRequestParts<Arc<HttpServerState>> for AdminRequestContext {
 }
 
 impl AdminRequestContext {
-    /// Executes one request. The response has the status `success` and the result as its body.
+    /// Executes one administration request, and returns its result in a response with the status `success`.
     async fn run_request(self, request: AdminRequest, success: StatusCode) -> HttpResult {
         let AdminRequestContext { state, workspace_admin, caller } = self;
         let shutting_down = HttpRejection::unavailable("the server is shutting down");
@@ -136,8 +134,7 @@ impl AdminRequestContext {
     }
 }
 
-/// The workspace name in the URL. If the name is not UTF-8, this value is empty, and [`WorkspaceAdmin`] rejects an
-/// empty name.
+/// The workspace name in the URL; empty if the name is not UTF-8. [`WorkspaceAdmin`] rejects an empty workspace name.
 pub(super) struct WorkspaceNameInUrl(pub(super) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for WorkspaceNameInUrl {
@@ -149,7 +146,6 @@ impl<S: Send + Sync> FromRequestParts<S> for WorkspaceNameInUrl {
     }
 }
 
-/// The JSON object in the body of a request.
 pub(super) struct AdminBody(Map<String, Value>);
 
 impl<S: Sync> FromRequest<S> for AdminBody {
@@ -162,8 +158,8 @@ impl<S: Sync> FromRequest<S> for AdminBody {
     }
 }
 
-/// Parses the query of a URL. Numbers become JSON numbers, and booleans become JSON booleans. The value of a name
-/// without a value is `true`.
+/// Parses the query of a URL to a JSON object. Numbers and booleans in the query become JSON numbers and booleans. A
+/// query parameter without a value becomes `true`.
 pub(super) fn parse_query(query: Option<&str>) -> Map<String, Value> {
     let pairs = query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
     pairs
@@ -180,7 +176,7 @@ pub(super) fn parse_query(query: Option<&str>) -> Map<String, Value> {
         .collect()
 }
 
-/// Decodes a percent-encoded text. An invalid escape is left unchanged.
+/// Decodes a percent-encoded text, and leaves invalid escapes such as `%zz` unchanged.
 fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -24,7 +24,8 @@ impl<S> WriteTimeoutStream<S> {
         Self { stream, timeout, stall_timer: None }
     }
 
-    /// If the write made progress, stops the timer. Otherwise starts the timer, and fails once the timer has expired.
+    /// Stops the stall timer if a write completed, and starts it if the write is pending. Fails the write once the
+    /// stall timer has expired.
     fn check_write_timeout<T>(
         &mut self,
         written: Poll<io::Result<T>>,

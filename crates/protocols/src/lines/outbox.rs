@@ -13,7 +13,6 @@ use tokio::{
     sync::{self, watch},
 };
 
-/// Queues lines for an output.
 pub(crate) struct Outbox<W> {
     pending: Mutex<PendingOutputLines>,
     /// The sequence number of the last finished line. A line is finished if it was written or if its write failed.
@@ -34,8 +33,8 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
         Self { pending: Mutex::default(), finished: watch::Sender::new(0), output: sync::Mutex::new(output) }
     }
 
-    /// Sends a line together with the other queued lines. The future must not be dropped before it resolves, because it
-    /// may be writing the lines of other senders.
+    /// Sends a line together with the other queued lines. The caller must not drop the future of `send`, because the
+    /// future may be writing the lines of other senders.
     pub(crate) async fn send(&self, line: Vec<u8>) -> io::Result<()> {
         let number = self.enqueue(line);
         // During this yield, other senders that are ready queue their lines.
@@ -61,7 +60,7 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
         written
     }
 
-    /// Waits until fewer than `lines_max` lines are queued or being written. This method is cancel safe.
+    /// Waits until fewer than `lines_max` lines are queued or being written.
     pub(crate) async fn wait_for_room(&self, lines_max: u64) {
         let has_room = |finished: &u64| self.lock_pending().last_number - finished < lines_max;
         // The channel cannot close during the wait, because its sender lives in `self`.
@@ -72,7 +71,7 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
         self.output.lock().await.flush().await
     }
 
-    /// Replaces the output and drops the old one.
+    /// Replaces the output stream, and closes the old stream by dropping it.
     pub(crate) async fn replace(&self, output: W) {
         *self.output.lock().await = output;
     }
@@ -163,7 +162,7 @@ mod tests {
         assert_eq!(*writes.0.lock().unwrap(), [b"a\n".to_vec(), b"b\n".to_vec()]);
     }
 
-    /// Yields often enough for every task to run until it blocks.
+    /// Yields many times, so that all other tasks of the test run until they block.
     async fn let_tasks_run() {
         for _ in 0..1_000 {
             tokio::task::yield_now().await;

@@ -1,7 +1,7 @@
 //! Asks the client's user to approve a call, with a form that MCP calls elicitation. The client may be the agent
 //! itself. An accepted form is therefore an approval only if the operator configured that clients may approve. By
-//! default, the form names the command that approves the call. If the user accepts such a form, the server only checks
-//! again whether the call is approved.
+//! default, the form names the command that approves the call, and accepting the form only makes the server check again
+//! whether the call is approved.
 //!
 //! Clients of later protocol versions return a request state with their answer. The request state names the approval
 //! and its plan, and is sealed with a key of this process. The request state is valid once, for one principal, and only
@@ -26,16 +26,16 @@ use stead_engine::{Approval, ApprovalDecision, ApprovalMode, Caller, Engine, Err
 use super::{McpRequestContext, uses_later_protocol};
 use crate::limits::{ELICITATION_CHARS_MAX, PERMISSION_TIMEOUT};
 
-/// The name of the only input request.
+/// The name under which the server requests and the client returns the user's answer.
 const APPROVAL_INPUT_NAME: &str = "approval";
 
 /// The next step of the server after it has asked the client's user.
 pub(super) enum ElicitationNextStep {
-    /// The server makes the call again.
+    /// The server repeats the refused call, because its approval may have been answered.
     Retry,
-    /// The server returns this result, and the next request of the client contains the answer.
+    /// The server returns the question to the client, whose next request contains the user's answer.
     InputRequired(InputRequiredResult),
-    /// The server returns the error, and the call stays refused.
+    /// The server returns the error of the refused call.
     Refused,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct ElicitationReply {
 }
 
 impl ElicitationReply {
-    /// The user's action, or `None` if the request does not answer this question.
+    /// The user's answer to the question `handle`; `None` if the request does not contain a valid answer.
     fn elicited_action(
         &self,
         handle: &str,
@@ -59,18 +59,17 @@ impl ElicitationReply {
     }
 }
 
-/// The questions that were asked and not answered yet.
+/// The approval questions of a connection that the user has not answered yet.
 pub(super) struct PendingElicitations {
     /// The handle of each open question, oldest first. If there are too many open questions, the oldest handle is
     /// dropped.
     open_handles: Mutex<VecDeque<String>>,
-    /// Seals request states. `None` means that the system provided no random bytes for the key. Without a key, no
-    /// answer is accepted.
+    /// Seals request states with a random key; `None` if the system provided no random bytes. Without a key, the server
+    /// accepts no answers.
     codec: Option<RequestStateCodec>,
 }
 
 impl Default for PendingElicitations {
-    /// Creates an empty list of questions and a random key.
     fn default() -> Self {
         let mut key = [0; SEAL_KEY_BYTES];
         let codec = getrandom::fill(&mut key).ok().map(|()| RequestStateCodec::new_unchecked(key));
@@ -91,8 +90,7 @@ impl PendingElicitations {
         self.codec.as_ref().map(|codec| codec.seal_with(handle.as_bytes(), &options))
     }
 
-    /// Whether `sealed` is the request state of the open question with this handle. If it is, this method closes the
-    /// question.
+    /// Closes the open question `handle`, and returns true, if `sealed` is the request state of the question.
     fn redeem(&self, sealed: &str, handle: &str, principal: &str) -> bool {
         let opened = self.codec.as_ref().and_then(|codec| codec.open_with(sealed, principal.as_bytes()).ok());
         if opened.is_none_or(|opened| opened != handle.as_bytes()) {
@@ -106,13 +104,13 @@ impl PendingElicitations {
 }
 
 const SEAL_KEY_BYTES: usize = RequestStateCodec::MIN_KEY_LENGTH;
-/// How long a request state is valid.
+/// How long the server accepts the request state of an approval question.
 const STATE_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 /// Maximum number of open questions per connection.
 const OPEN_ELICITATIONS_MAX: usize = 256;
 
-/// Asks the client's user to answer the approval that a refused call needs. The form of the question depends on the
-/// client's protocol version.
+/// Asks the client's user to answer the approval that a refused call needs. In earlier protocol versions, the server
+/// sends the question as a request; in later versions, as the result of the call.
 pub(super) async fn elicit_approval(
     engine: &Engine,
     caller: &Caller,
@@ -197,7 +195,7 @@ fn apply_answer(
     }
 }
 
-/// The question shown to the user.
+/// The text that asks the user to approve a call.
 fn elicitation_message(approval: &Approval, mode: ApprovalMode) -> String {
     let plan: Value = serde_json::from_str(&approval.request.plan_preview).unwrap_or_default();
     let request = &approval.request;

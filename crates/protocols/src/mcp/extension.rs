@@ -18,15 +18,16 @@ use serde_json::{Map, Value, json};
 
 use super::McpRequestContext;
 
-/// Supplies additional tools, prompts and resources.
+/// Adds tools, prompts and resources to the MCP server.
 pub trait McpExtension: Send + Sync + 'static {
-    /// Additional server capabilities, as JSON of the protocol.
+    /// The capabilities that the extension adds to those of the MCP server, as JSON of the protocol.
     fn capabilities(&self) -> Map<String, Value>;
 
-    /// Additional items of a list. This method is called once per list.
+    /// The items that the extension adds to one of the server's lists, such as its tools. The server asks for each list
+    /// once.
     fn list_items(&self, list: McpListKind) -> Vec<Value>;
 
-    /// Handles a request. Resolves to `None` if the request is not about something that the extension offers.
+    /// Handles an MCP request. The future resolves to `None` if the request is not about an item of the extension.
     fn handle_request<'a>(
         &'a self,
         request: McpExtensionRequest<'a>,
@@ -37,7 +38,7 @@ pub trait McpExtension: Send + Sync + 'static {
 /// The future of [`McpExtension::handle_request`].
 pub type McpExtensionFuture<'a> = Pin<Box<dyn Future<Output = Option<Result<Value, McpExtensionError>>> + Send + 'a>>;
 
-/// The lists that an extension can add to.
+/// A list of the MCP server that an extension can add items to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum McpListKind {
     /// `tools/list`.
@@ -50,7 +51,7 @@ pub enum McpListKind {
     ResourceTemplates,
 }
 
-/// A request for an extension.
+/// An MCP request that the server passes to an extension.
 #[derive(Debug)]
 pub struct McpExtensionRequest<'a> {
     /// JSON-RPC method.
@@ -59,14 +60,14 @@ pub struct McpExtensionRequest<'a> {
     pub params: Value,
 }
 
-/// The error response of an extension.
+/// The error with which an extension answers an MCP request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct McpExtensionError {
     /// The JSON-RPC error code.
     pub code: i32,
-    /// The message for people.
+    /// The error message, for people.
     pub message: String,
-    /// The details for programs.
+    /// The `data` of the JSON-RPC error, for programs.
     pub data: Option<Value>,
 }
 
@@ -75,7 +76,7 @@ pub struct McpExtensionError {
 #[error("invalid item in an MCP extension: {0}")]
 pub struct InvalidMcpExtensionError(#[from] serde_json::Error);
 
-/// The client that made a request.
+/// The MCP client whose request an extension handles.
 pub struct McpClientHandle<'a>(pub(super) &'a McpRequestContext);
 
 impl McpClientHandle<'_> {
@@ -89,7 +90,7 @@ impl McpClientHandle<'_> {
         to_json(&self.0.meta)
     }
 
-    /// Sends a notification while the request runs. The caller does not learn whether the notification arrived.
+    /// Sends a notification to the client while its request runs, and ignores send errors.
     pub async fn notify(&self, method: &str, params: Value) {
         if let Ok(notice) = serde_json::from_value::<ServerNotification>(json!({ "method": method, "params": params }))
         {
@@ -98,8 +99,8 @@ impl McpClientHandle<'_> {
         }
     }
 
-    /// Sends a request to the client while the client's own request runs. This method works only for clients that start
-    /// with `initialize`.
+    /// Sends a request to the client while the client's own request runs. Only clients that started with `initialize`
+    /// answer requests of the server.
     pub async fn request(&self, method: &str, params: Value) -> Result<Value, McpExtensionError> {
         let internal_error =
             |message: String| McpExtensionError { code: ErrorCode::INTERNAL_ERROR.0, message, data: None };
@@ -115,7 +116,7 @@ fn to_json(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }
 
-/// An extension with its parsed lists.
+/// An MCP extension whose tools, prompts and resources have been parsed.
 pub struct LoadedMcpExtension {
     extension: Arc<dyn McpExtension>,
     pub(super) tools: Vec<Tool>,
@@ -125,7 +126,7 @@ pub struct LoadedMcpExtension {
 }
 
 impl LoadedMcpExtension {
-    /// Parses the lists of an extension.
+    /// Loads an extension and parses its tools, prompts and resources.
     pub fn new(extension: Arc<dyn McpExtension>) -> Result<Self, InvalidMcpExtensionError> {
         Ok(Self {
             tools: parse_items(extension.list_items(McpListKind::Tools))?,
@@ -136,7 +137,7 @@ impl LoadedMcpExtension {
         })
     }
 
-    /// The server's capabilities together with those of the extension.
+    /// The capabilities of the MCP server and of the extension, merged.
     pub(super) fn merged_capabilities(&self, server: &ServerCapabilities) -> ServerCapabilities {
         let mut all = to_json(server);
         if let Some(all) = all.as_object_mut() {

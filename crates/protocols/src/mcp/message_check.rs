@@ -16,18 +16,17 @@ use crate::limits::{ID_BYTES_MAX, MESSAGE_DEPTH_MAX};
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// The id and the method of a message.
 #[derive(Debug, Default)]
 pub(crate) struct McpMessageIdAndMethod {
-    /// `None` means that the message is a notification.
+    /// The request id; `None` in a notification.
     pub(crate) id: Option<RequestId>,
-    /// `None` means that the message is a response.
+    /// The method name; `None` in a response.
     pub(crate) method: Option<String>,
 }
 
 #[derive(Debug)]
 pub(crate) struct McpMessageError {
-    /// The id of the request that gets the error, if the id is known.
+    /// The id of the rejected request, if the id is known.
     pub(crate) id: Option<RequestId>,
     pub(crate) error: ErrorData,
 }

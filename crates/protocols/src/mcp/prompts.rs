@@ -1,6 +1,6 @@
 //! Prompts, and the completion of path arguments. Each prompt is a guide to the tools of one dialect. The guide is
-//! built from the definition of the dialect, so that the guide and the definition cannot differ. If the caller names a
-//! path, the content of this path is added to the prompt.
+//! built from the definition of the dialect, so that the guide and the definition cannot differ. If the client passes a
+//! path as the argument of a prompt, the prompt also contains the file or directory at the path.
 //!
 //! Completion uses the engine's `list`, so a caller sees only paths that they may list. If listing fails, the result
 //! has no completions, and the client gets no error.
@@ -18,15 +18,15 @@ use stead_engine::Caller;
 use super::{McpRequestContext, resources, server::McpServer};
 use crate::{definition::ToolVisibility, dialect::Dialect};
 
-/// The suffix of prompt names. A prompt name is the name of a dialect followed by this suffix.
+/// The suffix of prompt names, which follows the name of the dialect.
 const GUIDE_SUFFIX: &str = "_guide";
 const PATH_ARGUMENT: &str = "path";
-/// The protocol's maximum number of completions.
+/// Maximum number of completions in one MCP response.
 const COMPLETIONS_MAX: usize = CompletionInfo::MAX_VALUES;
 
-/// The text that the user has typed, split after its last slash.
+/// An incomplete path that the user has typed, split after its last slash.
 struct PathCompletionPrefix<'a> {
-    /// The directory with its trailing slash; empty for the root.
+    /// The part of the typed path up to its last slash; empty if the path has no slash.
     directory: &'a str,
     name_prefix: &'a str,
 }
@@ -69,7 +69,7 @@ impl McpServer {
         self.shared.dialects.iter().map(guide).collect()
     }
 
-    /// Returns a guide, or `None` if no guide has this name.
+    /// Returns the prompt with the requested name; `None` if no dialect has a prompt of this name.
     pub(super) async fn get_guide(
         &self,
         request: &GetPromptRequestParams,
@@ -89,7 +89,8 @@ impl McpServer {
         Some(Ok(GetPromptResult::new(messages)))
     }
 
-    /// The instructions of the dialect, and a line for each listed tool that the policy does not block.
+    /// The text of a prompt: the dialect's instructions, and a line for each listed tool that the policy does not
+    /// block.
     fn guide_text(&self, dialect: &dyn Dialect) -> String {
         let definition = dialect.definition();
         let mut text = definition.instructions.clone();
@@ -126,7 +127,7 @@ impl McpServer {
         Some(CompleteResult::new(completion))
     }
 
-    /// The paths that start with `text`. This method reads one page of one directory, beginning at the first name that
+    /// The paths that start with `text`. Completion reads one page of one directory, beginning at the first name that
     /// can match.
     async fn paths_with_prefix(&self, text: &str, caller: &Caller) -> (Vec<String>, MoreCompletionsAvailable) {
         let prefix = PathCompletionPrefix::new(text);

@@ -1,9 +1,9 @@
 //! Files and directories as MCP resources. URIs are `stead:///path` relative to the workspace, or `file:///…` for an
 //! absolute path under the root. Every access is a call of the engine, so policy and journal apply.
 //!
-//! `resources/directory/read` lists the children of a directory as resources, page by page. The method belongs to the
-//! Skills extension of the protocol. The server declares this extension only because of this method, and the list of
-//! skills is always empty.
+//! `resources/directory/read` lists the children of a directory as resources, page by page. The method
+//! `resources/directory/read` belongs to MCP's Skills extension. The server declares the Skills extension only for this
+//! method; its list of skills is always empty.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use rmcp::{
@@ -63,7 +63,7 @@ pub(super) fn uri_of_path(path: &str) -> String {
     format!("{WORKSPACE_URI}{}", names.join("/"))
 }
 
-/// The URI of a directory, with a trailing slash. The URIs of the directory's children start with this URI.
+/// The URI of a directory with a trailing slash, which is the prefix of the URIs of its children.
 fn directory_uri(uri: &str) -> String {
     if uri.ends_with('/') { uri.to_owned() } else { format!("{uri}/") }
 }
@@ -166,7 +166,7 @@ impl McpServer {
         Ok(ReadResourceResult::new(vec![contents]))
     }
 
-    /// Handles the methods of the Skills extension. Returns `None` for other methods.
+    /// Handles the methods of MCP's Skills extension; returns `None` for all other methods.
     pub(super) async fn handle_extension_method(
         &self,
         request: &CustomRequest,
@@ -221,8 +221,7 @@ fn child_resource(uri: &str, entry: &Value) -> Option<Value> {
     Some(child)
 }
 
-/// Adds the fields that later protocol versions require. These fields say that the result is complete and must not be
-/// cached.
+/// Adds the fields that later protocol versions require: the result is complete, and clients must not cache it.
 fn add_version_fields(mut result: Map<String, Value>, context: &McpRequestContext) -> Map<String, Value> {
     if uses_later_protocol(context) {
         result.insert("resultType".to_owned(), json!("complete"));

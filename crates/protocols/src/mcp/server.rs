@@ -39,11 +39,11 @@ use crate::{
 
 /// The member of `_meta` with the idempotency key.
 const IDEMPOTENCY_KEY_MEMBER: &str = "stead/key";
-/// How long a client may cache the lists of tools, prompts and resources. These lists do not change while the program
-/// runs.
+/// How long, in milliseconds, a client may cache the lists of tools, prompts and resources, which never change while
+/// the server runs.
 const LISTS_CACHE_MS: u64 = 60 * 60 * 1000;
 
-/// The server of one client.
+/// The MCP request handler of one client.
 pub(crate) struct McpServer {
     pub(super) shared: Arc<McpSharedState>,
     close_signal: ClientClosedSignal,
@@ -135,8 +135,8 @@ impl McpServer {
         dialect::unknown_tool_call(tool, "tool", &format!("tools: {}", known.join(", ")))
     }
 
-    /// The caller of a request, with its session. If the client was started for a session, this session is used.
-    /// Otherwise the session has the name of the client.
+    /// The caller of a request, in the session for which the client was started, or in a session named after the
+    /// client.
     pub(super) fn caller_in_session(&self, context: &McpRequestContext) -> Caller {
         let mut caller = self.shared.caller.clone();
         if let Some(session) = self.session_resolver.as_ref().and_then(|resolver| resolver.current_session()) {
@@ -150,7 +150,8 @@ impl McpServer {
 }
 
 /// The idempotency key, from the message or the HTTP header. A value that is not a string becomes an empty key, and the
-/// engine rejects a call with an empty key. If the invalid value were ignored, a change could be applied twice.
+/// engine rejects a call with an empty key. If the server ignored an invalid key, a repeated call could apply a change
+/// twice.
 fn idempotency_key(context: &McpRequestContext) -> Option<String> {
     let from_header = || {
         let parts = context.extensions.get::<axum::http::request::Parts>()?;

@@ -19,7 +19,6 @@ use crate::{
 /// The member of a tool's `_meta` with its permission tier.
 const TIER_MEMBER: &str = "stead/tier";
 
-/// The part of the server's state that does not belong to a single connection.
 pub(crate) struct McpSharedState {
     pub(super) caller: Caller,
     pub(super) dialects: Arc<DialectSet>,
@@ -32,7 +31,7 @@ pub(crate) struct McpSharedState {
 }
 
 impl McpSharedState {
-    /// Creates the state of a server for `dialects`. Every call runs as `caller`.
+    /// Creates the state of an MCP server that offers the tools of `dialects` and runs every call as `caller`.
     pub(crate) fn new(executor: Arc<CallExecutor>, mut caller: Caller, dialects: DialectSet) -> Self {
         let engine = executor.engine().clone();
         let instructions: Vec<&str> =

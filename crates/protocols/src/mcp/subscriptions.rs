@@ -43,7 +43,7 @@ pub(super) struct McpSubscriptions {
 }
 
 impl McpSubscriptions {
-    /// Stops sending updates and returns the ids of the watches to end.
+    /// Stops sending updates of subscribed URIs, and returns the ids of their watches, which the caller must end.
     fn close(&mut self) -> Vec<String> {
         if let Some(pusher) = self.event_pusher.take() {
             pusher.close();
@@ -61,7 +61,7 @@ impl McpServer {
         id.map(str::to_owned).ok_or_else(|| ErrorData::internal_error("the watch has no id", None))
     }
 
-    /// Ends watches. A watch that has already ended is ignored.
+    /// Ends watches, and ignores errors, because a watch may already have ended.
     async fn end_watches(&self, caller: &Caller, watches: impl IntoIterator<Item = String>) {
         for watch in watches {
             drop(self.resource_call(caller, WORKSPACE_URI, "unwatch", json!({ "watch": watch })).await);
@@ -106,7 +106,7 @@ impl McpServer {
         self.end_watches(&self.shared.caller, watches).await;
     }
 
-    /// The valid URIs of a requested subscription, up to the limit.
+    /// The valid URIs in a subscription request, up to the maximum number of URIs.
     pub(super) fn known_subscriptions(&self, requested: &SubscriptionFilter) -> SubscriptionFilter {
         let uris = requested.resource_subscriptions.iter().flatten();
         let known = uris.filter(|uri| path_of_uri(uri).is_ok()).take(SUBSCRIPTION_URIS_MAX).cloned();
@@ -213,7 +213,7 @@ impl McpWatchEventNotifier {
         pusher.apply_call(effect, outcome, engine, caller, dialect);
     }
 
-    /// Stops sending events. The watches continue, and their owner can poll for events.
+    /// Stops sending notifications about watches; the watches continue, and their owner can poll for events.
     pub(super) fn close(&self) {
         if let Some(pusher) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
             pusher.close();
@@ -221,7 +221,7 @@ impl McpWatchEventNotifier {
     }
 }
 
-/// Sends events, rendered in the dialect in which the watch was started.
+/// Sends watch events as MCP notifications, rendered in the dialect in which the client started the watch.
 async fn send_notifications(
     mut events: mpsc::Receiver<PushedEvent>,
     peer: Peer<RoleServer>,

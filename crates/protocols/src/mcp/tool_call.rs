@@ -1,6 +1,6 @@
 //! Runs the engine call of an MCP request. If the client cancels the request, the call is cancelled. If the client
-//! asked for progress, progress is reported. This module also records a tracing span, and converts the reply to a tool
-//! result.
+//! asked for progress, progress is reported. Every MCP call gets a tracing span, and the engine's reply is converted to
+//! an MCP tool result.
 
 use std::sync::Arc;
 
@@ -55,8 +55,8 @@ pub(super) async fn run_call(
     outcome.map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
-/// The call recorder of the HTTP request that contained this message. The recorder must be passed on explicitly,
-/// because the protocol library handles the message in another task.
+/// The call recorder of the HTTP request that contained an MCP message. A task-local recorder would be lost, because
+/// the MCP library handles the message in another task.
 pub(super) fn request_recorder(context: &McpRequestContext) -> Option<Arc<RequestCallRecorder>> {
     context.extensions.get::<Parts>()?.extensions.get::<Arc<RequestCallRecorder>>().cloned()
 }
@@ -73,8 +73,8 @@ pub(super) fn tool_result(reply: DialectReply) -> CallToolResult {
 }
 
 /// The tracing span of an MCP call, with attribute names of the OpenTelemetry conventions for MCP. Without the feature
-/// `spans`, this type does nothing. A span contains no arguments and no results. The only client data in a span are
-/// values that `span_values` accepts.
+/// `spans`, no span is recorded. A span contains no arguments and no results. The only client data in a span are values
+/// that `span_values` accepts.
 pub(super) struct McpCallSpan {
     #[cfg(feature = "spans")]
     span: tracing::Span,

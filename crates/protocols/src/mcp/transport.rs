@@ -23,25 +23,23 @@ use crate::{
     lines::{LineReader, LineReaderEvent, Outbox},
 };
 
-/// Maximum number of lines that wait to be written because the client does not read them. At this limit, no more input
-/// is read.
+/// Maximum number of output lines that the client has not read yet. At the maximum, the server reads no more input.
 const LINES_UNREAD_MAX: u64 = REQUESTS_PENDING_MAX as u64;
 
-/// Becomes true when the client has closed its side.
+/// A signal that becomes true when the client has closed its side of the connection.
 pub(crate) type ClientClosedSignal = watch::Receiver<bool>;
 
-/// The slot of a pending request. The extensions of the request hold the slot until the request is answered.
+/// Counts one pending request until the request is answered and its extensions are dropped.
 #[derive(Clone)]
 struct McpIncomingRequestPermit(Arc<OwnedSemaphorePermit>);
 
-/// Whether no other request is pending. In this case at most two slots are taken: the slot of this request, and the
-/// slot that the transport holds for the next request.
+/// Whether a request is the only pending request of its client. Then at most two permits are taken: one for the pending
+/// request, and one that the transport holds for the next request.
 pub(super) fn is_only_request(extensions: &Extensions) -> bool {
     let taken = |pending: &McpIncomingRequestPermit| REQUESTS_PENDING_MAX - pending.0.semaphore().available_permits();
     extensions.get::<McpIncomingRequestPermit>().map(taken).is_some_and(|taken| taken <= 2)
 }
 
-/// A transport over a pair of byte streams.
 pub(super) struct McpLineTransport<R, W> {
     reader: LineReader<R>,
     outbox: Arc<Outbox<W>>,
@@ -77,7 +75,7 @@ where
         (lines, watcher)
     }
 
-    /// Parses the current line. Returns `None` if the line is rejected or ignored.
+    /// Parses the current line as an MCP message; returns `None` if the line is rejected or ignored.
     fn parse_current_line(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         let line = message_check::strip_byte_order_mark(self.reader.line());
         if line.is_empty() {
@@ -138,7 +136,7 @@ where
     }
 }
 
-/// Whether the protocol library accepts this request as the first request of a connection.
+/// Whether the MCP library accepts `request` as the first request of a connection.
 fn is_handshake(request: &ClientRequest) -> bool {
     if matches!(request, ClientRequest::InitializeRequest(_)) {
         return true;
@@ -238,7 +236,6 @@ mod tests {
     }
 
     impl AnsweringServer<'_> {
-        /// Answers all requests until the input ends.
         async fn answer_all(&mut self) {
             while let Some(message) = self.transport.receive().await {
                 let JsonRpcMessage::Request(request) = message else { panic!("only requests were sent") };
@@ -251,7 +248,7 @@ mod tests {
             }
         }
 
-        /// Answers requests until no more requests arrive, and returns the number of answered requests.
+        /// Answers requests until the transport delivers no more, and returns the number of answered requests.
         async fn answer_until_throttled(&mut self) -> usize {
             let idle = async {
                 for _ in 0..100 * REQUESTS {

@@ -40,7 +40,7 @@ pub(super) fn describe_capability(rpc: &RpcServer, params: &Map<String, Value>) 
     Ok(description)
 }
 
-/// The value of `name`, which is the only parameter that the method takes.
+/// The value of the optional parameter `name`. Any other parameter is an error.
 fn text_param<'a>(params: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, RpcError> {
     let invalid_params = || RpcError::new(errors::INVALID_PARAMS, format!("the only parameter is {name}, a string"));
     if params.keys().any(|key| key != name) {

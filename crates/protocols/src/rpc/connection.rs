@@ -19,14 +19,13 @@ use crate::{
     event_pusher::EventPusher,
 };
 
-/// One client's connection.
+/// A JSON-RPC client's connection.
 pub struct RpcConnection {
     running_calls: Mutex<HashMap<String, Vec<Arc<Notify>>>>,
     pending_messages: AtomicUsize,
     closed: watch::Sender<bool>,
     session: ConnectionCurrentSession,
-    /// The lifetime of the callers of this connection, which ends when the connection ends. `None` means that the
-    /// caller keeps its own lifetime.
+    /// Makes the engine close the callers' open buffers when the connection ends; `None` for a single HTTP request.
     caller_lifetime: Option<CallerResourceLifetime>,
     /// The idempotency key in the header of the request, if the connection is for a single HTTP request.
     idempotency_key: Option<String>,
@@ -79,13 +78,13 @@ impl RpcConnection {
         self.event_pusher.as_ref()
     }
 
-    /// Counts a message as pending until the returned value is dropped.
+    /// Counts a received message as pending until the returned guard is dropped.
     pub fn accept_message(self: &Arc<Self>) -> RpcPendingMessageGuard {
         self.pending_messages.fetch_add(1, Ordering::Relaxed);
         RpcPendingMessageGuard(self.clone())
     }
 
-    /// Closes the connection. Calls that wait for an event are cancelled. Other calls run to completion.
+    /// Closes the connection: cancels the calls that wait for an event, and lets other calls run to completion.
     pub fn close(&self) {
         self.closed.send_replace(true);
         if let Some(pusher) = &self.event_pusher {
@@ -100,7 +99,7 @@ impl RpcConnection {
 }
 
 impl Drop for RpcConnection {
-    /// Ends the caller's lifetime. The engine then closes the caller's open buffers.
+    /// Lets the engine close the open buffers of the connection's caller.
     fn drop(&mut self) {
         self.caller_lifetime.iter().for_each(CallerResourceLifetime::end);
     }
@@ -120,7 +119,6 @@ impl RpcPendingMessageGuard {
         &self.0.session
     }
 
-    /// The caller with the session and the lifetime of the connection.
     pub(super) fn caller_in_session(&self, caller: &Caller) -> Caller {
         let mut caller = self.0.session.apply_to(caller.clone());
         if let Some(lifetime) = &self.0.caller_lifetime {
@@ -141,7 +139,8 @@ impl RpcPendingMessageGuard {
         }
     }
 
-    /// Registers a running call under its request id, so that it can be cancelled. A notification has no id.
+    /// Registers a running call under its request id, so that the client can cancel it. A call without a request id
+    /// cannot be cancelled by the client.
     pub(super) fn register_call(&self, id: Option<&Value>) -> RpcRunningCall<'_> {
         let cancel_notify = Arc::new(Notify::new());
         let id = id.map(Value::to_string);
@@ -160,8 +159,7 @@ pub(super) struct RpcRunningCall<'a> {
 }
 
 impl RpcRunningCall<'_> {
-    /// Resolves when the client cancels the call. For a call that waits for an event, also resolves when the client
-    /// disconnects.
+    /// Resolves when the client cancels the call, or when the client disconnects while the call waits for an event.
     pub(super) async fn until_cancelled(&self, cost_class: CallDurationClass) {
         tokio::select! {
             () = self.cancel_notify.notified() => {}

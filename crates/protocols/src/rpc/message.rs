@@ -32,7 +32,7 @@ pub mod errors {
     pub const APPROVAL_PENDING: i64 = -32002;
     /// The client is not authenticated.
     pub const AUTHENTICATION_FAILED: i64 = -32003;
-    /// The call failed. `data` is the error object of the called dialect.
+    /// The call failed; the `data` of the JSON-RPC error is the error object of the dialect.
     pub const CALL_FAILED: i64 = -32004;
 }
 
@@ -84,7 +84,7 @@ pub(super) fn has_protocol_code(kind: ErrorKind) -> bool {
     matches!(code_for_kind(kind), errors::RATE_LIMITED | errors::POLICY_DENIED | errors::APPROVAL_PENDING)
 }
 
-/// A request, or a notification if it has no id.
+/// A JSON-RPC request; a notification is a request without an id.
 #[derive(Debug, PartialEq)]
 pub(super) struct RpcRequest {
     pub(super) id: Option<Value>,
@@ -94,7 +94,7 @@ pub(super) struct RpcRequest {
 
 #[derive(Debug, PartialEq)]
 pub(crate) struct RpcMessageError {
-    /// The id of the request that gets the error, if the id is known.
+    /// The id of the rejected request, if the id is known.
     pub(super) id: Option<Value>,
     pub(super) error: RpcError,
 }
@@ -110,8 +110,7 @@ impl RpcMessageError {
     }
 }
 
-/// The id of a request, if a response can contain exactly the same id. Such an id is null, a short string or an
-/// integer.
+/// The id of a request if it is null, a short string or an integer, so that the response can repeat it exactly.
 pub(super) fn echoable_id(value: &Value) -> Option<Value> {
     let fits = match value {
         Value::Null => true,
@@ -186,7 +185,8 @@ fn parse_error(message: String) -> RpcMessageError {
     RpcMessageError { id: None, error: RpcError::new(errors::PARSE_ERROR, message) }
 }
 
-/// Builds a JSON value. If the message is valid JSON but must be rejected, stores the reason.
+/// Builds a JSON value from a message. If the message must be rejected although it is valid JSON, the visitor stores
+/// the reason in `fault`.
 #[derive(Clone, Copy)]
 struct StrictJsonVisitor<'a> {
     depth: usize,

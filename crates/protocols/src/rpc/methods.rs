@@ -17,7 +17,7 @@ use crate::{
 };
 
 const UNKNOWN_METHOD_HINT: &str = "call rpc.discover or capabilities.list for the available methods";
-/// The parameter that contains data about the call. All other parameters are arguments of the method.
+/// The parameter with data about the call itself, such as its idempotency key, and not with an argument of the method.
 const META_MEMBER: &str = "_meta";
 /// The member of `_meta` that says how long the call may wait for an approval.
 const APPROVAL_WAIT_MEMBER: &str = "stead/hold_ms";
@@ -33,7 +33,6 @@ struct RpcToolResult<'a> {
     error: Option<Error>,
 }
 
-/// The request id and the `_meta` of a call.
 struct RpcCallMeta {
     id: Option<Value>,
     idempotency_key: Option<String>,
@@ -165,8 +164,8 @@ impl RpcServer {
     }
 }
 
-/// The progress token, if the client sent one. If notifications cannot contain exactly the same token, the result is an
-/// error. Otherwise the client would wait for notifications that never come.
+/// The progress token that the client sent, if any. A token that notifications cannot repeat exactly is an error,
+/// because the client would not recognize its progress notifications.
 fn progress_token(meta: &Map<String, Value>) -> Result<Option<Value>, RpcError> {
     let Some(given) = meta.get(PROGRESS_TOKEN_MEMBER) else { return Ok(None) };
     match echoable_id(given) {
@@ -187,8 +186,8 @@ fn progress_notification(token: &Value, progress: CallProgress) -> Value {
 }
 
 impl RpcToolResult<'_> {
-    /// The result of a direct call. The result of a successful call is the dialect's object. A failed call returns an
-    /// error whose data is the dialect's object.
+    /// The JSON-RPC result of a tool that was called as a method. The result of a successful call is the dialect's
+    /// reply object; a failed call returns the object as the `data` of the error.
     fn into_result(self) -> Result<Value, RpcError> {
         match (self.reply.status, &self.error) {
             (ReplyStatus::Success, _) => Ok(Value::Object(self.reply.json)),

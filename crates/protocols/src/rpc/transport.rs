@@ -47,10 +47,10 @@ pub(super) fn message_line(message: &Value) -> Vec<u8> {
     line
 }
 
-/// Serves one client until it closes its side. Then calls that wait for an event are cancelled, and other calls run to
-/// completion.
+/// Serves one JSON-RPC client until it closes its side. When the client closes its side, calls that wait for an event
+/// are cancelled, and other calls run to completion.
 ///
-/// Must run inside a tokio runtime; calls occupy its blocking threads.
+/// This function must run inside a tokio runtime; calls occupy the blocking threads of the runtime.
 pub async fn serve<R, W>(rpc: Arc<RpcServer>, input: R, output: W) -> io::Result<()>
 where
     R: AsyncRead + Unpin + Send + 'static,
@@ -131,7 +131,7 @@ pub(crate) struct FramedRpcConnection {
 }
 
 impl FramedRpcConnection {
-    /// A connection that sends its responses to this channel.
+    /// Creates a connection whose responses go to the channel `sender`.
     pub(crate) fn new(server: Arc<RpcServer>, sender: mpsc::Sender<Vec<u8>>) -> Self {
         let sink = RpcChannelMessageSink(sender);
         let (events, pushed) = mpsc::channel(QUEUED_EVENTS_MAX);
@@ -142,8 +142,8 @@ impl FramedRpcConnection {
         Self { server, connection, sink, message_slots, response_bytes, tasks: JoinSet::new(), push_task }
     }
 
-    /// Waits for a free message slot. During this wait, the caller must keep sending responses, because a message holds
-    /// its slot until its response is sent.
+    /// Waits for a free message slot. While waiting for a message slot, the caller must keep sending responses, because
+    /// a message holds its slot until its response is sent.
     pub(crate) async fn acquire_slot(&self) -> Result<OwnedSemaphorePermit, AcquireError> {
         self.message_slots.clone().acquire_owned().await
     }
@@ -171,7 +171,7 @@ impl FramedRpcConnection {
         self.tasks.spawn(call_recorder::record_during(call_recorder::current_recorder(), task));
     }
 
-    /// Closes the connection. Calls that wait for an event are cancelled. Other calls run to completion.
+    /// Closes the connection: cancels the calls that wait for an event, and lets other calls run to completion.
     pub(crate) async fn close(mut self) {
         self.connection.close();
         while self.tasks.join_next().await.is_some() {}

@@ -15,7 +15,8 @@ async fn open_client(options: &[&str], files: &[(&str, &str)]) -> ProtocolTestCl
     client
 }
 
-/// Calls a tool and returns the envelope. Checks that the text and the error flag of the MCP result match it.
+/// Calls a tool, and returns the comma envelope of its result. Checks that the text and the error flag of the MCP
+/// result match the envelope.
 async fn call_and_check(client: &mut ProtocolTestClient, tool: &str, arguments: Value) -> Value {
     let answer = client.call_tool(tool, arguments).await;
     let (result, envelope) = (&answer["result"], &answer["result"]["structuredContent"]);

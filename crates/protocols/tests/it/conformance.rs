@@ -26,7 +26,6 @@ use tokio::net::UnixListener;
 /// The prefix of scenarios for the tasks extension of MCP, which this server does not declare.
 const UNDECLARED_EXTENSION_PREFIX: &str = "tasks-";
 
-/// JSON-RPC code for invalid params.
 const INVALID_PARAMS: i32 = -32602;
 
 struct ConformanceTestMcpExtension;
@@ -117,7 +116,7 @@ fn test_location() -> WorkspaceLocation {
     WorkspaceLocation { root: MemoryWorkspace::ROOT.to_owned() }
 }
 
-/// Runs the suite for one protocol revision.
+/// Runs the MCP conformance suite for one protocol revision.
 async fn run_conformance_suite(revision: &'static str) -> external_tools::ProgramOutput {
     let scratch = tempfile::tempdir().unwrap();
     let socket = scratch.path().join("socket");

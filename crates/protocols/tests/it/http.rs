@@ -29,11 +29,11 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// Every step is faster than this, unless something hangs.
+/// Timeout of one test step, reached only if something hangs.
 const TEST_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
 
-/// Two workspaces and their tokens. `two` is for the second workspace. `one`, `reader` (read-only) and `ann` (a person)
-/// are for the first.
+/// Authenticates test tokens: `two` opens the second workspace, and all others open the first. The token `reader` is
+/// read-only, and `ann` belongs to a person.
 pub(crate) struct TestAuthenticator {
     pub(crate) workspaces: [Arc<MemoryWorkspace>; 2],
     /// Whether the token `one` is revoked.
@@ -124,8 +124,8 @@ impl TestHttpServer {
         Self { authenticator, state, port, serve_task }
     }
 
-    /// A server for tests that open as many connections as the limit per address allows. Under load the server may not
-    /// have authenticated any of them when the next one arrives.
+    /// A server for tests that open as many connections as the limit per address allows. With a limit per address, such
+    /// tests would fail under load, when connections arrive faster than they are authenticated.
     pub(crate) async fn start_without_address_limit() -> Self {
         let per_address_limit = UnauthenticatedPerAddressLimit::Unlimited;
         let options = HttpServerOptions { per_address_limit, ..HttpServerOptions::default() };
@@ -136,7 +136,7 @@ impl TestHttpServer {
         BufReader::new(TcpStream::connect(("127.0.0.1", self.port)).await.unwrap())
     }
 
-    /// Sends raw bytes on a new connection.
+    /// Sends raw bytes on a new TCP connection, and returns the HTTP response.
     pub(crate) async fn send_raw(&self, bytes: &[u8]) -> TestHttpResponse {
         let mut connection = self.connect().await;
         connection.get_mut().write_all(bytes).await.unwrap();
@@ -166,7 +166,6 @@ impl TestHttpServer {
     }
 }
 
-/// Reads the head of a response.
 pub(crate) async fn read_head(connection: &mut BufReader<TcpStream>) -> TestHttpResponse {
     let mut response = TestHttpResponse { status: 0, headers: Vec::new(), body: Vec::new() };
     loop {
@@ -183,7 +182,6 @@ pub(crate) async fn read_head(connection: &mut BufReader<TcpStream>) -> TestHttp
     }
 }
 
-/// Reads a whole response.
 pub(crate) async fn read_response(connection: &mut BufReader<TcpStream>) -> TestHttpResponse {
     let mut response = read_head(connection).await;
     let length = response.header("content-length").map_or(0, |length| length.parse().unwrap());

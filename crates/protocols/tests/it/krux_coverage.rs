@@ -20,7 +20,8 @@ fn suite_steps(suite: &KruxScenarioSuite) -> impl Iterator<Item = &KruxScenarioS
     suite.scenarios.iter().flat_map(|scenario| &scenario.steps)
 }
 
-/// The recovery actions that these steps take after an error of this kind. At least one step must fail with it.
+/// The recovery actions that scenario steps take after an error of the given kind. At least one of the steps must fail
+/// with an error of the given kind.
 fn recoveries_tried<'s>(steps: impl Iterator<Item = &'s KruxScenarioStep>, kind: &str) -> BTreeSet<&'s str> {
     let (mut actions, mut occurs) = (BTreeSet::new(), false);
     for step in steps {
@@ -85,7 +86,7 @@ fn capabilities_in_steps<'d>(definition: &'d DialectDefinition, steps: &[String]
     words.filter_map(|word| definition.find_tool(word)).map(|operation| operation.name.as_str()).collect()
 }
 
-/// Checks that the scenario of a usage pattern makes these calls in this order, possibly with others in between.
+/// Checks that the scenario of a usage pattern makes the given calls in order, possibly with other calls in between.
 fn check_pattern_calls(operation: &ToolDefinition, suite: &KruxScenarioSuite, description: &str, calls: &[&str]) {
     let scenario = suite.scenarios.iter().find(|scenario| scenario.pattern.as_deref() == Some(description));
     let Some(scenario) = scenario else { panic!("{}: no scenario for '{description}'", operation.name) };

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::test_client::ProtocolTestClient;
 
-/// The values of an event that are the same in every run. Checks the form of the others.
+/// The values of an event that are the same in every run, after checking values such as the timestamp.
 fn comparable_event(event: &Value, watch: &Value) -> Value {
     assert_eq!(&event["watch_id"], watch, "{event}");
     assert!(event["timestamp"].as_str().is_some_and(|time| time.ends_with('Z')), "{event}");
@@ -21,7 +21,8 @@ fn move_as_other(client: &ProtocolTestClient, from: &str, to: &str) {
     stead_engine::Engine::new(client.workspace.clone()).call(&call).unwrap();
 }
 
-/// The events that are pushed for the changes of another client. Checks that a cursor returns the same events.
+/// The events that the server pushes when another client changes files. Checks that reading with a cursor returns the
+/// same events.
 async fn pushed_events(mut client: ProtocolTestClient, protocol: &str) -> Vec<Value> {
     let watch = json!({ "path": "/ws", "pattern": "*.txt" });
     let started = match protocol {

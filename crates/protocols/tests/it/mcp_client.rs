@@ -5,7 +5,7 @@ use stead_engine::{JournalEntryQuery, Workspace};
 
 use crate::test_client::ProtocolTestClient;
 
-/// Maximum size of the tool list in bytes. It should be small, because it is part of every conversation.
+/// Maximum size in bytes of the MCP tool list, which is part of every conversation with a model.
 const TOOLS_BYTES_MAX: usize = 8_000;
 
 fn stateless_meta() -> Value {

@@ -1,5 +1,5 @@
-//! Compares JSON keys with golden files: the keys of outcomes and errors at every depth, because the definitions
-//! contain only the top level, and the keys in the MCP tool list of every dialect.
+//! Compares the JSON keys of outcomes and errors, and the MCP tool list of every dialect, with golden files. The golden
+//! files contain keys at every depth, because the definitions declare only the top level.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,7 +15,7 @@ use crate::{
     test_client::ProtocolTestClient,
 };
 
-/// Members with texts for people and models, whose wording is not pinned.
+/// Members with texts for people and models, which the golden files do not contain.
 const TEXTS: &[&str] = &["description", "title"];
 
 /// Collects the paths of all keys in a value. The elements of a list share one path.
@@ -33,7 +33,7 @@ fn collect_keys(value: &Value, above: &str, found: &mut BTreeSet<String>) {
     }
 }
 
-/// The outcomes of the examples have exactly the keys of 0.1.0, at every depth.
+/// The outcomes of the examples have exactly the JSON keys that they had in version 0.1.0, at every depth.
 #[test]
 fn outcomes_and_errors_have_the_keys_of_0_1_0() {
     let mut found = BTreeSet::new();

@@ -7,7 +7,7 @@ use stead_protocols::limits::PROGRESS_INTERVAL;
 
 use crate::test_client::ProtocolTestClient;
 
-/// How a protocol requests and reports progress.
+/// The method and member names with which a protocol requests and reports progress.
 struct ProgressTestProtocolAdapter {
     open_client: fn() -> std::pin::Pin<Box<dyn Future<Output = ProtocolTestClient>>>,
     call_message: fn(&str, &Value) -> Value,
@@ -62,7 +62,7 @@ async fn long_calls_report_progress_on_request() {
 }
 
 impl ProgressTestProtocolAdapter {
-    /// Repeats a call until it reports progress, because a fast call may end without any.
+    /// Repeats a call until it reports progress, because a fast call may end before the first report.
     async fn check_progress(&self, name: &str, mut arguments: Value, expected_message: &str) {
         let mut client = (self.open_client)().await;
         for number in 0..5_000 {

@@ -190,7 +190,7 @@ async fn openrpc_document_matches_reference_and_is_valid() {
     client.close().await;
 }
 
-/// Approves the pending call as a person. Returns `None` if no call is pending.
+/// Approves the pending call as a person, and returns the id of the approval; `None` if no call is pending.
 fn approve_pending(client: &ProtocolTestClient) -> Option<String> {
     let engine = Engine::new(client.workspace.clone());
     let mut person = Caller::new(Principal::User("ada".to_owned()), "cli", "cli");

@@ -24,7 +24,6 @@ fn create_entry(workspace: &MemoryWorkspace, path: &str, what: InitialItem<'_>) 
     }
 }
 
-/// Approves or denies a call as a person.
 fn answer_approval(workspace: &Arc<MemoryWorkspace>, id: &str, word: ScenarioApprovalAnswer) {
     let mut person = Caller::new(Principal::User("ann".to_owned()), "cli", "cli");
     person.grants.approver = CallerApproverStatus::SecretVerified;
@@ -36,7 +35,6 @@ fn answer_approval(workspace: &Arc<MemoryWorkspace>, id: &str, word: ScenarioApp
     Engine::new(workspace.clone()).call(&Call::new(&person, operation, arguments)).unwrap();
 }
 
-/// Calls an operation as another agent or as a person.
 fn call_as_other(
     workspace: &Arc<MemoryWorkspace>,
     somebody: KruxScenarioOtherCallerKind,

@@ -11,7 +11,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// Every step is faster than this, unless something hangs.
+/// Timeout of one test step, reached only if something hangs.
 const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 const PIPE_BYTES: usize = 1 << 16;
 
@@ -44,7 +44,6 @@ impl ProtocolTestClient {
         })
     }
 
-    /// Starts a JSON-RPC server with these dialects.
     pub(crate) fn rpc_client(dialects: &[&str]) -> Self {
         let dialects = load_dialects(dialects, &[]);
         Self::with_server("rpc", |engine, caller, stream| {
@@ -55,7 +54,6 @@ impl ProtocolTestClient {
         })
     }
 
-    /// Starts a server with this approval mode.
     pub(crate) fn with_approval_mode(mode: stead_engine::ApprovalMode) -> Self {
         Self::with_approval_mode_over(Arc::new(MemoryWorkspace::new()), mode)
     }
@@ -75,7 +73,6 @@ impl ProtocolTestClient {
         })
     }
 
-    /// Starts a server over an existing engine.
     pub(crate) fn over_engine(engine: Engine, caller: Caller, dialects: DialectSet) -> Self {
         Self::with_server("mcp", |_, _, stream| {
             let (input, output) = tokio::io::split(stream);

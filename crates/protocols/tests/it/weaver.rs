@@ -33,7 +33,7 @@ impl WeaverFixture {
         Value::Object(dialect.render_reply(tool, arguments, self.engine.call(&call)).json)
     }
 
-    /// Edits a file with this text; returns the reply and the new text.
+    /// Creates a file with `text`, edits it, and returns the reply and the new text of the file.
     fn edit_text(&self, text: &str, old: &str, new: &str) -> (String, String) {
         self.workspace.put_file("f", text);
         let edited = self.call("edit_file", &json!({ "path": "f", "old_text": old, "new_text": new }));
@@ -42,7 +42,7 @@ impl WeaverFixture {
     }
 }
 
-/// The reply to an edit, and the text after it, according to the document.
+/// The reply to an edit, and the text of the file after the edit, as the document of the weaver dialect specifies them.
 fn expected_edit(text: &str, old: &str, new: &str) -> (String, String) {
     let count = if old.is_empty() { text.chars().count() + 1 } else { text.matches(old).count() };
     match count {
@@ -54,7 +54,7 @@ fn expected_edit(text: &str, old: &str, new: &str) -> (String, String) {
     }
 }
 
-/// All texts that consist of at most `length` of these pieces.
+/// All texts that are concatenations of at most `length` elements of `pieces`.
 fn all_texts(pieces: &[&str], length: usize) -> Vec<String> {
     let mut all = vec![String::new()];
     let mut last = all.clone();

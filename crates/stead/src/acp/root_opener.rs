@@ -44,7 +44,7 @@ pub(super) struct LocalSessionRootOpener {
 struct ResolvedSessionRootPath {
     spellings: Vec<String>,
     canonical_path: PathBuf,
-    /// The file in the directory, if the root is a file.
+    /// The only accessible file below `canonical_path`, if the session root is a file.
     file: Option<RelPath>,
 }
 

@@ -12,12 +12,12 @@ use crate::{
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PolicyRuleConfirmationMode {
-    /// The person confirmed with --yes, or in an editor.
+    /// The person has confirmed the new rule with `--yes` or in an editor.
     Given,
     AskAtTerminal,
 }
 
-/// If `--paths` is not given and the plan has more paths than this number, no rule is written.
+/// Maximum number of paths of a plan for which a rule without `--paths` is written.
 const RULE_PATHS_MAX: usize = 50;
 
 /// Prints the rule, asks for confirmation, and writes the rule to the policy file.
@@ -68,14 +68,15 @@ pub(super) fn write_rule(
 }
 
 struct PolicyRuleInsertPoint {
-    /// The array of tables that the rule is added to.
+    /// The TOML header of the new rule, such as `[[system.rules]]`.
     table_header: String,
-    /// The rule is inserted before this line, counted from 0. `None` means the end of the file.
+    /// The line of the policy file, counted from 0, before which the new rule is inserted; `None` for the end of the
+    /// file.
     before_line: Option<usize>,
 }
 
-/// Finds the place for the new rule. If `line` is given, the place is before the rule at `line`, which required the
-/// approval. Otherwise the place is before all rules of the system layer.
+/// Finds the place for a new rule in the policy file: before the rule at `line`, which required the approval, or
+/// without `line` before all rules of the system layer.
 fn find_insert_point(text: &str, line: Option<usize>) -> Result<PolicyRuleInsertPoint, CommandError> {
     const SYSTEM_RULES_HEADER: &str = "[[system.rules]]";
     let lines: Vec<&str> = text.lines().collect();
@@ -129,7 +130,8 @@ fn rule_paths(approval: &Map<String, Value>) -> Result<Vec<String>, CommandError
     Ok(patterns)
 }
 
-/// A pattern that matches only this path. A pattern without a slash would match a name at any depth.
+/// A glob pattern that matches only `path`. A name without a slash gets a leading slash, because otherwise the pattern
+/// would match the name at any depth.
 fn escape_pattern(path: &str) -> String {
     let mut pattern = String::with_capacity(path.len() + 1);
     if !path.contains('/') {

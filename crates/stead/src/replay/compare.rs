@@ -36,7 +36,7 @@ impl ReplayMismatch {
         Self::new(format!("{expected:#}"), format!("{actual:#}"))
     }
 
-    /// The lines that differ: `-` expected, `+` found.
+    /// The lines that differ between a recording and the actual answer: `-` expected, `+` found.
     pub(super) fn diff_text(&self) -> String {
         let old: Vec<&str> = self.expected.lines().collect();
         let new: Vec<&str> = self.actual.lines().collect();
@@ -51,7 +51,7 @@ impl ReplayMismatch {
 
 pub(super) type ReplayComparisonResult = Result<(), ReplayMismatch>;
 
-/// Compares an answer; `None` if the recording expects nothing.
+/// Compares an answer with the recorded answer; `None` if the recording has no answer for the call.
 pub(super) fn compare_answer(
     call: &RecordingCallStep,
     reply: &DialectReply,
@@ -83,7 +83,7 @@ pub(super) fn compare_answer(
     })
 }
 
-/// Whether two objects have the same field names, and every value matches the expected one.
+/// Whether an answer has the field names of the recorded answer, and every value matches the recorded value.
 fn object_matches(
     expected: &Map<String, Value>,
     actual: &Map<String, Value>,
@@ -172,7 +172,8 @@ pub(super) fn compare_file(
     Err(ReplayMismatch::from_values(&json!(facts), &json!(actual)))
 }
 
-/// Compares one recorded audit row. `found` has the indexes of the rows that earlier steps matched.
+/// Finds one recorded audit row in the journal. `found` contains the indexes of the audit rows that earlier steps
+/// matched.
 pub(super) fn compare_audit_row(
     workspace: &dyn Workspace,
     expected: &Map<String, Value>,
@@ -202,8 +203,8 @@ pub(super) fn compare_audit_row(
     }
 }
 
-/// Whether a row has the recorded fields. If a symbolic link was followed, the recorded path may also be the path that
-/// the caller requested.
+/// Whether an audit row of the journal has the fields of the recorded audit row. The recorded `path` may be the changed
+/// path or the path that the caller requested, which differ if a symbolic link was followed.
 fn row_matches(row: &AuditRow, wanted: &Map<String, Value>) -> bool {
     wanted.iter().all(|(name, value)| {
         row.fields.get(name) == Some(value)

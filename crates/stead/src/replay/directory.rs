@@ -1,4 +1,5 @@
-//! The temporary directory of a replay. All access goes through handles below it, and it is removed at the end.
+//! The temporary directory of a replay, which is removed at the end. A replay accesses files only through handles below
+//! its temporary directory.
 
 use std::{
     fmt::Display,
@@ -14,9 +15,9 @@ use stead_path::{FileName, RelPath};
 use crate::output::CommandError;
 
 const DIRECTORY_NAME_PREFIX: &str = "stead-replay-";
-/// Subdirectory that recordings see.
+/// Subdirectory with the files that recordings can access.
 const ROOT_NAME: &str = "root";
-/// State directory, hidden from recordings.
+/// Subdirectory with the journal and other state, hidden from recordings.
 const STATE_NAME: &str = "state";
 const FILE_BYTES_MAX: u64 = 64 << 20;
 const FILE_MODE: u32 = 0o644;
@@ -59,7 +60,6 @@ impl ReplayTempDirectory {
         self.root.absolute_path()
     }
 
-    /// The state directory, which holds the journal.
     pub(super) fn state_path(&self) -> PathBuf {
         self.base.join(STATE_NAME)
     }
@@ -139,7 +139,7 @@ impl Drop for ReplayTempDirectory {
     }
 }
 
-/// Treats a path below a file as missing.
+/// Returns `None` for a path below a regular file, which therefore counts as missing.
 fn missing_as_none(error: DiskError) -> Result<Option<stead_disk::DiskStat>, DiskError> {
     if error.kind == DiskErrorKind::NotDirectory { Ok(None) } else { Err(error) }
 }

@@ -33,7 +33,6 @@ impl RecordingPlaceholders {
         Self { directories, trash: BTreeMap::new() }
     }
 
-    /// Replaces all known placeholders.
     pub(super) fn substitute(&self, text: &str) -> String {
         let known = self.directories.iter().fold(text.to_owned(), |text, (word, path)| text.replace(word, path));
         // The placeholders with the longest numbers are replaced first, because `$TRASH1` is the start of `$TRASH12`.

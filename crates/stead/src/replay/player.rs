@@ -1,5 +1,5 @@
 //! Plays a recording with a temporary directory, a dialect over an engine, and placeholders. Each `new_workspace` step
-//! replaces these three values by new values.
+//! creates a new directory, a new engine and new placeholders.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ const DEFAULT_WORKSPACE: &str = "$ROOT/ws";
 const AGENT_NAME: &str = "agent-1";
 const SESSION_ID: &str = "s1";
 
-/// The comparison result of a step, or `None` if the step checks nothing.
+/// The comparison result of a recorded step; `None` if the step expects nothing.
 type ReplayStepResult = Result<Option<ReplayComparisonResult>, CommandError>;
 
 pub(super) struct RecordingPlayer {
@@ -38,7 +38,6 @@ struct ReplayWorkspace {
     directory: ReplayTempDirectory,
     workspace: PathBuf,
     placeholders: RecordingPlaceholders,
-    /// Settings of the `new_workspace` step.
     settings: Vec<String>,
     /// Indexes of the audit rows that earlier steps matched.
     matched_rows: Vec<usize>,
@@ -164,7 +163,7 @@ impl ReplayWorkspace {
     }
 }
 
-/// Opens a temporary workspace without syncing, and with all POSIX names allowed.
+/// Opens a temporary workspace with fast durability and with all POSIX file names allowed.
 fn open_throwaway_workspace(
     workspace: &Path,
     state: PathBuf,
@@ -185,7 +184,7 @@ fn build_dialects(dialect: &str, settings: &[String], workspace: &Path) -> Resul
         .map_err(|error| CommandError::Usage(error.to_string()))
 }
 
-/// Selects the settings that the dialect has.
+/// Selects the wanted settings that are options of the dialect, as `name=value`.
 fn supported_settings(dialects: &DialectSet, wanted: impl Iterator<Item = (&'static str, String)>) -> Vec<String> {
     let has = |name: &str| {
         dialects.iter().any(|dialect| dialect.definition().options.iter().any(|option| option.name == name))
@@ -193,7 +192,7 @@ fn supported_settings(dialects: &DialectSet, wanted: impl Iterator<Item = (&'sta
     wanted.filter(|(name, _)| has(name)).map(|(name, value)| format!("{name}={value}")).collect()
 }
 
-/// Splits a tool name from the recorded server's settings for the call: `read_file(lines,max=10)`.
+/// Splits a recorded tool name with settings, such as `read_file(lines,max=10)`, into the name and the settings.
 fn split_variant(tool: &str) -> (&str, Vec<String>) {
     let Some((name, inside)) = tool.strip_suffix(')').and_then(|tool| tool.split_once('(')) else {
         return (tool, Vec::new());

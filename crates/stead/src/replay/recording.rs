@@ -13,7 +13,7 @@ pub(super) struct RecordingStep {
 #[derive(Debug, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
 pub(super) enum RecordingStepAction {
-    /// Replaces the workspace by a new, empty one.
+    /// Replaces the workspace of the replay by a new, empty workspace.
     NewWorkspace(RecordingNewWorkspaceStep),
     Mkdir {
         path: String,
@@ -29,10 +29,8 @@ pub(super) enum RecordingStepAction {
         mode: String,
     },
     Call(Box<RecordingCallStep>),
-    /// Expects a file on disk.
     #[serde(rename = "disk")]
     ExpectFile(ReplayFileExpectation),
-    /// Expects an audit row, in order.
     #[serde(rename = "audit_entry")]
     ExpectAuditEntry {
         entry: Map<String, Value>,
@@ -58,7 +56,7 @@ pub(super) struct RecordingWriteFileStep {
     hex: Option<String>,
 }
 
-/// A call and its expected answer, if any.
+/// A recorded tool call, and its expected answer if the step checks the answer.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RecordingCallStep {
@@ -67,7 +65,7 @@ pub(super) struct RecordingCallStep {
     pub(super) args: Map<String, Value>,
     #[serde(default)]
     pub(super) expect: Option<Map<String, Value>>,
-    /// Expected argument errors, by field.
+    /// The expected errors about invalid arguments.
     #[serde(default)]
     pub(super) schema_error: Option<Vec<ExpectedArgumentError>>,
     /// The recorded server crashed with this error.

@@ -103,7 +103,7 @@ impl http::Authenticator for WorkspaceAuthenticator {
 pub(super) struct WorkspaceRegistryAuthenticator {
     registry: Arc<WorkspaceRegistry>,
     workspace_admin: Arc<RegistryWorkspaceAdmin>,
-    /// The caller of a client that uses the temporary token or the socket; such a client is an administrator.
+    /// The caller of an administrator who uses the temporary token or the Unix socket.
     caller: Caller,
     run_token: (String, Version),
 }
@@ -134,7 +134,8 @@ impl WorkspaceRegistryAuthenticator {
         AuthenticatedClientIdentity { client_key: key.to_owned(), caller, scope: ClientScope::Administration }
     }
 
-    /// The identity of a token. The workspace is opened later, by the returned opener.
+    /// The identity of the client that a token authenticates. Its workspace is not opened yet, but by the opener in the
+    /// identity.
     fn identity_of_token(&self, found: TokenRecordWithScope) -> Result<AuthenticatedClientIdentity, Error> {
         let TokenRecordWithScope { token, scope } = found;
         let principal = Principal::parse(&token.principal)?;
@@ -206,7 +207,7 @@ fn generate_run_token() -> Result<String, CommandError> {
     Ok(format!("{TOKEN_PREFIX}{RUN_TOKEN_KEY}_{secret}"))
 }
 
-/// The caller in the session of its token or socket.
+/// The caller in the HTTP session of a token or of the Unix socket.
 fn caller_in_session(caller: &Caller, id: &str) -> Caller {
     Caller { session: format!("http-{id}"), ..caller.clone() }
 }

@@ -93,7 +93,7 @@ fn address_url(scheme: &str, address: &SocketAddr, host: Option<&str>) -> String
     }
 }
 
-/// Prints the startup text of a server for hosted workspaces. Its token is an administrator token.
+/// Prints the startup text of a server for hosted workspaces, whose `token` is an administrator token.
 pub(crate) fn print_registry_banner(
     bound: &BoundListener,
     flags: &ServeFlags,

@@ -1,8 +1,8 @@
-//! The socket that the server listens on, with its TLS certificate and key. It is bound before the Landlock sandbox
-//! starts.
+//! The socket that the server listens on, with its TLS certificate and key. The socket is bound before the Landlock
+//! sandbox starts.
 //!
-//! A non-loopback address needs TLS. The TLS files are read before the sandbox starts, and again on SIGHUP. A key
-//! inside the workspace is refused, because callers could read it.
+//! A non-loopback address needs TLS. The TLS files are read before the sandbox starts, and again on SIGHUP. A TLS key
+//! inside the workspace is refused, because callers could read the key.
 
 use std::{
     net::{SocketAddr, TcpListener},
@@ -26,7 +26,7 @@ pub(super) enum BoundListener {
 }
 
 impl BoundListener {
-    /// Paths that the sandbox must leave readable.
+    /// The directories of the TLS files, which the sandbox must leave readable.
     pub(super) fn readable_paths(&self) -> Vec<PathBuf> {
         self.tls_files().map(TlsFiles::readable_directories).unwrap_or_default()
     }
@@ -142,7 +142,7 @@ impl TlsFiles {
         directories
     }
 
-    /// Refuses a key that callers could read.
+    /// Refuses a TLS key that callers could read.
     pub(super) fn refuse_key_inside(&self, workspace: &Path) -> Result<(), CommandError> {
         let real = host_files::canonical_path(workspace);
         let inside =
@@ -155,7 +155,8 @@ impl TlsFiles {
         Ok(())
     }
 
-    /// Reloads both files for new connections. If reloading fails, the old certificate and key stay in use.
+    /// Reloads the TLS certificate and key for new connections. If reloading fails, the old certificate and key stay in
+    /// use.
     pub(super) fn reload(&self) {
         let texts = host_files::read_text(&self.certificate_path)
             .and_then(|chain| Ok((chain, host_files::read_text(&self.key_path)?)));

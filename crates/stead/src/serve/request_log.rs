@@ -23,7 +23,7 @@ use crate::{
 
 const QUEUED_LINES_MAX: usize = 8_192;
 const BATCH_BYTES_MAX: usize = 64 << 10;
-/// How long shutdown waits for the last lines.
+/// How long a shutdown waits until the last lines of the request log are written.
 const FLUSH_WAIT: Duration = Duration::from_secs(1);
 const SERVER_ERROR_STATUS: u16 = 500;
 const CLIENT_ERROR_STATUS: u16 = 400;
@@ -62,7 +62,7 @@ impl RequestLogFlags {
         }
     }
 
-    /// Starts the log. This starts a thread, so the sandbox must already be active.
+    /// Starts the request log. The sandbox must already be active, because the request log starts a thread.
     pub(crate) fn start(&self) -> Result<Option<Arc<StderrRequestLog>>, CommandError> {
         let form = match self.log_format {
             LogFormatArg::Plain => LogLineFormat::Plain,
@@ -87,7 +87,7 @@ enum LogLineFormat {
 
 enum RequestLogWriterCommand {
     Line(String),
-    /// The writer thread sends an answer when it has written all earlier lines.
+    /// Asks the log thread to confirm that it has written all earlier lines.
     Flush(SyncSender<()>),
 }
 
@@ -111,7 +111,7 @@ impl StderrRequestLog {
         Ok(Self { level, format: form, clock: stead_disk::SystemClock::new(), sender, dropped_lines })
     }
 
-    /// Waits briefly until the last lines are written.
+    /// Waits until the last log lines are written, or until a short timeout.
     pub(crate) fn flush(&self) {
         let (done, flushed) = sync_channel(1);
         if self.sender.try_send(RequestLogWriterCommand::Flush(done)).is_ok() {
@@ -155,7 +155,7 @@ fn level_name(level: LogLevel) -> &'static str {
     }
 }
 
-/// The fields of a line after time, level and event.
+/// The fields of a log line that follow the time, the level and the event.
 fn request_fields(request: &RequestLogEntry) -> Map<String, Value> {
     let mut fields = Map::new();
     let mut with = |name: &str, value: Value| fields.insert(name.to_owned(), value).map_or((), drop);
@@ -201,7 +201,7 @@ fn plain_line(time: &str, level: LogLevel, request: &RequestLogEntry) -> String 
     line
 }
 
-/// Writes lines until all senders are dropped.
+/// Writes the queued log lines until all senders of the queue are dropped.
 fn write_lines(receiver: &Receiver<RequestLogWriterCommand>, dropped_lines: &AtomicU64, form: LogLineFormat) {
     let mut err = std::io::stderr();
     while let Ok(first) = receiver.recv() {

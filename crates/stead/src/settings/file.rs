@@ -12,13 +12,13 @@ use super::{ConfigSettingDefinition, SettingValueArity, nearest_name};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ParsedConfigFileSetting {
-    /// Index in the table of settings.
+    /// The index of the setting in the table of all settings.
     pub(super) setting_index: usize,
     pub(super) values: Vec<String>,
     pub(super) line: usize,
 }
 
-/// An error and its line, counted from 1.
+/// An error in the configuration file, and its line, counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{line}: {reason}")]
 pub(super) struct ConfigFileError {

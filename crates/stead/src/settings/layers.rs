@@ -29,7 +29,7 @@ const LIST_SEPARATOR: char = ',';
 pub(crate) enum SettingOrigin {
     Flag,
     Variable(String),
-    /// A line of the configuration file.
+    /// The setting is from this line of the configuration file.
     File(PathBuf, usize),
     Default,
 }
@@ -45,11 +45,11 @@ impl std::fmt::Display for SettingOrigin {
     }
 }
 
-/// A command line with the values of all layers.
+/// A command line that includes the settings from environment variables and the configuration file.
 #[derive(Debug, Default)]
 pub(crate) struct LayeredCommandLine {
     pub(crate) arguments: Vec<OsString>,
-    /// Origins of settings from other layers, by name.
+    /// The origins of the settings that are not from the command line, by setting name.
     origins: HashMap<String, SettingOrigin>,
     pub(crate) config_file: Option<PathBuf>,
 }
@@ -63,7 +63,7 @@ impl LayeredCommandLine {
         self.origins.get(name).cloned().unwrap_or_else(typed)
     }
 
-    /// The origin of the setting that the parser rejected, if it is not from the command line.
+    /// The environment variable or file line of the setting that the parser rejected; `None` if a flag set it.
     pub(crate) fn origin_of_error(&self, error: &clap::Error) -> Option<&SettingOrigin> {
         let context = error.get(clap::error::ContextKind::InvalidArg)?.to_string();
         let flag = context.trim_start_matches('-').split(['=', ' ', '[']).next()?;
@@ -112,7 +112,8 @@ pub(crate) fn apply_layers(
     })
 }
 
-/// Whether layers besides the command line can exist. Most command lines have no other layers and are parsed only once.
+/// Whether the environment or a configuration file can contain settings. Most command lines have no other source of
+/// settings and are parsed only once.
 fn has_other_layers(line: &[OsString], environment: &EnvironmentVariables) -> bool {
     let named = |word: &OsString| {
         word == SERVE_COMMAND || word == CONFIG_FLAG || word.as_encoded_bytes().starts_with(b"--config")
@@ -234,8 +235,9 @@ fn split_values(setting: &ConfigSettingDefinition, value: &OsStr) -> Result<Vec<
     }
 }
 
-/// Finds the configuration file and reads it. A file that the user names must exist. Only the server reads files in
-/// default locations, so that the server's file never makes another command use another workspace.
+/// Finds the configuration file and reads it. A configuration file that the user names must exist. Only `stead serve`
+/// reads configuration files in default locations, so that the server's file never changes the workspace of other
+/// commands.
 fn find_config_file(
     typed: &ArgMatches,
     environment: &EnvironmentVariables,

@@ -16,7 +16,7 @@ use crate::{
 
 const SECRET: &str = "battery staple";
 
-/// A command with its own terminal.
+/// A `stead` command that runs in its own pseudo-terminal.
 struct TestPtyProcess {
     child: Child,
     screen_text: String,
@@ -54,7 +54,7 @@ impl TestPtyProcess {
         input.flush().unwrap();
     }
 
-    /// Waits for the exit. Returns whether it succeeded, and everything that was on the screen.
+    /// Waits for the command to exit, and returns whether it succeeded and all text that it printed.
     fn wait_for_exit(mut self) -> (bool, String) {
         let mut rest = Vec::new();
         self.child.stdout.as_mut().unwrap().read_to_end(&mut rest).unwrap();

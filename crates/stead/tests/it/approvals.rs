@@ -231,7 +231,7 @@ fn approved_append(fixture: &CliFixture) -> String {
     id
 }
 
-/// Counts the entries that changed something with this approval.
+/// Counts the journal entries that changed files with the approval `id`.
 fn count_approval_uses(fixture: &CliFixture, id: &str) -> usize {
     let log = run_successfully(fixture, &["log", "--json"]).text();
     let rows = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());

@@ -13,7 +13,7 @@ pub(crate) struct CliFixture {
     pub(crate) directory: TempDir,
 }
 
-/// Exit code and output of a finished command.
+/// The exit code and the output of a finished `stead` command.
 pub(crate) struct CommandOutput {
     pub(crate) code: i32,
     pub(crate) stdout: Vec<u8>,
@@ -45,7 +45,7 @@ impl CliFixture {
         self.directory.path().join("state")
     }
 
-    /// A command of the binary in the workspace, with the state directory of the fixture.
+    /// Builds a `stead` command that runs in the test workspace with the state directory of the fixture.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_stead"));
         command
@@ -84,7 +84,6 @@ impl CliFixture {
         }
     }
 
-    /// Runs a command that must succeed.
     pub(crate) fn run_successfully(&self, arguments: &[&str]) -> CommandOutput {
         let ran = self.run(arguments);
         assert_eq!(ran.code, 0, "{arguments:?}: {}", ran.stderr);

@@ -1,4 +1,4 @@
-//! Operation commands, `stead trash`, and help.
+//! Tests of the commands for file operations, of `stead trash`, and of the help texts.
 
 use crate::cli_fixture::CliFixture;
 

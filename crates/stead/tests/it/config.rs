@@ -44,7 +44,7 @@ fn find_setting<'a>(shown: &'a [Value], name: &str) -> &'a Value {
     shown.iter().find(|setting| setting["name"] == name).expect(name)
 }
 
-/// A valid value of a setting.
+/// A valid value for a setting, taken from its choices or its current value.
 fn sample_value(setting: &Value) -> String {
     let first =
         |value: &Value| value.as_array().and_then(|list| list.first()).and_then(Value::as_str).map(str::to_owned);

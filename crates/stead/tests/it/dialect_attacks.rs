@@ -1,6 +1,6 @@
-//! The attack corpus through the published dialects. They accept paths that the native dialect rejects, so the expected
-//! reply of a case is not checked. The invariants are: nothing outside the workspace changes, no reply contains data
-//! from outside, and no call hangs.
+//! The attack corpus through the published dialects. The dialects accept paths that the native dialect rejects, so the
+//! expected reply of a case is not checked. The tests check only that nothing outside the workspace changes, no reply
+//! contains data from outside, and no call hangs.
 
 use std::{io, path::Path, sync::Arc};
 
@@ -13,7 +13,7 @@ use testkit::attack::{
     SubjectOptions, SubjectReply, case_requirements, load_groups, load_matrix, run_sharing_fixture, split_shareable,
 };
 
-/// One dialect over a workspace.
+/// One dialect as the subject of the attack corpus, with an engine and a workspace.
 struct DialectAttackSubject {
     engine: Engine,
     dialects: DialectSet,
@@ -21,7 +21,7 @@ struct DialectAttackSubject {
     workspace: String,
 }
 
-/// The tool of a dialect for a native operation.
+/// The name of the tool by which a dialect offers a native operation; `None` if there is none.
 fn tool_of_operation(dialect: &str, operation: &str) -> Option<&'static str> {
     match (dialect, operation) {
         ("weaver", "read" | "stat") => Some("read_file"),

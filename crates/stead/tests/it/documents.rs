@@ -11,15 +11,15 @@ const OUTPUT_MARK: &str = "#>";
 const ANY_TEXT: char = '…';
 const NOT_RUN: &str = "sh no-run:";
 
-/// A fenced block of a page.
+/// A fenced code block of a documentation page.
 struct FencedCodeBlock {
     line: usize,
-    /// The words behind the fence: the language, and for `sh` a reason not to run it.
+    /// The words after the opening fence of a code block: the language and, for `sh`, a reason not to run the block.
     info: String,
     text: String,
 }
 
-/// One command with the output that the page shows for it.
+/// One shell command of a documentation page, with the output that the page shows for the command.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct DocumentedCommand {
     line: usize,
@@ -69,7 +69,7 @@ fn parse_blocks(page: &str) -> Vec<FencedCodeBlock> {
     blocks
 }
 
-/// Splits a block into commands. A line that ends in a backslash continues.
+/// Splits a shell code block into commands; a line that ends in a backslash continues on the next line.
 fn parse_commands(block: &FencedCodeBlock) -> Vec<DocumentedCommand> {
     let mut commands: Vec<DocumentedCommand> = Vec::new();
     let mut continues = false;
@@ -98,7 +98,7 @@ fn parse_commands(block: &FencedCodeBlock) -> Vec<DocumentedCommand> {
     commands
 }
 
-/// Whether the output is the expected text, in which `…` stands for anything.
+/// Whether the output of a command matches the expected text, in which `…` stands for any text.
 fn matches_expected(expected: &str, output: &str) -> bool {
     let mut parts = expected.trim_end().split(ANY_TEXT);
     let Some(mut rest) = output.trim_end().strip_prefix(parts.next().unwrap_or_default()) else { return false };
@@ -112,7 +112,7 @@ fn matches_expected(expected: &str, output: &str) -> bool {
     rest.is_empty() || (has_wildcard && (last.is_empty() || output.trim_end().ends_with(last)))
 }
 
-/// Runs the commands of one page in one shell, and reports each that fails or prints something else.
+/// Runs the commands of one documentation page in one shell, and reports failures and unexpected output.
 fn run_commands(commands: &[DocumentedCommand]) -> Vec<String> {
     let home = tempfile::tempdir().unwrap();
     let (work, results) = (home.path().join("work"), home.path().join("results"));
@@ -150,10 +150,10 @@ fn run_commands(commands: &[DocumentedCommand]) -> Vec<String> {
     problems
 }
 
-/// Words before `stead` where it is a command, and not the name of a server.
+/// Text before the word `stead` in a shell line that shows that `stead` is the command and not an argument.
 const BEFORE_A_COMMAND: [&str; 5] = ["-- ", "| ", "$(", "&& ", "stead "];
 
-/// Reports `stead` commands and flags that do not exist.
+/// Reports the `stead` commands and flags in a shell line that do not exist.
 fn find_unknown_flags(line: &str) -> Vec<String> {
     let starts = line.match_indices("stead ").map(|(at, _)| at);
     let is_command = |at: &usize| *at == 0 || BEFORE_A_COMMAND.iter().any(|before| line[..*at].ends_with(before));
@@ -183,7 +183,7 @@ fn help_text(names: &[&str]) -> Option<String> {
     output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
 }
 
-/// Every problem of one page.
+/// All problems of one documentation page: failing commands, unknown flags, and JSON or TOML that does not parse.
 fn check_page(page: &str) -> Vec<String> {
     let mut problems = Vec::new();
     let mut commands = Vec::new();
@@ -210,7 +210,7 @@ fn check_page(page: &str) -> Vec<String> {
     problems
 }
 
-/// Parses a block as JSON values, one or several.
+/// The errors of parsing a code block as one or several JSON values.
 fn find_json_errors(text: &str) -> Vec<String> {
     let values = serde_json::Deserializer::from_str(text).into_iter::<serde_json::Value>();
     values.filter_map(Result::err).map(|error| error.to_string()).collect()

@@ -1,11 +1,11 @@
-//! Runs every example of the definitions as a command.
+//! Runs every example in the operation definitions as a command line.
 
 use serde_json::{Map, Value};
 use stead_protocols::definition::{DialectDefinition, ToolDefinition};
 
 use crate::cli_fixture::CliFixture;
 
-/// The command line for a call with these arguments.
+/// Builds the command line that calls an operation with these arguments.
 fn command_line_of(operation: &ToolDefinition, arguments: &Map<String, Value>) -> Vec<String> {
     let mut positional: Vec<(usize, String)> = Vec::new();
     let mut options = Vec::new();

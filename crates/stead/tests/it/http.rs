@@ -45,7 +45,7 @@ const MCP_SUITE: AttackSuiteRunner<'_> = AttackSuiteRunner {
     resolvers: &[stead_disk::PathResolutionMethod::Auto],
 };
 
-/// The groups about paths. Races and texts for models are tested with other subjects.
+/// The groups of the attack corpus about paths. Races and texts for models are not tested over HTTP.
 const PATH_GROUPS: &[&str] = &[
     "traversal",
     "absolute",

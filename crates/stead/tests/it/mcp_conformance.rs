@@ -1,5 +1,5 @@
 //! The official conformance suite of MCP against the binary: every scenario that needs no special tools. The crate
-//! `stead-protocols` runs the others, with the tools that the suite expects.
+//! `stead-protocols` runs the scenarios that need special tools.
 
 use std::path::Path;
 
@@ -38,7 +38,7 @@ const SCENARIOS_2026_07_28: &[&str] = &[
     "http-header-validation",
 ];
 
-/// A server for the suite.
+/// A `stead serve` process that the MCP conformance suite tests.
 struct ConformanceServer {
     server: ServerProcess,
     port: u16,
@@ -62,7 +62,7 @@ impl ConformanceServer {
     }
 }
 
-/// Runs all scenarios of a revision. Those that need no special tools must pass without a failed check.
+/// Runs the conformance suite for an MCP revision, and checks that the given `scenarios` pass without a failure.
 fn assert_revision_passes(revision: &str, scenarios: &[&str]) {
     let judged = ConformanceServer::start();
     let printed = judged.run_suite(&["--requirements", revision]);

@@ -12,7 +12,7 @@ use testkit::external_tools::{self, ProgramOutput};
 use crate::server_process::ServerProcess;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_stead");
-/// The protocol eras that the Inspector supports.
+/// The protocol eras of MCP that the Inspector can use; `auto` detects the era of the server.
 const PROTOCOL_ERAS: [&str; 3] = ["legacy", "auto", "modern"];
 /// Exit code of the Inspector when a tool returns an error.
 const TOOL_ERROR_EXIT_CODE: Option<i32> = Some(5);
@@ -31,12 +31,10 @@ fn strict_tool_lint_passes_for_every_dialect() {
     }
 }
 
-/// The directory of the npm packages.
 pub(crate) fn npm_packages_directory() -> PathBuf {
     external_tools::npm_packages_directory().unwrap()
 }
 
-/// The Node installed with them.
 pub(crate) fn node_binary() -> PathBuf {
     external_tools::node_binary().unwrap()
 }
@@ -47,14 +45,14 @@ fn inspector_command() -> Command {
     command
 }
 
-/// The result of a call that must succeed.
+/// The JSON result that the Inspector prints for a call that must succeed.
 fn successful_result(what: &str, printed: &ProgramOutput) -> Value {
     assert_eq!(printed.code, Some(0), "{what}: {}", printed.full_text());
     let printed: Value = serde_json::from_str(&printed.stdout).unwrap();
     printed.get("result").cloned().unwrap_or(printed)
 }
 
-/// Runs all steps over one transport.
+/// Runs all steps of the Inspector test over one transport.
 fn run_inspector_steps(what: &str, workspace: &Path, reach: &dyn Fn(&mut Command)) {
     let run = |arguments: &[&str]| {
         let mut command = inspector_command();

@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use crate::cli_fixture::CliFixture;
 
 const MIB: usize = 1 << 20;
-/// Maximum memory of an idle server, and of each search thread, in MB.
+/// Maximum memory of an idle server in MB; [`THREAD_MEMORY_MB_MAX`] is added for each search thread.
 const BASE_MEMORY_MB_MAX: u64 = 60;
 const THREAD_MEMORY_MB_MAX: u64 = 60;
-/// Maximum number of threads of one search.
+/// Maximum number of threads that one search uses.
 const THREADS_MAX: usize = 8;
 
 struct McpSearchProcess {

@@ -17,10 +17,10 @@ use serde_json::{Value, json};
 
 use crate::server_process::{self, LINE_TIMEOUT};
 
-/// The text before the token in the output of the server.
+/// The text before the administrator token in the output of the server.
 const TOKEN_MARKER: &str = "(valid until the server stops): ";
 
-/// A server for hosted workspaces.
+/// A `stead serve --workspaces` process for tests.
 pub(crate) struct WorkspaceRegistryTestServer {
     process: server_process::ServerProcess,
     /// The administrator token.
@@ -35,7 +35,7 @@ impl Deref for WorkspaceRegistryTestServer {
     }
 }
 
-/// A command for the hosted workspaces below a directory.
+/// Builds a `stead` command for the hosted workspaces below a directory.
 pub(crate) fn stead_command(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(server_process::BINARY);
     command
@@ -66,14 +66,13 @@ impl WorkspaceRegistryTestServer {
         Self { process, token }
     }
 
-    /// Sends one request on a new connection.
+    /// Sends one HTTP request on a new connection.
     pub(crate) fn send_request(&self, token: &str, line: &str, body: &[u8]) -> (u16, Vec<u8>) {
         let stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(LINE_TIMEOUT)).unwrap();
         exchange_http(stream, &self.address, token, line, body)
     }
 
-    /// Sends a JSON request and parses the response.
     pub(crate) fn send_json_request(&self, token: &str, line: &str, body: &Value) -> (u16, Value) {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let (status, answer) = self.send_request(token, line, body.as_bytes());
@@ -242,7 +241,7 @@ fn workspace_is_forked_exported_imported_and_destroyed() {
     server.terminate();
 }
 
-/// Decodes a chunked body.
+/// Decodes an HTTP body with chunked transfer encoding.
 fn decode_chunked(mut bytes: &[u8]) -> Vec<u8> {
     let mut whole = Vec::new();
     while let Some(end) = bytes.windows(2).position(|two| two == b"\r\n") {

@@ -1,4 +1,4 @@
-//! The binary on a state directory of version 0.1.0 with an unfinished change; `stead-local` has further tests with it.
+//! Runs the binary on a state directory of version 0.1.0 that contains an unfinished change.
 
 use std::{os::unix::fs::PermissionsExt, path::Path};
 

@@ -7,9 +7,8 @@ use testkit::external_tools;
 
 use crate::{python_client::python_in_environment, server_process::ServerProcess};
 
-/// Random requests per operation, besides the examples that follow from the schema.
+/// The number of random requests that Schemathesis sends per API operation, besides the examples from the schema.
 const FUZZ_EXAMPLES_MAX: &str = "10";
-/// A fixed seed, so that every run sends the same requests.
 const FUZZ_SEED: &str = "1";
 
 #[test]

@@ -1,5 +1,6 @@
 //! Attempts of an agent, against the binary, to approve its own calls, widen its scope, exceed its quota, change its
-//! rules or edit the journal. Each attempt is a row of a table; after each, everything must be unchanged.
+//! rules or edit the journal. Each attempt is a row of a table; after each attempt, all files and the pending approval
+//! must be unchanged.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -10,13 +11,13 @@ use serde_json::{Value, json};
 
 use crate::cli_fixture::{CliFixture, CommandOutput};
 
-/// A policy that requires approval for removals and limits agents to two thousand bytes. It is in the workspace, where
-/// agents could reach it.
+/// A policy that requires approval for removals and limits agents to two thousand bytes. The policy file is in the
+/// workspace, where agents could try to change it.
 const POLICY_TEXT: &str = "[[system.rules]]\nname = \"removals\"\noperations = [\"remove\"]\nprincipals = [\"agent:*\"]\n\
                      tier = \"approval_required\"\n[agent.\"agent:*\".quota]\nbytes = 2000\n";
 const POLICY_FLAGS: &[&str] = &["--policy", "conf/rules.toml"];
 
-/// One connection of an agent.
+/// One connection of an agent to a `stead` process, over MCP or JSON-RPC.
 struct TestAgentClient {
     child: Child,
     output: ChildStdin,
@@ -89,7 +90,7 @@ fn is_refused(answer: &Value) -> bool {
         || answer["result"]["success"] == false
 }
 
-/// Whether a call was refused by a rule, and not for malformed arguments.
+/// Whether a reply is an error, but not an error about malformed arguments or text that was not found.
 fn is_refused_by_policy(answer: &Value) -> bool {
     let kind = answer["result"]["structuredContent"]["error"]["kind"].as_str().unwrap_or_default();
     !["", "bad_request", "unknown_operation", "malformed_patch", "text_not_found"].contains(&kind)
@@ -155,7 +156,7 @@ fn run_with_policy(fixture: &CliFixture, arguments: &[&str]) -> CommandOutput {
     fixture.run_successfully(&[POLICY_FLAGS, arguments].concat())
 }
 
-/// Every file of the workspace with its content.
+/// Every file in the test workspace with its content.
 fn read_tree(fixture: &CliFixture) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     for directory in ["", "conf"] {
@@ -254,7 +255,7 @@ fn no_protocol_lets_an_agent_answer_approvals() {
     escalation.assert_journal_intact();
 }
 
-/// If the agent is the client, its answers to elicitations have no effect, in both forms of elicitation.
+/// Checks that an agent cannot approve its own call by answering the elicitation, in the old and the new form of MCP.
 #[test]
 fn agent_cannot_answer_its_own_elicitation() {
     let escalation = PrivilegeEscalationFixture::new();

@@ -4,11 +4,11 @@ use serde_json::Value;
 
 use crate::server_process::ServerProcess;
 
-/// Text in every field that must not be logged.
+/// The text that the tests put into every request field that must not be logged.
 const SECRET: &str = "hunter2";
 const JSON_CONTENT_TYPE: &str = "Content-Type: application/json";
 
-/// A server that logs JSON lines, and a token for it.
+/// Starts a server that logs JSON lines, and creates an access token for it.
 fn start_logging_server() -> (ServerProcess, String) {
     let server = ServerProcess::start(&["--listen", "127.0.0.1:0", "--log-format", "json"]);
     let token = server.run_cli(&["token", "create", "--principal", "agent:ci"]).trim().to_owned();

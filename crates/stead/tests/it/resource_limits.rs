@@ -14,8 +14,8 @@ const IDLE_MEMORY_MIB_MAX: usize = 60;
 /// Maximum memory for one principal in MiB: its buffered requests and responses, and the files that its calls read.
 const HELD_PER_PRINCIPAL_MIB_MAX: usize = 256;
 const CALL_MEMORY_MIB_MAX: usize = 3 * 64;
-/// Makes the allocator return freed memory at once. Otherwise it would keep some per thread, and the measurement would
-/// depend on the number of threads.
+/// An environment variable that makes the C allocator return freed memory to the system at once. Without this variable
+/// the allocator keeps freed memory per thread, and the measured memory depends on the number of threads.
 const MALLOC_RETURN_VARIABLE: (&str, &str) = ("MALLOC_MMAP_THRESHOLD_", "1048576");
 const JSON_CONTENT_TYPE: &str = "Content-Type: application/json";
 
@@ -92,7 +92,7 @@ fn stalled_clients_are_limited_to_their_memory_share() {
     server.terminate();
 }
 
-/// Appends over every protocol, each time with another idempotency key.
+/// Builds an append request for every protocol, each with its own idempotency key.
 fn append_requests_by_protocol(key: &str) -> Vec<(&'static str, Vec<String>, String)> {
     let meta = format!(
         "{{\"stead/key\":\"{key}-meta\",\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\",\
@@ -128,7 +128,7 @@ fn append_requests_by_protocol(key: &str) -> Vec<(&'static str, Vec<String>, Str
     ]
 }
 
-/// The number of the journal entry in a response.
+/// The journal entry number that a response contains, as text.
 fn entry_number(answer: &str) -> String {
     let (_, rest) = answer.split_once("\"entry\":").expect(answer);
     rest.chars().take_while(char::is_ascii_digit).collect()

@@ -24,7 +24,7 @@ fn run_as_agent(fixture: &CliFixture, arguments: &[&str]) -> CommandOutput {
     fixture.run(&[&["--policy", "../policy.toml"], arguments, &["--principal", "agent:a", "--json"]].concat())
 }
 
-/// Sends requests to a server, reads this many responses, and kills it while it works on the rest.
+/// Sends requests to a server, reads `heard` responses, and kills the server while it works on the other requests.
 fn call_and_kill_server(fixture: &CliFixture, asks: &[(&str, Value)], heard: usize) -> Vec<Value> {
     let words = ["--policy", "../policy.toml", "rpc", "--principal", "agent:a"];
     let mut child =

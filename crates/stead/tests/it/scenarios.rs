@@ -20,10 +20,10 @@ pub(crate) enum StdioProtocol {
     Rpc,
 }
 
-/// The policy file, beside the workspace.
+/// The name of the policy file next to the workspace directory.
 const POLICY_FILE: &str = "policy.toml";
 
-/// One server over one directory.
+/// A `stead rpc` or `stead mcp` process that serves one temporary directory.
 pub(crate) struct ProtocolProcess {
     fixture: CliFixture,
     protocol: StdioProtocol,

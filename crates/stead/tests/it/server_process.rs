@@ -10,17 +10,17 @@ use std::{
 };
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_stead");
-/// Every wait in the tests is shorter, unless something hangs.
+/// The timeout of all waits in the tests; a wait takes this long only if something hangs.
 pub(crate) const LINE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The lines of standard error so far.
+/// The lines that the server has written to standard error so far.
 #[derive(Default)]
 struct StderrLines {
     lines: Mutex<Vec<String>>,
     line_added: Condvar,
 }
 
-/// Builds a `stead` command for the directory that the server serves.
+/// A function that builds a `stead` command for the directory that the test server serves.
 pub(crate) type TestServerCommandBuilderFn = fn(&Path, &[&str]) -> Command;
 
 /// A running server.
@@ -38,7 +38,7 @@ impl ServerProcess {
         Self::start_at(tempfile::tempdir().unwrap(), flags, &[])
     }
 
-    /// Starts a server in this directory, with these environment variables.
+    /// Starts a server in this directory, with these flags and environment variables.
     pub(crate) fn start_at(directory: tempfile::TempDir, flags: &[&str], variables: &[(&str, &str)]) -> Self {
         std::fs::create_dir_all(directory.path().join("ws")).unwrap();
         std::fs::write(directory.path().join("ws/a.txt"), "one\n").unwrap();
@@ -75,7 +75,7 @@ impl ServerProcess {
         server
     }
 
-    /// Waits for the first matching line on standard error.
+    /// Waits for the first line on the server's standard error that satisfies `fits`.
     pub(crate) fn wait_for_line(&self, mut fits: impl FnMut(&str) -> bool) -> String {
         let mut seen = 0;
         let mut lines = self.stderr.lines.lock().unwrap();
@@ -90,12 +90,12 @@ impl ServerProcess {
         }
     }
 
-    /// All lines on standard error so far.
+    /// All lines that the server has written to standard error so far.
     pub(crate) fn stderr_lines(&self) -> Vec<String> {
         self.stderr.lines.lock().unwrap().clone()
     }
 
-    /// Sends the bytes of a request on a new connection. Returns the head and the body of the response.
+    /// Sends the bytes of an HTTP request on a new connection, and returns the head and the body of the response.
     pub(crate) fn send_raw(&self, request: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(LINE_TIMEOUT)).unwrap();
@@ -105,7 +105,7 @@ impl ServerProcess {
         String::from_utf8_lossy(&answer).into_owned()
     }
 
-    /// Sends a request with these headers and this body.
+    /// Sends an HTTP request with this request line, these headers and this body.
     pub(crate) fn send_request(&self, line: &str, headers: &[&str], body: &str) -> String {
         let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
         self.send_raw(&format!(
@@ -115,7 +115,7 @@ impl ServerProcess {
         ))
     }
 
-    /// Runs a command on the workspace of the server. Returns its output.
+    /// Runs a `stead` command on the workspace of the server and returns what the command prints. Returns its output.
     pub(crate) fn run_cli(&self, arguments: &[&str]) -> String {
         let output = (self.command_line)(self.directory.path(), arguments).output().unwrap();
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -148,7 +148,7 @@ impl Drop for ServerProcess {
     }
 }
 
-/// Whether this is the line that a server prints when it listens.
+/// Whether a line of output is the one that a server prints when it starts to listen.
 fn is_listening_line(line: &str) -> bool {
     line.contains("on http://") || line.contains("on https://") || line.contains("on the socket ")
 }

@@ -1,5 +1,5 @@
-//! Shutdown by a signal or by the end of the client: clean from the first line of output on, with every completed call
-//! in the journal, even if some work is still running.
+//! Tests of shutdown by a signal or by a disconnecting client: the exit is clean, and every completed call is in the
+//! journal, even if some work is still running.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -16,7 +16,7 @@ use crate::{
     server_process::{BINARY, LINE_TIMEOUT, ServerProcess, exchange_http},
 };
 
-/// How long strace delays a system call: longer than the rest of the test takes.
+/// How long strace delays a system call, in microseconds; longer than the rest of the test takes.
 const SYSCALL_DELAY_US: &str = "1500000";
 
 /// The binary under strace, which delays one system call and logs each use of it to a file.
@@ -28,7 +28,6 @@ fn delayed_syscall_command(call: &str, seen: &Path) -> Command {
     command
 }
 
-/// Waits until a condition holds.
 fn wait_until(what: &str, holds: impl Fn() -> bool) {
     let started = Instant::now();
     while !holds() {
@@ -63,7 +62,7 @@ fn server_that_printed_its_address_handles_signals() {
     assert!(ended.success(), "{ended}");
 }
 
-/// An event stream holds the workspace too, and ends with the process.
+/// Checks that a shutdown journals the last read, although an open event stream still uses the workspace.
 #[test]
 fn last_read_is_journaled_despite_an_open_stream() {
     let place = tempfile::tempdir().unwrap();
@@ -81,7 +80,7 @@ fn last_read_is_journaled_despite_an_open_stream() {
     assert!(log.contains("\"operation\":\"read\""), "{log}");
 }
 
-/// The thread that syncs changes to disk holds the workspace while it runs.
+/// Checks that a shutdown journals the last read, although a slow sync to disk still uses the workspace.
 #[test]
 fn last_read_is_journaled_despite_a_slow_device() {
     let fixture = CliFixture::new();

@@ -16,7 +16,7 @@ fn fixture_directory() -> tempfile::TempDir {
     directory
 }
 
-/// Replaces both files by a rename, as programs that renew certificates do.
+/// Replaces the certificate file and the key file by renames, as programs that renew certificates do.
 fn write_certificate(directory: &Path, identity: &TestCertificate) {
     for (name, text) in [("chain.pem", &identity.certificate_pem), ("key.pem", &identity.key_pem)] {
         std::fs::write(directory.join("next"), text).unwrap();
@@ -29,7 +29,7 @@ fn tls_flags(directory: &Path) -> [String; 4] {
     ["--tls-cert".to_owned(), file("chain.pem"), "--tls-key".to_owned(), file("key.pem")]
 }
 
-/// The status of `/health`, for a client that trusts this identity.
+/// The HTTP status of `/health`, requested by a TLS client that trusts this certificate.
 fn request_health(server: &ServerProcess, trusted: &TestCertificate) -> std::io::Result<u16> {
     let port = server.address.rsplit(':').next().unwrap();
     let mut stream = TcpStream::connect(format!("127.0.0.1:{port}"))?;

@@ -1,4 +1,5 @@
-//! Attackers that change the tree while a case runs. Each swaps its own names until it is stopped, and restores them.
+//! Attacker threads that change the workspace tree while an attack case runs. Each attacker swaps its own paths until
+//! it is stopped, and then restores them.
 
 use std::{
     fs, io,
@@ -16,10 +17,10 @@ use rustix::fs::{CWD, RenameFlags};
 
 use super::{fixture::AttackFixture, setup_step::AttackerAction};
 
-/// Size limit of a growing file.
+/// The size up to which an attacker extends a file.
 const GROWN_BYTES_MAX: u64 = 32 << 20;
 
-/// How many times an attacker tries to restore what it moved out.
+/// How many times an attacker tries to restore a directory that it moved out of the workspace.
 const MOVE_BACK_TRIES_MAX: usize = 100_000;
 
 /// Time limit for the first attempt of an attacker, whose thread may start late on a busy machine.
@@ -31,7 +32,7 @@ pub(crate) struct AttackerThreads {
     threads: Vec<(JoinHandle<u64>, Arc<AttackerSignals>)>,
 }
 
-/// The stop signal of one attacker, and a count of how often the attacker has looked at it.
+/// The stop flag of one attacker thread, and a count of how often the thread has read the flag.
 #[derive(Default)]
 struct AttackerSignals {
     stop: AtomicBool,
@@ -39,7 +40,7 @@ struct AttackerSignals {
 }
 
 impl AttackerSignals {
-    /// Whether the attacker must stop. An attacker asks before each attempt.
+    /// Whether the attacker thread must stop; the thread asks before each attempt.
     fn is_stopped(&self) -> bool {
         self.looks.fetch_add(1, Ordering::Relaxed);
         self.stop.load(Ordering::Relaxed)
@@ -59,7 +60,7 @@ impl AttackerSignals {
 }
 
 impl AttackerThreads {
-    /// Starts another attacker and waits until it has tried once.
+    /// Starts one more attacker thread and waits until it has made its first attempt.
     pub(crate) fn start(&mut self, ground: &AttackFixture, attacker: &AttackerAction) -> io::Result<()> {
         let signals = Arc::new(AttackerSignals::default());
         let stop = Arc::clone(&signals);
@@ -87,12 +88,11 @@ impl AttackerThreads {
         signals.wait_for_first_attempt()
     }
 
-    /// Whether any attacker runs.
     pub(crate) fn has_any(&self) -> bool {
         !self.threads.is_empty()
     }
 
-    /// Stops all attackers and returns the number of changes.
+    /// Stops all attacker threads and returns the number of changes that they made.
     pub(crate) fn stop_all(&mut self) -> u64 {
         for (_, signals) in &self.threads {
             signals.stop.store(true, Ordering::SeqCst);

@@ -1,5 +1,5 @@
-//! The attack corpus as written: groups of cases, each with a setup, a request and its expected result. Owns the file
-//! format and its parser. Never runs anything.
+//! The file format of the attack corpus: groups of cases, each with a setup, a request and an expected result. This
+//! module owns the parser of the corpus files. Never runs anything.
 
 use std::{collections::BTreeMap, io};
 
@@ -29,33 +29,33 @@ const GROUP_FILES: &[(&str, &str)] = &[
     ("undo", include_str!("../../cases/attacks/undo.json")),
 ];
 
-/// One group of cases.
+/// One group of attack cases, as a corpus file defines it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AttackGroup {
-    /// Name of the group.
+    /// The name of the group.
     pub group: String,
-    /// What the group attacks.
+    /// A description of what the cases of the group attack.
     pub about: String,
-    /// Named setups that several cases share.
+    /// Named lists of setup steps that several cases of the group share.
     #[serde(default)]
     pub trees: BTreeMap<String, Vec<Value>>,
     /// The cases.
     pub cases: Vec<AttackCase>,
-    /// Cases that cannot run yet, or that are tested elsewhere.
+    /// Cases of the group that cannot run yet, or that are tested elsewhere.
     #[serde(default)]
     pub waiting: Vec<SkippedAttackCase>,
 }
 
-/// A case that is not run here.
+/// An attack case that is listed in the corpus but not run.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SkippedAttackCase {
-    /// Id of the case.
+    /// The id of the skipped case.
     pub id: String,
-    /// What it needs, or where it is tested instead.
+    /// What the skipped case needs before it can run, or where it is tested instead.
     pub until: String,
-    /// What it will test.
+    /// What the skipped case tests.
     pub about: String,
 }
 
@@ -65,7 +65,7 @@ pub struct SkippedAttackCase {
 pub struct AttackCase {
     /// Unique id.
     pub id: String,
-    /// Setup steps, in order.
+    /// The steps that prepare the case, in order.
     #[serde(default)]
     pub setup: Vec<Value>,
     /// The operation.
@@ -73,33 +73,33 @@ pub struct AttackCase {
     /// Its arguments.
     #[serde(default)]
     pub arguments: Map<String, Value>,
-    /// The arguments as raw text, where JSON cannot express them.
+    /// The arguments of the request as raw bytes, if JSON cannot express them.
     #[serde(default)]
     pub raw: Option<AttackCaseArgumentBytes>,
-    /// Calls after each round, while attackers change the tree.
+    /// Steps that run after each round of a case in which attackers change the tree.
     #[serde(default)]
     pub then: Vec<Value>,
-    /// The caller, if not the default agent.
+    /// The principal that makes the request, if it is not the default agent.
     #[serde(default, rename = "as")]
     pub principal: Option<String>,
     /// The expected result.
     pub expect: AttackExpectation,
-    /// Checks besides the general invariants.
+    /// Checks of this case after the request, besides the general invariants.
     #[serde(default)]
     pub check: PostAttackChecks,
-    /// Time limit, if not the default.
+    /// The time limit of the request in milliseconds, if it is not the default.
     #[serde(default)]
     pub within_ms: Option<u64>,
-    /// The reason for the expected result, where several results were possible.
+    /// The reason why this result is expected, for cases where another result would also be defensible.
     #[serde(default)]
     pub decision: Option<String>,
-    /// The control server that must fail the case.
+    /// The unsafe control server that must fail the case.
     #[serde(default)]
     pub control: UnsafeControlServerKind,
-    /// Why no control can fail the case.
+    /// The reason why no control server can fail the case.
     #[serde(default)]
     pub cannot_bite: Option<String>,
-    /// The only subject of the case, if it is limited to one.
+    /// The only subject that runs the case, if the case is limited to one.
     #[serde(default)]
     pub only: Option<SubjectRestriction>,
 }
@@ -107,7 +107,7 @@ pub struct AttackCase {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AttackCaseArgumentBytes {
-    /// The bytes in hexadecimal.
+    /// The raw arguments in hexadecimal.
     #[serde(default)]
     pub hex: Option<String>,
     /// The text.
@@ -126,32 +126,32 @@ impl AttackCaseArgumentBytes {
     }
 }
 
-/// The expected result of a case.
+/// The expected result of an attack case.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AttackExpectation {
-    /// How the case ends.
+    /// Whether the request of the case succeeds or fails, and how.
     pub result: ExpectedAttackResult,
-    /// The expected error kinds; with `safe`, the allowed ones.
+    /// The expected error kinds; for the result `safe`, the error kinds that are allowed.
     #[serde(default)]
     pub kind: ExpectedErrorKinds,
 }
 
-/// How a case ends.
+/// Whether the request of an attack case must succeed or fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExpectedAttackResult {
     /// The call succeeds.
     Ok,
-    /// A rule refuses the call.
+    /// The request is refused by a rule.
     Deny,
-    /// The call does not fit the state of the tree.
+    /// The request fails because it does not fit the state of the tree.
     Error,
-    /// The call may succeed or fail, because attackers change the tree. Only the invariants are checked.
+    /// The request may succeed or fail, because attackers change the tree; only the invariants are checked.
     Safe,
 }
 
-/// One kind or several.
+/// The error kinds that an attack case expects: none, one, or any of several.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(untagged)]
 pub enum ExpectedErrorKinds {
@@ -165,7 +165,6 @@ pub enum ExpectedErrorKinds {
 }
 
 impl ExpectedErrorKinds {
-    /// The kinds as a list.
     pub fn as_list(&self) -> Vec<&str> {
         match self {
             ExpectedErrorKinds::None => Vec::new(),
@@ -175,52 +174,52 @@ impl ExpectedErrorKinds {
     }
 }
 
-/// Checks after a case. Paths are relative to the workspace.
+/// Checks of the workspace and the reply after an attack case; paths are relative to the workspace.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PostAttackChecks {
-    /// Regular files with exactly this text.
+    /// Paths that must be regular files with exactly this text.
     pub content: BTreeMap<String, String>,
-    /// Paths that must not exist, not even as a link.
+    /// Paths that must not exist, not even as a symbolic link.
     pub absent: Vec<String>,
-    /// Links with exactly this target.
+    /// Paths that must be symbolic links with exactly this target.
     pub link: BTreeMap<String, String>,
-    /// Types of paths: `file`, `directory`, `link`, `fifo`, `socket`, `device`.
+    /// The required types of paths: `file`, `directory`, `link`, `fifo`, `socket` or `device`.
     pub kind: BTreeMap<String, String>,
-    /// Exact permission bits, including set-id bits.
+    /// The required permission bits of paths, including set-id bits.
     pub mode: BTreeMap<String, u32>,
-    /// Fields of the reply, compared exactly.
+    /// Fields that the JSON reply must have with exactly these values.
     pub answer: Map<String, Value>,
-    /// Text that neither the reply's text nor its JSON may contain.
+    /// Texts that neither the text nor the JSON of the reply may contain.
     pub lacks: Vec<String>,
-    /// Text that the reply's JSON must contain.
+    /// Texts that the JSON of the reply must contain.
     pub holds: Vec<String>,
-    /// Text that the reply's text must not contain.
+    /// Texts that the text of the reply must not contain.
     pub text_lacks: Vec<String>,
-    /// Whether the workspace is unchanged although the call succeeded.
+    /// Whether the workspace must be unchanged although the request succeeds.
     pub unchanged: bool,
-    /// Whether the trash is empty.
+    /// Whether the trash must be empty after the case.
     pub trash_empty: bool,
 }
 
-/// A server that is unsafe on purpose.
+/// A control server that is unsafe on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnsafeControlServerKind {
-    /// Joins the root and the given path, and lets the operating system resolve it.
+    /// The server joins the root and the requested path, and lets the operating system resolve the result.
     #[default]
     Join,
-    /// The same, after decoding everything that looks encoded.
+    /// The server first decodes everything in the requested path that looks encoded, and then joins it to the root.
     Decode,
 }
 
-/// A subject that a case is limited to.
+/// The limitation of an attack case to one subject.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SubjectRestriction {
     /// `engine` or `mcp`.
     pub subject: String,
-    /// Reason for the limit.
+    /// The reason why only this subject can run the case.
     pub why: String,
 }
 

@@ -1,4 +1,4 @@
-//! The engine on a real directory, called as a library, with a clock that tests advance.
+//! The engine as the subject of attacks: called as a library on a real directory, with a clock that tests advance.
 
 use std::{
     collections::BTreeMap,
@@ -27,10 +27,10 @@ use super::{
     },
 };
 
-/// A person who presented the approver secret. Only this subject has one: no protocol authenticates anyone as an
-/// approver.
+/// The principal that counts as a person who presented the approver secret. Only the engine subject has an approver,
+/// because no protocol authenticates a caller as one.
 const APPROVER: &str = "user:approver";
-/// Start of the clock, in Unix milliseconds.
+/// The initial time of the test clock, in Unix milliseconds.
 const START_MS: i64 = 1_800_000_000_000;
 
 /// A clock that tests advance.
@@ -50,7 +50,7 @@ impl Clock for ManualClock {
     }
 }
 
-/// The engine over an open workspace.
+/// The engine with an open workspace, as a subject of attacks.
 pub struct EngineAttackSubject {
     workspace: Arc<LocalWorkspace>,
     engine: Engine,
@@ -115,11 +115,11 @@ pub(crate) fn parse_paths(names: &[String]) -> io::Result<Vec<RelPath>> {
     names.iter().map(|name| RelPath::from_wire(name).map_err(io::Error::other)).collect()
 }
 
-/// The operation of an entry that rolls back a change.
+/// The operation name of journal entries that roll back an earlier change.
 const AMEND_OPERATION: &str = "amend";
 const CASE_ENTRIES_MAX: usize = 1_000_000;
 
-/// The verified journal of an open workspace.
+/// Reads the journal of an open workspace and verifies its hash chain.
 pub fn read_journal(workspace: &LocalWorkspace) -> io::Result<SubjectJournal> {
     workspace.flush().map_err(io::Error::other)?;
     let filter = JournalEntryQuery {

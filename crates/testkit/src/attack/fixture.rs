@@ -1,5 +1,5 @@
 //! Directories of a case: a workspace, an outside directory full of canaries, and a state directory, all temporary.
-//! Owns the effect of setup steps on the disk.
+//! This module owns the effect of the setup steps on the disk.
 
 use std::{
     fs, io,
@@ -19,11 +19,11 @@ use super::{
     snapshot::{AttackTreeSnapshot, TimestampComparisonScope},
 };
 
-/// Content of every secret file outside.
+/// The content of every secret file outside the workspace.
 const CANARY: &str = "CANARY-5d1e90c7-bytes-from-outside";
-/// Names that exist only outside.
+/// File names that exist only outside the workspace.
 const OUTSIDE_FILE_NAMES: [&str; 2] = ["only-outside-here", "sibling-of-the-root"];
-/// Start of a password file.
+/// The first characters of `/etc/passwd`, which no reply may contain.
 const HOST_PASSWD_TEXT: &str = "root:x:0:0";
 
 /// The temporary directories of a case.
@@ -31,17 +31,17 @@ pub(crate) struct AttackFixture {
     pub(crate) workspace: PathBuf,
     pub(crate) outside: PathBuf,
     pub(crate) state: PathBuf,
-    /// Where attackers move things; empty before and after.
+    /// The directory to which attackers move files; empty before and after a case.
     pub(crate) attacker_scratch: PathBuf,
     base_directory: PathBuf,
     mounts: Vec<PathBuf>,
-    /// Keeps the sockets open.
+    /// Open listeners of the Unix sockets that setup steps create.
     sockets: Vec<UnixListener>,
     temp_directory: TempDir,
 }
 
 impl AttackFixture {
-    /// Creates the directories and the canaries.
+    /// Creates the directories of a case and the canary files.
     pub(crate) fn new() -> io::Result<Self> {
         // The names must not look like anything that a case requests.
         let keep = tempfile::Builder::new().prefix("ground-").tempdir()?;
@@ -67,7 +67,7 @@ impl AttackFixture {
         })
     }
 
-    /// What no reply may contain: outside bytes, outside names, host paths.
+    /// The texts that no reply may contain: content and names of outside files, and host paths.
     pub(crate) fn forbidden_texts(&self) -> Vec<String> {
         let mut secrets =
             vec![CANARY.to_owned(), HOST_PASSWD_TEXT.to_owned(), self.base_directory.display().to_string()];
@@ -75,14 +75,14 @@ impl AttackFixture {
         secrets
     }
 
-    /// Replaces placeholders by real paths.
+    /// Replaces placeholders such as `$W` in a text by the real paths of the fixture.
     pub(crate) fn substitute_places(&self, text: &str) -> String {
         text.replace("$WNAME", "ws")
             .replace("$W", &self.base_directory.join("ws").display().to_string())
             .replace("$O", &self.outside.display().to_string())
     }
 
-    /// A snapshot of everything outside.
+    /// A snapshot of all files outside the workspace.
     pub(crate) fn snapshot_outside(&self) -> io::Result<AttackTreeSnapshot> {
         AttackTreeSnapshot::take(
             &self.base_directory,
@@ -91,18 +91,18 @@ impl AttackFixture {
         )
     }
 
-    /// A snapshot of the workspace.
+    /// A snapshot of all files in the workspace.
     pub(crate) fn snapshot_workspace(&self) -> io::Result<AttackTreeSnapshot> {
         AttackTreeSnapshot::take(&self.workspace, &[&self.state], TimestampComparisonScope::FilesOnly)
     }
 
-    /// The version of a file in the workspace.
+    /// The version of a workspace file, computed from its bytes on disk.
     pub(crate) fn version_of(&self, path: &str) -> io::Result<String> {
         let bytes = fs::read(self.workspace.join(self.substitute_places(path)))?;
         Ok(stead_engine::Version::hash_bytes(&bytes).to_string())
     }
 
-    /// Whether an attacker left something behind.
+    /// Whether an attacker left a file in the scratch directory of the attackers.
     pub(crate) fn is_attacker_scratch_used(&self) -> bool {
         fs::read_dir(&self.attacker_scratch).is_ok_and(|mut names| names.next().is_some())
     }
@@ -112,7 +112,7 @@ impl AttackFixture {
         fs::read_dir(self.state.join("trash")).is_ok_and(|mut names| names.next().is_some())
     }
 
-    /// A path in the workspace, with its parents created.
+    /// The absolute path of a workspace file; creates its parent directories.
     fn make_place(&self, name: &str) -> io::Result<PathBuf> {
         make_path_below(&self.workspace, &self.substitute_places(name))
     }
@@ -121,7 +121,7 @@ impl AttackFixture {
         make_path_below(&self.outside, &self.substitute_places(name))
     }
 
-    /// Runs a setup step that concerns files. Returns whether it was one.
+    /// Applies a setup step if it concerns files, and returns whether it does.
     pub(crate) fn apply_step(&mut self, step: &SetupStep) -> io::Result<bool> {
         match step {
             SetupStep::File(name, bytes) => fs::write(self.make_place(name)?, append_canary(bytes))?,
@@ -183,7 +183,7 @@ impl AttackFixture {
         Ok(true)
     }
 
-    /// Nested directories, created by handle because no path is that long.
+    /// Creates nested directories through open handles, because the complete path would be too long.
     fn make_deep_directories(&self, name: &str, levels: usize) -> io::Result<()> {
         let flags = OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC;
         let mut handle = rustix::fs::openat(CWD, &self.workspace, flags, Mode::empty())?;
@@ -194,7 +194,7 @@ impl AttackFixture {
         Ok(())
     }
 
-    /// A chain of links, the last one to `target`.
+    /// Creates a chain of symbolic links; the last one points to `target`.
     fn make_link_chain(&self, name: &str, length: usize, target: &str) -> io::Result<()> {
         for number in 0..length {
             let meant = match number {
@@ -206,7 +206,7 @@ impl AttackFixture {
         Ok(())
     }
 
-    /// Mounts a new file system.
+    /// Mounts a new file system at a path in the workspace.
     fn mount_filesystem(&mut self, kind: &str, name: &str) -> io::Result<()> {
         let place = self.make_place(name)?;
         fs::create_dir_all(&place)?;
@@ -228,7 +228,7 @@ impl AttackFixture {
         Ok(())
     }
 
-    /// Makes the workspace a mount.
+    /// Bind-mounts the workspace directory onto itself, so that it is a mount point.
     fn mount_workspace(&mut self) -> io::Result<()> {
         let place = self.workspace.clone();
         run_program("mount", &[Path::new("--bind"), &place, &place])?;
@@ -236,7 +236,7 @@ impl AttackFixture {
         Ok(())
     }
 
-    /// Renames the root and puts a link to the outside in its place.
+    /// Renames the workspace directory and puts a symbolic link to the outside directory in its place.
     fn replace_root_with_link(&mut self) -> io::Result<()> {
         let moved = self.base_directory.join("ws-moved");
         fs::rename(&self.workspace, &moved)?;
@@ -258,7 +258,7 @@ impl Drop for AttackFixture {
     }
 }
 
-/// A path below a directory, with its parents created.
+/// Joins a path to a directory and creates the parent directories.
 fn make_path_below(top: &Path, name: &str) -> io::Result<PathBuf> {
     let place = top.join(name);
     if let Some(parent) = place.parent() {

@@ -1,5 +1,5 @@
-//! The real binary over HTTP: `stead serve` on its own port, one process per principal, called by plain requests,
-//! JSON-RPC or MCP, and at the end its journal. The client is minimal, because the server is the subject.
+//! The binary over HTTP as a subject of attacks: `stead serve` on its own port, with one process per principal. The
+//! test has its own minimal HTTP client, because only the server is tested.
 
 use std::{
     collections::BTreeMap,
@@ -17,12 +17,12 @@ use super::{
     subject::{AttackSubject, AttackSubjectRequest, ServerChild, SubjectJournal, SubjectOptions, SubjectReply},
 };
 
-/// Timeout of a reply.
+/// How long the test client waits for a reply of the server.
 const REPLY_WAIT: Duration = Duration::from_secs(30);
-/// The MCP revision that needs no session.
+/// The MCP revision of the requests, which needs no MCP session.
 const MCP_VERSION: &str = "2026-07-28";
 
-/// The endpoint to call.
+/// The HTTP endpoint to which the attack requests are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttackHttpEndpointKind {
     /// `POST /v1/{operation}`.
@@ -33,7 +33,7 @@ pub enum AttackHttpEndpointKind {
     Mcp,
 }
 
-/// Servers of one workspace.
+/// The `stead serve` processes of one workspace, one per principal.
 pub struct HttpAttackSubject {
     binary: PathBuf,
     options: SubjectOptions,
@@ -42,7 +42,7 @@ pub struct HttpAttackSubject {
 }
 
 impl HttpAttackSubject {
-    /// The binary at this path, serving the given workspace.
+    /// A subject that starts the binary at this path on the given workspace.
     pub fn open(
         binary: &Path,
         opening: &SubjectOptions,
@@ -98,7 +98,7 @@ impl AttackHttpServer {
         Ok(Self { child, connection: BufReader::new(stream), host, token })
     }
 
-    /// Posts a body and returns the response's.
+    /// Posts a request body and returns the response body.
     fn post(&mut self, path: &str, headers: &str, body: &[u8]) -> io::Result<Vec<u8>> {
         let (host, token, length) = (&self.host, &self.token, body.len());
         let head = format!(
@@ -140,7 +140,7 @@ impl AttackHttpServer {
         Ok(bytes)
     }
 
-    /// Reads a chunked body: the response is the last event of the stream.
+    /// Reads a chunked response body and returns the last event of its stream.
     fn read_chunked(&mut self) -> io::Result<Vec<u8>> {
         let mut body = Vec::new();
         loop {
@@ -156,7 +156,7 @@ impl AttackHttpServer {
         events.next_back().map(|event| event.as_bytes().to_vec()).ok_or_else(|| io::Error::other("no event"))
     }
 
-    /// Asks the server to stop and waits for it.
+    /// Asks the server to stop and waits for its exit.
     fn terminate(mut self) -> io::Result<()> {
         // The server would wait for an open connection.
         self.connection.get_ref().shutdown(Shutdown::Both)?;
@@ -168,7 +168,7 @@ impl AttackHttpServer {
     }
 }
 
-/// The parameters of a call in a protocol that wraps them, with the arguments unchanged.
+/// Builds the JSON-RPC message of a call, and inserts the arguments byte for byte.
 fn wrap_arguments(method: &str, before: &str, arguments: &[u8], after: &str) -> Vec<u8> {
     let mut message = format!(r#"{{"jsonrpc":"2.0","id":1,"method":{method},"params":{before}"#).into_bytes();
     message.extend_from_slice(arguments);

@@ -1,4 +1,4 @@
-//! Compares the requests with the journal: one entry per request, with the right decision, in a valid hash chain.
+//! Compares the requests of an attack case with the journal: one entry each, the right decision, a valid hash chain.
 
 use stead_engine::{ErrorClass as Whose, ErrorKind};
 use stead_journal::JournaledCallOutcomeStatus;
@@ -8,7 +8,7 @@ use super::{
     subject::{SubjectJournal, SubjectJournalEntry},
 };
 
-/// Returns the differences between the requests and the journal.
+/// Returns a fault for each difference between the sent requests and the journal.
 pub(crate) fn compare_with_journal(went: &[AttackRequestRecord], ledger: &SubjectJournal) -> Vec<AttackFault> {
     let mut faults: Vec<String> = Vec::new();
     if let Some(tamper) = &ledger.tampering {
@@ -42,15 +42,15 @@ pub(crate) fn compare_with_journal(went: &[AttackRequestRecord], ledger: &Subjec
         .collect()
 }
 
-/// An entry that may replace the expected one: an agent that names a path outside gets an invalid-path error, but the
-/// journal records an escape attempt.
+/// A second acceptable entry: for a path outside, an agent gets an invalid-path error, but the journal may record an
+/// escape attempt.
 fn alternative_entry(entry: &SubjectJournalEntry) -> Option<SubjectJournalEntry> {
     let spelled =
         entry.principal.starts_with("agent:") && entry.reason.as_deref() == Some(ErrorKind::InvalidPath.code());
     spelled.then(|| SubjectJournalEntry { reason: Some(ErrorKind::PathEscape.code().to_owned()), ..entry.clone() })
 }
 
-/// How an error of this kind is recorded.
+/// The decision that the journal records for a call that fails with this error kind.
 pub(crate) fn decision_of_kind(code: &str) -> JournaledCallOutcomeStatus {
     match ErrorKind::ALL.iter().find(|kind| kind.code() == code).map(|kind| kind.class()) {
         Some(Whose::Refused) => JournaledCallOutcomeStatus::Refused,
@@ -60,7 +60,7 @@ pub(crate) fn decision_of_kind(code: &str) -> JournaledCallOutcomeStatus {
     }
 }
 
-/// The entry that a request should leave.
+/// The journal entry that a request should leave.
 fn expected_entry(went: &AttackRequestRecord) -> SubjectJournalEntry {
     let decision = went.refusal.as_deref().map_or(JournaledCallOutcomeStatus::Allowed, decision_of_kind);
     let known = stead_engine::find_operation(&went.request.operation).is_some();

@@ -1,5 +1,4 @@
-//! Every operation that takes a path, with every way to leave the workspace, at every kind of target: one expected
-//! result per way, whatever the operation and the target.
+//! Generated attack cases: every operation on a path, every way to leave the workspace, every kind of target.
 
 use std::io;
 
@@ -8,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::case::{AttackCase, AttackGroup};
 
-/// Name of the generated group.
+/// The name of the generated group of attack cases.
 pub const MATRIX_GROUP: &str = "matrix";
 
 #[derive(Deserialize)]
@@ -37,7 +36,7 @@ struct MatrixOperation {
     arguments: Map<String, Value>,
 }
 
-/// The matrix as one group. Its cases share one setup and change nothing.
+/// All generated attack cases as one group; the cases share one setup and change nothing.
 pub fn load_matrix() -> io::Result<AttackGroup> {
     let table: AttackMatrixDefinition = serde_json::from_str(include_str!("../../cases/attacks/matrix.json"))?;
     let mut cases = Vec::new();

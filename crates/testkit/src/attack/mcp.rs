@@ -1,5 +1,5 @@
-//! The real binary over MCP: `stead mcp` on pipes, one process per principal, and at the end its journal. The client is
-//! minimal, because the server is the subject.
+//! The binary over MCP as a subject of attacks: `stead mcp` on pipes, with one process per principal. The test has its
+//! own minimal MCP client, because only the server is tested.
 
 use std::{
     collections::BTreeMap,
@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 
 use super::subject::{AttackSubject, AttackSubjectRequest, ServerChild, SubjectJournal, SubjectOptions, SubjectReply};
 
-/// Timeout of a reply.
+/// How long the test client waits for a reply of the server.
 const REPLY_WAIT: Duration = Duration::from_secs(30);
-/// Kind of a message that was rejected before it became a call.
+/// The error kind that the tests use for a message that was rejected before it became a call.
 const PROTOCOL_ERROR_KIND: &str = "protocol";
 
-/// Servers of one workspace.
+/// The `stead mcp` processes of one workspace, one per principal.
 pub struct McpAttackSubject {
     binary: PathBuf,
     options: SubjectOptions,
@@ -34,7 +34,7 @@ struct AttackMcpServer {
 }
 
 impl McpAttackSubject {
-    /// The binary at this path, serving the given workspace.
+    /// A subject that starts the binary at this path on the given workspace.
     pub fn open(binary: &Path, opening: &SubjectOptions) -> io::Result<Box<dyn AttackSubject>> {
         let mut subject = Self { binary: binary.to_owned(), options: opening.clone(), servers: BTreeMap::new() };
         // The state directory exists before a case begins, as with every other subject.
@@ -87,7 +87,7 @@ impl AttackMcpServer {
         input.flush()
     }
 
-    /// Sends one request with these parameters unchanged and waits for its response.
+    /// Sends one MCP request, with its parameters byte for byte, and waits for the response.
     fn request(&mut self, method: &str, params: &[u8]) -> io::Result<Value> {
         self.next_id += 1;
         let id = self.next_id;
@@ -108,7 +108,7 @@ impl AttackMcpServer {
         }
     }
 
-    /// Closes the input and waits for the process to exit.
+    /// Closes the standard input of the server and waits for the process to exit.
     fn close(mut self) -> io::Result<()> {
         drop(self.input.take());
         self.child.wait_for_exit()

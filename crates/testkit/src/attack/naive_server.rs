@@ -1,8 +1,8 @@
-//! The control: a file server that joins the root and the given path and trusts the operating system with the rest. It
-//! must fail where the real server passes; otherwise the corpus proves nothing.
+//! The unsafe control: a file server that joins the root and the requested path, and leaves the rest to the operating
+//! system. The control server must fail the cases that the real server passes; otherwise the corpus proves nothing.
 //!
-//! It is unsafe on purpose, and the corpus holds links to paths of the real machine. So it is fenced: for a path
-//! outside the temporary directories it does nothing and reports that it would have. It never runs outside a test.
+//! The attack corpus contains links to paths of the real machine. So the control server is fenced: for a path outside
+//! the temporary directories it only reports that it would have followed the path.
 
 use std::{
     fs, io,
@@ -22,17 +22,17 @@ use super::{
     subject::{AttackSubject, AttackSubjectRequest, SubjectJournal, SubjectOptions, SubjectReply},
 };
 
-/// Bytes read of a file; a device would never end.
+/// The most bytes that the control server reads from a file, because a device may never end.
 const READ_BYTES_MAX: u64 = 1 << 20;
-/// How long a call may hang.
+/// How long an operation of the control server may block before it counts as hung.
 const HANG_TIMEOUT: Duration = Duration::from_millis(300);
-/// How deep it walks.
+/// The most directory levels that the control server searches.
 const COLLECT_DEPTH_MAX: usize = 8;
-/// Links that the fence follows for one path.
+/// The most links that the fence of the control server follows for one path.
 const LINKS_MAX: usize = 64;
-/// Marks a path beyond the fence, as opposed to a missing one.
+/// The I/O error kind for a path outside the temporary directories, as opposed to a missing path.
 const BEYOND_FENCE: io::ErrorKind = io::ErrorKind::HostUnreachable;
-/// Kind of a reply that never came.
+/// The error kind for a request of the control server that hung.
 pub(crate) const HUNG_KIND: &str = "hung";
 
 /// The control server.
@@ -44,14 +44,14 @@ pub struct NaiveServer {
 }
 
 impl NaiveServer {
-    /// Opens a control of this kind.
+    /// Opens a control server of this kind.
     pub fn open(opening: &SubjectOptions, control: UnsafeControlServerKind) -> io::Result<Box<dyn AttackSubject>> {
         let trash = opening.state.join("trash");
         fs::create_dir_all(&trash)?;
         Ok(Box::new(Self { root: opening.workspace.clone(), trash, control, trashed: Vec::new() }))
     }
 
-    /// Resolves a path. This is the vulnerability.
+    /// Resolves a path. The lack of any check except the fence is the vulnerability of the control server.
     fn resolve_naively(&self, arguments: &Map<String, Value>, name: &str) -> io::Result<PathBuf> {
         let spelled = match (arguments.get(name).and_then(Value::as_str), name) {
             (Some(spelled), _) => spelled,
@@ -65,7 +65,7 @@ impl NaiveServer {
         self.check_fence(place)
     }
 
-    /// Returns the path, or an error if it is beyond the fence.
+    /// Returns the path, or an error if the path leads outside the temporary directories.
     fn check_fence(&self, place: PathBuf) -> io::Result<PathBuf> {
         let ground = self.root.parent().ok_or(BEYOND_FENCE)?;
         let mut at = place.clone();
@@ -85,7 +85,7 @@ impl NaiveServer {
         if at.starts_with(ground) { Ok(place) } else { Err(BEYOND_FENCE.into()) }
     }
 
-    /// Decodes a path as a well-meaning server does.
+    /// Decodes a requested path in all ways that a well-meaning server might.
     fn decode_spelling(&self, spelled: &str) -> String {
         let outside = self.root.with_file_name("out").display().to_string();
         let mut text = spelled.trim_end_matches('\u{fffd}').to_owned();
@@ -187,7 +187,7 @@ impl AttackSubject for NaiveServer {
     }
 }
 
-/// Operations on one path.
+/// Runs an operation of the control server that takes one path.
 fn run_single_path(operation: &str, arguments: &Map<String, Value>, place: &Path) -> io::Result<Value> {
     let content = arguments.get("content").and_then(Value::as_str).unwrap_or_default();
     match operation {
@@ -241,7 +241,7 @@ fn run_single_path(operation: &str, arguments: &Map<String, Value>, place: &Path
     }
 }
 
-/// Everything below a path, through links, with its bytes.
+/// Collects all paths below a directory with their content, and follows links.
 fn collect_tree(place: &Path, depth: usize, found: &mut Vec<String>) -> io::Result<()> {
     if depth > COLLECT_DEPTH_MAX {
         return Ok(());
@@ -258,7 +258,7 @@ fn collect_tree(place: &Path, depth: usize, found: &mut Vec<String>) -> io::Resu
     Ok(())
 }
 
-/// The paths of a patch. The control reads only the first header.
+/// The operation and the path of a patch; the control server reads only the first file header of the patch.
 fn patch_target(arguments: &Map<String, Value>) -> Option<(&'static str, String)> {
     let patch = arguments.get("patch")?.as_str()?;
     patch.lines().find_map(|line| {
@@ -314,7 +314,7 @@ fn make_parent(place: &Path) -> io::Result<()> {
     place.parent().map_or(Ok(()), fs::create_dir_all)
 }
 
-/// Runs something that may hang. A thread that hangs on a pipe is released by opening the other end.
+/// Runs work that may hang, with a timeout. Opening the other end of a named pipe releases work that hangs on it.
 fn run_with_timeout(root: &Path, work: impl FnOnce() -> io::Result<Value> + Send + 'static) -> io::Result<Value> {
     let (tell, hear) = mpsc::channel();
     std::thread::spawn(move || tell.send(work()));
@@ -370,7 +370,7 @@ fn percent_decode(text: &str) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// The engine's error kind for an I/O error. In doubt it is the kind that lets the control pass.
+/// The engine's error kind for an I/O error. In doubt, the kind lets the control server pass.
 fn error_kind_code(error: &io::Error) -> &'static str {
     const KIND_CODES: &[(io::ErrorKind, &str)] = &[
         (io::ErrorKind::NotFound, "not_found"),
@@ -395,7 +395,7 @@ fn error_kind_code(error: &io::Error) -> &'static str {
 mod tests {
     use super::*;
 
-    /// The control follows links, and stops where the temporary directories end.
+    /// Checks that the control server follows links, but not outside the temporary directories.
     #[test]
     fn naive_server_never_leaves_the_fixture() {
         let (ground, machine) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

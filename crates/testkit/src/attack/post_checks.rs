@@ -1,4 +1,4 @@
-//! Checks after a case: no leaks, and the case's own expectations of the tree and the reply.
+//! Checks after an attack case: no leaks, and the expectations of the case about the tree and the reply.
 
 use std::{fs, io, os::unix::fs::PermissionsExt};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{case::PostAttackChecks, run::AttackRun, snapshot::file_kind_name, subject::SubjectReply};
 
-/// Finds outside data in the object or the text of a reply.
+/// Adds a fault if the JSON or the text of a reply contains data from outside the workspace.
 pub(crate) fn check_leaks(fight: &mut AttackRun<'_>, reply: &SubjectReply) {
     let json = reply.json.to_string();
     for secret in fight.fixture.forbidden_texts() {
@@ -16,7 +16,7 @@ pub(crate) fn check_leaks(fight: &mut AttackRun<'_>, reply: &SubjectReply) {
     }
 }
 
-/// Finds differences from the expectations of the case itself.
+/// Adds a fault for each expectation of the case that the tree or the reply does not meet.
 pub(crate) fn check_after(
     fight: &mut AttackRun<'_>,
     checks: &PostAttackChecks,

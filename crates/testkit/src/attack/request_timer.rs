@@ -1,9 +1,9 @@
-//! Duration of a reply without the time in which the machine was overloaded, so that a busy machine does not look like
-//! a hanging server.
+//! Measures how long a reply takes, without the time in which processes waited for a CPU, so that a busy machine does
+//! not look like a hanging server.
 
 use std::time::{Duration, Instant};
 
-/// Where the kernel counts the microseconds that processes waited for a core.
+/// The file in which the kernel counts the time that processes waited for a CPU.
 const CPU_PRESSURE_FILE: &str = "/proc/pressure/cpu";
 
 pub(super) struct CpuWaitAdjustedTimer {
@@ -16,13 +16,13 @@ impl CpuWaitAdjustedTimer {
         Self { started: Instant::now(), cpu_wait_before: total_cpu_wait() }
     }
 
-    /// The minimum duration.
+    /// The time since the start, less the time in which processes waited for a CPU.
     pub(super) fn elapsed(&self) -> Duration {
         self.started.elapsed().saturating_sub(total_cpu_wait().saturating_sub(self.cpu_wait_before))
     }
 }
 
-/// How long processes have waited for a core since boot; `None` if the kernel does not count it.
+/// How long processes have waited for a CPU since boot; zero if the kernel does not count it.
 fn total_cpu_wait() -> Duration {
     let text = std::fs::read_to_string(CPU_PRESSURE_FILE).unwrap_or_default();
     Duration::from_micros(parse_micros(&text).unwrap_or_default())

@@ -1,6 +1,6 @@
-//! Runs cases against a subject and checks the results. Every case is checked for the invariants: the outside is
-//! unchanged, no outside data is in a reply, every request is one entry, a refused change changed nothing, and the time
-//! limit held.
+//! Runs attack cases against a subject and checks the results. Every case is checked for the invariants: nothing
+//! outside changes, no reply contains outside data, every request has one journal entry, a refused request changes
+//! nothing, and replies arrive in time.
 
 use std::{
     collections::BTreeMap,
@@ -25,14 +25,14 @@ use super::{
 
 /// The default caller.
 const DEFAULT_PRINCIPAL: &str = "agent:tester";
-/// Time limit of one request.
+/// The default time limit of one request in an attack case.
 const REPLY_TIME_MAX: Duration = Duration::from_secs(2);
-/// How long a case is repeated while attackers work.
+/// How long a case is repeated while attacker threads run.
 const RACE_DURATION: Duration = Duration::from_millis(250);
-/// Maximum number of repetitions.
+/// Maximum number of repetitions of a case while attacker threads run.
 const RACE_ROUNDS_MAX: u64 = 2_000;
 
-/// A problem of one case.
+/// A problem that an attack case found.
 #[derive(Debug, Clone)]
 pub struct AttackFault {
     /// Severity.
@@ -41,40 +41,40 @@ pub struct AttackFault {
     pub description: String,
 }
 
-/// Severity of a problem.
+/// The severity of a problem that an attack case found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttackFindingSeverity {
-    /// Something leaked, changed, hung, or was wrongly done.
+    /// Data leaked, a file changed, a request hung, or a request succeeded that must fail.
     Harm,
-    /// Nothing happened, but the error is not the right one.
+    /// The request did no harm, but its result or error kind is not the expected one.
     WrongReason,
-    /// The journal does not match.
+    /// The journal does not match the requests of the case.
     WrongJournal,
 }
 
-/// Result of one case.
+/// The result of one attack case.
 #[derive(Debug, Clone)]
 pub struct AttackVerdict {
-    /// Id of the case.
+    /// The id of the attack case.
     pub id: String,
-    /// Problems; empty if it passed.
+    /// The problems that the case found; empty if the case passed.
     pub faults: Vec<AttackFault>,
 }
 
 impl AttackVerdict {
-    /// Whether the case passed.
+    /// Whether the attack case passed.
     pub fn has_passed(&self) -> bool {
         self.faults.is_empty()
     }
 
-    /// The problems as text.
+    /// The problems that the case found, as text.
     pub fn faults_text(&self) -> String {
         let faults: Vec<String> =
             self.faults.iter().map(|fault| format!("{:?}: {}", fault.severity, fault.description)).collect();
         format!("{}: {}", self.id, faults.join("; "))
     }
 
-    /// Whether harm was done.
+    /// Whether a problem of the case has the severity [`AttackFindingSeverity::Harm`].
     pub fn did_harm(&self) -> bool {
         self.faults.iter().any(|fault| fault.severity == AttackFindingSeverity::Harm)
     }
@@ -85,7 +85,7 @@ pub(crate) struct AttackRequestRecord {
     pub(crate) refusal: Option<String>,
 }
 
-/// One or more cases on one fixture.
+/// The state while one or more attack cases run on one fixture.
 pub(crate) struct AttackRun<'a> {
     pub(crate) fixture: AttackFixture,
     group: &'a AttackGroup,
@@ -93,14 +93,14 @@ pub(crate) struct AttackRun<'a> {
     options: SubjectOptions,
     subject: Option<Box<dyn AttackSubject>>,
     principal: String,
-    /// Values from replies: `TRASH`, `ENTRY`, `VERSION`, `APPROVAL`; and the round, `N`.
+    /// Values of placeholders: `TRASH`, `ENTRY`, `VERSION`, `APPROVAL` from earlier replies, and the round number `N`.
     known_values: BTreeMap<&'static str, String>,
     sent: Vec<AttackRequestRecord>,
     attackers: Vec<super::setup_step::AttackerAction>,
     pub(crate) faults: Vec<AttackFault>,
 }
 
-/// Runs one case on its own fixture.
+/// Runs one attack case on its own fixture.
 pub fn run_case(
     group: &AttackGroup,
     case: &AttackCase,
@@ -111,7 +111,7 @@ pub fn run_case(
     verdicts.pop().ok_or_else(|| io::Error::other("no verdict"))
 }
 
-/// Runs cases that change nothing on one fixture, with the setup of the first.
+/// Runs attack cases that change nothing on one shared fixture, with the setup of the first case.
 pub fn run_sharing_fixture(
     group: &AttackGroup,
     cases: &[AttackCase],
@@ -146,7 +146,7 @@ pub fn run_sharing_fixture(
     Ok(verdicts)
 }
 
-/// Batches of cases that may share one fixture: those that change nothing and have the same setup.
+/// Divides attack cases into batches that may share one fixture: cases that change nothing and have the same setup.
 pub fn split_shareable(cases: &[AttackCase]) -> Vec<&[AttackCase]> {
     let still = |case: &AttackCase| {
         matches!(case.expect.result, ExpectedAttackResult::Deny | ExpectedAttackResult::Error)
@@ -157,7 +157,7 @@ pub fn split_shareable(cases: &[AttackCase]) -> Vec<&[AttackCase]> {
     cases.chunk_by(|one, next| one.setup == next.setup && still(one) && still(next)).collect()
 }
 
-/// The steps of a setup, with named setups expanded.
+/// Parses the steps of a setup, and replaces each named setup by its steps.
 pub(crate) fn parse_setup(group: &AttackGroup, setup: &[Value]) -> io::Result<Vec<SetupStep>> {
     let mut steps = Vec::new();
     for value in setup {
@@ -299,7 +299,7 @@ impl<'a> AttackRun<'a> {
         Ok(reply)
     }
 
-    /// Arguments with placeholders replaced.
+    /// Replaces the placeholders in the arguments of a request.
     fn substitute_values(&self, value: &Value) -> io::Result<Value> {
         Ok(match value {
             Value::String(text) => match text.strip_prefix("$VERSION:") {
@@ -327,7 +327,7 @@ impl<'a> AttackRun<'a> {
         })
     }
 
-    /// Runs and checks one case.
+    /// Runs one attack case and checks its result.
     fn run_one(&mut self, case: &AttackCase) -> io::Result<()> {
         let outside = self.fixture.snapshot_outside()?;
         let inside = self.fixture.snapshot_workspace()?;
@@ -362,7 +362,7 @@ impl<'a> AttackRun<'a> {
         Ok((reply, watch.elapsed()))
     }
 
-    /// Repeats a case while attackers work.
+    /// Repeats the request of an attack case while attacker threads change the tree.
     fn race_case(&mut self, case: &AttackCase, within: Duration) -> io::Result<()> {
         let then = parse_setup(self.group, &case.then)?;
         let mut attackers = AttackerThreads::default();
@@ -393,7 +393,7 @@ impl<'a> AttackRun<'a> {
         Ok(())
     }
 
-    /// Checks how a request ended.
+    /// Checks that the reply to an attack request is the expected success or error, and leaks nothing.
     fn judge_reply(&mut self, case: &AttackCase, reply: &SubjectReply) {
         post_checks::check_leaks(self, reply);
         let wanted = case.expect.kind.as_list();
@@ -430,18 +430,18 @@ impl<'a> AttackRun<'a> {
     }
 }
 
-/// Requirements of a case.
+/// What an attack case needs from the machine and from its subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AttackCaseRequirements {
     /// A mount namespace.
     pub mounts: bool,
-    /// The right to create devices.
+    /// The case needs the right to create device files.
     pub devices: bool,
-    /// A subject in this process, whose clock and configuration are accessible.
+    /// The case needs a subject in the test process, whose clock and configuration the test can change.
     pub in_process: bool,
 }
 
-/// The requirements of this case.
+/// The requirements of an attack case, derived from its setup steps.
 pub fn case_requirements(group: &AttackGroup, case: &AttackCase) -> io::Result<AttackCaseRequirements> {
     let steps = parse_setup(group, &case.setup)?;
     Ok(AttackCaseRequirements {

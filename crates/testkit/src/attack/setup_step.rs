@@ -1,90 +1,71 @@
-//! A setup step. Owns the notation in which trees are written; never touches a file.
+//! A setup step. This module owns the notation of setup steps in the corpus, and touches no files.
 
 use std::io;
 
 use serde_json::{Map, Value};
 
-/// One step before the request.
+/// One step of an attack case, usually before its request.
 #[derive(Debug, Clone)]
 pub(crate) enum SetupStep {
-    /// A file in the workspace with this text.
     File(String, Vec<u8>),
-    /// A directory in the workspace.
     Directory(String),
-    /// A symbolic link.
     Link(String, String),
-    /// A hard link to a file.
     HardLink(String, String),
-    /// A named pipe.
     Fifo(String),
-    /// A listening socket.
     Socket(String),
-    /// A character device.
     Device(String, u32, u32),
-    /// A file in the outside directory.
     OutsideFile(String, Vec<u8>),
-    /// A directory outside.
     OutsideDirectory(String),
-    /// A named pipe outside.
     OutsideFifo(String),
-    /// A listening socket outside.
     OutsideSocket(String),
-    /// A link outside.
     OutsideLink(String, String),
-    /// A file next to the workspace directory.
     SiblingFile(String, Vec<u8>),
-    /// A sparse file of this size.
     SparseFile(String, u64),
-    /// The policy file in the state directory.
+    /// Writes the policy file in the state directory.
     PolicyFile(String),
-    /// Permission bits.
     SetMode(String, u32),
-    /// Removes a file, link or empty directory.
     Remove(String),
-    /// A chain of directories deeper than any path.
+    /// Creates nested directories whose complete path is longer than the system allows.
     DeepDirectories(String, usize),
-    /// A chain of links: `c40 -> c39 -> … -> c0 -> target`.
+    /// Creates a chain of symbolic links: `c40 -> c39 -> … -> c0 -> target`.
     LinkChain(String, usize, String),
-    /// Mounts a file system.
+    /// Mounts a file system of the given type at a path in the workspace.
     MountFilesystem(String, String),
     /// Bind-mounts another directory.
     BindMount(String, String),
-    /// Makes the workspace a mount.
+    /// Bind-mounts the workspace directory onto itself.
     WorkspaceMount,
-    /// Makes the workspace a read-only mount.
     ReadOnlyWorkspaceMount,
-    /// Declares the mount at this path part of the workspace.
+    /// Configures the mount at this path as part of the workspace.
     AllowMountInside(String),
-    /// Puts the state directory at this path inside the workspace.
     StateInWorkspace(String),
-    /// The caller from here on.
+    /// Sets the principal of all later requests.
     SetPrincipal(String),
-    /// Opens the workspace now.
+    /// Opens the workspace now, before the later steps.
     OpenWorkspace,
-    /// Renames the workspace directory and puts a link to the outside in its place.
     ReplaceRoot,
     /// Advances both clocks.
     AdvanceClocks(i64),
-    /// Sets only the wall clock.
+    /// Moves only the wall clock by this many milliseconds.
     ShiftWallClock(i64),
     /// Purges expired trash items.
     PurgeExpired,
-    /// Starts an attacker for the whole case.
+    /// Starts an attacker thread when the request of the case runs.
     StartAttacker(AttackerAction),
-    /// Makes a call first.
+    /// Makes a call before the request of the case.
     Call {
         /// The operation.
         operation: String,
         /// The arguments.
         arguments: Map<String, Value>,
-        /// The caller, if not the one of the case.
+        /// The principal of the call, if it is not the principal of the case.
         principal: Option<String>,
-        /// The expected error, if any.
+        /// The error kind with which the call must fail; `None` if the call must succeed.
         expected_refusal: Option<String>,
     },
 }
 
-/// What an attacker does repeatedly.
+/// An action that an attacker thread repeats.
 #[derive(Debug, Clone)]
 pub(crate) enum AttackerAction {
     /// Exchanges two names.
@@ -109,7 +90,7 @@ impl SetupStep {
         }
     }
 
-    /// Whether it needs a mount namespace.
+    /// Whether the setup step needs a mount namespace.
     pub(crate) fn needs_mounts(&self) -> bool {
         matches!(
             self,
@@ -120,12 +101,12 @@ impl SetupStep {
         )
     }
 
-    /// Whether it needs the right to create devices.
+    /// Whether the setup step needs the right to create device files.
     pub(crate) fn needs_devices(&self) -> bool {
         matches!(self, SetupStep::Device(..))
     }
 
-    /// Whether it needs a subject in this process.
+    /// Whether the setup step needs a subject in the test process.
     pub(crate) fn needs_in_process(&self) -> bool {
         matches!(self, SetupStep::AdvanceClocks(_) | SetupStep::ShiftWallClock(_) | SetupStep::PurgeExpired)
     }
@@ -235,7 +216,7 @@ fn parse_attacker(text: &str) -> Option<AttackerAction> {
     })
 }
 
-/// `25h`, `167h59m`, `-48h`, in milliseconds.
+/// Parses a time offset such as `25h`, `167h59m` or `-48h` into milliseconds.
 fn parse_offset_ms(text: &str) -> Option<i64> {
     let (sign, digits) = text.strip_prefix('-').map_or((1, text), |digits| (-1, digits));
     let (hours, rest) = digits.split_once('h')?;

@@ -1,5 +1,5 @@
-//! A snapshot of a tree: names, types, bytes, modes and times. Comparing two shows the changes. Never follows a link,
-//! opens a special file, or enters another file system.
+//! A snapshot of a directory tree: names, types, content, modes and modification times. Comparing two snapshots shows
+//! the changes. Taking a snapshot never follows a link, opens a special file, or enters another file system.
 
 use std::{
     collections::BTreeMap,
@@ -8,21 +8,21 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Depth limit of the walk.
+/// The most directory levels that a snapshot contains.
 const DEPTH_MAX: usize = 64;
-/// Bytes compared of one file; the length is always compared.
+/// The content of files larger than this many bytes is not compared, only their length.
 const BYTES_MAX: u64 = 1 << 16;
 
-/// Which times are compared.
+/// Which modification times two snapshots compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TimestampComparisonScope {
     /// All.
     All,
-    /// All times except those of directories, which a temporary file changes.
+    /// All modification times except those of directories, which change when a temporary file is created.
     FilesOnly,
 }
 
-/// A tree at one moment.
+/// The state of a directory tree at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AttackTreeSnapshot(BTreeMap<PathBuf, AttackTestSnapshotItem>);
 
@@ -36,7 +36,7 @@ struct AttackTestSnapshotItem {
 }
 
 impl AttackTreeSnapshot {
-    /// Reads everything below `top` except the excluded paths.
+    /// Takes a snapshot of everything below `top` except the paths in `except`.
     pub(crate) fn take(top: &Path, except: &[&Path], times: TimestampComparisonScope) -> io::Result<Self> {
         let mut seen = BTreeMap::new();
         let device = match fs::symlink_metadata(top) {
@@ -64,7 +64,7 @@ impl AttackTreeSnapshot {
         Ok(Self(seen))
     }
 
-    /// The differences as text; empty if there are none.
+    /// Describes each difference between two snapshots; empty if there is none.
     pub(crate) fn describe_changes(&self, later: &Self) -> Vec<String> {
         let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let gone = self.0.keys().filter(|path| !later.0.contains_key(*path));

@@ -1,5 +1,5 @@
-//! The subjects under attack: a server is opened on a directory, gets requests, and returns its journal at the end, if
-//! it has one.
+//! The interface of a server under attack, called a subject: it is opened on a directory, receives requests, and at the
+//! end returns its journal, if it has one.
 
 use std::{
     io,
@@ -14,19 +14,18 @@ use stead_local::{LocalWorkspace, LocalWorkspaceOptions};
 
 use super::request_timer::CpuWaitAdjustedTimer;
 
-/// How long a server may take to stop.
+/// How long a server under attack may take to stop.
 const EXIT_WAIT: Duration = Duration::from_secs(30);
-/// How often a stopping server is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// How a subject is opened.
+/// The options with which a subject is opened.
 #[derive(Debug, Clone)]
 pub struct SubjectOptions {
     /// The workspace directory.
     pub workspace: PathBuf,
     /// The state directory.
     pub state: PathBuf,
-    /// Mounts that belong to the workspace.
+    /// Paths of mounts that belong to the workspace.
     pub mounts: Vec<String>,
     /// The path resolver.
     pub resolver: PathResolutionMethod,
@@ -35,31 +34,31 @@ pub struct SubjectOptions {
 /// One request.
 #[derive(Debug, Clone)]
 pub struct AttackSubjectRequest {
-    /// The caller: `agent:…` or `user:…`.
+    /// The principal that makes the request: `agent:…` or `user:…`.
     pub principal: String,
     /// The operation.
     pub operation: String,
     /// The arguments.
     pub arguments: Map<String, Value>,
-    /// The arguments as raw bytes instead.
+    /// The arguments as raw bytes, which are sent instead of `arguments`.
     pub raw: Option<Vec<u8>>,
 }
 
 /// One reply.
 #[derive(Debug, Clone)]
 pub struct SubjectReply {
-    /// `None` on success, otherwise the error kind.
+    /// The error kind of the reply; `None` if the request succeeded.
     pub refusal: Option<String>,
     /// The JSON object.
     pub json: Value,
-    /// The text for people.
+    /// The text of the reply.
     pub text: String,
 }
 
-/// Clock and maintenance, for subjects that allow them.
+/// A change of the clock, or a purge of the trash, for subjects that support it.
 #[derive(Debug, Clone, Copy)]
 pub enum AttackSubjectClockOrPurgeAction {
-    /// Advances both clocks by this many milliseconds.
+    /// Advances the wall clock and the uptime clock by this many milliseconds.
     AdvanceClocks(i64),
     /// Moves only the wall clock by this many milliseconds.
     ShiftWallClock(i64),
@@ -67,44 +66,44 @@ pub enum AttackSubjectClockOrPurgeAction {
     PurgeExpired,
 }
 
-/// A journal entry, as far as the corpus uses it.
+/// The fields of a journal entry that the attack tests check.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SubjectJournalEntry {
     /// The principal.
     pub principal: String,
     /// The operation.
     pub operation: String,
-    /// `allowed`, `refused` or `failed`.
+    /// The recorded decision about the call: `allowed`, `refused` or `failed`.
     pub decision: String,
-    /// The error kind, if any.
+    /// The error kind of the call; `None` if the call succeeded.
     pub reason: Option<String>,
 }
 
-/// A journal at the end of a case.
+/// The journal of a subject at the end of an attack case.
 #[derive(Debug, Clone)]
 pub struct SubjectJournal {
-    /// Every entry of a caller, in order.
+    /// The journal entries of all callers except the system, oldest first.
     pub entries: Vec<SubjectJournalEntry>,
-    /// The first problem of the hash chain, if any.
+    /// The first problem that verifying the hash chain found; `None` if the chain is valid.
     pub tampering: Option<String>,
 }
 
-/// A server of a directory.
+/// A server of a workspace directory that the corpus attacks.
 pub trait AttackSubject {
     /// Makes a request.
     fn send(&mut self, request: &AttackSubjectRequest) -> io::Result<SubjectReply>;
 
-    /// Moves its clock or runs its maintenance.
+    /// Changes the clock of the subject, or purges its trash.
     fn maintain(&mut self, chore: AttackSubjectClockOrPurgeAction) -> io::Result<()> {
         Err(io::Error::other(format!("this subject cannot do {chore:?}")))
     }
 
-    /// Stops the server and returns its journal, if it has one. The workspace may have another name by now.
+    /// Stops the server and returns its journal, if any. A case may have renamed the workspace to `workspace`.
     fn finish(self: Box<Self>, workspace: &Path) -> io::Result<Option<SubjectJournal>>;
 }
 
 impl SubjectOptions {
-    /// The command of a server for one principal; the caller adds the protocol's arguments.
+    /// The command line that starts the binary for one principal; the caller adds the arguments of the protocol.
     pub(super) fn server_command(&self, binary: &Path, face: &str, principal: &str) -> Command {
         let resolver = match self.resolver {
             PathResolutionMethod::Auto => "auto",
@@ -120,7 +119,8 @@ impl SubjectOptions {
         command
     }
 
-    /// The journal that servers left. The workspace may have another name by now.
+    /// Opens the workspace after its servers have stopped, and reads their journal. `workspace` is the current path of
+    /// the workspace, which a case may have renamed.
     pub(super) fn read_journal(self, workspace: &Path) -> io::Result<SubjectJournal> {
         let mut options = LocalWorkspaceOptions::new(workspace.to_owned(), self.state);
         options.allowed_mounts = super::engine::parse_paths(&self.mounts)?;
@@ -129,12 +129,12 @@ impl SubjectOptions {
     }
 }
 
-/// A running server, killed if the case aborts.
+/// A running server process, killed on drop.
 pub(super) struct ServerChild(pub(super) Child);
 
 impl ServerChild {
-    /// Waits for a clean exit. A stopping server syncs its file system, including data of other processes, so a slow
-    /// one gets the same time again after a sync.
+    /// Waits for the server process to exit, and fails if its exit code is not zero. A stopping server syncs its file
+    /// system, including data of other processes, so after a timeout the test syncs the disk and waits once more.
     pub(super) fn wait_for_exit(&mut self) -> io::Result<()> {
         for wait in [ServerExitWaitAttempt::First, ServerExitWaitAttempt::Last] {
             let watch = CpuWaitAdjustedTimer::start();

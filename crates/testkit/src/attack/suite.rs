@@ -1,5 +1,5 @@
-//! Runs a whole group on one subject. No case is skipped silently: one that cannot run on this machine is reported with
-//! the reason.
+//! Runs a whole group of attack cases on one subject. No case is skipped silently: a case that cannot run on this
+//! machine is reported with the reason.
 
 use std::{
     io,
@@ -16,9 +16,9 @@ use super::{
     subject::SubjectOpener,
 };
 
-/// The variable that limits a run to cases whose id starts with its value.
+/// The environment variable that limits a run to attack cases whose id starts with its value.
 const FILTER_VARIABLE: &str = "STEAD_ATTACK_ONLY";
-/// The variable that is set in a process with its own mount namespace.
+/// The environment variable that marks a test process as running in its own mount namespace.
 const NAMESPACE_VARIABLE: &str = "STEAD_ATTACK_MOUNTS";
 
 /// Where cases run.
@@ -26,33 +26,33 @@ const NAMESPACE_VARIABLE: &str = "STEAD_ATTACK_MOUNTS";
 pub enum AttackCaseProcessIsolation {
     /// In this process.
     ThisProcess,
-    /// In a mount namespace.
+    /// In a process with its own mount namespace.
     MountNamespace,
 }
 
-/// A subject and how it is opened.
+/// Runs groups of attack cases on one subject, opened with each of several path resolution methods.
 pub struct AttackSuiteRunner<'a> {
     /// `engine` or `mcp`.
     pub subject: &'a str,
     /// Opens the subject.
     pub opener: SubjectOpener<'a>,
-    /// The path resolvers to test.
+    /// The path resolution methods with which every case runs.
     pub resolvers: &'a [PathResolutionMethod],
 }
 
-/// Result of a group.
+/// The result of a group of attack cases.
 #[derive(Debug, Default)]
 pub struct AttackReport {
-    /// How many cases ran.
+    /// The number of cases that ran.
     pub ran: usize,
-    /// Cases that could not run, and why.
+    /// The ids of the cases that could not run, with the reason.
     pub skipped: Vec<String>,
     /// Problems.
     pub failures: Vec<String>,
 }
 
 impl AttackSuiteRunner<'_> {
-    /// The cases of a group that this subject can run here.
+    /// The cases of a group that this subject can run in this environment.
     pub fn runnable_cases(
         &self,
         group: &AttackGroup,
@@ -79,7 +79,7 @@ impl AttackSuiteRunner<'_> {
         Ok(fitting)
     }
 
-    /// Runs a group with every resolver.
+    /// Runs a group of attack cases with every path resolution method.
     pub fn run_group(&self, group: &AttackGroup, place: AttackCaseProcessIsolation) -> io::Result<AttackReport> {
         let mut report = AttackReport::default();
         let cases = self.runnable_cases(group, place, &mut report)?;
@@ -103,18 +103,18 @@ impl AttackSuiteRunner<'_> {
     }
 }
 
-/// Result of requesting a mount namespace.
+/// How a test that needs a mount namespace was run.
 #[derive(Debug)]
 pub enum TestMountNamespaceOutcome {
     /// This process has a mount namespace, so the test continues.
     Inside,
-    /// The test ran in a child process with a mount namespace. This is its output.
+    /// The test ran in a child process with a mount namespace; the value is the output of the child.
     Child(Output),
-    /// This machine does not allow mount namespaces.
+    /// The machine does not allow mount namespaces, so the test did not run.
     Unavailable,
 }
 
-/// Runs the named test of this binary again in a mount namespace.
+/// Runs the named test of this test binary again, in a child process with a mount namespace.
 pub fn run_in_mount_namespace(test: &str) -> io::Result<TestMountNamespaceOutcome> {
     if std::env::var_os(NAMESPACE_VARIABLE).is_some() {
         return Ok(TestMountNamespaceOutcome::Inside);

@@ -1,5 +1,5 @@
-//! The power-cut test as a program: `run` makes changes until it is killed, `judge` checks the remains. Both read one
-//! line of JSON from standard input. Never shipped.
+//! The programs of the power-cut test: `run` makes changes until it is killed, `judge` checks the workspace afterwards.
+//! Both commands read their instructions as one line of JSON from standard input. Never shipped.
 
 use std::{
     io::{BufRead, Write},

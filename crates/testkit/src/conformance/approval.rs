@@ -1,4 +1,4 @@
-//! Approvals: stored once, answered once, used once, and present after a restart.
+//! Conformance tests of approvals: stored once, answered once, used once, and present after a restart.
 
 use stead_engine::{
     Approval, ApprovalAnswer, ApprovalDecision, ApprovalFilter, ApprovalRequest, ApprovalState, CommitError,

@@ -1,4 +1,4 @@
-//! The journal: the hash chain, filters, undo, and waiting for entries.
+//! Conformance tests of the journal: the hash chain, filters, undo, and waiting for entries.
 
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,7 @@ pub(super) fn unfiltered() -> JournalEntryQuery {
     JournalEntryQuery { order: JournalEntryOrder::OldestFirst, limit: usize::MAX, ..JournalEntryQuery::default() }
 }
 
-/// Numbers increase by one and every hash follows from the previous one.
+/// Checks that entry numbers increase by one and that every entry hash follows from the previous one.
 pub(super) fn check_chain(fixture: &WorkspaceConformanceFixture) {
     let head = fixture.workspace.head().unwrap();
     let entries = fixture.workspace.entries(&unfiltered()).unwrap();

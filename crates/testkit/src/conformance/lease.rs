@@ -1,4 +1,4 @@
-//! Leases: one holder, an expiry, and an increasing number.
+//! Conformance tests of leases: one holder at a time, an expiry, and an increasing number.
 
 use stead_engine::{Error, ErrorKind, Lease, LeaseRequest};
 

@@ -1,4 +1,4 @@
-//! Moves of files, links and trees, to a free path and over a file.
+//! Conformance tests of moving files, links and trees, to a free path and over a file.
 
 use stead_engine::{CommitExpectation, FileKind, PlannedChange, TreeSummary, Version};
 

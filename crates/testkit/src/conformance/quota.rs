@@ -1,4 +1,4 @@
-//! Usage is updated by every change, and a quota is enforced inside the commit.
+//! Conformance tests of quotas: every change updates the usage, and the commit enforces the quota.
 
 use stead_engine::{
     CommitError, CommitExpectation, ErrorKind, FileKind, JournalCallRecord, Plan, PlannedChange, Quota,
@@ -20,7 +20,7 @@ pub(super) const CASES: WorkspaceConformanceCaseTable = &[
 
 const UNLIMITED_QUOTA: Quota = Quota { bytes: None, files: None, trash_bytes: None, history_bytes: None };
 
-/// Commits under a quota and returns the entry.
+/// Commits a change under a quota and returns the number of its journal entry.
 fn commit_under_quota(
     fixture: &WorkspaceConformanceFixture,
     quota: Quota,

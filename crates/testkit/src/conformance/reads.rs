@@ -1,4 +1,4 @@
-//! Reads: stat, read, list, links and path resolution.
+//! Conformance tests of reads: stat, read, list, links and path resolution.
 
 use stead_engine::{BytesToRead, ErrorKind, FileKind, FinalSymlink, PlannedChange, Version};
 use stead_path::RelPath;

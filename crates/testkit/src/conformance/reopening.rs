@@ -1,4 +1,4 @@
-//! State that survives closing and reopening the workspace.
+//! Conformance tests of the state that survives closing and reopening a workspace.
 
 use stead_engine::{CommitExpectation, PlannedChange, Version};
 use stead_journal::JournalEntryRelation;

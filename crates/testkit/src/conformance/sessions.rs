@@ -1,4 +1,4 @@
-//! Sessions and alerts: recorded, stored, and counted from the journal.
+//! Conformance tests of sessions and alerts: recorded, stored, and counted from the journal.
 
 use stead_engine::{AlertSeverity, Error, ErrorKind, SessionStoreReply, SessionStoreWriteRequest, SessionTotalsQuery};
 

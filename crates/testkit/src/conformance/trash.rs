@@ -1,4 +1,4 @@
-//! Removal to the trash, and restore.
+//! Conformance tests of removing files to the trash and restoring them.
 
 use stead_engine::{CommitExpectation, ErrorKind, FileKind, PlannedChange, TreeSummary};
 

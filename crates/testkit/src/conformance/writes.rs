@@ -1,4 +1,4 @@
-//! Writes: every expectation, met and unmet, every source of bytes, and plans of several changes.
+//! Conformance tests of writes: commit expectations, met and unmet, sources of content, and plans of several changes.
 
 use stead_engine::{
     CommitExpectation, ErrorKind, FileModeSource, PlanTimeFileVersion, PlannedChange, PlannedContent, Version,

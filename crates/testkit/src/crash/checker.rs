@@ -1,4 +1,4 @@
-//! Opens the workspace after a crash and compares it with the model and the journal.
+//! Opens a workspace after a crash and compares it with the expected tree and the journal.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -17,16 +17,16 @@ use crate::{
 /// Entries per page.
 const ENTRIES_PER_PAGE: usize = 1_000;
 
-/// Outcome of the change that was in progress.
+/// Whether the change that was in progress at the crash is applied after the recovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CrashTestInFlightOutcome {
-    /// Nothing was in progress, or the change was not applied.
+    /// No change was in progress, or the change in progress is not applied.
     NotApplied,
-    /// The change was applied.
+    /// The change in progress is applied.
     Applied,
 }
 
-/// State carried from round to round.
+/// Checks a workspace after each crash, and keeps the results that the next check needs.
 #[derive(Default)]
 pub struct CrashChecker {
     leftover_files: BTreeSet<u64>,
@@ -36,17 +36,17 @@ pub struct CrashChecker {
 }
 
 impl CrashChecker {
-    /// Steps of the last recovery.
+    /// The number of steps that the last recovery repeated.
     pub fn replayed_steps(&self) -> u64 {
         self.replayed_steps
     }
 
-    /// A killed recovery may leave one staged file.
+    /// Allows one staged file to be left over, because a recovery was killed.
     pub fn allow_recovery_leftover(&mut self) {
         self.leftovers_allowed += 1;
     }
 
-    /// Opens and checks the workspace, and updates the model of `work`.
+    /// Opens the workspace after a crash, checks it, and updates the expected tree in `work`.
     pub fn check_workspace(
         &mut self,
         work: &mut WorkloadOrders,
@@ -125,7 +125,7 @@ impl CrashChecker {
     }
 }
 
-/// Checks that opening the workspace again finds nothing to recover.
+/// Checks that opening the workspace a second time finds nothing to recover.
 pub(super) fn check_second_open(work: &WorkloadOrders, found: &TestWorkspaceWalkResult) -> Fallible<()> {
     let recovery = work.open()?.recovery();
     if recovery.redone_steps + recovery.conflicts > 0 {
@@ -138,7 +138,7 @@ pub(super) fn check_second_open(work: &WorkloadOrders, found: &TestWorkspaceWalk
     Ok(())
 }
 
-/// Every entry, oldest first.
+/// All journal entries of a workspace, oldest first.
 pub fn all_entries(workspace: &dyn Workspace) -> Fallible<Vec<StoredJournalEntry>> {
     let mut entries: Vec<StoredJournalEntry> = Vec::new();
     loop {
@@ -157,7 +157,7 @@ pub fn all_entries(workspace: &dyn Workspace) -> Fallible<Vec<StoredJournalEntry
     }
 }
 
-/// Checks that the journal describes the files on disk.
+/// Checks that replaying the journal gives exactly the files on disk.
 pub fn check_journal_matches_disk(entries: &[StoredJournalEntry], places: &CrashTestFileVersionByPath) -> Fallible<()> {
     let recorded: CrashTestFileVersionByPath = replay_entries(entries)
         .into_iter()
@@ -176,7 +176,7 @@ pub fn check_journal_matches_disk(entries: &[StoredJournalEntry], places: &Crash
     }
 }
 
-/// The last entries about a path, for debugging.
+/// Describes the last journal entries about a path, for an error message.
 fn describe_entries_of(entries: &[StoredJournalEntry], place: &str) -> String {
     let about = |stored: &&StoredJournalEntry| {
         let near = |path: &str| place.starts_with(path) || path.starts_with(place);
@@ -198,17 +198,17 @@ fn describe_entries_of(entries: &[StoredJournalEntry], place: &str) -> String {
     described.collect::<Vec<_>>().join("; ")
 }
 
-/// Entries shown for a path that differs.
+/// Maximum number of journal entries that an error message describes for a path.
 const DESCRIBED_ENTRIES_MAX: usize = 6;
 
-/// The first path at which two trees differ.
+/// Describes the first path at which two trees differ.
 pub fn first_difference(one: &CrashTestFileVersionByPath, other: &CrashTestFileVersionByPath) -> Option<String> {
     let all: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
     let place = all.into_iter().find(|path| one.get(*path) != other.get(*path))?;
     Some(format!("{place}: {:?} and {:?}", one.get(place), other.get(place)))
 }
 
-/// Checks that the tree is the acknowledged one, with or without the change in progress. Updates the model.
+/// Checks that the tree contains all acknowledged changes, with or without the change in progress. Updates the model.
 fn match_model(
     workspace: &Arc<LocalWorkspace>,
     work: &mut WorkloadOrders,

@@ -1,5 +1,5 @@
-//! Checks a workspace after a power cut. The moment of the cut is known only roughly: changes acknowledged before it
-//! must exist, and any prefix of the later ones may.
+//! Checks a workspace after a power cut. The moment of the power cut is known only roughly: changes acknowledged before
+//! it must exist, and of the later changes any prefix may exist.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,31 +11,31 @@ use crate::{
     },
 };
 
-/// A workspace after a power cut.
+/// The changes that a workspace must or may contain after a power cut.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PowerCutExpectedChanges {
-    /// Its directories, and its state when the process started.
+    /// The directories of the workspace, and its expected tree when the test process started.
     pub work: WorkloadOrders,
-    /// Changes acknowledged before the cut.
+    /// Changes acknowledged before the power cut, which must exist.
     pub certain: Vec<(CrashTestWorkloadStep, WorkloadChangeAcknowledgement)>,
-    /// Changes made during or after it, in order; the last one is not acknowledged.
+    /// Changes made during or after the power cut, in order; the last one is not acknowledged.
     pub possible: Vec<(CrashTestWorkloadStep, Option<WorkloadChangeAcknowledgement>)>,
 }
 
-/// Result of the check.
+/// The result of checking a workspace after a power cut.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PowerCutRecoverySummary {
     /// The state now.
     pub model: WorkspaceReferenceModel,
-    /// How many of the later changes were applied.
+    /// How many of the changes in [`PowerCutExpectedChanges::possible`] exist.
     pub of_possible: usize,
-    /// Steps of the recovery.
+    /// The number of steps that the recovery repeated.
     pub replayed: u64,
-    /// Entries in the journal.
+    /// The number of entries in the journal.
     pub entries: usize,
 }
 
-/// Opens and checks the workspace.
+/// Opens a workspace after a power cut and checks its files and its journal.
 pub fn check_power_cut(cut: PowerCutExpectedChanges) -> Fallible<PowerCutRecoverySummary> {
     let PowerCutExpectedChanges { mut work, certain, possible } = cut;
     for (step, ack) in &certain {

@@ -1,5 +1,5 @@
-//! Applies a plan to a copy of the tree, change by change. The copy replaces the tree only if every change succeeded,
-//! so a plan is all or nothing.
+//! Applies a plan to a copy of the memory tree, change by change. The copy replaces the tree only if every change
+//! succeeds, so a plan is applied completely or not at all.
 
 use stead_engine::{
     CommitError, CommitExpectation, Error, ErrorKind, FileModeSource, NEW_FILE_MODE, Plan, PlannedChange,
@@ -21,7 +21,7 @@ pub(super) struct MemoryTrashItem {
     subtree: InMemoryWorkspaceSubtree,
 }
 
-/// Result of a plan.
+/// The tree after a plan, and the data that the plan adds to the journal, the retained versions and the trash.
 pub(super) struct MemoryPlanApplyResult {
     pub(super) tree: MemoryTree,
     pub(super) changes: Vec<stead_journal::RecordedChange>,
@@ -31,7 +31,6 @@ pub(super) struct MemoryPlanApplyResult {
     pub(super) notices: Vec<String>,
 }
 
-/// Applies a plan to a copy of the tree.
 pub(super) fn apply_plan(
     state: &MemoryWorkspaceState,
     plan: &Plan,
@@ -205,7 +204,7 @@ impl MemoryPlanApplication<'_> {
         Ok(())
     }
 
-    /// The bytes to write, with the permission bits of a copied file.
+    /// The bytes that a planned change writes; for a copied file, also its permission bits.
     fn content_bytes(&self, content: &PlannedContent) -> Result<(Vec<u8>, Option<u32>), CommitError> {
         match content {
             PlannedContent::Bytes(bytes) => Ok((bytes.clone(), None)),
@@ -224,7 +223,7 @@ impl MemoryPlanApplication<'_> {
         }
     }
 
-    /// Whether a path matches the plan's expectation, including earlier changes of the plan.
+    /// Checks that a path meets the expectation of the plan, after the earlier changes of the same plan.
     fn check_expected(&self, path: &RelPath, expect: CommitExpectation) -> Result<(), CommitError> {
         let fits = match (expect, self.result.tree.get(path)) {
             (CommitExpectation::Absent, None) => true,
@@ -245,7 +244,7 @@ impl MemoryPlanApplication<'_> {
         if self.result.tree.has_parent_directory(path) { Ok(()) } else { Err(changed_error(path)) }
     }
 
-    /// The journal's description of a path: a file or link itself, anything else by its size.
+    /// The journal description of a path: the content of a file or link, the size of a directory tree.
     fn journal_state_at(&self, path: &RelPath, tree: &Amount, trash: Option<&str>) -> Result<Recorded, CommitError> {
         let placed = self.result.tree.get(path).ok_or_else(|| changed_error(path))?;
         Ok(match &placed.item {

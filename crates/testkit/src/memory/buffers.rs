@@ -1,5 +1,5 @@
-//! Open buffers in memory. All callers are one process until the editors crash; a caller with a connection is lost with
-//! it.
+//! The open editor buffers of the memory workspace. All callers count as one process until a test makes the editors
+//! crash; the buffers of a connection become drafts when it ends.
 
 use stead_engine::{
     BufferOpenState, BufferStore, BufferStoreRequest, BufferWithText, CallerResourceLifetime, CommitReceipt,
@@ -50,7 +50,7 @@ impl BufferStore for MemoryWorkspace {
     }
 }
 
-/// Removes editors whose connection has ended.
+/// Turns the buffers of ended connections into drafts.
 fn orphan_disconnected(state: &mut MemoryWorkspaceState) {
     for kept in &mut state.buffers {
         if state.connections.get(&kept.buffer.id).is_some_and(|connection| connection.has_ended()) {
@@ -59,7 +59,7 @@ fn orphan_disconnected(state: &mut MemoryWorkspaceState) {
     }
 }
 
-/// Makes all editors crash.
+/// Turns all buffers into drafts, as if all editors had crashed.
 pub(super) fn orphan_all(state: &mut MemoryWorkspaceState) {
     for kept in &mut state.buffers {
         kept.buffer.open_state = BufferOpenState::Draft;
@@ -157,7 +157,7 @@ fn apply_change(
     }
 }
 
-/// Whether the buffers of a plan are unchanged since it was made.
+/// Checks that the buffers that a plan changes are unchanged since the plan was made.
 pub(super) fn check_steps(state: &MemoryWorkspaceState, steps: &[PlannedBufferChange]) -> Result<(), Error> {
     for step in steps {
         if find_buffer(state, &step.id)?.buffer.revision != step.expected_revision {
@@ -167,7 +167,7 @@ pub(super) fn check_steps(state: &MemoryWorkspaceState, steps: &[PlannedBufferCh
     Ok(())
 }
 
-/// Applies a plan to the buffers.
+/// Applies the buffer changes of a plan.
 pub(super) fn apply_steps(state: &mut MemoryWorkspaceState, steps: &[PlannedBufferChange]) {
     for step in steps {
         let Ok(kept) = find_buffer_mut(state, &step.id) else { continue };

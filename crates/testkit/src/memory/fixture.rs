@@ -1,5 +1,5 @@
-//! Changes that tests make outside stead: files of other programs, passing time, expired versions. Nothing here is
-//! recorded in the journal. An invalid path is a mistake in the test and panics.
+//! Changes that tests make behind the back of the engine: files of other programs, passing time, dropped versions.
+//! These changes are not recorded in the journal. An invalid path is a mistake in the test and panics.
 
 use stead_engine::{Error, InWorkspacePolicyFileLocation, NEW_DIRECTORY_MODE, NEW_FILE_MODE, Policy, Version};
 use stead_path::RelPath;
@@ -10,17 +10,17 @@ use super::{
 };
 
 impl MemoryWorkspace {
-    /// Creates a file and its parents.
+    /// Creates a file and its missing parents.
     pub fn put_file(&self, wire: &str, bytes: impl AsRef<[u8]>) {
         self.put_item(wire, MemoryItem::File(bytes.as_ref().to_vec()), NEW_FILE_MODE);
     }
 
-    /// Creates a directory and its parents.
+    /// Creates a directory and its missing parents.
     pub fn put_directory(&self, wire: &str) {
         self.put_item(wire, MemoryItem::Directory, NEW_DIRECTORY_MODE);
     }
 
-    /// Creates a link, whatever its target.
+    /// Creates a symbolic link; the target need not exist or be inside the workspace.
     pub fn put_link(&self, wire: &str, target: impl AsRef<[u8]>) {
         self.put_item(wire, MemoryItem::Link(target.as_ref().to_vec()), 0o777);
     }
@@ -30,19 +30,19 @@ impl MemoryWorkspace {
         self.put_item(wire, MemoryItem::Special, NEW_FILE_MODE);
     }
 
-    /// Removes a path without a record.
+    /// Removes a path without a journal entry.
     pub fn remove_silently(&self, wire: &str) {
         self.lock_state().tree.take_subtree(&rel_path(wire));
     }
 
-    /// Sets the number of hard links of a file.
+    /// Sets the number of hard links that a file reports.
     pub fn set_link_count(&self, wire: &str, links: u64) {
         if let Some(placed) = self.lock_state().tree.get_mut(&rel_path(wire)) {
             placed.links = links;
         }
     }
 
-    /// Sets the permission bits.
+    /// Sets the permission bits of a path.
     pub fn set_mode(&self, wire: &str, mode: u32) {
         if let Some(placed) = self.lock_state().tree.get_mut(&rel_path(wire)) {
             placed.mode = mode;
@@ -59,7 +59,7 @@ impl MemoryWorkspace {
         self.lock_state().next_error = Some(failure);
     }
 
-    /// Makes all editors crash.
+    /// Turns all open buffers into drafts, as if all editors had crashed.
     pub fn kill_editors(&self) {
         super::buffers::orphan_all(&mut self.lock_state());
     }
@@ -76,7 +76,7 @@ impl MemoryWorkspace {
         self.lock_state().policy.policy = std::sync::Arc::new(policy);
     }
 
-    /// Uses a file of the workspace as the policy file.
+    /// Marks a file of the workspace as the protected policy file.
     #[expect(clippy::expect_used, reason = "a policy that is not there is a mistake in the test")]
     pub fn protect_policy_file(&self, wire: &str) {
         let path = rel_path(wire);
@@ -85,12 +85,12 @@ impl MemoryWorkspace {
         state.policy.file_location = Some(InWorkspacePolicyFileLocation { path, device_and_inode: identity });
     }
 
-    /// Drops retained versions, as a quota would.
+    /// Drops a retained version, as a quota on retained versions would.
     pub fn forget_version(&self, version: &Version) {
         self.lock_state().retained_versions.remove(version);
     }
 
-    /// The bytes of a file, if it exists.
+    /// The bytes of a file; `None` if the path is not a file.
     pub fn bytes(&self, wire: &str) -> Option<Vec<u8>> {
         match self.lock_state().tree.get(&rel_path(wire)).map(|placed| &placed.item) {
             Some(MemoryItem::File(bytes)) => Some(bytes.clone()),
@@ -98,12 +98,12 @@ impl MemoryWorkspace {
         }
     }
 
-    /// The permission bits of a path.
+    /// The permission bits of a path; `None` if the path does not exist.
     pub fn mode(&self, wire: &str) -> Option<u32> {
         self.lock_state().tree.get(&rel_path(wire)).map(|placed| placed.mode)
     }
 
-    /// All paths but the root, in order.
+    /// All paths in the workspace except the root, in order.
     pub fn all_paths(&self) -> Vec<String> {
         self.lock_state().tree.paths().map(RelPath::to_string).collect()
     }

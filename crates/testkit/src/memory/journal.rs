@@ -1,4 +1,4 @@
-//! The journal: entries with real hash chains, undo state, and idempotency keys.
+//! The journal of the memory workspace: entries with real hash chains, undo state, and idempotency keys.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use stead_path::RelPath;
 pub(super) struct MemoryJournal {
     genesis_hash: Digest,
     entries: Vec<StoredJournalEntry>,
-    /// Requested paths of entries without changes.
+    /// The paths that a call without changes requested, by entry number.
     requested_paths: BTreeMap<u64, Vec<RelPath>>,
     undone_by: BTreeMap<u64, u64>,
     entries_by_key: BTreeMap<(String, String), u64>,

@@ -1,4 +1,4 @@
-//! Leases: at most one holder for a path, its parents and its children.
+//! The leases of the memory workspace: nobody else can lease a leased path, its parents or its children.
 
 use stead_engine::{Error, ErrorKind, Lease, LeaseRequest, limits};
 use stead_path::RelPath;
@@ -9,12 +9,12 @@ pub(super) fn running_leases(state: &MemoryWorkspaceState) -> impl Iterator<Item
     state.leases.iter().filter(|lease| lease.ends_ms > state.now_ms)
 }
 
-/// Whether one path contains the other.
+/// Whether one of the two paths contains the other.
 pub(super) fn is_overlapping(one: &RelPath, other: &RelPath) -> bool {
     one.is_within(other) || other.is_within(one)
 }
 
-/// The lease that a request would acquire or release, if allowed.
+/// The lease that a request acquires or releases; an error if the request is not allowed.
 pub(super) fn check_lease(state: &MemoryWorkspaceState, ask: &LeaseRequest, holder: &str) -> Result<Lease, Error> {
     match ask {
         LeaseRequest::Acquire { path, ends_ms } => {

@@ -1,4 +1,4 @@
-//! Sessions and alerts in memory.
+//! Sessions and alerts of the memory workspace.
 
 use stead_engine::{
     AgentToPersonAlert, AlertResponse, CommitReceipt, Error, ErrorKind, JournalCallRecord, Principal, PrincipalUsage,
@@ -9,7 +9,7 @@ use stead_journal::JournalEntryRelation;
 
 use super::{MemoryWorkspace, MemoryWorkspaceState};
 
-/// Stored sessions and alerts, newest last.
+/// Stored sessions and alerts of the memory workspace, newest last.
 #[derive(Default)]
 pub(super) struct MemorySessionStore {
     sessions: Vec<SessionRecord>,
@@ -17,7 +17,7 @@ pub(super) struct MemorySessionStore {
     reviewed_bytes: std::collections::BTreeMap<(String, String, stead_path::RelPath), Option<Vec<u8>>>,
 }
 
-/// Disk size that a workspace in memory reports.
+/// The disk size that a memory workspace reports.
 const TOTAL_BYTES: u64 = 1 << 30;
 
 impl SessionStore for MemoryWorkspace {
@@ -103,7 +103,7 @@ impl SessionStore for MemoryWorkspace {
     }
 }
 
-/// Usage, counted on every call.
+/// Counts the storage usage anew: the files of the workspace, and the bytes that the principal has in the trash.
 pub(super) fn count_usage(state: &MemoryWorkspaceState, principal: &Principal) -> PrincipalUsage {
     let owner = principal.to_string();
     let owned = state.trash.values().filter(|item| item.item.owner == owner);

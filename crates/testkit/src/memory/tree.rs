@@ -1,4 +1,4 @@
-//! The tree: a map from resolved paths to their content, including the root, and the resolution of paths with links.
+//! The tree of the memory workspace: a map from resolved paths to content, and the resolution of paths with links.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(super) struct MemoryNode {
     pub(super) mode: u32,
     pub(super) links: u64,
     pub(super) modified_ms: i64,
-    /// The inode number. A move keeps it; a replaced file gets a new one.
+    /// The inode number. A move keeps the inode number; replacing a file gives it a new one.
     pub(super) id: u64,
 }
 
@@ -53,7 +53,7 @@ impl MemoryNode {
     }
 }
 
-/// A removed tree, by path relative to its top.
+/// A removed tree as a list of nodes, with their paths relative to the top of the removed tree.
 pub(super) type InMemoryWorkspaceSubtree = Vec<(RelPath, MemoryNode)>;
 
 #[derive(Debug, Clone)]
@@ -81,7 +81,6 @@ impl MemoryTree {
         self.get(path).is_some_and(|placed| placed.tree_top() == FileKind::Directory)
     }
 
-    /// Whether something can be created here.
     pub(super) fn has_parent_directory(&self, path: &RelPath) -> bool {
         path.parent().is_some_and(|parent| self.is_directory(&parent))
     }
@@ -90,20 +89,20 @@ impl MemoryTree {
         self.nodes.keys().filter(|path| !path.is_root())
     }
 
-    /// Puts an item at a path, replacing an existing one.
+    /// Puts a file, directory or link at a path, replacing what is there.
     pub(super) fn put(&mut self, path: &RelPath, item: MemoryItem, mode: u32, now_ms: i64) {
         self.last_id += 1;
         let placed = MemoryNode { item, mode, links: 1, modified_ms: now_ms, id: self.last_id };
         self.nodes.insert(path.clone(), placed);
     }
 
-    /// Removes a path with everything below it.
+    /// Removes a path with everything below it, and returns what was removed.
     pub(super) fn take_subtree(&mut self, top: &RelPath) -> InMemoryWorkspaceSubtree {
         let inside: Vec<RelPath> = self.nodes.keys().filter(|path| path.is_within(top)).cloned().collect();
         inside.iter().filter_map(|path| Some((path.strip_prefix(top)?, self.nodes.remove(path)?))).collect()
     }
 
-    /// Puts a removed tree at a path.
+    /// Puts a removed tree back at a path.
     pub(super) fn insert_subtree(&mut self, top: &RelPath, branch: InMemoryWorkspaceSubtree) -> Result<(), Error> {
         for (below, placed) in branch {
             self.nodes.insert(top.append(&below)?, placed);
@@ -111,7 +110,7 @@ impl MemoryTree {
         Ok(())
     }
 
-    /// The names in a directory, in byte order.
+    /// The entries of a directory, in byte order of their names.
     pub(super) fn list(&self, path: &RelPath) -> Result<Vec<DirectoryEntry>, Error> {
         match self.get(path).map(MemoryNode::tree_top) {
             Some(FileKind::Directory) => {}
@@ -131,7 +130,7 @@ impl MemoryTree {
         Ok(names)
     }
 
-    /// The resolved path. Missing components stay as written.
+    /// The resolved path. Path components that do not exist stay as written.
     pub(super) fn locate(&self, path: &RelPath, last: FinalSymlink, roots: &[String]) -> Result<RelPath, Error> {
         let escape = || Error::new(ErrorKind::PathEscape, format!("{path} leads out of the workspace"));
         let mut pending: Vec<Vec<u8>> = path.components().rev().map(<[u8]>::to_vec).collect();
@@ -181,7 +180,7 @@ impl MemoryTree {
     }
 }
 
-/// The rest of an absolute target below the root.
+/// The part of an absolute link target below the root; `None` if the target is not below the root.
 fn strip_root(target: &[u8], root: &str) -> Option<Vec<u8>> {
     let rest = target.strip_prefix(root.as_bytes())?;
     match rest.first() {

@@ -1,10 +1,11 @@
-//! Watches of the memory workspace. Every change goes through it, so the journal reports everything.
+//! Watches of the memory workspace. Every change goes through the memory workspace, so its journal already contains all
+//! changes that a watch reports.
 
 use stead_engine::{Error, ErrorKind, JournalCallRecord, Watch, WatchRequest, limits};
 
 use super::MemoryWorkspaceState;
 
-/// Finds or creates the requested watch.
+/// Builds the watch that a request begins, or finds the watch that a request ends.
 pub(super) fn find_or_make_watch(
     state: &MemoryWorkspaceState,
     ask: &WatchRequest,
@@ -44,7 +45,7 @@ pub(super) fn find_or_make_watch(
     }
 }
 
-/// Stores or deletes the watch.
+/// Stores the watch that a request begins, or deletes the watch that it ends.
 pub(super) fn apply_watch(state: &mut MemoryWorkspaceState, ask: &WatchRequest, watch: &Watch) {
     match ask {
         WatchRequest::Begin { .. } => state.watches.push(watch.clone()),

@@ -1,5 +1,5 @@
-//! One of several processes on one tree: changes, moves and removes the same files as the others at random, and follows
-//! the feed.
+//! One process of the multi-process test: changes, moves and removes files at random, the same files as the other
+//! processes, and reads the change feed.
 
 use std::{io::BufRead, path::PathBuf, sync::Arc};
 
@@ -10,11 +10,11 @@ use stead_local::{Durability, LocalWorkspace, LocalWorkspaceOptions};
 
 use crate::stress::{Fallible, SeededRng, send_to_parent};
 
-/// Principal of calls with a key: the same in every process, because keys belong to a principal.
+/// The principal of all calls with an idempotency key, in every process, because keys belong to a principal.
 const KEYED_DIRECTORY: &str = "keyed";
-/// Files to which only calls with a key append.
+/// The number of files that only calls with an idempotency key append to.
 pub(super) const KEYED_FILES: u64 = 3;
-/// Errors that are allowed when other processes use the same paths.
+/// Error kinds that are allowed, because other processes use the same paths.
 const ALLOWED_ERRORS: &[ErrorKind] = &[
     ErrorKind::NotFound,
     ErrorKind::Exists,
@@ -27,7 +27,7 @@ const ALLOWED_ERRORS: &[ErrorKind] = &[
     ErrorKind::InvalidPath,
 ];
 
-/// Instructions of a member, one line on its standard input.
+/// The instructions of one process in the multi-process test, one line of JSON on its standard input.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct MemberOrders {
     pub(super) workspace: PathBuf,
@@ -35,7 +35,7 @@ pub(super) struct MemberOrders {
     pub(super) name: String,
     pub(super) seed: u64,
     pub(super) steps: u64,
-    /// The first key it uses; the next ones follow.
+    /// The number of the first idempotency key that the process uses; later keys count up from it.
     pub(super) first_key: u64,
 }
 
@@ -47,18 +47,22 @@ impl MemberOrders {
     }
 }
 
-/// One message of a member.
+/// One message of a process to the test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum MultiProcessTestMemberMessage {
-    /// A change is acknowledged.
-    Done { operation: String, entry: u64, hash: String, key: Option<String> },
-    /// Entries received through the feed, in order.
+    /// A change was acknowledged.
+    Done {
+        operation: String,
+        entry: u64,
+        hash: String,
+        key: Option<String>,
+    },
+    /// Journal entries that the process received through the change feed, in order.
     Saw(Vec<u64>),
-    /// A call failed with an allowed error.
     Refused,
-    /// A call failed with another error.
+    /// A call failed with an error that is not allowed.
     Failed(String),
-    /// All calls are done.
+    /// The process has made all its calls.
     End,
 }
 
@@ -74,7 +78,7 @@ struct MultiProcessTestMemberRunner {
     next_key: u64,
 }
 
-/// Runs a member until its input ends.
+/// Runs one process of the multi-process test until its standard input ends.
 pub fn run_member() -> Fallible<()> {
     let mut input = String::new();
     std::io::stdin().lock().read_line(&mut input)?;
@@ -135,7 +139,7 @@ impl MultiProcessTestMemberRunner {
         self.call_as_self("write", json!({ "path": path, "content": content, "base": base }))
     }
 
-    /// Processes reach the same key sooner or later; it must be applied once.
+    /// Appends a line with the next idempotency key; other processes use the key too, but the line must appear once.
     fn append_with_key(&mut self) -> Fallible<()> {
         let number = self.next_key;
         self.next_key += 1;

@@ -1,7 +1,7 @@
-//! The attacker: another program with the same rights that swaps paths in the workspace as fast as it can.
+//! The attacker of a race: swaps paths in the workspace as fast as it can, like a program with the same rights.
 //!
-//! Every shape of attack leads out of the workspace by links, or moves our own directories away; it never touches the
-//! canaries. Paths that the victim moved are put back, so that the race continues.
+//! An attack replaces paths by links to the outside, or moves directories of the workspace away; it never changes the
+//! canaries. The attacker restores paths that the victim moved, so that the race continues.
 
 use std::{
     fs,
@@ -18,7 +18,7 @@ use super::{
 
 /// Number of swaps after which the attacker checks that its paths still exist.
 const SWAPS_BETWEEN_CHECKS: u64 = 64;
-/// Names of planted parents.
+/// The number of different names at which the attacker plants links.
 pub(super) const PLANTED_NAMES: u64 = 4;
 
 pub(super) struct RaceAttacker<'a> {
@@ -28,7 +28,7 @@ pub(super) struct RaceAttacker<'a> {
 }
 
 impl<'a> RaceAttacker<'a> {
-    /// Prepares the first swap.
+    /// Creates the links and files that the first swap needs.
     pub(super) fn new(shape: RaceAttackKind, ground: &'a RaceFixture) -> Self {
         let attacker = Self { attack: shape, fixture: ground, round: 0 };
         let inside = |name: &str| ground.inside_path(name);
@@ -44,7 +44,7 @@ impl<'a> RaceAttacker<'a> {
         attacker
     }
 
-    /// Swaps once. Returns whether anything was swapped.
+    /// Swaps once. Returns whether the attacker swapped anything.
     pub(super) fn swap_once(&mut self) -> bool {
         self.round += 1;
         let inside = |name: &str| self.fixture.inside_path(name);
@@ -69,7 +69,7 @@ impl<'a> RaceAttacker<'a> {
         }
     }
 
-    /// Restores the initial state as far as possible.
+    /// Restores the initial paths as far as possible.
     pub(super) fn restore_all(&mut self) {
         let away = |path: &Path| has_type(path, FileType::Symlink);
         let home = match self.attack {
@@ -87,7 +87,7 @@ impl<'a> RaceAttacker<'a> {
         }
     }
 
-    /// Makes one of the two names the link and the other the file.
+    /// Makes one of the paths `leaf` and `swap` a regular file, and the other a link or a pipe.
     fn repair_leaf(&self) {
         let (leaf, spare) = (self.fixture.inside_path("leaf"), self.fixture.inside_path("swap"));
         let bad = match self.attack {
@@ -133,7 +133,7 @@ impl<'a> RaceAttacker<'a> {
         gone
     }
 
-    /// Plants links where the victim is about to create parents, at the top and one level below.
+    /// Plants links where the victim is about to create parent directories, at the top and one level below.
     fn plant_links(&self) -> bool {
         let top = self.fixture.inside_path(&format!("p{}", self.round % PLANTED_NAMES));
         if symlink("../out", &top).is_ok() || has_type(&top, FileType::Symlink) {
@@ -151,8 +151,7 @@ impl<'a> RaceAttacker<'a> {
         planted && rustix::fs::unlinkat(&top, "q", AtFlags::empty()).is_ok() || swapped
     }
 
-    /// Swaps a directory of the victim's tree with a link, through an open handle, so that it works after the tree is
-    /// moved.
+    /// Swaps a directory with a link through an open handle, so that the swap works even after the tree was moved.
     fn swap_children(&self) -> bool {
         let Some(parent) = open_directory(&self.fixture.inside_path("t/a")) else { return false };
         ignore(rustix::fs::symlinkat(self.fixture.outside_path(), &parent, "b-swap"));
@@ -196,14 +195,14 @@ fn make_link(target: &Path, at: &Path) {
     ignore(symlink(target, at));
 }
 
-/// Creates an initial file atomically, unless the path exists.
+/// Creates a file of the initial tree atomically, unless the path exists.
 fn restore_file(path: &Path, exile: &Path) {
     let whole = exile.join("whole");
     ignore(fs::write(&whole, format!("{INSIDE_CONTENT}\n")));
     rename(&whole, path);
 }
 
-/// Ignores an error: any step may fail in a race, and the next swap is tried regardless.
+/// Ignores an error, because any step may fail in a race, and the attacker simply tries the next swap.
 fn ignore<T, E>(result: Result<T, E>) {
     match result {
         Ok(_) | Err(_) => {}

@@ -1,5 +1,5 @@
-//! The control: a victim that checks the real path and then opens it, as many servers do. Under the same attack it must
-//! read a canary; otherwise the attack is ineffective and the test proves nothing.
+//! The control of the race test: a victim that checks the real path and then opens it, as many servers do. Under the
+//! same attack the control must read a canary; otherwise the attack is ineffective and the test proves nothing.
 
 use std::{
     fs::{self, File},
@@ -19,12 +19,12 @@ use super::{
 };
 use crate::stress::Fallible;
 
-/// Time in which the control must escape.
+/// How long one attempt gives the control to read a canary.
 const ESCAPE_TIME_MAX: Duration = Duration::from_secs(2);
-/// Attempts, because a busy machine may starve the attacker.
+/// The number of attempts, because a busy machine may starve the attacker.
 const ESCAPE_TRIES: usize = 5;
 
-/// How long a realpath-then-open victim took to read a file outside, or `None` if it never did.
+/// How long the control took to read a file outside the workspace; an error if it never did.
 pub fn measure_control_escape(shape: RaceAttackKind) -> Fallible<Duration> {
     for _ in 0..ESCAPE_TRIES {
         if let Some(took) = try_escape(shape)? {
@@ -60,7 +60,7 @@ fn try_escape(shape: RaceAttackKind) -> Fallible<Option<Duration>> {
     Ok(escaped)
 }
 
-/// Checks the real path, then opens the requested path.
+/// Checks that the real path is in the workspace, and then opens the requested path, which may have changed in between.
 fn check_then_open(root: &Path, path: &Path) -> std::io::Result<Vec<u8>> {
     let real = fs::canonicalize(path)?;
     if !real.starts_with(root) {

@@ -1,7 +1,7 @@
-//! Directories of a race: a workspace, an outside directory full of canaries, and a directory for what is moved out.
+//! The directories of a race: a workspace, an outside directory full of canaries, and a place for moved directories.
 //!
-//! A canary is a name, size, time, content or version that exists only outside. Any canary in a reply is detected, and
-//! so is every change of the outside tree.
+//! A canary is a name, size, time, content or version that exists only outside the workspace. The test detects any
+//! canary in a reply, and every change of the outside directory.
 
 use std::{
     collections::BTreeMap,
@@ -18,17 +18,18 @@ use tempfile::TempDir;
 
 use crate::stress::{Fallible, scratch_directory};
 
-/// A text in the content of every canary.
+/// The text at the start of every canary file.
 pub(super) const CANARY: &str = "CANARY";
-/// A text in every name that exists only outside.
+/// A text in every file name that exists only outside the workspace.
 pub(super) const OUTSIDE_ONLY_NAME: &str = "only-outside";
-/// Year of every canary's time.
+/// The year of the modification time of every canary file.
 const CANARY_YEAR: &str = "1999-";
-/// Unix time of a day in that year.
+/// The modification time of the canary files, which is in [`CANARY_YEAR`].
 const CANARY_TIME: Duration = Duration::from_secs(930_000_000);
-/// Size of the first canary; each further one is a byte longer.
+/// The size of the first canary file; each further one is a byte longer.
 const CANARY_BYTES: usize = 777_001;
-/// Files outside. Most have a counterpart inside, so that an escaped change hits one of them.
+/// The files outside the workspace. Most outside files have a counterpart in the workspace, so that a change that
+/// escapes would hit one of them.
 const OUTSIDE_FILES: &[&str] = &[
     "f",
     "n0",
@@ -45,12 +46,12 @@ const OUTSIDE_FILES: &[&str] = &[
     "only-outside-7f3a",
     "sub/only-outside-91c2",
 ];
-/// A text in the content of every file inside.
+/// A text in the content of every file in the workspace.
 pub(super) const INSIDE_CONTENT: &str = "inside";
 const INSIDE_FILES: &[&str] =
     &["d/f", "d/sub/g", "leaf", "stable/x", "stable/tree/a/b/f", "stable/tree/a/b/n0", "stable/tree/x"];
 
-/// Known facts of one path outside.
+/// The metadata of one outside path, recorded to detect changes.
 #[derive(Debug, PartialEq, Eq)]
 struct RaceTestFileFingerprint {
     inode: u64,
@@ -114,7 +115,7 @@ impl RaceFixture {
         Ok(LocalWorkspace::open(options)?)
     }
 
-    /// Finds data in a reply that exists only outside.
+    /// The first data in a reply that exists only outside the workspace; `None` if there is none.
     pub(super) fn find_leak(&self, reply: &str) -> Option<String> {
         let out = self.outside_path();
         let words = [CANARY, OUTSIDE_ONLY_NAME, CANARY_YEAR, out.to_str().unwrap_or(CANARY)];
@@ -131,7 +132,7 @@ impl RaceFixture {
         reply.split(|letter: char| !letter.is_ascii_alphanumeric()).find(known).map(str::to_owned)
     }
 
-    /// Fails if anything outside changed, down to the change time.
+    /// Fails if any outside file changed in content or metadata.
     pub(super) fn check_outside_unchanged(&self) -> Fallible<()> {
         let now = fingerprint_tree(&self.outside_path())?;
         let differs = |path: &&PathBuf| self.outside_before.get(*path) != now.get(*path);

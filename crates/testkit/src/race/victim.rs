@@ -1,7 +1,6 @@
-//! The victim: calls the engine on paths that are being swapped and checks every reply.
+//! The victim of a race: calls the engine on paths that the attacker swaps, and checks every reply.
 //!
-//! A reply with a canary, an error of a kind that the shape does not allow, or a call that takes too long ends the
-//! race.
+//! A race fails if a reply contains a canary, an error kind is not allowed for the attack, or a call takes too long.
 
 use std::{
     collections::BTreeMap,
@@ -20,19 +19,17 @@ use super::{
 };
 use crate::stress::{Fallible, SeededRng};
 
-/// Maximum duration of a call: one that opens a pipe would wait forever.
+/// Maximum duration of a call in a race; a call that opens a pipe would block forever.
 const CALL_TIME_MAX: Duration = Duration::from_secs(20);
 const NAME_COUNT: u64 = 4;
 /// A text in the content of every file that the victim writes.
 const WRITTEN_TEXT: &str = "victim";
-/// Trash items that the victim remembers.
+/// Maximum number of trash ids that the victim remembers.
 const TRASH_KEPT: usize = 8;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RaceVictimTaskKind {
-    /// Reads, stats and lists.
     Read,
-    /// Writes, moves, removes and undoes.
     Change,
 }
 
@@ -43,7 +40,7 @@ pub(super) struct RaceVictimCaller<'a> {
     engine: Engine,
     caller: Caller,
     rng: SeededRng,
-    /// The last version seen of a path, for the next write.
+    /// The last version that the victim saw of each path, for the next write to the path.
     last_versions: BTreeMap<String, Value>,
     trash_ids: Vec<String>,
     serial: u64,
@@ -83,7 +80,7 @@ impl<'a> RaceVictimCaller<'a> {
         }
     }
 
-    /// The attacked directory, as a caller writes it now.
+    /// A path of the attacked directory, as the victim writes it.
     fn attacked_directory(&mut self) -> String {
         match self.attack {
             RaceAttackKind::DirectoryLink | RaceAttackKind::DirectoryAbsoluteLink | RaceAttackKind::MovedOut => {
@@ -101,7 +98,7 @@ impl<'a> RaceVictimCaller<'a> {
         }
     }
 
-    /// A file below the attacked path.
+    /// The path of a file in the attacked directory, or of the attacked file itself.
     fn attacked_file(&mut self) -> String {
         match self.attack {
             RaceAttackKind::LeafLink | RaceAttackKind::Fifo => "leaf".to_owned(),
@@ -196,7 +193,7 @@ impl<'a> RaceVictimCaller<'a> {
         }
     }
 
-    /// Creates a tree that is attacked, removed, restored and purged.
+    /// Copies, removes, restores or purges the tree that the attacker attacks.
     fn change_tree(&mut self) -> Fallible<()> {
         match self.rng.below(6) {
             0..=1 => self.call_operation("copy", json!({ "from": "stable/tree", "to": "t" })).map(drop),
@@ -246,7 +243,7 @@ impl<'a> RaceVictimCaller<'a> {
         self.call_operation("restore", json!({ "trash": id })).map(drop)
     }
 
-    /// Purges one trash item. May fail if the attacker adds to it; the canaries detect the rest.
+    /// Purges one trash item that the victim remembers. The purge may fail if the attacker adds files to the item.
     fn purge_one(&mut self) -> Fallible<()> {
         let Some(id) = self.trash_ids.pop() else { return Ok(()) };
         match self.workspace.delete_trash_items(&[id]) {
@@ -265,7 +262,7 @@ impl<'a> RaceVictimCaller<'a> {
         }
     }
 
-    /// Makes one call. Returns the object on success, `None` for an allowed error.
+    /// Makes one call. Returns the result object on success, and `None` for an allowed error.
     fn call_operation(&mut self, operation: &str, arguments: Value) -> Fallible<Option<Map<String, Value>>> {
         let request = format!("{operation} {arguments}");
         let Value::Object(arguments) = arguments else { return Err("arguments are an object".into()) };
@@ -314,6 +311,6 @@ impl<'a> RaceVictimCaller<'a> {
     }
 }
 
-/// Errors caused by the victim's own changes.
+/// Error kinds that the victim's own changes may cause.
 pub(super) const VICTIM_CAUSED_ERRORS: &[ErrorKind] =
     &[ErrorKind::NotFound, ErrorKind::Exists, ErrorKind::Stale, ErrorKind::NothingToDo, ErrorKind::Conflict];

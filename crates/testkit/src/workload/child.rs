@@ -1,4 +1,4 @@
-//! The process that makes the changes: reports each change before and after it. May be killed at any time.
+//! The child process of the crash tests, which makes changes, reports them, and may be killed at any time.
 
 use std::{io::BufRead, path::PathBuf, sync::Arc};
 
@@ -11,20 +11,20 @@ use stead_local::{Clock, ClockReading, Durability, LocalWorkspace, LocalWorkspac
 use super::model::{CrashTestWorkloadStep, WorkspaceReferenceModel};
 use crate::stress::{Fallible, SeededRng, send_to_parent};
 
-/// Instructions of a child, one line on its standard input.
+/// The instructions of a child process, one line of JSON on its standard input.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct WorkloadOrders {
     /// The workspace directory.
     pub workspace: PathBuf,
     /// The state directory.
     pub state: PathBuf,
-    /// Whether a change is synced before it is acknowledged.
+    /// Whether the child syncs each change to disk before acknowledging it.
     pub full: bool,
-    /// Seed of its choices.
+    /// The seed of the random choices of the child.
     pub seed: u64,
-    /// The boot id to assume; the real one if absent.
+    /// The boot id that the workspace sees instead of the real one, to simulate a restart of the machine.
     pub boot: Option<String>,
-    /// Number of changes; then the child waits to be killed.
+    /// The number of changes to make; after them the child waits to be killed.
     pub steps: u64,
     /// The initial state.
     pub model: WorkspaceReferenceModel,
@@ -42,7 +42,7 @@ impl WorkloadOrders {
     }
 }
 
-/// The system clock with another boot id.
+/// The system clock with a fake boot id.
 struct FakeBootIdClock {
     clock: SystemClock,
     boot: String,
@@ -59,19 +59,19 @@ impl Clock for FakeBootIdClock {
     }
 }
 
-/// The journal entry of an acknowledged change.
+/// The journal entry and the trash item of an acknowledged change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkloadChangeAcknowledgement {
-    /// Number of the entry.
+    /// The number of the journal entry.
     pub entry: u64,
-    /// Hash of the entry.
+    /// The hash of the journal entry.
     pub hash: String,
-    /// The trash item of the change, if any.
+    /// The id of the trash item that the change created, if any.
     pub trash: Option<String>,
 }
 
 impl WorkloadChangeAcknowledgement {
-    /// Reads the acknowledgement from a result.
+    /// Reads the acknowledgement of a change from the result of its call.
     pub fn from_answer(answer: &Map<String, Value>) -> Option<Self> {
         Some(Self {
             entry: answer.get("entry")?.as_u64()?,
@@ -81,22 +81,22 @@ impl WorkloadChangeAcknowledgement {
     }
 }
 
-/// One message of a child.
+/// One message of a child process to its parent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WorkloadChildMessage {
-    /// The workspace is open.
+    /// The child has opened the workspace.
     Open,
-    /// About to make this change.
+    /// The child is about to make this change.
     Begin(CrashTestWorkloadStep),
-    /// The change is acknowledged.
+    /// The change was acknowledged.
     Done(WorkloadChangeAcknowledgement),
     /// An unexpected error.
     Failed(String),
-    /// All changes are done.
+    /// The child has made all its changes.
     End,
 }
 
-/// Runs the child until its input ends.
+/// Runs the child process until its standard input ends.
 pub fn run_child() -> Fallible<()> {
     let mut input = String::new();
     std::io::stdin().lock().read_line(&mut input)?;

@@ -1,4 +1,4 @@
-//! The expected tree after each change, and the choice of the next change.
+//! The model of the workload: the expected tree after each change, and the choice of the next change.
 
 use std::collections::BTreeMap;
 
@@ -9,28 +9,28 @@ use stead_engine::Version;
 use super::tree::{CrashTestFileVersionByPath, ModelItem, WorkloadFilePieces, piece_text};
 use crate::stress::SeededRng;
 
-/// Length of the undo history.
+/// The number of changes that the model can undo.
 const UNDO_DEPTH: usize = 24;
-/// From this size on the tree only shrinks.
+/// The number of items in the model's tree above which the next change is always a removal.
 const MODEL_ITEMS_MAX: usize = 60;
-/// Maximum number of pieces in one file.
+/// Maximum number of pieces in one file of the workload.
 const FILE_PIECES_MAX: usize = 8;
-/// Directories of new files; missing parents are created.
+/// Directories in which the workload creates files.
 const DIRECTORIES: &[&str] = &["", "a/", "a/b/", "c/d/e/"];
-/// Lengths of pieces: small ones are stored in the database, large ones in files.
+/// Lengths of the pieces that the workload writes: stead stores small ones in the database, large ones in files.
 const PIECE_LENGTHS: &[usize] = &[16, 200, 3_000, 100_000];
 
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CrashTestWorkloadStep {
-    /// Replaces a file's content by this piece.
+    /// Replaces the content of a file by one piece.
     Write {
         /// Path of the file.
         path: String,
         /// The piece.
         piece: (u64, usize),
     },
-    /// Appends this piece to a file.
+    /// Appends one piece to a file.
     Append {
         /// Path of the file.
         path: String,
@@ -81,11 +81,11 @@ struct ModelUndoRecord {
     before: ModelTree,
     after: ModelTree,
     step: CrashTestWorkloadStep,
-    /// The trash item of the change, if any.
+    /// The id of the trash item that the change created, if any.
     trash: Option<String>,
 }
 
-/// The tree, the trash and the undo history.
+/// A model of the workspace: the expected tree, trash and undo history.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkspaceReferenceModel {
     tree: ModelTree,
@@ -96,7 +96,7 @@ pub struct WorkspaceReferenceModel {
 }
 
 impl WorkspaceReferenceModel {
-    /// The tree as a directory walk finds it.
+    /// The expected tree, in the form in which [`walk_workspace`](super::walk_workspace) returns the real one.
     pub fn path_versions(&self) -> CrashTestFileVersionByPath {
         self.tree
             .iter()
@@ -109,7 +109,7 @@ impl WorkspaceReferenceModel {
             .collect()
     }
 
-    /// Chooses a change that will succeed.
+    /// Chooses a random change that will succeed according to the model.
     pub fn next_step(&mut self, chance: &mut SeededRng) -> CrashTestWorkloadStep {
         self.serial += 1;
         for _ in 0..8 {
@@ -163,7 +163,7 @@ impl WorkspaceReferenceModel {
         })
     }
 
-    /// The call that makes a change.
+    /// The operation and the arguments of the call that makes a change.
     pub fn call_for(&self, step: &CrashTestWorkloadStep) -> (&'static str, Map<String, Value>) {
         let (operation, arguments) = match step {
             CrashTestWorkloadStep::Write { path, piece } => {
@@ -191,7 +191,7 @@ impl WorkspaceReferenceModel {
         (operation, arguments)
     }
 
-    /// Applies a change. `trash` is the item it created, if any.
+    /// Applies a change. `trash` is the id of the trash item that the change created, if any.
     pub fn apply_step(&mut self, step: &CrashTestWorkloadStep, trash: Option<String>) {
         match step {
             CrashTestWorkloadStep::Undo => {
@@ -275,12 +275,12 @@ impl WorkspaceReferenceModel {
         }
     }
 
-    /// Whether this trash item is known.
+    /// Whether the model contains this trash item.
     pub fn knows_trash(&self, id: &str) -> bool {
         self.trash.iter().any(|item| item.id == id)
     }
 
-    /// Maximum number of files that a change stages.
+    /// Maximum number of temporary files that a change can leave if it is interrupted.
     pub fn staged_files_max(&self, step: &CrashTestWorkloadStep) -> usize {
         let files = |top: &str| {
             let inside = |(path, item): &(&String, &ModelItem)| is_within(path, top) && **item != ModelItem::Directory;
@@ -297,7 +297,7 @@ impl WorkspaceReferenceModel {
         }
     }
 
-    /// A path for a file, existing or not.
+    /// The path of a random file, which may or may not exist.
     fn random_file_path(&self, chance: &mut SeededRng) -> String {
         let directory = chance.pick(DIRECTORIES).copied().unwrap_or_default();
         format!("{directory}f{}", chance.below(4))
@@ -314,7 +314,7 @@ impl WorkspaceReferenceModel {
         chance.pick(&paths).cloned()
     }
 
-    /// A free path that is not inside the source.
+    /// A random free path that is not inside `from`; `None` if the chosen path exists.
     fn random_free_path(&self, chance: &mut SeededRng, from: &str) -> Option<String> {
         let place = format!("t{}/u{}", chance.below(3), chance.below(3));
         (!self.tree.contains_key(&place) && !is_within(&place, from)).then_some(place)
@@ -325,7 +325,7 @@ fn is_within(path: &str, top: &str) -> bool {
     path.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The nodes at and below a path, keyed by their path relative to it.
+/// The items at and below `top`, keyed by their path relative to `top`.
 fn subtree_of(tree: &ModelTree, top: &str) -> ModelTree {
     tree.iter()
         .filter(|(path, _)| is_within(path, top))

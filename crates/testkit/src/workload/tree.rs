@@ -1,4 +1,4 @@
-//! The tree of the model, and the same tree read from a directory.
+//! The tree of the workload model, and the real tree read from a directory.
 
 use std::{
     collections::BTreeMap,
@@ -12,10 +12,10 @@ use stead_engine::Version;
 
 use crate::stress::Fallible;
 
-/// Content of a file: pieces with serial number and length.
+/// The content of a workload file: a list of pieces, each a serial number and a length.
 pub(super) type WorkloadFilePieces = Vec<(u64, usize)>;
 
-/// One node of the model's tree.
+/// One item in the tree of the workload model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ModelItem {
     /// A directory.
@@ -25,13 +25,13 @@ pub enum ModelItem {
 }
 
 impl ModelItem {
-    /// The bytes of a file.
+    /// The content of a file that consists of these pieces.
     pub fn content_of(pieces: &[(u64, usize)]) -> String {
         pieces.iter().map(|piece| piece_text(*piece)).collect()
     }
 }
 
-/// The text of one piece: its number, repeated up to its length.
+/// The text of one piece: a line with its serial number, repeated up to its length.
 pub(super) fn piece_text((serial, length): (u64, usize)) -> String {
     let line = format!("piece {serial}\n");
     let mut text = line.repeat(length / line.len() + 1);
@@ -39,19 +39,19 @@ pub(super) fn piece_text((serial, length): (u64, usize)) -> String {
     text
 }
 
-/// Paths and their content: `None` for a directory, the version of a file.
+/// A tree as a map from paths to file versions; `None` for a directory.
 pub type CrashTestFileVersionByPath = BTreeMap<String, Option<Version>>;
 
-/// Result of a directory walk.
+/// The result of walking a workspace directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestWorkspaceWalkResult {
-    /// Everything a caller can see.
+    /// The files and directories that a caller can see.
     pub paths: CrashTestFileVersionByPath,
-    /// Staged files by inode; they may move with their directory.
+    /// Temporary files of interrupted changes by inode, because they move if their directory moves.
     pub leftover_files: BTreeMap<u64, PathBuf>,
 }
 
-/// Walks a workspace's directory, not through stead.
+/// Reads the tree of a workspace directly from its directory, without using stead.
 pub fn walk_workspace(top: &Path) -> Fallible<TestWorkspaceWalkResult> {
     let mut found =
         TestWorkspaceWalkResult { paths: CrashTestFileVersionByPath::new(), leftover_files: BTreeMap::new() };
@@ -79,5 +79,5 @@ pub fn walk_workspace(top: &Path) -> Fallible<TestWorkspaceWalkResult> {
     Ok(found)
 }
 
-/// Location of the trash if the state directory is on another file system.
+/// The directory in the workspace that holds the trash if the state directory is on another file system.
 const TRASH_DIRECTORY_NAME: &str = ".stead~trash";

@@ -1,4 +1,4 @@
-//! The attack corpus on the engine, with both path resolution modes, and the control servers that it must catch.
+//! Runs the attack corpus on the engine, with both path resolution methods, and on the unsafe control servers.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use testkit::attack::{
 use crate::sandbox::enter_sandbox;
 
 const BOTH_RESOLVERS: &[PathResolutionMethod] = &[PathResolutionMethod::Kernel, PathResolutionMethod::Walker];
-/// Minimum percentage of the refusal cases that a server that only joins paths must fail.
+/// Minimum percentage of the cases that must be refused in which the path-joining control server must fail.
 const DETECTED_PERCENT_MIN: usize = 95;
 
 fn find_group(name: &str) -> AttackGroup {
@@ -30,7 +30,7 @@ fn runnable_cases(group: &AttackGroup) -> Vec<AttackCase> {
     ENGINE_SUITE.runnable_cases(group, AttackCaseProcessIsolation::ThisProcess, &mut AttackReport::default()).unwrap()
 }
 
-/// Runs a group on the engine with both path resolution modes; prints every fault before the test fails.
+/// Runs a group of attack cases on the engine with both path resolution methods, and prints every fault.
 fn assert_group_passes(group: &AttackGroup, place: AttackCaseProcessIsolation) {
     let AttackReport { ran, skipped: not_run, failures: wrong } = ENGINE_SUITE.run_group(group, place).unwrap();
     for line in not_run {
@@ -117,7 +117,7 @@ fn mount_cases_pass() {
     }
 }
 
-/// Checks the consistency of the corpus itself.
+/// Checks the attack corpus itself: for example, that every case id is unique.
 #[test]
 fn corpus_data_is_consistent() {
     let mut groups = load_groups().unwrap();
@@ -153,7 +153,7 @@ fn corpus_data_is_consistent() {
     println!("{count} cases, {} waiting", ids.len() - count);
 }
 
-/// Each case that must be refused fails on a server that joins the root and the path.
+/// Checks that a server that only joins paths fails the cases that must be refused, with known exceptions.
 #[test]
 fn naive_server_fails_the_corpus() {
     if !enter_sandbox("attacks::naive_server_fails_the_corpus") {
@@ -182,7 +182,7 @@ fn naive_server_fails_the_corpus() {
     assert!(toothless.is_empty(), "{}", toothless.join("\n"));
 }
 
-/// The attackers work: a server that only joins paths loses against them.
+/// Checks that the attacker threads are effective: a server that only joins paths fails the cases with attackers.
 #[test]
 fn naive_server_loses_the_races() {
     if !enter_sandbox("attacks::naive_server_loses_the_races") {
@@ -203,7 +203,7 @@ fn naive_server_loses_the_races() {
     assert!(bitten * 2 >= safe.len(), "{bitten} of {}", safe.len());
 }
 
-/// A server that decodes paths fails the cases about encoded paths.
+/// Checks that a server that decodes paths fails the cases about encoded paths.
 #[test]
 fn decoding_server_fails_the_corpus() {
     if !enter_sandbox("attacks::decoding_server_fails_the_corpus") {

@@ -1,4 +1,4 @@
-//! Every descriptor that a server opens is closed on exec.
+//! Checks that every file descriptor that a workspace opens has the close-on-exec flag.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use serde_json::json;
 use stead_disk::PathResolutionMethod;
 use testkit::attack::{AttackSubjectRequest, EngineAttackSubject, SubjectOptions};
 
-/// The flag as `/proc` shows it.
+/// The close-on-exec flag, as `/proc` shows it.
 const CLOSE_ON_EXEC: u32 = 0o2_000_000;
 
 fn open_descriptors() -> BTreeSet<String> {

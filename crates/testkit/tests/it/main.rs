@@ -1,6 +1,5 @@
-//! Tests of the fixtures on the engine: `attacks` runs the corpus with its controls, `descriptors` checks which
-//! descriptors a child process would inherit. `sandbox` keeps the subjects and the controls away from the real
-//! machine.
+//! Tests of the test kit: `attacks` runs the attack corpus, `descriptors` checks which file descriptors a child process
+//! would inherit. The module `sandbox` restricts a test process, so that attacks cannot reach the real machine.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,18 +1,18 @@
-//! Runs a test in a process that can access only one scratch directory. The corpus has links to paths of the real
-//! machine, and its controls follow links: neither a control nor a server with a new bug may reach them, even when
-//! the tests run as root.
+//! Runs a test in a process that can access only one scratch directory. The attack corpus has links to paths of the
+//! real machine: neither an unsafe control server nor a server with a bug may reach them, even if the tests run as
+//! root.
 
 use std::{path::Path, process::Command};
 
 use stead_disk::landlock::{self, LandlockOutcome};
 
-/// The scratch directory, set for the child.
+/// The environment variable with the scratch directory, set for the sandboxed child process.
 const SCRATCH_VARIABLE: &str = "STEAD_ATTACK_SCRATCH";
 
-/// Printed by the child if Landlock is not available.
+/// The text that the child process prints if Landlock is not available.
 const NO_SANDBOX_MESSAGE: &str = "no wall on this machine";
 
-/// Runs the rest of a test in the sandbox. Returns true if the caller should continue.
+/// Runs a test again in a sandboxed child process. Returns true in the child, which then runs the test.
 pub(crate) fn enter_sandbox(test: &str) -> bool {
     if let Some(scratch) = std::env::var_os(SCRATCH_VARIABLE) {
         let report = landlock::restrict_process(&[Path::new(&scratch)]);

@@ -1,14 +1,14 @@
-//! Splits two large texts into pairs of blocks that can be compared separately.
+//! Splits two large texts into pairs of blocks that a diff can compare separately.
 //!
 //! The texts are cut at anchors: lines that occur once in the old and once in the new text, in the same order on both
-//! sides. Promises that the blocks, in order, cover exactly the given range. The time is about proportional to the
+//! sides. The blocks, in order, cover exactly the given range. The time to split the texts is about proportional to the
 //! number of lines.
 
 use std::collections::HashMap;
 
 use super::{Hunk, comparison_work};
 
-/// A block ends at the last anchor before it would have more pairs of lines than this number.
+/// The target size of a block, in pairs of an old and a new line; a block ends at the last anchor before this size.
 pub(super) const WORK_TARGET: u64 = 1_000_000;
 
 /// An anchor: the old and the new index of a line that is unique on both sides.
@@ -18,7 +18,7 @@ struct UniqueLinePair {
     new: usize,
 }
 
-/// Cuts `whole` into blocks of about `target` pairs of lines.
+/// Cuts the line ranges in `whole` into blocks of about `target` pairs of an old and a new line.
 pub(super) fn split_into_blocks(old: &[&[u8]], new: &[&[u8]], whole: &Hunk, target: u64) -> Vec<Hunk> {
     let mut blocks = Vec::new();
     let mut start = UniqueLinePair { old: whole.old.start, new: whole.new.start };
@@ -71,7 +71,7 @@ fn unique_pairs(old: &[&[u8]], new: &[&[u8]], whole: &Hunk) -> Vec<UniqueLinePai
     pairs
 }
 
-/// The longest subsequence whose old indexes increase (patience sorting with back links).
+/// The longest subsequence of anchors whose old line indexes increase (patience sorting with back links).
 fn longest_increasing_subsequence(pairs: &[UniqueLinePair]) -> Vec<UniqueLinePair> {
     // Among the increasing sequences of n + 1 pairs, `ends[n]` is the last pair with the smallest old index.
     let mut ends: Vec<usize> = Vec::new();

@@ -1,23 +1,23 @@
 //! Recognises placeholder lines that stand for omitted code, such as "... rest of the function unchanged".
 //!
-//! Only whole lines are considered, and lines that the quoted text already has are ignored. A bare `...` is not a
-//! placeholder, because it is code in some languages.
+//! Only whole lines count as placeholders, and lines that the quoted text already has are ignored. A bare `...` is not
+//! a placeholder, because it is code in some languages.
 
 use crate::{is_listed, lines};
 
-/// Words that announce omitted code, separated by blanks.
+/// Words that announce omitted code, such as "rest" and "unchanged".
 const ELISION_WORDS: &str = "\
     rest existing unchanged remaining remainder omitted elided brevity previous truncated same snip untouched \
     unmodified";
 
-/// Other words that a placeholder line may contain, separated by blanks.
+/// Other words that a placeholder line for omitted code may contain.
 const FILLER_WORDS: &str = "\
     of the code file function functions method methods class body content contents lines line implementation imports \
     is are as before above below here stays stay remains remain and for other others keep logic tests this block \
     section your all it in with no changes change everything else fields module left definitions cases items \
     original continues continue";
 
-/// The first line of `new` that stands for omitted code and is not in `old`: its 1-based number and its text.
+/// The first line of `new` that is a placeholder for omitted code and is not in `old`: its 1-based number and its text.
 pub(super) fn find_elision(new: &str, old: &str) -> Option<(usize, String)> {
     lines::iter(new)
         .enumerate()
@@ -26,7 +26,7 @@ pub(super) fn find_elision(new: &str, old: &str) -> Option<(usize, String)> {
         .map(|(number, line)| (number, line.to_owned()))
 }
 
-/// Whether a trimmed line only announces omitted code.
+/// Whether a trimmed line only announces that code is omitted.
 fn is_elision(line: &str) -> bool {
     let dots = line.contains("...") || line.contains('…');
     let bracketed = line.starts_with(['(', '[', '<', '{']) || line.starts_with("//") || line.starts_with('#');

@@ -1,7 +1,7 @@
-//! Errors of edits, with the details that the caller needs to correct the call.
+//! Errors of edits, with the details that a caller needs to correct the edit.
 //!
-//! Owns the structure of an error; callers of this crate choose the wording. Edits are numbered as given, lines are
-//! 1-based, and every list is bounded.
+//! This module owns the structure of the errors; callers of the crate choose the wording. In errors, edits are numbered
+//! as given, lines are 1-based, and every list is bounded.
 
 use std::ops::RangeInclusive;
 
@@ -11,13 +11,13 @@ use crate::locate::{
     ReachedQuoteSearchLimit, SuggestedDisambiguatingLines,
 };
 
-/// The most matches that an error describes; further matches are only counted.
+/// The most matches of a quote that an error describes; further matches are only counted.
 pub const DESCRIBED_MATCHES_MAX: usize = 20;
 
 /// One edit that cannot be applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EditError {
-    /// The 0-based index of the edit.
+    /// The 0-based index of the edit among the edits of the call.
     pub edit_index: usize,
     /// Why the edit cannot be applied.
     pub reason: EditErrorKind,
@@ -26,53 +26,53 @@ pub struct EditError {
 /// Why an edit cannot be applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EditErrorKind {
-    /// The quote is empty.
+    /// The quote of the edit is empty.
     EmptyOld,
-    /// The quote is not in the text.
+    /// The quote of the edit is not in the text.
     NotFound(Box<QuoteNotFoundDetails>),
     /// The quote matches more than once, but exactly one match is required.
     Ambiguous {
-        /// The pass that found the matches.
+        /// The matching pass that found the matches.
         pass: FuzzyTextMatchPass,
-        /// The number of matches.
+        /// The number of matches that the quote has.
         total: usize,
         /// The first matches.
         matches: Vec<AmbiguousQuoteCandidate>,
     },
-    /// The number of matches differs from the number that the edit requires.
+    /// The number of matches of the quote differs from the number that the edit requires.
     WrongCount {
-        /// The required number of matches.
+        /// The number of matches that the edit requires.
         expected: usize,
-        /// The number of matches.
+        /// The number of matches that the quote has.
         total: usize,
         /// The first matches.
         matches: Vec<AmbiguousQuoteCandidate>,
     },
     /// The edit overlaps an earlier edit of the same call.
     Overlap {
-        /// The index of the earlier edit.
+        /// The index of the earlier edit that the edit overlaps.
         other_edit: usize,
-        /// The lines where the edits overlap.
+        /// The lines of the text where the two edits overlap.
         lines: RangeInclusive<usize>,
     },
-    /// The new text has a placeholder instead of code.
+    /// The new text of the edit has a placeholder line instead of code.
     ElisionInNewText {
         /// The 1-based number of the placeholder line in the new text.
         line: usize,
         /// The placeholder line.
         text: String,
     },
-    /// The quote is indented more than the text. The new text must be shifted left by the difference, but one of its
-    /// lines has too little indentation.
+    /// The quote is indented more than the matched text, but a line of the new text has too little indentation to be
+    /// shifted left as well.
     Unindentable {
         /// The 1-based number of the line with too little indentation in the new text.
         line: usize,
         /// How the quote was found.
         method: QuoteMatchMethod,
     },
-    /// The result would exceed [`RESULT_BYTES_MAX`](super::RESULT_BYTES_MAX).
+    /// The edited text would exceed [`RESULT_BYTES_MAX`](super::RESULT_BYTES_MAX).
     TooLong,
-    /// The quoted lines changed since the base version.
+    /// The lines that the edit quotes changed since the base version.
     StaleQuote(super::StaleQuoteLineRanges),
 }
 
@@ -82,30 +82,30 @@ pub struct QuoteNotFoundDetails {
     /// The part of the text that resembles the quote most.
     pub nearest: Option<NearestCandidate>,
     /// The index of another edit of the same call whose new text contains the quote. All edits are matched against the
-    /// original text, so a quote of text that another edit inserts cannot match.
+    /// original text, so an edit cannot quote text that another edit inserts.
     pub produced_by_edit: Option<usize>,
-    /// The lines where the new text occurs, if its presence does not prove that the edit was already applied.
+    /// The lines where the new text of the edit occurs, although they do not prove that the edit was already applied.
     pub new_text_lines: Vec<RangeInclusive<usize>>,
-    /// A line of the quote that stands for omitted lines.
+    /// A line of the quote that is a placeholder for omitted lines.
     pub elision_line: Option<String>,
-    /// The limit that ended the search early.
+    /// The limit that ended the search for the quote early.
     pub limit: Option<ReachedQuoteSearchLimit>,
 }
 
-/// One of several matches of a quote.
+/// One of several matches of a quote, described for an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AmbiguousQuoteCandidate {
-    /// The bytes of the match in the text.
+    /// The byte range of the match in the text.
     pub bytes: std::ops::Range<usize>,
-    /// The lines of the match.
+    /// The 1-based lines of the match.
     pub lines: RangeInclusive<usize>,
-    /// The definition around the match.
+    /// The definition, such as a function, that contains the match.
     pub enclosing_definition: Option<EnclosingDefinition>,
-    /// Text to add to the quote so that it matches only here.
+    /// Lines next to the match that make the quote unique if they are added to it.
     pub disambiguating_context: Option<SuggestedDisambiguatingLines>,
 }
 
-/// Describes the first [`DESCRIBED_MATCHES_MAX`] of `found_matches`.
+/// Describes the first [`DESCRIBED_MATCHES_MAX`] of `found_matches` for an error.
 #[must_use]
 pub fn describe_matches(
     finder: &QuoteSearchHaystack<'_>,
@@ -120,7 +120,7 @@ pub fn describe_matches(
     found_matches.iter().take(DESCRIBED_MATCHES_MAX).map(describe).collect()
 }
 
-/// Details about the quote of edit `index`, which is not in the text.
+/// The error details for edit `index`, whose quote is not in the text.
 pub(super) fn describe_missing_quote(
     finder: &QuoteSearchHaystack<'_>,
     edits: &[FindReplaceEdit<'_>],

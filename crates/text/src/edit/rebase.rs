@@ -1,9 +1,9 @@
-//! Edits that were written for an older version of the text, the base.
+//! Applies edits that were written for an older version of the text, called the base.
 //!
-//! Such edits apply only if the lines of every quoted match are unchanged since the base and the match is unambiguous
-//! in the current text. Changes next to a match are allowed. Changes within the lines of a match are not allowed, not
-//! even changes of white space. So an applied edit replaces only lines that its author saw. This module does not merge
-//! texts; [`crate::merge`] does.
+//! The edits apply only if the lines of every quoted match are unchanged since the base and the match is unambiguous in
+//! the current text. Changes of the text next to a quoted match are allowed. Changes within the lines of a quoted match
+//! are not allowed, not even changes of white space. An edit therefore replaces only lines that its author saw. This
+//! module does not merge texts; [`crate::merge`] does.
 
 use std::ops::RangeInclusive;
 
@@ -21,7 +21,7 @@ pub struct StaleQuoteLineRanges {
     /// The 1-based lines of the match in the base; `None` if the base does not contain the quote or contains it several
     /// times.
     pub base_lines: Option<RangeInclusive<usize>>,
-    /// The lines of the current text at the position of the match; `None` if the lines were removed.
+    /// The lines of the current text at the position of the match; `None` if they were removed.
     pub lines: Option<RangeInclusive<usize>>,
 }
 
@@ -36,8 +36,8 @@ pub fn apply_to_newer_text(
     apply_to_newer_text_with(base, current, edits, rules, WhitespaceStalenessRule::Significant)
 }
 
-/// The same as [`apply_to_newer_text`], but lines in which only white space changed count as unchanged. Lines that an
-/// edit repeats keep the white space of `current`.
+/// Like [`apply_to_newer_text`], but lines in which only white space changed count as unchanged. Lines that occur in
+/// the quote and in the new text keep the white space that they have in `current`.
 pub fn apply_ignoring_whitespace(
     base: &str,
     current: &str,
@@ -47,7 +47,7 @@ pub fn apply_ignoring_whitespace(
     apply_to_newer_text_with(base, current, edits, rules, WhitespaceStalenessRule::Ignored)
 }
 
-/// Whether a change of white space makes a match stale.
+/// Whether lines in which only white space changed since the base count as changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WhitespaceStalenessRule {
     Significant,
@@ -140,8 +140,7 @@ fn rebase_edit(
     }
 }
 
-/// The lines of the current text that replaced the quoted lines of the base, if another change already made the same
-/// replacement as the edit.
+/// The lines that replaced the quoted base lines, if another writer already made the same replacement.
 fn find_equivalent_change(
     base: &QuoteSearchHaystack<'_>,
     current: &QuoteSearchHaystack<'_>,
@@ -160,8 +159,8 @@ fn find_equivalent_change(
     (!edited.is_empty() && current.text().get(bytes) == Some(edited)).then(|| vec![lines])
 }
 
-/// The match in the current text, if its lines differ from the lines in the base only in white space, and the number of
-/// lines is the same.
+/// The match of a quote in the current text, if its lines differ from the base lines only in white space, and their
+/// number is the same.
 fn match_after_reformatting(
     base: &QuoteSearchHaystack<'_>,
     current: &QuoteSearchHaystack<'_>,
@@ -202,8 +201,8 @@ fn match_after_reformatting(
     })
 }
 
-/// Checks a quote that only the current text contains. Only line terminators may differ between the quote and its
-/// match.
+/// Checks an edit whose quote is in the current text but not in the base. The quote and its match may differ only in
+/// line terminators.
 fn match_only_in_current(
     in_current: Result<PlannedEditEffect, EditErrorKind>,
     hunks: &[Hunk],
@@ -222,8 +221,8 @@ fn match_only_in_current(
     }
 }
 
-/// Rejects a quote that is ambiguous in the base. If the quote has a single match in the current text, that match need
-/// not be the intended one.
+/// Rejects an edit whose quote has several matches in the base. A quote with several matches in the base may have a
+/// single match in the current text, which need not be the intended one.
 fn reject_ambiguous_match(
     in_current: Result<PlannedEditEffect, EditErrorKind>,
 ) -> Result<PlannedEditEffect, EditErrorKind> {
@@ -238,7 +237,7 @@ fn stale_without_base_lines(selected: &PlannedEditReplacement) -> EditErrorKind 
     EditErrorKind::StaleQuote(StaleQuoteLineRanges { base_lines: None, lines })
 }
 
-/// The position of base lines in the current text; `None` if one of them changed.
+/// The position of base lines in the current text; `None` if one of the lines changed.
 fn map_unchanged_lines(hunks: &[Hunk], lines: &RangeInclusive<usize>) -> Option<RangeInclusive<usize>> {
     let (first, last) = (lines.start() - 1, *lines.end());
     let mut shift = 0_isize;
@@ -254,7 +253,7 @@ fn map_unchanged_lines(hunks: &[Hunk], lines: &RangeInclusive<usize>) -> Option<
     Some(first.checked_add_signed(shift)? + 1..=last.checked_add_signed(shift)?)
 }
 
-/// The lines of the current text that correspond to base lines or replaced them; `None` if they were removed.
+/// The lines of the current text that correspond to base lines or replaced them; `None` if the lines were removed.
 fn map_surrounding_lines(hunks: &[Hunk], lines: &RangeInclusive<usize>) -> Option<RangeInclusive<usize>> {
     let first = map_border(hunks, lines.start() - 1, RangeEdge::First);
     let last = map_border(hunks, *lines.end(), RangeEdge::Last);
@@ -271,8 +270,8 @@ enum RangeEdge {
     Last,
 }
 
-/// The position in the current text of the border before a 0-based base line. If the border is within a change, the
-/// result is the start or the end of the change.
+/// The position in the current text of the border before a 0-based base line. If the border is within a changed range,
+/// the result is the start or the end of that range.
 fn map_border(hunks: &[Hunk], border: usize, edge: RangeEdge) -> usize {
     let mut shift = 0_isize;
     for hunk in hunks {

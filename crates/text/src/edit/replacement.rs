@@ -1,7 +1,8 @@
-//! Adapts the new text of an edit to the place where it is written.
+//! Adapts the new text of an edit to the lines of the match that it replaces.
 //!
-//! Lines that the edit repeats keep their bytes. New lines get the terminator of their neighbours and the indentation
-//! shift of the match. Everything else is written as given. No byte outside the match changes.
+//! Lines that occur in the quote and in the new text keep their bytes. Added lines get the terminator of their
+//! neighbours, and the indentation shift between the quote and its match. Apart from terminators and indentation, the
+//! new text is written as given. No byte outside the match changes.
 
 use std::ops::Range;
 
@@ -11,19 +12,19 @@ use super::{NewTextLineTerminatorRule, QuoteMatchMethod};
 use crate::locate::{FuzzyTextMatchPass, QuoteMatch, QuoteSearchHaystack};
 use crate::{diff, lines};
 
-/// A splice and the bytes of its match.
+/// A splice with the byte range of the match that it replaces.
 pub(super) type PlacedSplice = (Range<usize>, TextSplice);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReplacementTextBuildError {
-    /// This 1-based line of the new text has too little indentation to be shifted left.
+    /// The line of the new text with this 1-based number has too little indentation to be shifted left.
     Unindentable(usize),
-    /// The inserted bytes exceed the limit on the result.
+    /// The bytes that the edits insert exceed the limit on the result.
     TooLong,
 }
 
-/// The splices of one edit. The number of inserted bytes is subtracted from `room`. The limit `room` is needed because
-/// a short call can replace a million matches.
+/// Builds the splices of one edit, and subtracts the number of inserted bytes from `room`. The limit `room` exists
+/// because a short call can replace a million matches.
 pub(super) fn build_splices(
     finder: &QuoteSearchHaystack<'_>,
     selected: &PlannedEditReplacement,
@@ -42,7 +43,7 @@ pub(super) fn build_splices(
     Ok(splices)
 }
 
-/// One edit, split into lines once for all its matches.
+/// The quote and the new text of an edit, split into lines once for all matches.
 struct EditSpliceBuilder<'a> {
     new: &'a str,
     new_lines: Vec<&'a str>,
@@ -51,7 +52,7 @@ struct EditSpliceBuilder<'a> {
     quote_ends_with_newline: bool,
     quote_is_only_terminators: bool,
     verbatim: bool,
-    /// Whether a replacement of whole lines must end with a terminator.
+    /// Whether the new text must end with a terminator if it replaces whole lines.
     whole_lines: bool,
 }
 
@@ -119,7 +120,7 @@ impl<'a> EditSpliceBuilder<'a> {
         Ok(())
     }
 
-    /// One line of the new text, as it is written at a match.
+    /// One line of the new text, as it is written in place of a match.
     fn line(
         &self,
         finder: &QuoteSearchHaystack<'_>,
@@ -149,9 +150,9 @@ impl<'a> EditSpliceBuilder<'a> {
         Ok(format!("{body}{terminator}"))
     }
 
-    /// Whether the new text must end with a terminator, so that the following line is not joined to it. The terminator
-    /// is needed if the quote covers whole lines. If a quote starts within a line, or covers only the end of a line,
-    /// then the edit joins lines on purpose.
+    /// Whether the new text must end with a terminator, so that it is not joined to the following line. A final
+    /// terminator is needed if the quote covers whole lines. If a quote starts within a line, or covers only the end of
+    /// a line, the edit joins lines on purpose.
     fn needs_terminator(&self, finder: &QuoteSearchHaystack<'_>, found: &QuoteMatch) -> bool {
         let (text, Range { start, end }) = (finder.text(), found.bytes.clone());
         let starts_line = start == 0 || text[..start].ends_with(['\n', '\r']);
@@ -180,7 +181,7 @@ fn comparable_line(line: &str) -> Vec<u8> {
     bytes
 }
 
-/// The terminator of the line. If the line has no terminator, the result is that of the line above.
+/// The terminator of a line of the text; if the line has none, the terminator of the line above.
 fn terminator_of_line<'t>(finder: &QuoteSearchHaystack<'t>, line: usize) -> Option<&'t str> {
     let terminator = |line: usize| {
         let (_, terminator) = lines::split_terminator(&finder.text()[finder.line_bytes(line)]);

@@ -1,7 +1,7 @@
 //! Selection of the matches that one edit replaces.
 //!
-//! Owns the order in which the ways to find a quote are tried, and the counting of matches. The result is an error
-//! unless the number of matches is the number that the edit requires. This module does not change the text.
+//! This module owns the order in which the ways to find a quote are tried, and the counting of matches. The selection
+//! fails unless the quote has the number of matches that the edit requires.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -18,7 +18,7 @@ use crate::locate::{
     QuoteSearchOptions, ReachedQuoteSearchLimit,
 };
 
-/// If a new text has fewer characters, not counting white space, then its positions in the text are not reported.
+/// The least number of characters, not counting white space, of a new text whose positions an error reports.
 const ALREADY_APPLIED_CHARS_MIN: usize = 3;
 
 /// The least number of characters, not counting white space, of a distinctive text ([`is_distinctive`]).
@@ -27,28 +27,28 @@ const DISTINCTIVE_CHARS_MIN: usize = 10;
 /// The least length, in letters and digits, of the word that a distinctive text must share with the old text.
 const DISTINCTIVE_WORD_CHARS_MIN: usize = 3;
 
-/// The most positions of the new text that an error lists.
+/// The most positions of the new text that an error about a missing quote lists.
 const NEW_PLACES_MAX: usize = 5;
 
-/// The effect of an edit.
+/// What an edit does to the text.
 #[derive(Debug)]
 pub(super) enum PlannedEditEffect {
     /// The edit replaces these matches.
     Replace(PlannedEditReplacement),
-    /// The edit has no effect, because old and new are equal.
+    /// The edit has no effect, because the quote and the new text are equal.
     Unchanged,
     /// The edit has no effect, because the new text is already present in these lines.
     AlreadyApplied(Vec<RangeInclusive<usize>>),
 }
 
-/// The matches that one edit replaces.
+/// The matches of a quote that one edit replaces.
 #[derive(Debug)]
 pub(super) struct PlannedEditReplacement {
     pub(super) method: QuoteMatchMethod,
     pub(super) matches: Vec<QuoteMatch>,
-    /// The quote as it was found, without typing slips.
+    /// The quote in the form in which it was found, without typing slips.
     pub(super) old: String,
-    /// The new text, without typing slips.
+    /// The new text of the edit, without typing slips.
     pub(super) new: String,
     pub(super) terminators: NewTextLineTerminatorRule,
 }
@@ -64,7 +64,7 @@ impl PlannedEditReplacement {
         Self { method, matches, old, new, terminators: rules.terminator_rule }
     }
 
-    /// The pass that found the matches; `None` if they were found by similarity.
+    /// The matching pass that found the matches; `None` if they were found by similarity.
     pub(super) fn match_pass(&self) -> Option<FuzzyTextMatchPass> {
         match &self.method {
             QuoteMatchMethod::Pass(pass)
@@ -101,7 +101,7 @@ impl PlannedEditEffect {
     }
 }
 
-/// The matches that edit `index` selects.
+/// Selects the matches that the edit with this index replaces.
 pub(super) fn select_matches(
     finder: &QuoteSearchHaystack<'_>,
     edits: &[FindReplaceEdit<'_>],
@@ -155,7 +155,7 @@ fn match_options(occurrence: OccurrenceSelector, rules: EditMatchingRules) -> Qu
     QuoteSearchOptions { passes: rules.passes, overlap_rule, boundary: MatchBoundaryRule::Anywhere }
 }
 
-/// The matches of an empty quote, which are between all characters and at both ends.
+/// The matches of an empty quote: between all characters and at both ends of the text.
 fn match_empty_quote(
     finder: &QuoteSearchHaystack<'_>,
     edit: FindReplaceEdit<'_>,
@@ -188,7 +188,7 @@ fn match_empty_quote(
     )))
 }
 
-/// Chooses the matches that the edit replaces. The result is an error if their number is wrong.
+/// Chooses the matches that the edit replaces, and fails if their number is not the required one.
 fn choose_matches(
     finder: &QuoteSearchHaystack<'_>,
     found: QuoteMatches,
@@ -219,7 +219,7 @@ fn has_overlaps(hits: &[QuoteMatch]) -> bool {
     hits.windows(2).any(|pair| pair[1].bytes.start < pair[0].bytes.end)
 }
 
-/// The match nearest to a line; `None` if two matches are equally near.
+/// The match of a quote nearest to a line; `None` if two matches are equally near.
 fn nearest_to_line(hits: &[QuoteMatch], line: usize) -> Option<QuoteMatch> {
     let distance = |hit: &QuoteMatch| hit.lines.start().saturating_sub(line).max(line.saturating_sub(*hit.lines.end()));
     let nearest = hits.iter().min_by_key(|hit| distance(hit))?;
@@ -270,8 +270,7 @@ fn match_similar_text(
     ))))
 }
 
-/// The outcome of an edit whose quote is not in the text. Either the edit is already applied, or the quote is reported
-/// as not found.
+/// The outcome of an edit whose quote is not in the text: already applied, or an error.
 fn quote_not_found(
     finder: &QuoteSearchHaystack<'_>,
     edits: &[FindReplaceEdit<'_>],
@@ -302,7 +301,7 @@ fn quote_not_found(
     Err(EditErrorKind::NotFound(Box::new(errors::describe_missing_quote(finder, edits, index, new_text_lines, limit))))
 }
 
-/// The places where the new text occurs as whole words; empty if the new text is too short.
+/// The matches of the new text as whole words; empty if the new text is too short.
 fn find_already_applied(finder: &QuoteSearchHaystack<'_>, old: &str, new: &str) -> Vec<QuoteMatch> {
     let weight = new.chars().filter(|c| !c.is_whitespace()).count();
     // If the new text is part of the quote, its presence does not show that the edit was applied.
@@ -328,9 +327,9 @@ fn find_already_applied(finder: &QuoteSearchHaystack<'_>, old: &str, new: &str) 
     hits
 }
 
-/// Whether `new` is unlikely to be in a file unless `old` was changed into `new`. The presence of such a text proves
-/// that the change was already made. A distinctive text is long enough and shares a word with the old text; a text like
-/// `}` occurs everywhere. The position of the text is not considered.
+/// Whether `new` is unlikely to be in a file unless `old` was changed into `new`. If a file contains a distinctive new
+/// text, the edit was already made. A distinctive text is long enough and shares a word with the old text; a text like
+/// `}` occurs everywhere. It does not matter where in the file the distinctive text is.
 pub(crate) fn is_distinctive(old: &str, new: &str) -> bool {
     let length = new.chars().filter(|c| !c.is_whitespace()).count();
     let old_words: HashSet<&str> = long_words(old).collect();
@@ -352,7 +351,7 @@ fn covers_whole_lines(finder: &QuoteSearchHaystack<'_>, hit: &QuoteMatch) -> boo
     before.trim().is_empty() && after.trim().is_empty()
 }
 
-/// The look-alike characters that only one of the two texts has.
+/// The look-alike characters, such as typographic quotation marks, that only one of the two texts has.
 fn differing_look_alikes(quote: &str, text: &str) -> Vec<char> {
     if quote == text || (quote.is_ascii() && text.is_ascii()) {
         return Vec::new();

@@ -1,29 +1,29 @@
-//! Blocks that resemble a quote, for dialects that accept them.
+//! Finds blocks of text that resemble a quote, for dialects that accept them.
 //!
-//! There are three published rules. Lines match if they are equal except for white space at both ends; a single line
-//! matches if it is equal except for the amount of white space; a block matches if its first and last line are those of
-//! the quote. None of the rules is safe, so they are used only for a dialect that requires them. The first rule that
-//! finds a candidate returns all its candidates and prefers none.
+//! A block resembles a quote by one of three published rules. Either all lines are equal except for white space at both
+//! ends, or a single line is equal except for the amount of white space, or only the first and the last line are equal.
+//! None of the similarity rules is safe, so they are used only for a dialect that requires them. The search returns all
+//! candidates of the first similarity rule that finds one.
 
 use crate::lines;
 use crate::locate::{QuoteMatch, QuoteSearchHaystack, find_line_runs};
 
-/// If a quote has fewer lines, it is not searched for by its first and last line.
+/// The least number of lines of a quote that is searched for by its first and last line.
 const ANCHORED_LINES_MIN: usize = 3;
 
-/// A rule by which a block resembles a quote.
+/// A rule that decides whether a block of text resembles a quote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum QuoteSimilarityRule {
-    /// The lines are equal except for white space at both ends.
+    /// All lines of the block equal those of the quote, except for white space at both ends of a line.
     TrimmedLines,
-    /// The quote has one line, which is equal except for the amount of white space.
+    /// The quote has one line, which equals a line of the text except for the amount of white space.
     CollapsedSpace,
     /// The first and the last line of the block equal those of the quote.
     BlockAnchor,
 }
 
 impl QuoteSimilarityRule {
-    /// The name of the method in replies to callers.
+    /// The name of the similarity rule in replies to callers.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -85,8 +85,8 @@ pub(super) fn find_similar(
     (!anchored.is_empty()).then_some((QuoteSimilarityRule::BlockAnchor, anchored))
 }
 
-/// The first line that equals `last` and is at least two lines below `at`. `next_last` is the first line below `at`
-/// that equals `last`.
+/// The index of the first line of `text` that equals `last` and is at least two lines below line `at`. `next_last` is
+/// the index of the first line below `at` that equals `last`.
 fn find_closing_line(text: &[&str], at: usize, last: &str, next_last: Option<usize>) -> Option<usize> {
     let next_last = next_last?;
     if next_last >= at + 2 {

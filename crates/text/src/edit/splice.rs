@@ -1,5 +1,5 @@
-//! Splices: replacements of byte ranges in a text, and their inverse. Bytes outside the ranges stay as they are, and
-//! the inverse restores the text.
+//! Splices: replacements of byte ranges in a text, and their inverse. Bytes outside the replaced ranges stay as they
+//! are, and the inverse splices restore the text.
 
 use std::ops::{Range, RangeInclusive};
 
@@ -9,14 +9,14 @@ use crate::locate::{QuoteMatch, QuoteSearchHaystack};
 /// A byte range of a text and the text that replaces it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextSplice {
-    /// The replaced bytes, on character boundaries.
+    /// The byte range to replace, on character boundaries.
     pub bytes: Range<usize>,
     /// The new text.
     pub text: String,
 }
 
-/// The text with every splice applied. Splices must be in order of position. A splice that overlaps an earlier splice
-/// is skipped.
+/// Applies all splices to the text. The given splices must be in order of position. A splice that overlaps an earlier
+/// splice is skipped.
 #[must_use]
 pub fn apply_splices(text: &str, splices: &[TextSplice]) -> String {
     let inserted: usize = splices.iter().map(|splice| splice.text.len()).sum();
@@ -51,7 +51,7 @@ pub fn inverse_splices(text: &str, splices: &[TextSplice]) -> Vec<TextSplice> {
         .collect()
 }
 
-/// Maps positions in the old text to positions in the new text.
+/// Maps positions in a text before an edit to positions in the edited text.
 pub(super) struct LineMapping<'s> {
     new_text: QuoteSearchHaystack<'s>,
     splices: &'s [TextSplice],

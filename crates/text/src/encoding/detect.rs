@@ -1,26 +1,26 @@
-//! Detection of text and its encoding.
+//! Detects whether content is text, and in which encoding.
 //!
-//! Owns the heuristics and their thresholds. Every guess is verified: decoding and encoding must give the same bytes.
-//! Doubtful content counts as binary. Binary content is passed on as base64 and stays exact, but wrongly decoded text
-//! would be corrupted.
+//! This module owns the heuristics of the detection and their thresholds. Every guessed encoding is verified: decoding
+//! and encoding must give the same bytes. Content whose encoding is in doubt counts as binary. Binary content is passed
+//! on as base64 and stays exact, but wrongly decoded text would be corrupted.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 
 use super::{Encoding, LegacyEncoding, UTF8_BOM, UTF16BE_BOM, UTF16LE_BOM, decode, encode};
 
-/// If the bytes have fewer UTF-16 code units, UTF-16 without a byte-order mark is not detected.
+/// The least number of UTF-16 code units for which UTF-16 without a byte-order mark is detected.
 const UTF16_UNITS_MIN: usize = 4;
 /// The smallest share, in percent, of code units with a zero high byte in UTF-16 without a byte-order mark. In Latin
 /// text, nearly all code units have a zero high byte.
 const UTF16_ZERO_HIGH_PERCENT_MIN: usize = 70;
 /// The largest share, in percent, of code units with a zero low byte in UTF-16 without a byte-order mark.
 const UTF16_ZERO_LOW_PERCENT_MAX: usize = 2;
-/// Text in a guessed encoding may have at most one control character per this many characters.
+/// The least number of characters per control character that text in a guessed encoding must have.
 const CHARACTERS_PER_CONTROL_MIN: usize = 200;
 /// How many bytes after the first invalid UTF-8 byte are used to guess the encoding.
 const GUESS_BYTES_MAX: usize = 256 * 1024;
 
-/// The result of detection.
+/// Whether content is text or binary, as detected from its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DetectedContentKind {
     /// The bytes are text: decoding and encoding them gives the same bytes.
@@ -41,8 +41,7 @@ pub fn detect_content(bytes: &[u8]) -> DetectedContentKind {
     }
 }
 
-/// Whether the bytes `first` at the start of a content already prove that the content is binary. The rest then need not
-/// be read.
+/// Whether the first bytes of a file already prove that it is binary, so that the remaining bytes need not be read.
 #[must_use]
 pub fn starts_like_binary(first: &[u8]) -> bool {
     let marked = first.starts_with(UTF16LE_BOM) || first.starts_with(UTF16BE_BOM);
@@ -68,8 +67,8 @@ fn find_encoding(bytes: &[u8]) -> Option<Encoding> {
     }
 }
 
-/// Whether the bytes are UTF-8 with a few invalid bytes. Text in a legacy encoding hardly ever has this form. If such
-/// bytes were edited in a guessed encoding, the result would mix two encodings.
+/// Whether the bytes are UTF-8 with a few invalid bytes. Text in a legacy encoding is hardly ever valid UTF-8 with only
+/// a few invalid bytes. If damaged UTF-8 were edited in a guessed encoding, the result would mix two encodings.
 fn is_damaged_utf8(bytes: &[u8]) -> bool {
     let (mut valid, mut invalid) = (0_usize, 0_usize);
     for chunk in bytes.utf8_chunks() {
@@ -108,7 +107,7 @@ fn guess_legacy_encoding(bytes: &[u8], first_invalid: usize) -> Option<Encoding>
     LegacyEncoding::new(detector.guess(None, Utf8Detection::Deny)).map(Encoding::Legacy)
 }
 
-/// Verifies a guess: the bytes must decode to text with few control characters, which encodes to the same bytes.
+/// Verifies a guessed encoding: the bytes decode to text with few control characters, which encodes to the same bytes.
 fn accept_if_plausible(bytes: &[u8], encoding: Encoding) -> Option<Encoding> {
     let text = decode(bytes, encoding).ok()?;
     let mut characters = 0_usize;
@@ -124,7 +123,7 @@ fn accept_if_plausible(bytes: &[u8], encoding: Encoding) -> Option<Encoding> {
     (reads_like_text && encode(&text, encoding).ok()? == bytes).then_some(encoding)
 }
 
-/// Whether this is a control character that is not common in text files (for layout, pagers or terminals).
+/// Whether a character is a control character that is not common in text files.
 fn is_rare_in_text(c: char) -> bool {
     c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\x0c' | '\x1b')
 }

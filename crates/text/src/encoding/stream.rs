@@ -1,7 +1,7 @@
-//! Incremental decoding, for files too large to hold in memory.
+//! Decodes text incrementally, for files too large to hold in memory.
 //!
 //! The decoded text does not depend on how the bytes are divided into chunks: it is the text that
-//! [`decode`](super::decode) returns for all bytes at once. No more than one chunk is held in memory.
+//! [`decode`](super::decode) returns for all bytes at once. The decoder holds no more than one chunk in memory.
 
 use super::{
     DetectedContentKind, Encoding, TextDecodeError, UTF16BE_BOM, UTF16LE_BOM, detect_content, starts_like_binary,
@@ -10,7 +10,7 @@ use super::{
 /// Whether a chunk is the last one of its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChunkFinality {
-    /// More chunks may follow.
+    /// More chunks of the text may follow.
     MoreFollows,
     /// No chunk follows.
     Last,
@@ -20,27 +20,27 @@ pub enum ChunkFinality {
 pub struct TextStreamDecoder {
     encoding: Encoding,
     decoder: encoding_rs::Decoder,
-    /// The byte-order mark that the first chunk must start with.
+    /// The byte-order mark that the first chunk of the text must start with.
     byte_order_mark: &'static [u8],
 }
 
 impl TextStreamDecoder {
-    /// A decoder for this encoding.
+    /// Creates a decoder for text in this encoding.
     #[must_use]
     pub fn new(encoding: Encoding) -> Self {
         let decoder = encoding.without_mark().new_decoder_without_bom_handling();
         Self { encoding, decoder, byte_order_mark: encoding.byte_order_mark() }
     }
 
-    /// The encoding that is decoded.
+    /// The encoding from which the decoder decodes.
     #[must_use]
     pub fn encoding(&self) -> Encoding {
         self.encoding
     }
 
     /// Decodes the next chunk and appends the decoded text to `text`. If the encoding has a byte-order mark, the first
-    /// chunk must contain the whole mark. Fails if a byte sequence is invalid, if the byte-order mark is missing, or if
-    /// the text contains a NUL character.
+    /// chunk must contain the whole mark. Decoding fails if a byte sequence is invalid, if the byte-order mark is
+    /// missing, or if the text contains a NUL character.
     pub fn push(&mut self, bytes: &[u8], part: ChunkFinality, text: &mut String) -> Result<(), TextDecodeError> {
         let malformed = TextDecodeError { encoding: self.encoding };
         let mut left = bytes.strip_prefix(std::mem::take(&mut self.byte_order_mark)).ok_or(malformed)?;
@@ -62,7 +62,7 @@ impl TextStreamDecoder {
     }
 }
 
-/// Detects the content of a file from its first bytes, which may end within a character.
+/// Detects whether a file is text, and its encoding, from its first bytes, which may end within a character.
 #[must_use]
 pub fn detect_from_prefix(first: &[u8]) -> DetectedContentKind {
     if starts_like_binary(first) {
@@ -81,7 +81,7 @@ pub fn detect_from_prefix(first: &[u8]) -> DetectedContentKind {
 
 /// The smallest byte value that can be the second or a later byte of a character in a legacy encoding.
 const FOLLOWING_MIN: u8 = 0x30;
-/// The length of the longest character in any encoding, in bytes.
+/// The length in bytes of the longest character in any supported encoding.
 const CHARACTER_BYTES_MAX: usize = 4;
 
 #[cfg(test)]

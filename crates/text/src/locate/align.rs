@@ -13,8 +13,8 @@ pub(super) struct HashesOfLineAndItsWords {
     pub(super) word_hashes: Vec<u64>,
 }
 
-/// A line of a quote with the weights of the line and its words. A weight is at most 1. A line or word that is frequent
-/// in the text has a low weight.
+/// A line of a quote with the weights of the line and its words. The weight of a line or word is at most 1, and lower
+/// if the line or word is frequent in the text.
 #[derive(Debug, Clone, Default)]
 pub(super) struct WeightedLine {
     pub(super) line_hash: u64,

@@ -1,7 +1,7 @@
 //! The context of a match: the enclosing definition, and the lines that distinguish it from other matches.
 //!
-//! Both are heuristics for display. They take bounded time and never decide where a change is made. Nothing is parsed:
-//! definitions are recognised by indentation and a short list of keywords.
+//! The context of a match is a heuristic for display: its computation takes bounded time, and it never decides where a
+//! change is made. Definitions are recognised by indentation and a short list of keywords, without a parser.
 
 use std::ops::RangeInclusive;
 
@@ -29,18 +29,18 @@ const MODIFIERS: &str = "\
     virtual inline open sealed data local declare suspend partial readonly friend template typedef volatile @ crate) \
     super)";
 
-/// Keywords that start a control-flow block, separated by blanks. Such a block looks like a call with a body but is not
-/// a definition.
+/// Keywords that start a control-flow block, separated by blanks. A control-flow block looks like a function with a
+/// body, but is not a definition.
 const CONTROL_FLOW_KEYWORDS: &str = "\
     if else for while switch match loop try catch do return with elif except finally unless until when case select \
     foreach using lock }";
 
-/// The definition around a line.
+/// The function, class or other definition that encloses a line of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnclosingDefinition {
     /// The first line of the definition, 1-based.
     pub line: usize,
-    /// The text of that line without its indentation.
+    /// The text of the first line of the definition, without its indentation.
     pub text: String,
 }
 
@@ -58,11 +58,11 @@ pub enum DisambiguatingContextPosition {
 /// Lines to add to a quote so that it matches only once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SuggestedDisambiguatingLines {
-    /// The position of the lines relative to the match.
+    /// Whether the lines to add are above the match, below it, or the lines of the match itself.
     pub side: DisambiguatingContextPosition,
     /// The 1-based range of the lines to add; nearly always a single line.
     pub lines: RangeInclusive<usize>,
-    /// The text of the lines to add, without the last terminator.
+    /// The text of the lines to add, without the line terminator at the end.
     pub text: String,
 }
 

@@ -1,14 +1,14 @@
 //! Text normalised ("folded") for lenient matching, with a mapping back to the original bytes.
 //!
-//! Owns the differences that each pass ignores. Every range of the folded text maps back to its original bytes.
-//! Characters that were dropped next to the range are not part of the result. Folded text is used only for searching
-//! and is never written.
+//! Every range of the folded text maps back to a range of the original bytes. The original range does not include
+//! dropped characters before or after it. Folded text is used only for searching and is never written.
 
 use std::ops::Range;
 
 use crate::lines;
 
-/// The differences that folding removes. Each level also removes the differences of the earlier levels.
+/// The differences that folding removes from a text. Each level of folding also removes the differences of the earlier
+/// levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextNormalizationLevel {
     /// `\r\n` and a lone `\r` become `\n`.
@@ -28,7 +28,7 @@ pub(super) struct NormalizedText {
     pub(super) tail_dropped: bool,
 }
 
-/// A part of the folded text, up to the start of the next run.
+/// A part of the folded text that maps to the original in one way: unchanged bytes, or one replaced character.
 #[derive(Debug, Clone, Copy)]
 struct NormalizedTextRun {
     folded: usize,
@@ -96,7 +96,7 @@ impl NormalizedText {
         self.push_verbatim(&body[from..], at + from, verbatim_to);
     }
 
-    /// Appends unchanged bytes; extends the previous run if they follow it directly.
+    /// Appends unchanged bytes to the folded text; extends the previous run if the bytes follow it directly.
     fn push_verbatim(&mut self, piece: &str, at: usize, verbatim_to: &mut Option<usize>) {
         if piece.is_empty() {
             return;

@@ -1,8 +1,7 @@
-//! Blocks that are indented differently than the quote.
+//! Search for blocks of lines that equal a quote except for their indentation.
 //!
-//! A block matches only if the difference of indentation is the same for every non-blank line.
-//! [`IndentationShift::apply_to_line`] shifts further lines in the same way; it returns `None` for a line that cannot
-//! be shifted.
+//! A block matches only if the difference of indentation is the same for every non-blank line. Replacement lines are
+//! shifted in the same way, by [`IndentationShift::apply_to_line`].
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -19,15 +18,15 @@ const TAB_WIDTHS: [usize; 4] = [4, 2, 8, 3];
 /// The uniform difference between the indentation of the text and of the quote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IndentationShift {
-    /// The text has this white space in addition to that of the quote.
+    /// Every line of the text is indented by this white space in addition to the indentation in the quote.
     Deeper(String),
-    /// The quote has this white space in addition to that of the text.
+    /// Every line of the quote is indented by this white space in addition to the indentation in the text.
     Shallower(String),
     /// The text has tabs where the quote has spaces, or the reverse.
     Retabbed {
-        /// The unit of indentation in the quote.
+        /// The white space of one indentation level in the quote.
         quote: String,
-        /// The unit of indentation in the text.
+        /// The white space of one indentation level in the text.
         text: String,
     },
 }
@@ -65,8 +64,8 @@ impl IndentationShift {
         None
     }
 
-    /// Shifts a line that is indented like the quote to the indentation of the text. Blank lines stay as they are.
-    /// `None` if the line has too little indentation.
+    /// Shifts a line that is indented like the quote to the indentation of the text; blank lines stay unchanged.
+    /// Returns `None` if the line has too little indentation to be shifted.
     #[must_use]
     pub fn apply_to_line<'l>(&self, line: &'l str) -> Option<Cow<'l, str>> {
         if line.trim().is_empty() {
@@ -92,16 +91,16 @@ impl IndentationShift {
 #[derive(Debug)]
 pub(super) struct IndentedLines<'t> {
     indentations: Vec<&'t str>,
-    /// For each line, the number that stands for its body. Equal bodies have the same number; a blank line has the
-    /// number 0.
+    /// For each line, a number that stands for the line without its indentation. Lines that differ only in indentation
+    /// have the same number; a blank line has the number 0.
     body_numbers: Vec<u32>,
     number_by_body: HashMap<String, u32>,
 }
 
 pub(super) struct IndentationPassMatches {
-    /// The first line (0-based) of each block, and its shift.
+    /// For each matching block, its first line (0-based) and its shift of indentation.
     pub(super) found: Vec<(usize, IndentationShift)>,
-    /// Whether the search stopped at [`WORK_MAX`].
+    /// Whether the search stopped early because it compared [`WORK_MAX`] lines.
     pub(super) exhausted: bool,
 }
 

@@ -1,8 +1,8 @@
-//! The most likely position of a quote that was not found.
+//! A guess where in a text a quote belongs that does not occur in the text.
 //!
 //! A feature is a line or a word of the quote. Each feature that occurs in the text votes for a start line; rare
 //! features have more weight. The start lines with the most votes are candidates, which are then aligned with the
-//! quote. The time is bounded. The result is only displayed; it never decides where a change is made.
+//! quote. The guess takes bounded time, is only displayed, and never decides where a change is made.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -11,13 +11,12 @@ use super::align::{self, HashesOfLineAndItsWords, WeightedLine};
 use super::{QuoteSearchHaystack, fold};
 use crate::lines;
 
-/// The most lines of a quote that are considered, from its start.
+/// The number of lines of a quote that are used for the guess; later lines are ignored.
 const QUOTE_LINES_MAX: usize = 400;
 
-/// If a feature occurs in more lines of the text than a limit, the feature is ignored. The limit is lower for a long
-/// quote, which has more features. This is the lowest limit.
+/// A line or word of a long quote is ignored if more lines of the text than this contain it.
 const OCCURRENCES_MIN: usize = 200;
-/// The highest limit on the occurrences of a feature, for a short quote.
+/// A line or word of a short quote is ignored if more lines of the text than this contain it.
 const OCCURRENCES_MAX: usize = 2000;
 
 /// The most occurrences counted for all features of a quote together, unless [`OCCURRENCES_MIN`] per feature gives
@@ -30,16 +29,15 @@ const WORD_WEIGHT: f64 = 0.5;
 /// The length of the shortest word that is a feature, in bytes.
 const WORD_BYTES_MIN: usize = 2;
 
-/// Lines may have been added or removed, so votes for start lines within this distance count for the same candidate.
-/// This is the distance for a short quote.
+/// For a short quote, votes for start lines within this many lines are added up, because lines may have been added or
+/// removed.
 const DRIFT_MIN: i64 = 3;
-/// The distance within which votes count for the same candidate, for a long quote.
+/// For a long quote, votes for start lines within this many lines are added up.
 const DRIFT_MAX: i64 = 12;
 
-/// The number of candidates that are aligned for a long quote. The votes of a long quote are more reliable, and its
-/// alignment takes longer.
+/// The number of candidates that are aligned with a long quote, which has more reliable votes and slower alignments.
 const CANDIDATES_MIN: usize = 2;
-/// The number of candidates that are aligned for a short quote.
+/// The number of candidates that are aligned with a short quote.
 const CANDIDATES_MAX: usize = 8;
 
 /// The most pairs of lines that are compared in alignments, unless [`CANDIDATES_MIN`] alignments need more.
@@ -48,13 +46,13 @@ const PAIRS_MAX: usize = 1_000_000;
 /// The number of lines above and below a candidate that are included in its alignment.
 const ALIGN_SLACK_LINES: usize = 10;
 
-/// The most differing lines that are described.
+/// The most differing lines that are reported for the nearest candidate.
 const DIFFERENCES_MAX: usize = 5;
 
 /// The lines of the text where a quote most likely belongs, although the text differs from the quote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NearestCandidate {
-    /// The lines of the candidate, 1-based.
+    /// The 1-based lines of the text where the quote most likely belongs.
     pub lines: RangeInclusive<usize>,
     /// The first lines in which the quote and the text differ.
     pub differences: Vec<QuoteLineDifference>,
@@ -63,9 +61,9 @@ pub struct NearestCandidate {
 /// One line of a quote and the corresponding line of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuoteLineDifference {
-    /// The line of the quote, 1-based.
+    /// The 1-based line number within the quote.
     pub quote_line: usize,
-    /// The line of the text, 1-based.
+    /// The 1-based line number within the text.
     pub text_line: usize,
     /// The column of the first differing character, 1-based.
     pub column: usize,
@@ -180,11 +178,10 @@ impl QuoteSearchHaystack<'_> {
 /// The occurrences in the text of a line or word of the quote.
 #[derive(Debug, Default)]
 struct QuoteTermMatchingLines {
-    /// The first lines that contain the feature.
+    /// The first lines of the text that contain this line or word of the quote, up to a limit.
     lines: Vec<usize>,
-    /// The number of all lines that contain the feature.
+    /// The number of lines of the text that contain this line or word of the quote.
     count: usize,
-    /// The last line that contains the feature.
     last_line: Option<usize>,
 }
 
@@ -282,7 +279,7 @@ fn for_each_feature(line: &str, mut visit: impl FnMut(LineOrWordHashKind, u64)) 
     }
 }
 
-/// A case-insensitive hash (FNV-1a). It is fast, and a collision only causes a wrong guess.
+/// A fast, case-insensitive hash (FNV-1a) of lines and words, where a collision only causes a wrong guess.
 #[derive(Debug, Clone, Copy)]
 struct CaseFoldingTextHasher {
     hash: u64,
@@ -290,7 +287,7 @@ struct CaseFoldingTextHasher {
 }
 
 impl LineOrWordHashKind {
-    /// Lines and words have different seeds. So a line that consists of one word has another hash than that word.
+    /// Lines and words have different hash seeds, so a line that consists of one word has another hash than that word.
     fn start_hash(self) -> CaseFoldingTextHasher {
         let hash = match self {
             Self::Line => 0xcbf2_9ce4_8422_2325,

@@ -1,6 +1,6 @@
-//! Anchors: the texts after `@@`. An anchor is a line of the file above the chunk. Owns the search for anchors and for
-//! the scope of an anchor: the body of its definition or, if the chunk is not in that body, all lines that follow. The
-//! search returns all matching positions in order and prefers none. The time is linear in the text.
+//! Anchors: the texts after `@@`. An anchor is a line of the file above the chunk. A chunk is searched in the scope of
+//! its anchor: the body of the anchor's definition or, if the chunk is not there, all lines that follow. The search for
+//! an anchor returns all matching positions and prefers none.
 
 use crate::locate::FuzzyTextMatchPass;
 
@@ -9,13 +9,13 @@ use super::line_index::{LineLookupIndex, LineToFind, PatchSearchBudgetExceeded};
 /// A position of an anchor in the file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PatchAnchorMatch {
-    /// The 0-based line of the anchor. The chunk may also quote this line.
+    /// The 0-based line of the anchor, which the chunk may also quote.
     pub(super) line: usize,
-    /// The end of the scope: the next position of the anchor, or the end of the enclosing scope.
+    /// The end of the anchor's scope: the next position of the same anchor, or the end of the enclosing scope.
     scope_end: usize,
 }
 
-/// Whether the line of the anchor itself belongs to the lines below the anchor.
+/// Whether a search below an anchor includes the line of the anchor itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PatchAnchorLineInclusion {
     Included,
@@ -32,7 +32,8 @@ impl<'i, 't> PatchAnchorFinder<'i, 't> {
         Self { index, passes }
     }
 
-    /// The positions of nested anchors, outermost first.
+    /// The positions of the innermost anchor, each within a position of the anchors around it; `anchors` is outermost
+    /// first.
     pub(super) fn find_nested(&self, anchors: &[String]) -> Result<Vec<PatchAnchorMatch>, PatchSearchBudgetExceeded> {
         let mut outer: Option<Vec<PatchAnchorMatch>> = None;
         for anchor in anchors {
@@ -41,14 +42,14 @@ impl<'i, 't> PatchAnchorFinder<'i, 't> {
         Ok(outer.unwrap_or_default())
     }
 
-    /// The first anchor that is not in the text. If all anchors are in the text, the result is the last anchor.
+    /// The first anchor that is not in the text; the last anchor if all are in the text.
     pub(super) fn first_missing<'a>(&self, anchors: &'a [String]) -> Option<&'a String> {
         let is_missing = |anchor: &&String| self.find_within(anchor, None).is_ok_and(|anchored| anchored.is_empty());
         anchors.iter().find(is_missing).or(anchors.last())
     }
 
-    /// The positions of one anchor. If no pass finds the anchor, these are the lines that start with the text of the
-    /// anchor.
+    /// The lines of the file that match one anchor. If no line equals the anchor, lines that start with the text of the
+    /// anchor count.
     fn find_within(
         &self,
         anchor: &str,
@@ -107,7 +108,7 @@ impl<'i, 't> PatchAnchorFinder<'i, 't> {
     }
 
     /// The line after the block of the anchor: the first non-blank line that is not indented deeper than the anchor and
-    /// does not start with a bracket. If no line up to `last` ends the block, the result is `last + 1`.
+    /// does not start with a bracket. It is `last + 1` if no line up to `last` ends the block of the anchor.
     fn scope_end(&self, anchor: usize, last: usize) -> usize {
         const BRACKETS: [char; 4] = ['}', ')', ']', '{'];
         let depth = |body: &str| body.len() - body.trim_start().len();
@@ -121,7 +122,7 @@ impl<'i, 't> PatchAnchorFinder<'i, 't> {
     }
 }
 
-/// A scope for each of `lines`, which ends at the next of these lines; the last scope ends at `end`.
+/// Makes an anchor position of each of `lines`; its scope ends at the next of these lines, or at `end`.
 fn split_into_scopes(lines: &[usize], end: usize) -> impl Iterator<Item = PatchAnchorMatch> {
     let ends = lines.iter().skip(1).copied().chain(std::iter::once(end));
     lines.iter().zip(ends).map(|(line, end)| PatchAnchorMatch { line: *line, scope_end: end })

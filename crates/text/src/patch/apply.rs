@@ -12,7 +12,7 @@ use super::line_edits::{FinalNewlineRule, InsertedLine, PatchLineEdits, default_
 use super::line_index::{LineLookupIndex, LineWithTerminator};
 use super::{PatchChunk, PatchChunkRepair, PatchLine, PatchLineKind};
 
-/// The condition under which the place of a chunk is ambiguous. An ambiguous place is an error.
+/// The condition under which the place of a chunk in the text is ambiguous, which is an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PatchAmbiguityCriterion {
     /// The place is ambiguous if the lines of the chunk occur several times after the previous chunk, and nothing else
@@ -22,16 +22,16 @@ pub enum PatchAmbiguityCriterion {
     RepeatedText,
 }
 
-/// Where added lines are inserted if the chunk has no context and no anchor.
+/// Where a chunk without context and anchor inserts its lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum UnanchoredInsertionPoint {
-    /// The lines are inserted after the last line of the text.
+    /// A chunk without context and anchor inserts its lines after the last line of the text.
     AtEnd,
-    /// The lines are inserted before the first line of the text.
+    /// A chunk without context and anchor inserts its lines before the first line of the text.
     AtTop,
 }
 
-/// The text that a chunk is applied to.
+/// Whether a chunk of a patch is applied to the original text or to the result of the previous chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PatchChunkBaseTextPolicy {
     /// Every chunk is applied to the original text, so a chunk cannot quote lines that other chunks add.
@@ -40,27 +40,27 @@ pub enum PatchChunkBaseTextPolicy {
     PreviousResult,
 }
 
-/// How chunks are placed.
+/// The rules for finding the place of each chunk of a patch in the text.
 #[derive(Debug, Clone, Copy)]
 pub struct PatchChunkPlacementRules<'a> {
     /// The name of the file; some repairs of typing slips depend on it.
     pub name: &'a str,
-    /// The matching passes to try, in this order.
+    /// The passes of the search for a chunk, in order: each pass ignores more differences.
     pub passes: &'static [FuzzyTextMatchPass],
-    /// Whether known typing slips in a chunk are undone.
+    /// Whether the search repairs known typing slips in a chunk.
     pub slip_repair: PatchTypingSlipRepairMode,
-    /// The condition under which the place of a chunk is ambiguous.
+    /// The condition under which the place of a chunk in the text is ambiguous, which is an error.
     pub ambiguity: PatchAmbiguityCriterion,
-    /// Where added lines without context are inserted.
+    /// Where a chunk without context and anchor inserts its lines.
     pub insertion: UnanchoredInsertionPoint,
-    /// The text that a chunk is applied to.
+    /// Whether a chunk of a patch is applied to the original text or to the result of the previous chunks.
     pub chunk_base: PatchChunkBaseTextPolicy,
     /// Whether the text ends with a newline if the patch replaces its last line.
     pub file_end: FinalNewlineRule,
 }
 
 impl<'a> PatchChunkPlacementRules<'a> {
-    /// Accepts every unambiguous match.
+    /// Lenient rules for placing chunks: every unambiguous match is accepted.
     #[must_use]
     pub fn tolerant(name: &'a str) -> Self {
         Self {
@@ -79,7 +79,7 @@ impl<'a> PatchChunkPlacementRules<'a> {
         }
     }
 
-    /// Accepts only lines that match exactly, except for their terminators.
+    /// Strict rules for placing chunks: lines must match exactly, except for their terminators.
     #[must_use]
     pub fn strict(name: &'a str) -> Self {
         Self {
@@ -99,11 +99,11 @@ impl<'a> PatchChunkPlacementRules<'a> {
 pub struct PatchedText {
     /// The patched text.
     pub text: String,
-    /// The match of each chunk, in the order of the patch.
+    /// The place where each chunk was applied, in the order of the patch.
     pub matches: Vec<PatchChunkMatch>,
-    /// The number of added lines.
+    /// The number of lines that the patch added.
     pub added: usize,
-    /// The number of removed lines.
+    /// The number of lines that the patch removed.
     pub removed: usize,
     /// Whether the final newline was added or removed.
     pub final_newline: FinalNewlineChange,
@@ -123,24 +123,24 @@ pub enum FinalNewlineChange {
 /// The place where a chunk was applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PatchChunkMatch {
-    /// The first line of the place in the text, 1-based.
+    /// The 1-based line of the text where the chunk was applied.
     pub line: usize,
-    /// The pass that found the place.
+    /// The search pass that found the place of the chunk.
     pub pass: FuzzyTextMatchPass,
-    /// The typing slip that was undone, if any.
+    /// The typing slip in the chunk that was repaired to find its place.
     pub repair: Option<PatchChunkRepair>,
-    /// The basis on which the place was determined.
+    /// Whether the chunk was placed by its content, by a line number, or by default.
     pub basis: PatchPlacementBasis,
 }
 
-/// The basis on which the place of a chunk was determined.
+/// Whether a chunk was placed by its content, by a line number, or by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PatchPlacementBasis {
-    /// The content of the chunk: the quoted lines, the anchor, or the end-of-file marker.
+    /// The chunk was placed by its quoted lines, its anchor, or its end-of-file marker.
     Content,
-    /// The stated line number, because the chunk quotes no line.
+    /// The chunk was placed by the line number that it states, because it quotes no line.
     LineNumber,
-    /// The [`UnanchoredInsertionPoint`], because the chunk quotes no line and states no line number.
+    /// The chunk quotes no line and states no line number, so it was placed at the [`UnanchoredInsertionPoint`].
     Default,
 }
 
@@ -148,7 +148,7 @@ pub enum PatchPlacementBasis {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("chunk {chunk} (line {line} of the patch): {reason}")]
 pub struct PatchApplyError {
-    /// The 0-based index of the chunk.
+    /// The 0-based index of the chunk that cannot be placed.
     pub chunk: usize,
     /// The 1-based line of the patch where the chunk starts.
     pub line: usize,
@@ -162,12 +162,12 @@ pub enum PatchApplyErrorKind {
     /// The quoted lines of the chunk are not in the text.
     #[error("its lines are not in the text")]
     NotFound {
-        /// The quoted lines, each with a newline.
+        /// The context and removed lines of the chunk, each with a newline.
         quoted: String,
-        /// The line where the result of the chunk is already present.
+        /// The 1-based line of the text that already has the result of the chunk, if there is exactly one.
         already: Option<usize>,
     },
-    /// An anchor is not in the text.
+    /// An anchor of the chunk, given after `@@`, is not in the text.
     #[error("the line {anchor:?} after @@ is not in the text")]
     AnchorNotFound {
         /// The missing anchor.
@@ -176,31 +176,31 @@ pub enum PatchApplyErrorKind {
     /// The chunk matches in several places.
     #[error("it matches in {} places; add context lines", lines.len())]
     Ambiguous {
-        /// The first line of each place, 1-based.
+        /// The 1-based first lines of all places where the chunk matches.
         lines: Vec<usize>,
-        /// The number of quoted lines.
+        /// The number of lines of the text that the chunk quotes.
         count: usize,
     },
     /// Another chunk changes the same lines.
     #[error("it changes the same lines as chunk {other}")]
     Overlap {
-        /// The 0-based index of the other chunk.
+        /// The 0-based index of the overlapping chunk.
         other: usize,
-        /// The 1-based line that both chunks change.
+        /// The 1-based line that one chunk removes and the other chunk removes or quotes.
         line: usize,
     },
     /// The chunk quotes no line, and its line number does not fit the text.
     #[error("it has no context lines, and line {line} does not fit this file; add context lines")]
     NumberOnly {
-        /// The 1-based line that the added lines would follow.
+        /// The stated 1-based line, after which the added lines belong.
         line: usize,
     },
-    /// The search exceeds the work limit.
+    /// The search for the chunk compares too many lines and was stopped.
     #[error("the search takes too long: the text repeats too many lines")]
     Exhausted,
 }
 
-/// Applies `chunks` to `text`. If a chunk cannot be placed, the result is the error of the first such chunk.
+/// Applies `chunks` to `text`. Returns the error of the first chunk that cannot be placed, if any.
 pub fn apply_chunks(
     text: &str,
     chunks: &[PatchChunk],
@@ -229,7 +229,7 @@ pub fn apply_chunks(
     Ok(applied)
 }
 
-/// Applies chunks to one text; `first` is the index of the first chunk in the patch.
+/// Applies chunks to one text; `first` is the index that the first of `chunks` has in the patch.
 fn apply_to_original(
     text: &str,
     chunks: &[PatchChunk],
@@ -268,13 +268,13 @@ fn apply_to_original(
 
 /// A chunk with its place in the file.
 pub(super) struct PlacedPatchChunk<'c> {
-    /// The 0-based line where the chunk starts. If the chunk quotes no line, its lines are inserted before this line.
+    /// The 0-based line where the chunk starts. A chunk that quotes no line inserts its lines before this line.
     pub(super) start: usize,
     pub(super) lines: Cow<'c, [PatchChunkLine]>,
     pub(super) pass: FuzzyTextMatchPass,
     pub(super) repair: Option<PatchChunkRepair>,
     pub(super) basis: PatchPlacementBasis,
-    /// All 1-based lines where the chunk matches, if only the order of the chunks decided the place.
+    /// All 1-based lines where the chunk matches, if the place was only chosen because it follows the previous chunk.
     pub(super) candidate_starts: Vec<usize>,
 }
 
@@ -354,17 +354,17 @@ fn terminator_source(lines: &[LineWithTerminator<'_>], placed: &PlacedPatchChunk
     if states_terminators && fits { TerminatorSource::Chunk } else { TerminatorSource::File }
 }
 
-/// The terminator of the nearest line above that has a terminator. If there is none, the result is the terminator of
-/// the next line.
+/// The terminator for a new line at index `at`: that of the nearest terminated line above or, if there is none, of the
+/// line below.
 fn neighbouring_terminator(lines: &[LineWithTerminator<'_>], at: usize) -> &'static str {
     let before = lines[..at].iter().rev().find_map(|line| static_terminator(line.terminator));
     let after = || lines.get(at).and_then(|line| static_terminator(line.terminator));
     before.or_else(after).unwrap_or_else(|| default_terminator(lines))
 }
 
-/// The 1-based lines where the results of all chunks are, if the patch is already applied. The patch is already applied
-/// if the text contains the old lines of no chunk, and the new lines of every chunk in exactly one place. The added
-/// lines must be distinctive, because other lines prove nothing.
+/// The 1-based lines of the text that already have the result of each chunk; `None` unless the patch is already
+/// applied. The patch is already applied if the text contains the old lines of no chunk, and the new lines of every
+/// chunk in exactly one place. The added lines must be distinctive, because common lines may be in the text by chance.
 #[must_use]
 pub fn find_already_applied(
     text: &str,
@@ -391,7 +391,7 @@ pub fn find_already_applied(
     Some(undone.matches.iter().map(|matched| matched.line).collect())
 }
 
-/// Whether the added lines of a chunk, if any, are distinctive.
+/// Whether the lines that a chunk adds are so distinctive that they are not in a text by chance.
 fn is_distinctive_chunk(chunk: &PatchChunk) -> bool {
     let (added, old): (Vec<&PatchLine>, Vec<&PatchLine>) =
         chunk.lines.iter().partition(|line| line.kind == PatchLineKind::Add);
@@ -399,7 +399,7 @@ fn is_distinctive_chunk(chunk: &PatchChunk) -> bool {
     added.is_empty() || is_distinctive(&text(&old), &text(&added))
 }
 
-/// Whether the text contains the old lines of no chunk. Chunks that change nothing are not checked.
+/// Whether the text contains the old lines of no chunk. Chunks with only context lines are not checked.
 fn are_old_lines_absent(text: &str, chunks: &[PatchChunk], rules: &PatchChunkPlacementRules<'_>) -> bool {
     let index = LineLookupIndex::new(text);
     let mut search = PatchChunkLocator::new(text, &index, rules);
@@ -413,7 +413,8 @@ fn are_old_lines_absent(text: &str, chunks: &[PatchChunk], rules: &PatchChunkPla
         .all(|chunk| matches!(search.place_chunk(chunk, &no_edits), Err(PatchApplyErrorKind::NotFound { .. })))
 }
 
-/// The reverse of a chunk. The declared position is omitted, because it refers to the text before the patch.
+/// The reverse of a chunk. The reversed chunk has no declared line number, because the number refers to the text before
+/// the patch.
 fn reverse_chunk(chunk: &PatchChunk) -> PatchChunk {
     let reverse = |line: &PatchLine| {
         let kind = match line.kind {

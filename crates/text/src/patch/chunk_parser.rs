@@ -1,5 +1,4 @@
-//! The parser for the chunks of one envelope section. It decides which line starts a chunk, which lines belong to the
-//! chunk, and which line ends it.
+//! The parser for the chunks of one envelope section.
 
 use super::envelope::{MARKER, PatchParseCursor, marker_text};
 use super::{
@@ -10,7 +9,7 @@ use super::{
 const HEADING: &str = "@@";
 const END_OF_FILE: &str = "*** End of File";
 
-/// Whether the line is the marker that the previous line has no newline.
+/// Whether a line of a patch is the marker `\ No newline at end of file`.
 pub(super) fn is_no_newline_marker(text: &str) -> bool {
     text.starts_with("\\ ")
 }
@@ -39,7 +38,7 @@ pub(super) fn parse_chunks(cursor: &mut PatchParseCursor<'_, '_>) -> Result<Vec<
     Ok(chunks)
 }
 
-/// Whether the line is blank and not part of a chunk.
+/// Whether a line of a patch is blank and not part of a chunk.
 fn is_blank_between_chunks(
     line: &PatchSourceLine<'_>,
     cursor: &PatchParseCursor<'_, '_>,
@@ -127,7 +126,8 @@ fn parse_end_of_file(cursor: &mut PatchParseCursor<'_, '_>, line: &PatchSourceLi
     }
 }
 
-/// Parses a line with its sign; `None` if it has no sign. An empty line is an empty context line.
+/// Parses a line of a chunk that starts with a sign (`+`, `-` or space); `None` if the line has no sign. An empty line
+/// is an empty context line.
 pub(super) fn parse_signed_line(text: &str) -> Option<PatchLine> {
     let (kind, text) = match text.as_bytes().first() {
         None => (PatchLineKind::Context, text),

@@ -1,6 +1,6 @@
 //! Placement of chunks in a text. A chunk is searched below its anchors. Matches after the previous chunk are preferred
-//! to matches before it. The search uses increasingly lenient passes and interpretations. The result is one position or
-//! an error; if several positions remain, none is preferred.
+//! to matches before it. If a chunk is not found, the search is repeated with more lenient passes and interpretations
+//! of the chunk. If several positions of a chunk remain, the result is an error.
 
 use std::borrow::Cow;
 
@@ -24,8 +24,7 @@ pub(super) struct PatchChunkLocator<'i, 't> {
     index: &'i LineLookupIndex<'t>,
     rules: &'i PatchChunkPlacementRules<'i>,
     anchors: PatchAnchorFinder<'i, 't>,
-    /// The line after the last line that the previous chunk changed. The previous chunk may have context lines after
-    /// that line, which the next chunk may share.
+    /// The line after the last line that the previous chunk changed, so that two chunks may share context lines.
     cursor: usize,
     /// The distance of the previous chunk from its declared position.
     line_offset: isize,
@@ -36,12 +35,12 @@ pub(super) struct PatchChunkLocator<'i, 't> {
     numbered_line_starts: Vec<usize>,
 }
 
-/// Whether the declared line numbers fit the text.
+/// Whether the line numbers that a unified diff states fit the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PatchLineNumberTrust {
-    /// All chunks so far were at their declared lines.
+    /// All chunks so far were found at the line numbers that they state.
     Trusted,
-    /// A chunk was found at another line than the declared line.
+    /// A chunk was found at another line than the line number that it states.
     Untrusted,
 }
 
@@ -56,11 +55,12 @@ enum PatchChunkSearchResult {
     NotFound,
     Found {
         hit: LineRunMatch,
-        /// All 1-based lines where the chunk matches, if only the order of the chunks decided the place.
+        /// All 1-based lines where the chunk matches, if the place was only chosen because it follows the previous
+        /// chunk.
         candidate_starts: Vec<usize>,
     },
     Ambiguous(Vec<usize>),
-    /// All matches overlap another chunk.
+    /// All matches of the chunk overlap another chunk.
     Overlapping {
         other_chunk: usize,
         line: usize,
@@ -171,8 +171,9 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
         }
     }
 
-    /// Checks a place again after all chunks are placed. If one line number was wrong, then no line number can be
-    /// trusted. If one chunk was out of order, then the order of the chunks does not decide between matches.
+    /// Checks the place of a chunk again after all chunks are placed. If one stated line number was wrong, no chunk may
+    /// be placed by its line number. If one chunk was out of order, the order of the chunks must not decide between
+    /// matches.
     pub(super) fn recheck_placement(&self, placed: &PlacedPatchChunk<'_>) -> Option<PatchApplyErrorKind> {
         if placed.basis == PatchPlacementBasis::LineNumber && self.number_trust == PatchLineNumberTrust::Untrusted {
             return Some(PatchApplyErrorKind::NumberOnly { line: placed.start });
@@ -253,8 +254,8 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
         Ok(self.choose_match(chunk, &interpretation.lines, hits, edits))
     }
 
-    /// The only match, or the match that is at the end of the file, at the declared position, or after the previous
-    /// chunk.
+    /// Chooses one match of a chunk: the only one, or the one at the end of the file, at the stated line, or after the
+    /// previous chunk.
     fn choose_match(
         &self,
         chunk: &PatchChunk,
@@ -319,7 +320,7 @@ impl<'i, 't> PatchChunkLocator<'i, 't> {
     }
 }
 
-/// The context and removed lines, which must be in the text.
+/// The context and removed lines of a chunk, which must be in the text.
 fn old_lines(lines: &[PatchChunkLine]) -> impl Iterator<Item = &PatchChunkLine> {
     lines.iter().filter(|line| line.is_in_old_text())
 }
@@ -331,8 +332,8 @@ fn matches_indentation(hit: &LineRunMatch, lines: &[PatchChunkLine]) -> bool {
     added.all(|line| shift.apply_to_line(&line.text).is_some())
 }
 
-/// The earlier chunk that changes a line of this chunk, or quotes a line that this chunk removes. The result also has
-/// the number of that line.
+/// The earlier chunk that removes a line of this chunk, or quotes a line that this chunk removes, and the 1-based
+/// number of that line.
 fn find_overlap(start: usize, old: &[&PatchChunkLine], edits: &PatchLineEdits) -> Option<(usize, usize)> {
     (start..).zip(old).find_map(|(at, line)| {
         let quoted = edits.quoted_by[at].filter(|_| line.kind == ResolvedLineKind::Remove);
@@ -340,7 +341,7 @@ fn find_overlap(start: usize, old: &[&PatchChunkLine], edits: &PatchLineEdits) -
     })
 }
 
-/// Whether the lines occur more than once in the text, also within longer lines.
+/// Whether the lines of `pattern` occur more than once in the text, also within longer lines.
 fn occurs_repeatedly(text: &str, pattern: &[LineToFind<'_>]) -> bool {
     let quote: Vec<&str> = pattern.iter().map(|line| line.text).collect();
     let quote = quote.join("\n");

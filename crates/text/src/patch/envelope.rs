@@ -10,7 +10,7 @@ use super::{
 
 pub(super) const BEGIN: &str = "*** Begin Patch";
 pub(super) const END: &str = "*** End Patch";
-/// The prefix of every marker.
+/// The prefix of every marker line of the envelope, such as `*** Begin Patch`.
 pub(super) const MARKER: &str = "***";
 
 const ADD: &str = "*** Add File:";
@@ -19,13 +19,13 @@ const DELETE: &str = "*** Delete File:";
 const MOVE: &str = "*** Move File:";
 const MOVE_TO: &str = "*** Move to:";
 const ENVIRONMENT: &str = "*** Environment ID:";
-/// The separator between the two paths of a move.
+/// The separator between the old and the new path in a `*** Move File:` header.
 const ARROW: &str = " -> ";
 
 /// The lines of a patch without its wrapper.
 ///
-/// If the first line ends in `\r\n`, the text was sent with CRLF, so each line loses one `\r`. In any other text a `\r`
-/// belongs to the line.
+/// If the first line ends in `\r\n`, the text was sent with CRLF, so each line loses one `\r`. If the first line ends
+/// in `\n` only, a `\r` at the end of a line is part of the line.
 pub(super) fn split_patch_lines(
     text: &str,
     grammar: PatchParseOptions,
@@ -79,8 +79,8 @@ fn strip_outer_wrapper(lines: &mut Vec<PatchSourceLine<'_>>) -> Result<(), Patch
     }
 }
 
-/// The delimiter of the heredoc that this line opens; `None` if the line opens no heredoc. The inner result is an error
-/// if the quotes around the delimiter do not match.
+/// The delimiter of the heredoc that this line opens; `None` if the line opens no heredoc. The result is `Some(Err)` if
+/// the quotes around the delimiter do not match.
 fn heredoc_delimiter(line: &str) -> Option<Result<&str, ()>> {
     let rest = line.strip_prefix("apply_patch").unwrap_or(line).trim_start().strip_prefix("<<")?;
     let rest = rest.strip_prefix('-').unwrap_or(rest).trim_start();
@@ -97,7 +97,7 @@ fn heredoc_delimiter(line: &str) -> Option<Result<&str, ()>> {
     Some(if is_closed && !word.is_empty() { Ok(word) } else { Err(()) })
 }
 
-/// The part of a line that is compared with markers.
+/// The text of a patch line, trimmed if the grammar allows white space around markers.
 pub(super) fn marker_text<'a>(line: &PatchSourceLine<'a>, grammar: PatchParseOptions) -> &'a str {
     match grammar.space_around_markers {
         PatchSyntaxTolerance::Accept => line.text.trim(),
@@ -105,7 +105,7 @@ pub(super) fn marker_text<'a>(line: &PatchSourceLine<'a>, grammar: PatchParseOpt
     }
 }
 
-/// The index of the line after the begin marker.
+/// The index of the line after `*** Begin Patch`.
 pub(super) fn find_begin(lines: &[PatchSourceLine<'_>], grammar: PatchParseOptions) -> Result<usize, PatchParseError> {
     let first = lines.iter().find(|line| is_filled(line));
     let number = first.map_or(1, |line| line.number);
@@ -204,7 +204,7 @@ fn find_end(lines: &[PatchSourceLine<'_>], first: usize, grammar: PatchParseOpti
     }
 }
 
-/// Skips the environment header, which is accepted and ignored.
+/// Skips the optional header `*** Environment ID:`, whose value is ignored.
 fn skip_environment(cursor: &mut PatchParseCursor<'_, '_>) -> Result<(), PatchParseError> {
     let mut count = 0;
     cursor.skip_blank();

@@ -8,7 +8,7 @@ use super::envelope::{BEGIN, END};
 pub struct PatchParseError {
     /// The 1-based line of the patch that has the error.
     pub line: usize,
-    /// The error in that line.
+    /// The kind of syntax error in the line.
     pub fault: PatchParseErrorKind,
 }
 
@@ -45,7 +45,7 @@ pub enum PatchParseErrorKind {
     /// A chunk has no lines.
     #[error("no lines follow @@")]
     EmptyChunk,
-    /// The line must be a chunk header, but is another line.
+    /// A line outside a chunk is not a chunk header (`@@`).
     #[error("{0:?} is not the start of a chunk; write @@ before it")]
     NotChunkHeader(String),
     /// A line of a new file does not start with a plus.
@@ -66,7 +66,7 @@ pub enum PatchParseErrorKind {
 }
 
 impl PatchParseErrorKind {
-    /// The stable error code.
+    /// The stable code of the syntax error, for programs.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -89,7 +89,7 @@ impl PatchParseErrorKind {
         }
     }
 
-    /// The syntax that is expected in the line.
+    /// The patch syntax that the parser expected instead of the erroneous line.
     #[must_use]
     pub fn expected(&self) -> &'static str {
         match self {
@@ -108,7 +108,7 @@ impl PatchParseErrorKind {
         }
     }
 
-    /// The text of the line, if the error quotes it.
+    /// The text of the erroneous line, if the error quotes it.
     #[must_use]
     pub fn got(&self) -> Option<&str> {
         if let Self::UnknownHeader(got)

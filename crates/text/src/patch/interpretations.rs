@@ -1,6 +1,5 @@
 //! Interpretations of a chunk. The first interpretation is literal; each of the others undoes a known typing slip of a
-//! model and is tried only if the earlier interpretations do not match. Every quoted line of an interpretation must be
-//! in the file.
+//! model and is tried only if the earlier interpretations do not match.
 
 use crate::edit::decode_leading_tabs;
 use crate::lines;
@@ -57,7 +56,7 @@ pub(super) enum StatedTerminator {
 pub(super) struct PatchChunkLine {
     pub(super) kind: ResolvedLineKind,
     pub(super) text: String,
-    /// An alternative text of the line, which also counts as a match.
+    /// A second text that the line of the file may have instead.
     pub(super) alternative: Option<String>,
     pub(super) stated_terminator: StatedTerminator,
 }
@@ -77,12 +76,12 @@ pub(super) struct PatchChunkInterpretation {
     pub(super) lines: Vec<PatchChunkLine>,
 }
 
-/// Whether typing slips are undone.
+/// Whether known typing slips of models in a chunk are repaired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PatchTypingSlipRepairMode {
-    /// Chunks are taken literally.
+    /// Chunks are applied literally, without repair.
     Off,
-    /// Known slips are undone.
+    /// Known typing slips in a chunk are repaired if the literal chunk does not match.
     Undo,
 }
 
@@ -116,8 +115,7 @@ fn chunk_lines(lines: &[PatchLine]) -> Vec<PatchChunkLine> {
     lines.iter().flat_map(split_patch_line).collect()
 }
 
-/// The lines of a file that one line of a chunk stands for. There are several if the chunk line contains lone carriage
-/// returns.
+/// The lines of a file that one line of a chunk stands for: several if the chunk line contains lone carriage returns.
 fn split_patch_line(line: &PatchLine) -> Vec<PatchChunkLine> {
     let kind = match line.kind {
         PatchLineKind::Context | PatchLineKind::Unmarked => ResolvedLineKind::Context,
@@ -156,8 +154,8 @@ fn without_trailing_blank(lines: &[PatchChunkLine]) -> Option<Vec<PatchChunkLine
     (length < lines.len()).then(|| lines[..length].to_vec())
 }
 
-/// Treats lines without a sign between added lines as added lines. The leading space of a context line may be part of
-/// the text of the line.
+/// Treats lines without a sign between added lines as added lines. A context line may also match with its leading
+/// space, if the space is part of the text and the sign is missing.
 fn infer_signs(chunk: &PatchChunk) -> Option<Vec<PatchChunkLine>> {
     let mut kinds: Vec<PatchLineKind> = chunk.lines.iter().map(|line| line.kind).collect();
     for at in 0..kinds.len() {

@@ -1,6 +1,5 @@
-//! Rebuilds a text from its lines and the inserted lines. Owns the terminators of the inserted lines and the end of the
-//! text. An unchanged line keeps its bytes, with one exception: if the last line has no terminator and a line is
-//! inserted after it, the last line gets a terminator.
+//! Rebuilds a text from its lines and the inserted lines. An unchanged line keeps its bytes, with one exception: if the
+//! last line has no terminator and a line is inserted after it, the last line gets a terminator.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +9,7 @@ use super::line_index::LineWithTerminator;
 /// Whether the text ends with a newline if the patch replaces its last line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FinalNewlineRule {
-    /// A new last line ends with a newline. The exception is a line that is appended to a text without a final newline:
-    /// if the old last line stays, the new last line has no newline.
+    /// A new last line ends with a newline, unless it is appended to an old last line that stays and has no newline.
     FromPatch,
     /// The final newline stays present or missing as before, unless the patch has a no-newline marker.
     FromFile,
@@ -22,18 +20,18 @@ pub(super) struct InsertedLine {
     pub(super) text: String,
     pub(super) terminator: &'static str,
     pub(super) stated_terminator: StatedTerminator,
-    /// Whether the chunk that inserts the line has a no-newline marker.
+    /// Whether the chunk that inserts this line has a no-newline marker.
     pub(super) is_explicit: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct PatchLineEdits {
-    /// For each line, the chunk that removes it.
+    /// For each line of the text, the index of the chunk that removes the line.
     pub(super) removed_by: Vec<Option<usize>>,
-    /// For each line, the last chunk that quotes it.
+    /// For each line of the text, the index of the last chunk that quotes the line.
     pub(super) quoted_by: Vec<Option<usize>>,
-    /// The inserted lines, by the index of the line that they precede. The index after the last line stands for the end
-    /// of the text. The next index after that stands for lines that are appended without context.
+    /// The lines that the patch inserts, by the index of the line of the text that they precede. For a text of n lines,
+    /// index n stands for the end of the text, and index n + 1 for lines that are appended without context.
     pub(super) inserted: BTreeMap<usize, Vec<InsertedLine>>,
 }
 
@@ -103,7 +101,7 @@ pub(super) fn default_terminator(lines: &[LineWithTerminator<'_>]) -> &'static s
     lines.iter().map(|line| line.terminator).find_map(static_terminator).unwrap_or("\n")
 }
 
-/// The given terminator as a constant; `None` if it is empty.
+/// The line terminator as a `'static` string; `None` if it is empty.
 pub(super) fn static_terminator(terminator: &str) -> Option<&'static str> {
     match terminator {
         "\n" => Some("\n"),

@@ -1,6 +1,6 @@
-//! An index of the lines of a file. In the index, equal lines have equal numbers. Owns the comparison of whole lines by
-//! each [`FuzzyTextMatchPass`] and the search for consecutive lines. The work is bounded by [`WORK_MAX`], even if lines
-//! repeat often.
+//! An index of the lines of a file, for the search for consecutive lines with each [`FuzzyTextMatchPass`]. Every
+//! distinct line has a number, and the search compares numbers. A search compares at most [`WORK_MAX`] lines, even if
+//! lines repeat often.
 
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
@@ -15,17 +15,16 @@ const WORK_MAX: usize = 20_000_000;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LineWithTerminator<'t> {
-    /// The line without its terminator.
     pub(super) body: &'t str,
-    /// The terminator; empty for an unterminated last line.
+    /// The line terminator; empty for a last line without one.
     pub(super) terminator: &'t str,
 }
 
-/// A line to search for.
+/// A line that the search looks for in a file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LineToFind<'s> {
     pub(super) text: &'s str,
-    /// An alternative text of the line, which also counts as a match.
+    /// A second text that the line of the file may have instead.
     pub(super) alternative: Option<&'s str>,
 }
 
@@ -35,7 +34,7 @@ pub(super) struct LineRunMatch {
     pub(super) indentation_shift: Option<IndentationShift>,
 }
 
-/// The search exceeded [`WORK_MAX`].
+/// The error of a search that compared more than [`WORK_MAX`] lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PatchSearchBudgetExceeded;
 
@@ -45,11 +44,11 @@ pub(super) struct LineLookupIndex<'t> {
     work: Cell<usize>,
 }
 
-/// The lines in the form that one pass compares.
+/// The lines of a file, normalised as one search pass compares them and numbered.
 struct MatchPassLineIndex {
     number_by_line: HashMap<String, usize>,
     line_numbers: Vec<usize>,
-    /// For each number, the lines that have this number, in order.
+    /// For each number, the indexes of the lines that have this number.
     lines_by_number: Vec<Vec<usize>>,
 }
 
@@ -64,7 +63,7 @@ impl<'t> LineLookupIndex<'t> {
         Self { lines, pass_indexes: Default::default(), work: Cell::new(0) }
     }
 
-    /// The positions where the consecutive lines `pattern` occur, in order. Every position is in the range `within`.
+    /// The positions in the range `within` where the consecutive lines `pattern` start.
     pub(super) fn find_line_run(
         &self,
         pattern: &[LineToFind<'_>],
@@ -117,7 +116,7 @@ impl<'t> LineLookupIndex<'t> {
         Ok(true)
     }
 
-    /// The indentation shift of a match, if the pass permits one. The outer `None` means that the shift is not uniform.
+    /// The indentation shift of a match; `Some(None)` if the pass permits no shift, `None` if the shift is not uniform.
     fn shift_at(
         &self,
         pattern: &[LineToFind<'_>],
@@ -177,7 +176,7 @@ impl MatchPassLineIndex {
         self.number_by_line.get(normalise_line(pass, text).as_ref()).copied()
     }
 
-    /// The index in the pattern of the line that occurs least often in the text, and the occurrences of that line.
+    /// The pattern line that occurs least often in the text: its index in the pattern, and its positions in the text.
     fn rarest_line(&self, pattern_numbers: &[[Option<usize>; 2]]) -> Option<(usize, Vec<usize>)> {
         let occurrence_count = |numbers: &[Option<usize>; 2]| -> usize {
             numbers.iter().flatten().map(|number| self.lines_by_number[*number].len()).sum()
@@ -192,7 +191,7 @@ impl MatchPassLineIndex {
     }
 }
 
-/// The form of a line that a pass compares.
+/// Normalises a line as the given search pass compares it.
 fn normalise_line(pass: FuzzyTextMatchPass, body: &str) -> Cow<'_, str> {
     match pass {
         FuzzyTextMatchPass::Exact | FuzzyTextMatchPass::LineEndings => Cow::Borrowed(body),

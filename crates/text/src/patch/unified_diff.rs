@@ -13,7 +13,7 @@ const OLD: &str = "--- ";
 const NEW: &str = "+++ ";
 const DEV_NULL: &str = "/dev/null";
 
-/// The modes of a plain text file. Other modes mean symbolic links, submodules or executables.
+/// The file modes of a plain text file; other modes mean symbolic links, submodules or executables.
 const PLAIN_MODES: [&str; 5] = ["", "100644", "100664", "0644", "644"];
 
 /// The most digits of an octal escape in a quoted path.
@@ -132,8 +132,9 @@ impl ParsedUnifiedDiffHeaders {
     }
 }
 
-/// Whether a header requests a change that text cannot express. A patch cannot set file modes, so headers that set a
-/// mode are rejected. If the mode were ignored, a symbolic link or an executable would become a plain file.
+/// Whether a header of a unified diff requests a change that a text patch cannot make, such as a binary change. A patch
+/// cannot set file modes, so headers that set a mode are rejected. If a mode were ignored, a symbolic link or an
+/// executable would become a plain file.
 fn is_unsupported_header(text: &str) -> bool {
     let is_unsupported = ["copy from ", "GIT binary patch", "Binary files ", "new file mode", "old mode ", "new mode "]
         .iter()

@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::{ProgrammingLanguage, line_shape};
 use crate::is_listed;
 
-/// The role of a line for a name: whether it defines, uses or imports the name. The most relevant role comes first.
+/// The role of a line for a name: whether it defines, uses or imports the name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SymbolRole {
     /// The line defines the name.
@@ -51,7 +51,8 @@ fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }
 
-/// The last name in a hit, extended to a whole word; `None` if the hit contains no word.
+/// The range of the last word that a search hit touches, extended to the whole word; `None` if the hit contains no
+/// word.
 pub(super) fn name_at(line: &str, hit: &Range<usize>) -> Option<Range<usize>> {
     let bytes = line.as_bytes();
     let end = hit.end.min(bytes.len());
@@ -65,8 +66,9 @@ pub(super) fn is_whole_name(hit: &Range<usize>, name: &Range<usize>) -> bool {
     hit.start <= name.start && name.end <= hit.end
 }
 
-/// The hit, or a later occurrence of the same text. If the hit is only a part of a name and the same text occurs later
-/// as a whole name, the later occurrence is returned. An example is `Parse` in `func (p *Parser) Parse()`.
+/// If a search hit is only a part of a name and the same text occurs later in the line as a whole name, returns the
+/// later occurrence; otherwise the hit. For example, a hit for `Parse` in `func (p *Parser) Parse()` becomes the second
+/// `Parse`.
 pub(super) fn prefer_whole_name(line: &str, hit: &Range<usize>) -> Range<usize> {
     let whole = |hit: &Range<usize>| name_at(line, hit).is_none_or(|name| is_whole_name(hit, &name));
     let text = line.get(hit.clone()).unwrap_or_default();
@@ -153,7 +155,7 @@ fn follows_definition_keyword(language: ProgrammingLanguage, symbol: &line_shape
 mod tests {
     use super::*;
 
-    /// Lines of many languages and their roles: path, line, name, role.
+    /// Test cases: a file path, a line of code, a name in the line, and the expected role of the line for the name.
     const LINES: &[(&str, &str, &str, SymbolRole)] = &[
         ("a.rs", "pub(crate) const fn parse<T>(x: T) {", "parse", SymbolRole::Definition),
         ("a.rs", "macro_rules! vec_of {", "vec_of", SymbolRole::Definition),

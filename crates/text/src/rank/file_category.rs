@@ -1,5 +1,5 @@
-//! The category of a file by its path alone. Hits in hand-written source get the full score. Hits in tests, examples,
-//! vendored files and generated files get a lower score.
+//! The category of a file by its path alone. Search hits in hand-written source get the full score. Search hits in
+//! tests, examples, vendored files and generated files get a lower score.
 
 use crate::is_listed;
 
@@ -20,7 +20,7 @@ pub enum SearchRankFileCategory {
     GeneratedDeclarations,
 }
 
-/// Names of directories with tests. The names in this list and all lists below are separated by blanks.
+/// Names of directories that contain tests or examples, separated by blanks.
 const TEST_DIRECTORIES: &str = "\
     test tests testing __tests__ testdata spec specs example examples bench benches benchmark benchmarks fixtures \
     fixture mock mocks legacy e2e fuzz";

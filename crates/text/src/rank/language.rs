@@ -31,7 +31,7 @@ pub enum ProgrammingLanguage {
     Sql,
     /// Markdown and other text with headings.
     Markdown,
-    /// Files with keys and values: TOML, YAML, JSON, INI.
+    /// Configuration files with keys and values: TOML, YAML, JSON, INI.
     Config,
     /// Any other language.
     Other,

@@ -1,5 +1,5 @@
-//! Recognises definitions by the shape of the line, if no keyword stands directly before the name. There is one
-//! function per language family. Each function distinguishes certain definitions from likely definitions.
+//! Recognises definitions by the shape of the line, if no keyword stands directly before the name. Each language family
+//! has its own function, which returns a definition, a likely definition or a usage.
 
 use std::ops::Range;
 
@@ -35,7 +35,7 @@ impl<'a> NameInLine<'a> {
         self.name.starts_with(|first: char| first.is_uppercase())
     }
 
-    /// Whether only words of this list precede the name.
+    /// Whether only words of `list` precede the name in its line.
     fn has_only_words_before(&self, list: &str) -> bool {
         self.before.split_whitespace().all(|word| is_listed(list, word))
     }
@@ -53,7 +53,7 @@ impl<'a> NameInLine<'a> {
         self.name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
     }
 
-    /// The name in the same line, without the first word of the line.
+    /// The same name with the prefix `first` of the line removed.
     fn without_first_word(&self, first: &str) -> Self {
         let before = self.before.trim_start();
         let before = before.strip_prefix(first).map_or(self.before, str::trim_start);
@@ -87,7 +87,7 @@ fn likely_definition_if(holds: bool) -> SymbolRole {
     if holds { SymbolRole::LikelyDefinition } else { SymbolRole::Usage }
 }
 
-/// Recognises enum variants and struct fields.
+/// Recognises enum variants and struct fields in Rust.
 pub(super) fn rust_role(symbol: &NameInLine<'_>) -> SymbolRole {
     let open = symbol.before.trim_start();
     let public = open.starts_with("pub");
@@ -108,7 +108,7 @@ pub(super) fn rust_role(symbol: &NameInLine<'_>) -> SymbolRole {
 
 const PRIMITIVES: &str = "u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize bool char str f32 f64";
 
-/// Recognises module variables and attributes.
+/// Recognises module variables and attributes in Python.
 pub(super) fn python_role(symbol: &NameInLine<'_>) -> SymbolRole {
     let next = symbol.next();
     let assigned = (next.starts_with('=') && !next.starts_with("==") && symbol.after.starts_with(' '))
@@ -121,11 +121,11 @@ pub(super) fn python_role(symbol: &NameInLine<'_>) -> SymbolRole {
     }
 }
 
-/// Words that may precede a class member.
+/// Words that may precede a class member in JavaScript and TypeScript.
 const MEMBER_MODIFIERS: &str = "\
     export default public private protected readonly abstract override static async get set * declare #";
 
-/// Recognises methods, function values and members.
+/// Recognises methods, variables with a function as value, and members in JavaScript and TypeScript.
 pub(super) fn javascript_role(symbol: &NameInLine<'_>) -> SymbolRole {
     const CONTROL: &str = "if for while switch catch function return with";
     let next = symbol.next();
@@ -170,8 +170,8 @@ pub(super) fn javascript_role(symbol: &NameInLine<'_>) -> SymbolRole {
     )
 }
 
-/// Whether the name is a further declarator of a statement, like `b` in `const a = 1, b = 2`. The line may also start
-/// with the bracket and comma that end the previous declarator.
+/// Whether the name is a further declarator of a statement, like `b` in `const a = 1, b = 2`. A line with a further
+/// declarator may start with the bracket and comma that end the previous declarator.
 fn is_further_declarator(symbol: &NameInLine<'_>) -> bool {
     let open = symbol.before.trim_start();
     let first = open.split_whitespace().next().unwrap_or_default();
@@ -188,8 +188,8 @@ fn is_further_declarator(symbol: &NameInLine<'_>) -> bool {
     depth == level && open.trim_end().ends_with(',') && symbol.next().starts_with("= ")
 }
 
-/// The role of a line `exports.name = value`. If the value is empty or another export, the line is a usage. If the
-/// value is the same name, the line is a likely definition. Otherwise the line is a definition.
+/// The role of a JavaScript line `exports.name = value`: a usage if the value is `void 0` or another export, a likely
+/// definition if the value ends in the same name, and otherwise a definition.
 fn export_role(name: &str, value: &str) -> SymbolRole {
     let value = value.trim_end_matches(';').trim_end();
     if value == "void 0" || value.starts_with("exports.") {
@@ -199,7 +199,7 @@ fn export_role(name: &str, value: &str) -> SymbolRole {
     if path && value.rsplit('.').next() == Some(name) { SymbolRole::LikelyDefinition } else { SymbolRole::Definition }
 }
 
-/// Recognises the same definitions as in JavaScript. In addition, a name with arguments is a declaration, because
+/// Recognises definitions in TypeScript declaration files: those of JavaScript, and every name with arguments, because
 /// declaration files contain no calls.
 pub(super) fn typescript_declaration_role(symbol: &NameInLine<'_>) -> SymbolRole {
     let declared = symbol.before.split_whitespace().last().is_some_and(|word| matches!(word, "const" | "let" | "var"));
@@ -207,7 +207,7 @@ pub(super) fn typescript_declaration_role(symbol: &NameInLine<'_>) -> SymbolRole
     if declared || arguments { SymbolRole::Definition } else { javascript_role(symbol) }
 }
 
-/// Recognises methods, and names in grouped declarations.
+/// Recognises methods and names in grouped declarations in Go.
 pub(super) fn go_role(symbol: &NameInLine<'_>) -> SymbolRole {
     let open = symbol.before.trim_start();
     if open.starts_with("func (") && open.ends_with(") ") && symbol.after.starts_with(['(', '[']) {
@@ -233,8 +233,8 @@ pub(super) fn go_role(symbol: &NameInLine<'_>) -> SymbolRole {
 /// Prefixes of argument types in Go, separated by blanks.
 const GO_TYPES: &str = "... * [] map[ func( chan interface{ string int uint float complex rune bool byte error any";
 
-/// Whether the line declares an interface method and does not call it. A declaration has a return type, or its
-/// arguments have types.
+/// Whether a Go line declares an interface method and does not call it: a declaration has a return type or typed
+/// arguments.
 fn is_go_declaration(symbol: &NameInLine<'_>) -> bool {
     let Some(rest) = symbol.after_arguments() else { return !symbol.line.ends_with(['{', '(']) };
     let end = symbol.after.len() - rest.len();
@@ -251,7 +251,7 @@ fn is_go_declaration(symbol: &NameInLine<'_>) -> bool {
     }
 }
 
-/// Recognises functions, types and variables at the top level, members and enumerators.
+/// Recognises top-level functions, types and variables, members and enumerators in C and C++.
 pub(super) fn c_role(symbol: &NameInLine<'_>) -> SymbolRole {
     let comment = symbol.before.find("*/").map_or("", |end| symbol.before[..end + 2].trim_start());
     let symbol = &if comment.starts_with("/*") { symbol.without_first_word(comment) } else { *symbol };
@@ -295,8 +295,8 @@ pub(super) fn c_role(symbol: &NameInLine<'_>) -> SymbolRole {
     )
 }
 
-/// Recognises the same definitions as in C. If the line of a function has no body and no `inline`, the function is
-/// probably defined elsewhere.
+/// Recognises definitions in C and C++ headers. A function without a body and without `inline` is only a likely
+/// definition, because it is probably defined in another file.
 pub(super) fn c_header_role(symbol: &NameInLine<'_>) -> SymbolRole {
     let role = c_role(symbol);
     let has_body = symbol.line.ends_with(['{', '}']) || symbol.before.split_whitespace().any(|word| word == "inline");
@@ -304,7 +304,7 @@ pub(super) fn c_header_role(symbol: &NameInLine<'_>) -> SymbolRole {
     if role == SymbolRole::Definition && function && !has_body { SymbolRole::LikelyDefinition } else { role }
 }
 
-/// Recognises constructors: methods named like a class, with a body or an initialiser list.
+/// Recognises C++ constructors: capitalised names with arguments and a body or an initialiser list.
 fn constructor_role(symbol: &NameInLine<'_>) -> SymbolRole {
     if !symbol.starts_upper() || symbol.is_upper_case() {
         return SymbolRole::Usage;
@@ -316,7 +316,7 @@ fn constructor_role(symbol: &NameInLine<'_>) -> SymbolRole {
     }
 }
 
-/// Recognises methods and fields.
+/// Recognises methods and fields in Java, C# and similar languages.
 pub(super) fn java_role(symbol: &NameInLine<'_>) -> SymbolRole {
     const MODIFIERS: &str = "\
         public private protected internal static final abstract virtual override readonly const sealed async \
@@ -342,7 +342,7 @@ pub(super) fn java_role(symbol: &NameInLine<'_>) -> SymbolRole {
     likely_definition_if(next.starts_with(['=', ';']) && !next.starts_with("=="))
 }
 
-/// Recognises constants and attributes.
+/// Recognises constants and attributes in Ruby.
 pub(super) fn ruby_role(symbol: &NameInLine<'_>) -> SymbolRole {
     let next = symbol.next();
     let open = symbol.before.trim_start();
@@ -352,7 +352,7 @@ pub(super) fn ruby_role(symbol: &NameInLine<'_>) -> SymbolRole {
     likely_definition_if(open.starts_with("attr_") && open.ends_with(':'))
 }
 
-/// Recognises `define` calls and variables.
+/// Recognises `define` calls and variables in PHP.
 pub(super) fn php_role(symbol: &NameInLine<'_>) -> SymbolRole {
     let open = symbol.before.trim_start();
     if open.starts_with("define(") {
@@ -362,7 +362,7 @@ pub(super) fn php_role(symbol: &NameInLine<'_>) -> SymbolRole {
     likely_definition_if(open.ends_with('$') && (next.starts_with("= ") || next.starts_with(';')))
 }
 
-/// Recognises functions and variables.
+/// Recognises functions and variables in shell scripts.
 pub(super) fn shell_role(symbol: &NameInLine<'_>) -> SymbolRole {
     match symbol.before.trim_start() {
         "" => definition_if(
@@ -377,7 +377,7 @@ pub(super) fn markdown_heading_role(symbol: &NameInLine<'_>) -> SymbolRole {
     likely_definition_if(symbol.line.starts_with('#') || symbol.line.starts_with("= "))
 }
 
-/// Recognises keys and sections.
+/// Recognises keys and sections in configuration files.
 pub(super) fn config_key_role(symbol: &NameInLine<'_>) -> SymbolRole {
     let open = symbol.before.trim_start().trim_start_matches(['"', '\'', '-', ' ']);
     let next = symbol.after.trim_start_matches(['"', '\'']).trim_start();

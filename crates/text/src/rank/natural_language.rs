@@ -15,7 +15,7 @@ const STOP_WORDS: &[&str] = &[
 /// Suffixes that stemming removes, longest first.
 const WORD_SUFFIXES: &[&str] =
     &["ations", "ation", "ings", "ing", "ies", "ied", "ers", "ed", "es", "er", "s", "e", "y"];
-/// The length of the shortest stem.
+/// The least number of characters that stemming leaves of a word.
 const STEM_CHARS_MIN: usize = 3;
 /// The most words of a question that are used.
 const WORDS_MAX: usize = 24;
@@ -67,7 +67,7 @@ pub struct FileQueryWordCounts {
 }
 
 impl FileQueryWordCounts {
-    /// The initial counts of a file: the words in its path are counted, its lines are not counted yet.
+    /// The initial word counts of a file, from its path only; its lines are added later.
     pub fn new(path: &str, bytes: u64, words: &[String]) -> Self {
         let mut lines = vec![0.0; words.len()];
         let lower = path.to_lowercase();
@@ -82,7 +82,8 @@ impl FileQueryWordCounts {
         Self { path: path.to_owned(), bytes, language: ProgrammingLanguage::from_path(path), lines }
     }
 
-    /// Counts a line and returns its score among the lines of the file. More words and definitions give a higher score.
+    /// Counts the words of a line. Returns the score of the line, which is higher for more words of the question and
+    /// for definitions.
     pub fn add_line(&mut self, line: &str, words: &[String]) -> u32 {
         let lower = line.to_lowercase();
         let mut score = 0;
@@ -114,8 +115,8 @@ impl FileQueryWordCounts {
     }
 }
 
-/// The score of each file. `files` are all files that contain at least one word; `total_files` is the number of
-/// searched files.
+/// The score of each file for the question. `files` are the files that contain a word of the question; `total_files` is
+/// the number of all searched files.
 pub fn score_files(files: &[FileQueryWordCounts], total_files: u64) -> Vec<f64> {
     let word_count = files.first().map_or(0, |file| file.lines.len());
     let total = (total_files.max(files.len() as u64)) as f64;
@@ -139,7 +140,7 @@ pub fn score_files(files: &[FileQueryWordCounts], total_files: u64) -> Vec<f64> 
     files.iter().map(score).collect()
 }
 
-/// The order of files as indexes, by score. If the question is short, files that contain all its words come first.
+/// The indexes of the files, best score first. If the question is short, files that contain all its words come first.
 pub fn rank_files(files: &[FileQueryWordCounts], total_files: u64) -> Vec<usize> {
     let scores = score_files(files, total_files);
     let has_all_words = |at: usize| {

@@ -1,9 +1,9 @@
-//! Unified diffs that equal the output of jsdiff byte for byte. A diff has an `Index:` line, a separator and both
-//! names. Every header states both numbers of lines. The same greedy search as in jsdiff chooses the lines.
+//! Unified diffs that equal the output of jsdiff byte for byte. The format has an `Index:` line, a separator line and
+//! both file names. The changed lines are chosen by the same greedy search as in jsdiff.
 //!
-//! [`super::unified_diff`] is the format for people and `patch`. If a header line cannot hold a file name as it is, the
+//! The format for people and `patch` is [`super::unified_diff`]. If a header line cannot hold a file name as it is, the
 //! name is C-quoted. To bound the time, texts that differ too much for the search are compared by [`crate::diff`]
-//! instead. The diff is then correct, but may differ from the diff of jsdiff.
+//! instead; such a diff is correct, but may differ from the diff of jsdiff.
 
 use std::fmt::Write as _;
 
@@ -11,12 +11,12 @@ use super::{CONTEXT_LINES, as_bytes};
 use crate::diff::line_hunks;
 
 const SEPARATOR_LINE: &str = "===================================================================";
-/// The most steps of the search. If more steps are needed, [`crate::diff`] compares the texts instead.
+/// The most steps of the greedy search; if it needs more, [`crate::diff`] compares the texts instead.
 const STEPS_MAX: usize = 4_000_000;
-/// The index that means that there is no previous node.
+/// A node index that means "no node".
 const NO_NODE: usize = usize::MAX;
 
-/// The diff of one file from `old` to `new`; empty if they are equal.
+/// The diff of one file from `old` to `new` in the format of jsdiff; empty if the texts are equal.
 #[must_use]
 pub fn jsdiff_patch(name: &str, old: &str, new: &str) -> String {
     if old == new {
@@ -69,16 +69,14 @@ enum DiffRunKind {
     Removed,
 }
 
-/// Consecutive lines of the same kind.
+/// Consecutive lines of a diff of the same kind: equal, removed or added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct DiffRun {
     kind: DiffRunKind,
     count: usize,
-    /// The first line of the run in the old text. For an added run, this is the line of the old text before which the
-    /// run is inserted.
+    /// The first line of the run in the old text. An added run is inserted before this line.
     old: usize,
-    /// The first line of the run in the new text. For a removed run, this is the line of the new text before which the
-    /// run was removed.
+    /// The first line of the run in the new text. A removed run was before this line.
     new: usize,
 }
 
@@ -97,9 +95,8 @@ struct MyersFurthestPoint {
     last_node: usize,
 }
 
-/// The greedy search for the smallest number of edits. On every diagonal, the search continues from the neighbouring
-/// diagonal whose path is further in the old text. If both paths are equally far, the search continues with the
-/// removal.
+/// The greedy search of Myers for the smallest number of edits. On every diagonal, the search continues from the
+/// neighbouring diagonal whose path is further in the old text; if both are equally far, it continues with the removal.
 struct MyersSearch<'a> {
     old: &'a [&'a str],
     new: &'a [&'a str],
@@ -214,7 +211,7 @@ fn find_runs(old: &[&str], new: &[&str]) -> Option<Vec<DiffRun>> {
     None
 }
 
-/// The runs that [`crate::diff`] finds.
+/// The runs of equal, removed and added lines that [`crate::diff`] finds.
 fn runs_from_hunks(old: &[&str], new: &[&str]) -> Vec<DiffRun> {
     let mut runs = Vec::new();
     let (mut at_old, mut at_new) = (0, 0);
@@ -233,8 +230,8 @@ fn runs_from_hunks(old: &[&str], new: &[&str]) -> Vec<DiffRun> {
     runs
 }
 
-/// The groups of runs that share a header. Within a group, two neighbouring changes are at most twice the context
-/// apart. A group starts and ends with a change.
+/// Groups the runs of a diff into hunks. Two changes are in the same hunk if at most twice [`CONTEXT_LINES`] equal
+/// lines are between them. The first and the last run of a hunk are changes.
 fn group_into_hunks(runs: &[DiffRun]) -> impl Iterator<Item = &[DiffRun]> {
     runs.split(|run| run.kind == DiffRunKind::Equal && run.count > 2 * CONTEXT_LINES).filter_map(|group| {
         let first = group.iter().position(|run| run.kind != DiffRunKind::Equal)?;
@@ -333,7 +330,7 @@ mod tests {
         assert!(quoted.starts_with("@@ -1,6000 +1,6000 @@\n-a0\n"));
     }
 
-    /// The lines of all runs that are unchanged or have the given kind.
+    /// The lines of all runs that are equal or have the given kind, which make up the old or the new text.
     fn lines_of_kind<'a>(runs: &[DiffRun], lines: &[&'a str], kind: DiffRunKind) -> Vec<&'a str> {
         let start = |run: &DiffRun| if kind == DiffRunKind::Removed { run.old } else { run.new };
         let run_lines = |run: &DiffRun| lines[start(run)..start(run) + run.count].to_vec();

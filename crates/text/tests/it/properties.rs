@@ -9,12 +9,12 @@ use stead_text::merge::{MergeResult, merge, merge_bytes};
 use stead_text::unified::{DiffLabels, unified_diff};
 use stead_text::visible::{escape_deceptive, is_deceptive};
 
-/// Texts with few distinct lines and every terminator, so that equal lines, moves and ambiguous matches are frequent.
+/// Generates texts with few distinct lines, so that equal lines, moves and ambiguous matches are frequent.
 fn any_text() -> impl Strategy<Value = String> {
     "([a-d]{0,2}(\n|\n|\r\n|\r)){0,20}[a-dé漢]{0,2}"
 }
 
-/// A text and two versions of it with some lines replaced, removed or doubled.
+/// Generates a text and two changed versions of it, with some lines replaced, removed or doubled.
 fn any_versions() -> impl Strategy<Value = (String, String, String)> {
     let edits = || vec((0_usize..24, 0_u8..4), 0..4);
     (any_text(), edits(), edits()).prop_map(|(base, ours, theirs)| {
@@ -51,7 +51,7 @@ fn apply_hunks(old: &str, new: &str, hunks: &[Hunk]) -> String {
     result
 }
 
-/// Applies a unified diff to `old`, with code that is independent of the writer.
+/// Applies a unified diff to `old`, with code that is independent of the code that writes diffs.
 fn apply_patch(old: &str, patch: &str) -> String {
     let mut source = old.split_inclusive('\n');
     let mut taken = 0;

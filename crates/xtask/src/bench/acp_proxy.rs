@@ -1,8 +1,8 @@
-//! `cargo xtask bench acp` measures the latency that the ACP proxy adds to a forwarded message, compared with a pipe
-//! to the same agent, in one interleaved run; and the memory for a large message.
+//! `cargo xtask bench acp` measures the latency that the ACP proxy adds to a forwarded message, compared with a pipe to
+//! the same agent. It also measures the memory of the proxy for a large message.
 //!
-//! The agent is `cat`, which echoes every line. A round trip is two forwarded messages, so half of the added time
-//! belongs to each. Promises that every message returns unchanged.
+//! The agent is `cat`, which echoes every line. A round trip consists of two forwarded messages, so half of the added
+//! time counts for each message. The benchmark fails if a message does not return unchanged.
 
 use std::{
     fs,
@@ -18,21 +18,21 @@ use super::{
     statistics::{Samples, format_significant},
 };
 
-/// Round trips per message size.
+/// The number of round trips for each message size.
 const ROUNDS_DEFAULT: usize = 2_000;
 const WARM_UP_ROUNDS: usize = 50;
-/// Large messages get this many times fewer rounds.
+/// The number of round trips is divided by this number for large messages.
 const LARGE_ROUNDS_DIVISOR: usize = 100;
-/// Maximum latency added to the median message, in microseconds.
+/// The benchmark fails if the ACP proxy adds more latency to the median message than this, in microseconds.
 const ADDED_LATENCY_MAX_US: f64 = 100.0;
-/// Size of the text in bytes, and label.
+/// The measured message sizes in bytes, each with a label for the report.
 const MESSAGE_SIZES: &[(usize, &str)] =
     &[(100, "100 bytes"), (10_000, "10 KB"), (1_000_000, "1 MB"), (10_000_000, "10 MB")];
-/// Messages of at least this size are large.
+/// Messages of at least this many bytes count as large.
 const LARGE_BYTES: usize = 1_000_000;
 const MESSAGES_PER_ROUND_TRIP: f64 = 2.0;
 
-/// The agent, with or without the proxy.
+/// The process of the echoing agent, run directly or behind the ACP proxy.
 struct AcpBenchEchoProcess {
     child: Child,
     input: Option<ChildStdin>,
@@ -53,7 +53,7 @@ impl AcpBenchEchoProcess {
         Ok(Self { child, input, output, received_line: Vec::new() })
     }
 
-    /// Sends a line and waits for its echo. Returns the time in microseconds.
+    /// Sends a line and waits for its echo. Returns the time of the round trip in microseconds.
     fn round_trip(&mut self, line: &[u8]) -> Result<f64, String> {
         self.received_line.clear();
         let input = self.input.as_mut().ok_or("its input is closed")?;
@@ -74,7 +74,7 @@ impl AcpBenchEchoProcess {
         if self.received_line == line { Ok(taken) } else { Err("a message came back changed".to_owned()) }
     }
 
-    /// Peak resident memory in kilobytes.
+    /// The peak resident memory of the process in kilobytes.
     fn peak_kb(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -121,7 +121,8 @@ pub(super) fn run(arguments: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Measures one message size. Returns the latency added to the median message, and the report row.
+/// Measures one message size. Returns the latency that the ACP proxy adds to the median message, and a row of the
+/// report.
 fn measure_size(
     binary: &Path,
     size: usize,

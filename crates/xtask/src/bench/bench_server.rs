@@ -1,5 +1,5 @@
-//! A measured server: its start command and its tool calls. Every response is checked for completeness before its
-//! time counts.
+//! A server in the benchmark: its start command and its tool calls. The time of a call counts only if the response is
+//! complete.
 
 use std::{
     ffi::OsString,
@@ -16,7 +16,7 @@ use super::{
     workspace_files,
 };
 
-/// The tool names that a server uses.
+/// Whether a server has the tool names of stead or of the reference server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BenchServerToolNameScheme {
     Stead,
@@ -53,7 +53,7 @@ pub(super) struct BenchServer {
     vocabulary: BenchServerToolNameScheme,
     workspace: PathBuf,
     client: McpBenchClient,
-    /// The current version of the overwritten file, from the last result.
+    /// The version of the overwritten file according to the last write.
     base_version: Option<String>,
     writes: usize,
 }
@@ -129,7 +129,7 @@ impl BenchServer {
         }
     }
 
-    /// The version to overwrite: that of the last write, or the initial one.
+    /// The current version of the file to overwrite, from the last write or from the server.
     fn current_base(&mut self) -> Result<String, String> {
         if let Some(base) = self.base_version.take() {
             return Ok(base);
@@ -200,7 +200,7 @@ impl BenchServer {
     }
 }
 
-/// Checks that a result has the whole text, as structured content or as text.
+/// Checks that the result of a read has the whole file, as structured content or as text.
 fn check_whole_text(result: &Value, wanted: &str, path: &str) -> Result<(), String> {
     let carried = [&result["structuredContent"]["content"], &result["content"][0]["text"]];
     if carried.iter().any(|carried| carried.as_str() == Some(wanted)) {

@@ -1,5 +1,5 @@
-//! The measured servers: stead with both durability levels, the reference server, and the bare disk. Each has its own
-//! workspace with equal files.
+//! The servers in the benchmark: stead with durability `fast` and `full`, and the reference server. Each server has its
+//! own workspace, with equal files.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -14,19 +14,17 @@ use super::{
     workspace_files,
 };
 
-/// About one small record.
 const APPENDED_BYTES: &[u8] = &[b'x'; 512];
 
 pub(super) struct BenchServers {
     pub(super) fast: BenchServer,
     pub(super) full: BenchServer,
     pub(super) reference: BenchServer,
-    /// For measuring the start time.
     pub(super) start_recipes: BenchServerStartCommands,
     sync_probe: File,
 }
 
-/// The parts of the start commands.
+/// The commands that measure how long a server takes to start.
 pub(super) struct BenchServerStartCommands {
     pub(super) stead: ServerLaunch,
     pub(super) reference: ServerLaunch,
@@ -76,7 +74,7 @@ impl BenchServers {
         })
     }
 
-    /// Times one sync after a small append, without the append.
+    /// Appends a few bytes to a file and measures the time of the following `fdatasync`.
     pub(super) fn time_sync(&mut self) -> Result<f64, String> {
         self.sync_probe.write_all(APPENDED_BYTES).map_err(|error| error.to_string())?;
         let started = Instant::now();
@@ -92,7 +90,7 @@ impl BenchServers {
 }
 
 impl BenchServerStartCommands {
-    /// A start command without state of an earlier start.
+    /// A start command for stead with an empty state directory.
     pub(super) fn fresh_start(&mut self) -> ServerLaunch {
         self.first_starts += 1;
         let state = self.directory.join(format!("first-{}", self.first_starts));

@@ -1,9 +1,8 @@
 //! `cargo xtask bench edits` applies stale edits made from real Git history.
 //!
-//! Owns the order of a run and its report. It measures two things: whether an edit of an old text applies to the
-//! current text with the same result as `git merge-file`, and whether the hint for a text that no longer occurs names
-//! the lines that replaced it. Fails if a single result differs from a clean merge of `git merge-file`. Never changes
-//! the repository that it reads.
+//! The benchmark measures whether an edit of an old text applies to the current text with the same result as `git
+//! merge-file`. It also measures whether the hint for a quote that no longer occurs names the lines that replaced the
+//! quote. The benchmark fails if a single result differs from a clean merge of `git merge-file`.
 
 mod crate_versions;
 mod git_history;
@@ -16,14 +15,14 @@ use git_history::GitHistoryBenchCases;
 use hints::EditHintBenchStatistics;
 use stale_edits::{StaleEditGitMergeBenchRunner, StaleEditTally};
 
-/// The newest commits of a repository that are used.
+/// The number of newest commits of a repository that the benchmark reads.
 const COMMITS_MAX: usize = 2000;
 
-/// Longer texts are skipped, as are generated ones.
+/// Files with more bytes than this are skipped.
 const TEXT_BYTES_MAX: usize = 400_000;
 const GENERATED_FILE_ENDINGS: &[&str] = &[".lock", ".json", ".jsonl", ".svg"];
 
-/// A text from the history and its successor.
+/// A file before and after a commit.
 #[derive(Debug)]
 struct BenchOldAndNewText {
     name: String,
@@ -31,14 +30,13 @@ struct BenchOldAndNewText {
     new: String,
 }
 
-/// A text with two independent changes.
+/// A text and two changed versions of it, as if two writers changed it at the same time.
 #[derive(Debug)]
 struct DivergedTextBenchCase {
     name: String,
     base: String,
-    /// The caller's text, which is split into edits.
+    /// The version of the caller, whose changes are applied as edits to `current`.
     wanted: String,
-    /// The text on disk.
     current: String,
 }
 
@@ -89,7 +87,7 @@ fn split_all(pairs: &[BenchOldAndNewText]) -> Vec<DivergedTextBenchCase> {
     pairs.iter().filter_map(stale_edits::split_changes).collect()
 }
 
-/// Applies the edits of `forks`, prints statistics, and returns the results that differ from Git's.
+/// Applies the edits of `forks`, prints statistics, and returns the number of results that differ from Git's.
 fn apply_and_report(
     what: &str,
     judge: &mut StaleEditGitMergeBenchRunner,

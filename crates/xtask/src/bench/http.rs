@@ -1,8 +1,8 @@
-//! `cargo xtask bench http` measures reading one kilobyte over HTTP, compared with a minimal server on the same
-//! libraries and with a published server, in one interleaved run; and ten thousand idle event streams.
+//! `cargo xtask bench http` measures reads of one kilobyte over HTTP, compared with a minimal server on the same
+//! libraries and with a published server. It also measures ten thousand idle event streams.
 //!
-//! Clients and servers share the cores of the machine. Promises that every response is compared with the file, and
-//! that no process outlives the run.
+//! Clients and servers run on the same machine. Every response is compared with the file, and no process outlives the
+//! benchmark.
 
 mod idle_listeners;
 mod load;
@@ -19,10 +19,10 @@ use crate::http::HttpServerProcess;
 use load::HttpLoadBenchSamples;
 use requests::BenchHttpRequest;
 
-/// Rounds per server and number of connections.
+/// How often each server is measured with each number of connections.
 const ROUNDS_DEFAULT: usize = 5;
 const REQUESTS_PER_ROUND: usize = 3_000;
-/// Concurrent connections.
+/// The measured numbers of concurrent connections.
 const CONNECTION_COUNTS: [usize; 3] = [1, 16, 64];
 
 struct HttpBenchOptions {
@@ -66,7 +66,7 @@ pub(super) fn run(arguments: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Measures every server at every number of connections, interleaved.
+/// Measures every server with every number of connections, in turn.
 fn measure_calls(readings: &[BenchHttpRequest], rounds: usize) -> Result<(), String> {
     let mut quiet = BenchIdleMachineWaiter::default();
     println!(

@@ -1,17 +1,17 @@
-//! Waits for an idle machine before each measurement. The total wait of a run is limited, and the report gives the
-//! number of measurements that started on a busy machine.
+//! Waits for an idle machine before each measurement. The total waiting time of a benchmark is limited, and the report
+//! gives the number of measurements that started on a busy machine.
 
 use std::{fs, thread, time::Duration};
 
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(20);
-/// Maximum number of samples of a whole run: half a minute.
+/// The most checks for an idle machine in a whole benchmark, which take half a minute together.
 const SAMPLES_MAX: usize = 1_500;
-/// Minimum idle share of all cores.
+/// The machine counts as idle if at least this share of the CPU time is idle.
 const IDLE_SHARE_MIN: f64 = 0.8;
 const CPU_STAT_FILE: &str = "/proc/stat";
-/// The columns idle and iowait.
+/// The columns of `/proc/stat` with idle time (idle and iowait).
 const IDLE_COLUMNS: std::ops::Range<usize> = 3..5;
-/// The columns before guest times, which are already included in others.
+/// The number of columns of `/proc/stat` to add up; later columns (guest times) are included in earlier ones.
 const CPU_COLUMNS: usize = 8;
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -22,7 +22,7 @@ pub(super) struct BenchIdleMachineWaiter {
 }
 
 impl BenchIdleMachineWaiter {
-    /// Waits for an idle machine until the budget of the run is used up.
+    /// Waits until the machine is idle, or until the checks of the whole benchmark are used up.
     pub(super) fn wait_until_idle(&mut self) {
         self.turns += 1;
         while self.samples < SAMPLES_MAX {
@@ -37,7 +37,7 @@ impl BenchIdleMachineWaiter {
     }
 }
 
-/// Ticks of all cores since boot: idle and total.
+/// The idle and total CPU time of all cores since boot, in clock ticks.
 fn cpu_ticks() -> Option<(u64, u64)> {
     parse_cpu_ticks(&fs::read_to_string(CPU_STAT_FILE).ok()?)
 }
@@ -49,7 +49,7 @@ fn parse_cpu_ticks(text: &str) -> Option<(u64, u64)> {
     Some((idle, counts.iter().take(CPU_COLUMNS).sum()))
 }
 
-/// Without data from the kernel, the machine counts as idle.
+/// Whether the machine was idle between two readings of the CPU time; true if a reading is missing.
 fn is_idle(before: Option<(u64, u64)>, after: Option<(u64, u64)>) -> bool {
     let (Some(before), Some(after)) = (before, after) else { return true };
     let (idle, all) = (after.0.saturating_sub(before.0), after.1.saturating_sub(before.1));

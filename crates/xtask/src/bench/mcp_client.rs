@@ -1,5 +1,5 @@
-//! An MCP server process and a client for it, one line per message. Times run from the first byte of a request to the
-//! last byte of its response; building the request and parsing the response are not included.
+//! An MCP server process, and a client that exchanges one line per message with it. A time is measured from the first
+//! byte of a request to the last byte of its response, without building the request and parsing the response.
 
 use std::{
     fs,
@@ -11,10 +11,10 @@ use std::{
 
 use serde_json::{Value, json};
 
-/// The protocol version that both servers support.
+/// The MCP version that both stead and the reference server support.
 const PROTOCOL_REVISION: &str = "2025-11-25";
 const BUFFER_BYTES: usize = 1 << 20;
-/// Interval and number of checks whether a server has exited.
+/// The interval and number of checks whether a server has exited, before it is killed.
 const EXIT_POLL: (Duration, usize) = (Duration::from_millis(10), 200);
 
 pub(super) struct SerializedMcpBenchRequest {
@@ -35,7 +35,7 @@ pub(super) struct McpBenchClient {
 }
 
 impl McpBenchClient {
-    /// Starts a server without a handshake.
+    /// Starts an MCP server, without the handshake of the protocol.
     pub(super) fn start(command: &mut Command) -> Result<Self, String> {
         let name = command.get_program().to_string_lossy().into_owned();
         let missing = || format!("{name} has no standard streams");
@@ -46,7 +46,7 @@ impl McpBenchClient {
         Ok(Self { child, input, output: BufReader::with_capacity(BUFFER_BYTES, output), next_id: 1 })
     }
 
-    /// Performs the handshake and lists the tools.
+    /// Performs the MCP handshake and lists the tools of the server.
     pub(super) fn initialize(&mut self) -> Result<(), String> {
         let hello = json!({
             "protocolVersion": PROTOCOL_REVISION, "capabilities": {}, "clientInfo": { "name": "bench", "version": "1" }
@@ -102,8 +102,8 @@ impl McpBenchClient {
         Ok((to_milliseconds(ended), results))
     }
 
-    /// Repeats a call of one tool while a long call of another runs. Returns the time of each call, and the result of
-    /// the long one.
+    /// Repeats a short tool call while a long tool call runs. Returns the time of each short call, and the result of
+    /// the long call.
     pub(super) fn call_concurrently(
         &mut self,
         long: (&str, &Value),
@@ -166,12 +166,12 @@ impl McpBenchClient {
         self.input.write_all(line).map_err(|error| format!("the server does not listen: {error}"))
     }
 
-    /// Peak resident memory in MB.
+    /// The peak resident memory of the server in MB.
     pub(super) fn peak_megabytes(&self) -> Result<f64, String> {
         process_peak_megabytes(self.child.id())
     }
 
-    /// Closes the connection; a server that does not exit is killed.
+    /// Closes the standard streams of the server, and kills the server if it does not exit.
     pub(super) fn stop(self) {
         let Self { mut child, input, output, .. } = self;
         drop((input, output));
@@ -188,7 +188,7 @@ impl McpBenchClient {
     }
 }
 
-/// The next response; notifications are skipped.
+/// Reads the next response of the server, and skips notifications.
 fn read_answer(output: &mut impl BufRead) -> Result<Vec<u8>, String> {
     let mut line = Vec::new();
     loop {

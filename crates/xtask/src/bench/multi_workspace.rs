@@ -1,5 +1,5 @@
-//! `cargo xtask bench estate` measures the cost of a workspace on a server with several workspaces: creating it,
-//! opening it the first time and again, a call to an open one, and the memory of an open and of a closed one.
+//! `cargo xtask bench estate` measures the cost of a workspace on a server with several workspaces: the time to create
+//! it, to open it, and to call it while it is open, and the memory of an open and of a closed workspace.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use super::statistics::{Samples, format_significant};
 use crate::http::{HttpAnswer, HttpServerProcess, XtaskHttpClientConnection};
 
 const WORKSPACE_COUNT: usize = 200;
-/// Maximum time until all idle workspaces are closed.
+/// The longest time to wait until the server has closed all idle workspaces.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(60);
 
 struct MultiWorkspaceBenchClient<'a> {
@@ -24,7 +24,7 @@ impl<'a> MultiWorkspaceBenchClient<'a> {
         Ok(Self { server, connection, answer: HttpAnswer::default() })
     }
 
-    /// Sends one request. Returns the time in milliseconds.
+    /// Sends one request. Returns the time until the response in milliseconds.
     fn send_request(&mut self, token: &str, line: &str, body: &str, expected: u16) -> Result<f64, String> {
         let request = format!(
             "{line} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n\
@@ -41,7 +41,7 @@ impl<'a> MultiWorkspaceBenchClient<'a> {
         }
     }
 
-    /// A field of the last response.
+    /// The string value of a field of the last JSON response.
     fn answer_field(&self, key: &str) -> Result<String, String> {
         let object: Value = serde_json::from_slice(&self.answer.body).map_err(|error| error.to_string())?;
         object[key].as_str().map(str::to_owned).ok_or_else(|| format!("no {key}"))
@@ -100,7 +100,7 @@ pub(super) fn run(arguments: &[String]) -> Result<(), String> {
     server.terminate()
 }
 
-/// Memory in kilobytes once every workspace is closed.
+/// Waits until every workspace is closed, and returns the resident memory of the server in kilobytes.
 fn memory_after_close(server: &HttpServerProcess, client: &mut MultiWorkspaceBenchClient<'_>) -> Result<u64, String> {
     let deadline = Instant::now() + CLOSE_TIMEOUT;
     loop {

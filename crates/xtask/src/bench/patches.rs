@@ -1,9 +1,8 @@
-//! `cargo xtask bench patches [REPOSITORY]` makes patches from real history and compares their results with Git's.
+//! `cargo xtask bench patches [REPOSITORY]` makes patches from Git history and compares their results with Git's.
 //!
-//! Owns the conversion of Git's hunks to patch envelopes and the statistics of the results. Every change of a text
-//! file is tried with much context and with none, with Git's headings as anchors and without, all hunks together and
-//! each alone. Fails if a patch is applied at a wrong position; a refusal is fine. Never changes the repository that
-//! it reads.
+//! Every change of a text file is converted to patches with three, one and no context lines, with and without Git's
+//! hunk headings as anchors, with all hunks together and with each hunk alone. The benchmark fails if a patch is
+//! applied at a wrong position; a rejected patch is no failure.
 
 use std::{collections::BTreeMap, process::Command};
 
@@ -13,7 +12,7 @@ use stead_text::patch::{
 
 const COMMITS_MAX: &str = "2000";
 
-/// The outcome that fails the run.
+/// The outcome of a patch that was applied at a wrong position, which fails the benchmark.
 const WRONG_RESULT: &str = "WRONG";
 
 /// Whether Git's hunk headings are used as anchors after `@@`.
@@ -24,10 +23,10 @@ enum BenchHunkHeadingInclusion {
 }
 
 struct GitHunk {
-    /// The 0-based line that it replaces or precedes.
+    /// The 0-based line of the old text where the hunk starts.
     start_line: usize,
     heading: String,
-    /// Lines with their diff prefixes.
+    /// The lines of the hunk with their signs (`+`, `-` or a space).
     lines: Vec<String>,
 }
 
@@ -75,7 +74,7 @@ fn patch_envelope(hunks: &[&GitHunk], headings: BenchHunkHeadingInclusion) -> St
     format!("*** Begin Patch\n*** Update File: f\n{body}*** End Patch\n")
 }
 
-/// Applies only these hunks to `old`.
+/// The text `old` with the given hunks applied, as Git applies them.
 fn apply_hunks(old: &str, hunks: &[&GitHunk]) -> String {
     let lines: Vec<&str> = old.split_inclusive('\n').collect();
     let mut at = 0;
@@ -89,7 +88,7 @@ fn apply_hunks(old: &str, hunks: &[&GitHunk]) -> String {
     text
 }
 
-/// The outcome of a patch with these hunks.
+/// Applies a patch with the given hunks to `old`, and compares the result with the expected text.
 fn patch_outcome(name: &str, old: &str, hunks: &[&GitHunk], headings: BenchHunkHeadingInclusion) -> &'static str {
     let patch = parse_patch(&patch_envelope(hunks, headings), PatchParseOptions::TOLERANT);
     let action = patch.ok().and_then(|patch| patch.sections.into_iter().next()).map(|section| section.kind);
@@ -109,7 +108,8 @@ fn patch_outcome(name: &str, old: &str, hunks: &[&GitHunk], headings: BenchHunkH
     }
 }
 
-/// Pure insertions belong after their only anchor, or at the end of the file without one.
+/// The outcome of a patch that only inserts lines: they belong after the anchor or, without an anchor, at the end of
+/// the file.
 fn insertion_outcome(old: &str, hunk: &GitHunk, headings: BenchHunkHeadingInclusion, after: &str) -> &'static str {
     let at =
         |start| apply_hunks(old, &[&GitHunk { start_line: start, heading: String::new(), lines: hunk.lines.clone() }]);
@@ -151,7 +151,7 @@ fn changed_files(repository: &str) -> Vec<BenchGitChangedFile> {
     changed
 }
 
-/// Outcomes by kind of patch, and the wrong ones in detail.
+/// The number of patches by kind and outcome, and the patches that were applied at a wrong position.
 #[derive(Default)]
 struct PatchBenchOutcomeCounts {
     counts: BTreeMap<String, BTreeMap<&'static str, usize>>,

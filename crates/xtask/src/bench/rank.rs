@@ -1,9 +1,8 @@
-//! `cargo xtask bench rank` measures how early ranking shows the intended result.
+//! `cargo xtask bench rank` measures how early the ranking of search results shows the intended result.
 //!
-//! Owns the order of a run and its report. It measures two ranks: of the definitions of a name (according to
-//! universal-ctags) among its matches, and of a file changed by a commit among the results for the commit's subject
-//! line. Rules were tuned on the packages marked so; the others are only measured. Promises the same figures for the
-//! same sources. Never changes what it reads; the server does not use ctags.
+//! The first measurement is the rank of the definitions of a name (according to universal-ctags) among all matches of
+//! the name. The second measurement is the rank of a file changed by a commit among the search results for the commit's
+//! subject line. The ranking rules were tuned on some packages; the other packages are only measured.
 
 mod commit_subjects;
 mod debian_patches;
@@ -17,13 +16,14 @@ use definitions::{RankBenchDefinedName, RankBenchDefinitionLevel};
 use packages::{BenchPackageSourceFile, RankBenchPackagePurpose, RankBenchSourcePackage};
 use stead_text::rank::{ScoredSearchHit, SearchHitScore, SearchHitScorer, rank_order};
 
-/// Maximum number of names per package, sampled evenly.
+/// The most names of a package that are measured; they are sampled evenly.
 const NAMES_MAX: usize = 400;
-/// Names with fewer occurrences need no ranking.
+/// Names with fewer occurrences than this are not measured.
 const OCCURRENCES_MIN: usize = 3;
-/// Names with more definitions are skipped; all definitions must be within this many matches.
+/// Names with more definitions than this are skipped. The definitions of a name rank early if all are among this many
+/// first matches.
 const DEFINITIONS_MAX: usize = 5;
-/// Required values for the packages that are only measured.
+/// The mean reciprocal rank that names with one definition must reach in the packages that are only measured.
 const SINGLE_RANK_MIN: f64 = 0.98;
 const SEVERAL_SHARE_MIN: f64 = 0.95;
 
@@ -33,7 +33,7 @@ struct RankBenchOptions {
     detail: RankBenchReportDetail,
 }
 
-/// Whether the report lists late results.
+/// Whether the report lists the names whose definitions rank late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RankBenchReportDetail {
     Summary,
@@ -92,7 +92,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Measures every name of one sort.
+/// Measures the ranks of all top-level names, or of all member names, of a package.
 fn measure_names(
     package: &RankBenchSourcePackage,
     sources: &[BenchPackageSourceFile],
@@ -128,7 +128,7 @@ fn measure_names(
     tally
 }
 
-/// The ranks of the definitions of a name among its matches; `None` if there are too few matches.
+/// The ranks of the definitions of a name among its matches; `None` if the name has too few matches.
 fn definition_ranks(sources: &[BenchPackageSourceFile], name: &RankBenchDefinedName) -> Option<Vec<Option<usize>>> {
     let mut hits: Vec<(&str, u64, SearchHitScore)> = Vec::new();
     for source in sources.iter().filter(|source| source.text.contains(&name.name)) {
@@ -161,12 +161,12 @@ impl RankTally {
         self.ranked_early += other.ranked_early;
     }
 
-    /// Mean reciprocal rank of names with one definition.
+    /// The mean reciprocal rank of the definition, over the names with one definition.
     fn mean_reciprocal_rank(&self) -> f64 {
         self.reciprocal_rank_sum / self.defined_once.max(1) as f64
     }
 
-    /// Share of names with several definitions whose definitions are all early.
+    /// The share of names whose definitions all rank early, among the names with several definitions.
     fn early_share(&self) -> f64 {
         self.ranked_early as f64 / self.defined_several_times.max(1) as f64
     }

@@ -1,6 +1,6 @@
 //! The reference server: the file server of the MCP project, from npm.
 //!
-//! Owns `tools/npm` in the target directory. Promises to print what it installs and to run no install scripts.
+//! It is installed in `tools/npm` in the target directory, without running install scripts.
 
 use std::{
     fs,
@@ -10,11 +10,11 @@ use std::{
 
 use serde_json::Value;
 
-/// Name and version.
+/// The npm package of the reference server and its version.
 const REFERENCE_PACKAGE: (&str, &str) = ("@modelcontextprotocol/server-filesystem", "2026.8.31");
 
 pub(super) struct BenchReferenceServerPackage {
-    /// The entry point for Node.
+    /// The JavaScript file that Node runs to start the reference server.
     pub(super) script: PathBuf,
     pub(super) version: String,
 }

@@ -1,4 +1,4 @@
-//! The report of a run, as a table for people and as JSON for programs.
+//! The report of a benchmark, as a table for people and as JSON for programs.
 
 use std::{fs, path::Path};
 
@@ -10,12 +10,11 @@ use super::{
     statistics::{Samples, format_significant, median_ratio},
 };
 
-/// Name of the report files in the target directory.
+/// The name, without extension, of the report files in the target directory.
 const REPORT_NAME: &str = "bench";
-/// Shown for a missing value.
 const NO_VALUE: &str = "–";
 
-/// The conditions of a run.
+/// The conditions of a benchmark that its report states.
 pub(super) struct BenchRunConditions {
     pub(super) rounds: usize,
     pub(super) reference: String,
@@ -32,12 +31,12 @@ impl BenchReport {
         Self { run, comparisons }
     }
 
-    /// Prints the table and writes both files.
+    /// Prints the report and writes it to a Markdown and a JSON file.
     pub(super) fn write(&self, target: &Path) -> Result<(), String> {
         self.write_named(target, REPORT_NAME)
     }
 
-    /// Like [`BenchReport::write`], with another file name.
+    /// Prints the report and writes it to files with the given name.
     pub(super) fn write_named(&self, target: &Path, name: &str) -> Result<(), String> {
         let table = self.table();
         println!("\n{table}");

@@ -1,5 +1,5 @@
-//! The measured rows. In every round both sides run once and the first side alternates, so that changes of the
-//! machine's load affect both.
+//! The rows of the benchmark report. Stead and the baseline run once in every round, and take turns in running first,
+//! so that changes of the machine's load affect both.
 
 use super::{
     bench_server::ListTiming,
@@ -10,13 +10,13 @@ use super::{
 };
 
 pub(super) struct BenchDefinition {
-    /// The name for `--only`.
+    /// The name of the measurement for the option `--only`.
     pub(super) name: &'static str,
     pub(super) measure:
         fn(&mut BenchServers, &mut BenchIdleMachineWaiter, usize) -> Result<Vec<BenchComparison>, String>,
 }
 
-/// In the order of the table.
+/// All measurements, in the order of the report.
 pub(super) const BENCH_ROWS: &[BenchDefinition] = &[
     BenchDefinition { name: "start", measure: measure_start },
     BenchDefinition {
@@ -37,10 +37,10 @@ pub(super) const BENCH_ROWS: &[BenchDefinition] = &[
 ];
 
 const WRITES_PER_ROUND: usize = 10;
-/// Reads per round before anything is timed.
+/// The number of reads in each round that are not timed.
 const WARM_UP_READS: usize = 3;
 
-/// Two series of measurements of the same thing.
+/// Measurements of the same thing for stead and for a baseline.
 pub(super) struct BenchComparison {
     pub(super) title: String,
     pub(super) unit: MeasurementUnit,
@@ -93,7 +93,7 @@ impl BenchComparison {
     }
 }
 
-/// Runs both sides in every round.
+/// Runs stead and the baseline once in every round, and alternates which of them is first.
 pub(super) fn alternate_sides(
     quiet: &mut BenchIdleMachineWaiter,
     rounds: usize,
@@ -238,7 +238,7 @@ fn measure_pipelined_reads(
     Ok(vec![comparison])
 }
 
-/// Peak memory of each server over all rows so far.
+/// The peak memory of stead and of the reference server since their start.
 pub(super) fn measure_memory(field: &BenchServers) -> Result<BenchComparison, String> {
     Ok(BenchComparison {
         title: "peak memory".to_owned(),

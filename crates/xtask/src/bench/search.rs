@@ -1,10 +1,9 @@
-//! `cargo xtask bench search` compares content search and search by name with ripgrep and the reference server, on a
-//! tree of 100,000 files with build directories and ignore files, with and without an index. `--parity` compares
-//! matches with ripgrep's on real sources, `--huge` searches files of 2 GiB, and `--growth` measures on trees of
-//! three sizes.
+//! `cargo xtask bench search` compares content search and search by file name with ripgrep and the reference server, on
+//! a tree of 100,000 files. The option `--parity` compares matches with ripgrep's on real sources, `--huge` searches
+//! files of 2 GiB, and `--growth` measures on trees of three sizes.
 //!
-//! Promises that all programs work on the same files in one interleaved run, and that every count equals ripgrep's
-//! before its time counts. The reference server has no content search; its slow search by name runs once.
+//! All programs search the same files, and their measurements alternate. The time of a search counts only if its number
+//! of matches equals ripgrep's. The reference server has no content search, and its slow search by file name runs once.
 
 mod concurrent_reads;
 mod copied_trees;
@@ -32,7 +31,7 @@ use super::{
     statistics::Samples,
 };
 
-/// Rounds per side and row.
+/// How often each search is repeated per program.
 const ROUNDS_DEFAULT: usize = 10;
 const FILES_DEFAULT: usize = 100_000;
 const REPORT_NAME: &str = "bench-search";
@@ -134,7 +133,7 @@ fn measure_time(wish: &SearchBenchOptions, ripgrep: &Ripgrep, binary: &Path, pla
     BenchReport::new(run, comparisons).write_named(&crate::needs::target_directory(), REPORT_NAME)
 }
 
-/// Compares search by name with both programs.
+/// Compares the search by file name with ripgrep and with the reference server.
 fn measure_by_name(
     wish: &SearchBenchOptions,
     ripgrep: &Ripgrep,

@@ -1,6 +1,6 @@
-//! Statistics of samples. Pure functions.
+//! Statistics of benchmark samples.
 
-/// Measurements of one thing in one unit.
+/// Repeated measurements of the same thing, in one unit.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Samples(Vec<f64>);
 
@@ -20,7 +20,6 @@ impl Samples {
         self.0.len()
     }
 
-    /// `None` without samples.
     pub(super) fn median(&self) -> Option<f64> {
         let sorted = self.sorted();
         let middle = sorted.len() / 2;
@@ -63,7 +62,7 @@ impl Samples {
     }
 }
 
-/// Ratio of the medians; `None` if one is missing or the second is zero.
+/// The median of `first` divided by the median of `second`; `None` if there are no samples or the divisor is zero.
 pub(super) fn median_ratio(first: &Samples, second: &Samples) -> Option<f64> {
     let (first, second) = (first.median()?, second.median()?);
     (second > 0.0).then(|| first / second)

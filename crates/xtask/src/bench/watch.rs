@@ -1,8 +1,8 @@
-//! `cargo xtask bench watch` measures the latency from a change by another program to the event, and the cost of idle
-//! watches.
+//! `cargo xtask bench watch` measures the time from a file change by another program to the change event, and the cost
+//! of idle watches.
 //!
-//! One server records and pushes events, a second one on the same workspace waits with a cursor, and this process
-//! makes the changes. Promises that both servers report every change before the next one is made.
+//! One server pushes events to the client, and a second server on the same workspace answers calls that wait for
+//! events. Both servers must report a change before the benchmark makes the next one.
 
 use std::{
     fs,
@@ -17,12 +17,12 @@ use serde_json::{Value, json};
 use super::statistics::{Samples, format_significant};
 
 const ROUNDS_DEFAULT: usize = 300;
-/// Watches whose cost is measured.
+/// The number of idle watches whose cost is measured.
 const WATCH_COUNT: usize = 1_000;
 const IDLE_PERIOD: Duration = Duration::from_secs(10);
-/// Pause before the idle measurement.
+/// The pause before the cost of idle watches is measured.
 const REST_PERIOD: Duration = Duration::from_secs(8);
-/// Wait time of one call with a cursor.
+/// How long a call waits for events, in milliseconds.
 const WAIT_MS: u64 = 30_000;
 
 /// A JSON-RPC server.
@@ -87,7 +87,7 @@ impl RpcServerProcess {
         }
     }
 
-    /// Context switches of its threads, and their CPU time in clock ticks.
+    /// The voluntary context switches of all threads of the server, and their CPU time in clock ticks.
     fn cpu_usage(&self) -> Result<(u64, u64), String> {
         let tasks = format!("/proc/{}/task", self.child.id());
         let (mut wakes, mut ticks) = (0, 0);

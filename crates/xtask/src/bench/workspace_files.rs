@@ -1,4 +1,5 @@
-//! The files for both servers: equal, created anew for every run, text with quotes and tabs to escape.
+//! Creates the same files in the workspace of each server in the benchmark. Their text has quotes and tabs, which JSON
+//! must escape.
 
 use std::{fs, path::Path};
 
@@ -10,11 +11,11 @@ pub(super) struct BenchWorkspaceFileSpec {
 pub(super) const SMALL_FILE: BenchWorkspaceFileSpec = BenchWorkspaceFileSpec { name: "small.txt", bytes: 1 << 10 };
 pub(super) const MEDIUM_FILE: BenchWorkspaceFileSpec = BenchWorkspaceFileSpec { name: "middle.txt", bytes: 100 << 10 };
 pub(super) const LARGE_FILE: BenchWorkspaceFileSpec = BenchWorkspaceFileSpec { name: "large.txt", bytes: 10 << 20 };
-/// The file that is overwritten.
+/// The file that the write benchmark overwrites.
 pub(super) const WRITTEN_FILE: &str = "written.txt";
-/// A directory with many entries, and their number.
+/// The directory for the listing benchmark, and the number of its entries.
 pub(super) const LARGE_DIRECTORY: (&str, usize) = ("many", 10_000);
-/// A directory of small files to read, and their number.
+/// The directory of small files for the benchmark of pipelined reads, and the number of files.
 pub(super) const FILE_POOL: (&str, usize) = ("pool", 1_000);
 
 pub(super) fn fill_workspace(workspace: &Path) -> Result<(), String> {
@@ -37,7 +38,7 @@ pub(super) fn pool_path(number: usize) -> String {
     format!("{}/file-{number:04}.txt", FILE_POOL.0)
 }
 
-/// Generates text of this size; it depends on the seed.
+/// Generates a text of `bytes` bytes that depends on the seed.
 pub(super) fn generate_text(bytes: usize, seed: usize) -> String {
     let mut text = String::with_capacity(bytes + 128);
     let mut line = seed;

@@ -1,7 +1,7 @@
 //! Evaluates SPDX licence expressions against a list of allowed licences.
 //!
-//! Supports `OR`, `AND`, `WITH`, parentheses, and the old `/` for `OR`. An expression that cannot be parsed is an
-//! error, never allowed.
+//! Supports `OR`, `AND`, `WITH`, parentheses, and the old `/` for `OR`. A licence expression that cannot be parsed is
+//! an error.
 
 use std::{collections::BTreeSet, iter::Peekable, vec::IntoIter};
 

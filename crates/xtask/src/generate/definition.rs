@@ -1,15 +1,15 @@
-//! The schema of `definitions/<dialect>.yaml`. Loading rejects unknown keys and inconsistent declarations, so the
-//! generators can rely on them.
+//! The schema of `definitions/<dialect>.yaml`. A definition file with unknown keys or inconsistent declarations is
+//! rejected.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The dialect whose tools are the operations themselves.
+/// The native dialect, whose tools are the operations of the engine.
 pub(crate) const NATIVE_DIALECT: &str = "stead";
 
-/// A summary must fit one line of help.
+/// The most characters of the summary of an operation, so that it fits one line of help.
 const SUMMARY_CHARS_MAX: usize = 79;
 
 #[derive(Debug, Deserialize)]
@@ -23,10 +23,10 @@ pub(crate) struct DialectDefinitionYaml {
     pub(crate) options: Vec<DeclaredDialectOption>,
     #[serde(default)]
     pub(crate) kinds: Vec<DeclaredErrorKind>,
-    /// Fields that every result may have.
+    /// The fields that the result of every operation may have.
     #[serde(default)]
     pub(crate) common_outputs: Vec<DeclaredOutputField>,
-    /// Errors that every operation may return.
+    /// The errors that every operation of the dialect may return.
     #[serde(default)]
     pub(crate) errors: Vec<DeclaredError>,
     pub(crate) operations: Vec<DeclaredOperation>,
@@ -58,7 +58,7 @@ pub(crate) struct DeclaredErrorKind {
     pub(crate) meaning: String,
 }
 
-/// The cause of an error: a rule, the current state, or the system.
+/// Whether the cause of an error is a rule, the current state of the files, or the system.
 #[derive(Debug, Clone, Copy, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum DeclaredErrorCauseCategory {
@@ -115,7 +115,7 @@ impl DeclaredEffect {
     }
 }
 
-/// Blocked operations are not declared.
+/// Whether an operation runs freely, is reported, or needs approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum DeclaredApprovalTier {
@@ -208,10 +208,10 @@ pub(crate) struct DeclaredOutputField {
 #[serde(deny_unknown_fields)]
 pub(crate) struct DeclaredError {
     pub(crate) kind: String,
-    /// One line; exclusive with `recoveries`.
+    /// A line of text that says how to recover from the error; not allowed together with `recoveries`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) recovery: String,
-    /// Alternatives, each with the call to make.
+    /// Alternative ways to recover from the error, each with the tool call to make.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) recoveries: Vec<DeclaredRecovery>,
 }
@@ -221,11 +221,11 @@ pub(crate) struct DeclaredError {
 pub(crate) struct DeclaredRecovery {
     pub(crate) action: String,
     pub(crate) description: String,
-    /// The tool to call. Default: repeat the failed tool.
+    /// The tool to call to recover from an error; if absent, the tool that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) capability: Option<String>,
-    /// Arguments of the tool. `$path`, `$parent`, `$name`, `$workspace` and `$tool` are replaced by values of the
-    /// failed call.
+    /// The arguments of the recovery call, in which `$path`, `$parent`, `$name`, `$workspace` and `$tool` stand for
+    /// values of the failed call.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(crate) inputs: Map<String, Value>,
 }
@@ -244,7 +244,7 @@ pub(crate) struct DeclaredToolWorkflow {
     pub(crate) steps: Vec<String>,
 }
 
-/// An example with either expected result fields or an expected error kind.
+/// An example call of an operation, with either the expected result fields or the expected error kind.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DeclaredExample {

@@ -12,7 +12,7 @@ use super::{
 
 const OPENAPI_VERSION: &str = "3.1.0";
 
-/// `docs/reference/openapi.json`, which the server also embeds.
+/// The content of `docs/reference/openapi.json`, which the server also embeds.
 pub(crate) fn openapi_document(definitions: &[DialectDefinitionYaml]) -> String {
     let native = definitions.iter().find(|definition| definition.dialect == NATIVE_DIALECT);
     let operations = native.map(|native| native.operations.as_slice()).unwrap_or_default();
@@ -86,7 +86,7 @@ fn idempotency_key_header() -> Value {
     header_with_schema("Idempotency-Key", description, json!({ "type": "string", "minLength": 1, "maxLength": 200 }))
 }
 
-/// Optional arguments also accept null.
+/// Extends the JSON Schema of an optional argument, so that it also accepts null.
 fn make_nullable(mut schema: Map<String, Value>) -> Map<String, Value> {
     if let Some(kind) = schema.get("type").cloned() {
         schema.insert("type".to_owned(), json!([kind, "null"]));

@@ -1,5 +1,5 @@
-//! Renders the OpenRPC document of the JSON-RPC methods. The server assembles it at run time for the dialects it
-//! serves; `docs/reference/openrpc.json` is the document for the default dialects.
+//! Renders the OpenRPC document of the JSON-RPC methods. At run time, the server assembles an OpenRPC document for the
+//! dialects that it serves. The file `docs/reference/openrpc.json` is the document for the default dialects.
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,8 @@ const OPENRPC_VERSION: &str = "1.3.2";
 /// The dialects that `stead rpc` serves by default.
 const DEFAULT_DIALECTS: &[&str] = &["stead", "krux"];
 
-/// The parts that the server assembles: the frame, the methods of the protocol, and the methods of each dialect.
+/// The parts from which the server assembles the OpenRPC document: the frame, the methods of the protocol, and the
+/// methods of each dialect.
 pub(crate) fn openrpc_parts(definitions: &[DialectDefinitionYaml]) -> String {
     let dialects: Map<String, Value> = definitions
         .iter()
@@ -58,7 +59,7 @@ fn document_frame() -> Value {
     })
 }
 
-/// The methods of the protocol itself, which belong to no dialect.
+/// The JSON-RPC methods that belong to no dialect, such as `rpc.discover`.
 fn protocol_methods() -> Vec<Value> {
     let text = json!({ "type": "string" });
     let any = json!({ "type": "object" });

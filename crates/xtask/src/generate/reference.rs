@@ -196,7 +196,7 @@ fn fault_text(fault: DeclaredErrorCauseCategory) -> &'static str {
     }
 }
 
-/// The command that serves a dialect. Only the ACP proxy serves `acp`.
+/// The command line that serves a dialect, for the reference page.
 fn serve_command(dialect: &str) -> String {
     if dialect == super::ACP_DIALECT {
         return "stead acp -- AGENT".to_owned();

@@ -1,4 +1,4 @@
-//! A client connection: sends a prepared request and reads the whole response.
+//! An HTTP client connection, which sends a prepared request and reads the whole response.
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
@@ -8,17 +8,15 @@ use std::{
 
 const ANSWER_WAIT: Duration = Duration::from_secs(30);
 
-/// A persistent connection.
 pub(crate) struct XtaskHttpClientConnection {
     stream: BufReader<TcpStream>,
     line_buffer: String,
 }
 
-/// A response. The body is valid until the next request.
 #[derive(Debug, Default)]
 pub(crate) struct HttpAnswer {
     pub(crate) status: u16,
-    /// Empty if there is no ETag.
+    /// The ETag of the response; empty if there is none.
     pub(crate) etag: String,
     pub(crate) body: Vec<u8>,
 }
@@ -58,7 +56,7 @@ impl XtaskHttpClientConnection {
         }
     }
 
-    /// Sends a request with an endless response and reads its head.
+    /// Sends a request for an event stream and reads the head of the response, but not its endless body.
     pub(crate) fn open_stream(&mut self, request: &[u8]) -> io::Result<u16> {
         self.stream.get_mut().write_all(request)?;
         let mut answer = HttpAnswer::default();
@@ -66,7 +64,7 @@ impl XtaskHttpClientConnection {
         Ok(answer.status)
     }
 
-    /// Reads until a line begins with `start`.
+    /// Reads lines of the response until a line begins with `start`.
     pub(crate) fn read_until(&mut self, start: &str) -> io::Result<()> {
         while !self.read_line()?.starts_with(start) {}
         Ok(())

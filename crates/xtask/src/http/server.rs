@@ -7,7 +7,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-/// Killed when dropped.
+/// A server process, which is killed when dropped.
 pub(crate) struct HttpServerProcess {
     child: Child,
     pub(crate) address: String,
@@ -22,7 +22,7 @@ impl Drop for HttpServerProcess {
 }
 
 impl HttpServerProcess {
-    /// Starts a server that listens at a known address.
+    /// Starts a server with the given command, which makes it listen at `address`.
     pub(crate) fn start(command: &mut Command, address: String) -> Result<Self, String> {
         let child = command.spawn().map_err(|error| format!("{command:?}: {error}"))?;
         Ok(Self { child, address, token: String::new() })
@@ -74,7 +74,7 @@ impl HttpServerProcess {
         Ok(server)
     }
 
-    /// Resident memory in kilobytes.
+    /// The resident memory of the server in kilobytes.
     pub(crate) fn resident_kb(&self) -> Result<u64, String> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()));
         let status = status.map_err(|error| error.to_string())?;
@@ -82,7 +82,7 @@ impl HttpServerProcess {
         line.trim().trim_end_matches(" kB").parse().map_err(|_| format!("not a number: '{line}'"))
     }
 
-    /// A request head with the token, without the final empty line.
+    /// The head of an HTTP request with the access token, without the final empty line.
     pub(crate) fn request_head(&self, line: &str) -> String {
         let token = match self.token.as_str() {
             "" => String::new(),

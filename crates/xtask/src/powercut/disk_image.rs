@@ -1,6 +1,5 @@
-//! Disk images: an outer file system with reflinks, and in it the image of the disk whose power is cut.
-//!
-//! Promises that mounts are unmounted on drop, and that image files are removed at the end.
+//! Disk images for the power-cut test: an outer file system that supports reflinks, and in it the image of the tested
+//! disk.
 
 use std::{
     fs,
@@ -11,9 +10,9 @@ use std::{
 
 use super::{run_quietly, work_directory};
 
-/// The file system around the disk; it must support reflinks.
+/// The file system that contains the image of the tested disk; it must support reflinks.
 pub(super) const OUTER_FILE_SYSTEM: &str = "xfs";
-/// Both images are sparse.
+/// The size of the sparse image of the outer file system.
 const OUTER_BYTES: u64 = 8 << 30;
 const DISK_BYTES: u64 = 1 << 30;
 const UNMOUNT_TRIES: usize = 100;
@@ -60,7 +59,7 @@ impl Drop for MountedImage {
     }
 }
 
-/// The file system that supports reflinks.
+/// The mounted outer file system, which contains the image of the tested disk.
 pub(super) struct PowerCutReflinkFilesystem {
     mounted: Option<MountedImage>,
 }
@@ -92,7 +91,7 @@ pub(super) struct PowerCutDisk<'a> {
 }
 
 impl<'a> PowerCutDisk<'a> {
-    /// Creates an empty disk.
+    /// Creates the image of an empty disk with the given file system.
     pub(super) fn create(outer: &'a PowerCutReflinkFilesystem, name: &str) -> Result<Self, String> {
         let place = work_directory().join("outer");
         let disk = Self { _outer: outer, image: place.join("disk.img"), copy_path: place.join("cut.img") };
@@ -105,12 +104,12 @@ impl<'a> PowerCutDisk<'a> {
         MountedImage::mount(&self.image, work_directory().join("disk"))
     }
 
-    /// Copies the disk with a reflink: the power cut.
+    /// Simulates the power cut: copies the image of the mounted disk with a reflink.
     pub(super) fn copy_now(&self) -> Result<(), String> {
         run_quietly(Command::new("cp").arg("--reflink=always").arg(&self.image).arg(&self.copy_path))
     }
 
-    /// Makes the copy the disk. The state right after the cut is kept for inspection.
+    /// Replaces the disk by the copy made at the power cut; the copy is kept for inspection.
     pub(super) fn replace_with_copy(&self) -> Result<(), String> {
         let next = self.image.with_extension("next");
         run_quietly(Command::new("cp").arg("--reflink=always").arg(&self.copy_path).arg(&next))?;
@@ -118,7 +117,7 @@ impl<'a> PowerCutDisk<'a> {
         fs::rename(&next, &self.image).map_err(|error| format!("{}: {error}", next.display()))
     }
 
-    /// Saves the disk right after the last cut and its current state. Returns where.
+    /// Saves the state of the disk at the last power cut and its current state; returns a message with the directory.
     pub(super) fn save_images(&self) -> Result<String, String> {
         let home = work_directory();
         for (from, to) in [(&self.copy_path, "failed-cut.img"), (&self.image, "failed.img")] {

@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 
 use super::target_directory;
 
-/// Maximum time until the workload has made its changes.
+/// The longest wait until the workload process has made its changes.
 const WORKLOAD_TIMEOUT: Duration = Duration::from_secs(120);
-/// Prefix of the protocol lines of the child.
+/// The prefix of the lines of the workload's output that are messages to the test.
 const LINE_MARKER: &str = "@@ ";
 
-/// The binary with the workload and the checker.
+/// The program that makes changes (the workload) and that checks the disk after a power cut.
 pub(super) struct PowercutWorkloadBinary(PathBuf);
 
 impl PowercutWorkloadBinary {
@@ -29,7 +29,7 @@ impl PowercutWorkloadBinary {
         Ok(Self(target_directory().join("release").join("workload")))
     }
 
-    /// Checks the disk after a cut.
+    /// Runs the checker process, which checks the disk after a power cut.
     pub(super) fn check_power_cut(&self, cut: &Value) -> Result<Value, String> {
         let text = |error: std::io::Error| format!("judge: {error}");
         let mut child = Command::new(&self.0)
@@ -76,7 +76,8 @@ impl PowerCutWorkloadProcess {
         Ok(life)
     }
 
-    /// Waits for this many acknowledged changes and `wait` longer. Returns the number of acknowledged changes then.
+    /// Waits until `changes` changes are acknowledged and `wait_us` microseconds longer. Returns the number of changes
+    /// acknowledged by then.
     pub(super) fn wait_for_changes(&mut self, changes: u64, wait_us: u64) -> Result<usize, String> {
         let started = Instant::now();
         while (self.count_acknowledged()? as u64) < changes {
@@ -100,7 +101,7 @@ impl PowerCutWorkloadProcess {
         Ok(messages.iter().filter(|message| message.get("Done").is_some()).count())
     }
 
-    /// Kills the process. Returns all its lines.
+    /// Kills the workload process and returns all its messages.
     pub(super) fn kill(mut self) -> Result<Vec<Value>, String> {
         self.stop()?;
         self.count_acknowledged()?;
@@ -124,7 +125,7 @@ impl Drop for PowerCutWorkloadProcess {
     }
 }
 
-/// Splits the reported changes into those certainly acknowledged before the cut, and the rest.
+/// Splits the reported changes into those that were certainly acknowledged before the power cut, and all others.
 pub(super) fn split_changes(messages: &[Value], certain: usize) -> Result<(Vec<Value>, Vec<Value>), String> {
     let (mut before, mut after) = (Vec::new(), Vec::new());
     let mut open: Option<&Value> = None;

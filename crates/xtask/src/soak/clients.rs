@@ -1,5 +1,6 @@
-//! Clients that write, read and follow events, and disconnect in the middle of requests. Each writer knows the
-//! content that its files must have: the last acknowledged one or, after a disconnect, possibly the unanswered one.
+//! Clients that write, read and follow events, and disconnect in the middle of requests. Each writer knows the content
+//! that its files must have: that of the last acknowledged write or, after a disconnect, possibly that of the
+//! unanswered write.
 
 use std::{
     collections::VecDeque,
@@ -15,9 +16,9 @@ const WRITER_COUNT: u64 = 4;
 const READER_COUNT: u64 = 2;
 const LISTENER_COUNT: u64 = 2;
 const FILES_PER_WRITER: u64 = 8;
-/// One of this many writes is aborted.
+/// A client aborts one of this many writes.
 const ABORT_EVERY: u64 = 16;
-/// Pause between two requests, so that the disk lasts for the run.
+/// The pause of a client between two requests.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 const RETRIES_MAX: u32 = 600;
 const EVENTS_PER_STREAM: u64 = 20;
@@ -45,7 +46,6 @@ impl SoakTally {
     }
 }
 
-/// A deterministic random number generator.
 struct SoakRng(u64);
 
 impl SoakRng {
@@ -57,14 +57,14 @@ impl SoakRng {
     }
 }
 
-/// The expected state of a file.
+/// The state that the server must have for a file.
 #[derive(Default)]
 struct SoakFile {
     content: Option<String>,
     etag: String,
-    /// Content of unanswered writes, which may still be applied.
+    /// The content of each unanswered write, which the server may have applied or may still apply.
     unanswered: Vec<String>,
-    /// The latest attempts, for the error message.
+    /// The latest writes to the file, for the error message.
     recent_attempts: VecDeque<String>,
 }
 
@@ -82,7 +82,7 @@ impl SoakFile {
     }
 }
 
-/// Runs all clients until the end, then verifies every file.
+/// Runs all clients until the end of the soak test, then verifies the content of every file.
 pub(super) fn run_clients(server: &HttpServerProcess, over: &AtomicBool) -> Result<SoakTally, String> {
     thread::scope(|scope| {
         let mut clients = Vec::new();
@@ -174,7 +174,7 @@ impl<'a> SoakWriter<'a> {
         }
     }
 
-    /// Disconnects in the middle of a request or before its response.
+    /// Sends all or a part of a write request, and disconnects without waiting for the response.
     fn abort_request(&mut self, at: usize, request: &[u8], content: String) -> Result<(), String> {
         self.tally.aborted += 1;
         let length = u64::try_from(request.len()).unwrap_or(u64::MAX);
@@ -192,7 +192,7 @@ impl<'a> SoakWriter<'a> {
         self.verify_file(at)
     }
 
-    /// Checks that a file has the last acknowledged content or that of an unanswered write.
+    /// Checks that a file has the content of the last acknowledged write or of an unanswered write.
     fn verify_file(&mut self, at: usize) -> Result<(), String> {
         let request = format!("{}\r\n", self.server.request_head(&format!("GET {}", self.file_path(at))));
         let mut answer = HttpAnswer::default();
@@ -235,7 +235,7 @@ impl<'a> SoakWriter<'a> {
     }
 }
 
-/// Reads files and disconnects before every other response.
+/// Reads random files, and disconnects before the response in half of the cases.
 fn run_reader(server: &HttpServerProcess, number: u64, over: &AtomicBool) -> Result<SoakTally, String> {
     let mut tally = SoakTally::default();
     let mut dice = SoakRng(number + 77);

@@ -14,7 +14,7 @@ const FULL_DURATION: Duration = Duration::from_secs(2);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const WRITE_BYTES: usize = 1 << 20;
 
-/// Fills and frees the disk until the end of the run. Returns how often it was full.
+/// Fills and frees the disk until the end of the soak test. Returns how often the disk was full.
 pub(super) fn fill_repeatedly(disk: &Path, length: Duration, over: &AtomicBool) -> Result<u64, String> {
     let ballast = disk.join("ballast");
     let mut times = 0;
@@ -30,7 +30,7 @@ pub(super) fn fill_repeatedly(disk: &Path, length: Duration, over: &AtomicBool) 
     Ok(times)
 }
 
-/// Writes until not a single byte fits.
+/// Writes to the file `ballast` until not a single byte fits on the disk.
 fn fill_disk(ballast: &Path) -> io::Result<()> {
     let mut file = File::create(ballast)?;
     let piece = vec![0; WRITE_BYTES];
@@ -46,7 +46,7 @@ fn fill_disk(ballast: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits. Returns whether the run continues.
+/// Waits for the given time, or until the soak test ends. Returns whether the test continues.
 fn wait_or_stop(time: Duration, over: &AtomicBool) -> bool {
     let end = Instant::now() + time;
     while Instant::now() < end && !over.load(Ordering::Relaxed) {

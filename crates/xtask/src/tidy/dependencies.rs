@@ -1,5 +1,5 @@
-//! Allowed dependencies between crates, and external libraries that only certain crates use. A dependency outside these
-//! tables is a design change.
+//! Checks the dependencies between crates, and that certain external libraries are used only by certain crates. An
+//! additional dependency is a design change and needs a change of the tables.
 
 use toml::{Table, Value};
 
@@ -47,7 +47,7 @@ const CRATE_DEPENDENCIES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Tests of every crate may use it.
+/// The crate that the tests of every crate may use.
 const TEST_CRATE: &str = "testkit";
 
 /// External libraries with the crates that may use them.
@@ -67,9 +67,9 @@ const RESTRICTED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("tempfile", &["testkit", "xtask"]),
 ];
 
-/// Directories of the crates whose `clippy.toml` may lift bans.
+/// The directories of the crates whose `clippy.toml` may allow methods that the workspace forbids.
 const CRATES_WITH_LIFTED_LINTS: &[&str] = &["disk", "testkit", "xtask"];
-/// Required in every `clippy.toml`.
+/// The setting that every `clippy.toml` must have.
 const FUNCTION_LINES_SETTING: &str = "too-many-lines-threshold = 70";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -114,7 +114,7 @@ pub(super) fn check_restricted_dependencies(files: &[RepositoryFile]) -> Vec<Tid
     findings
 }
 
-/// Every crate inherits the workspace lints; only some crates may lift bans.
+/// Checks that every crate inherits the workspace lints, and that only some crates change the Clippy settings.
 pub(super) fn check_lint_settings(files: &[RepositoryFile]) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for (file, name, table) in crate_manifests(files, &mut Vec::new()) {
@@ -135,7 +135,7 @@ pub(super) fn check_lint_settings(files: &[RepositoryFile]) -> Vec<TidyFinding> 
     findings
 }
 
-/// The manifests of the workspace crates. A malformed manifest is a finding.
+/// The parsed `Cargo.toml` of each workspace crate; a malformed one is added to `findings`.
 fn crate_manifests<'a>(
     files: &'a [RepositoryFile],
     findings: &mut Vec<TidyFinding>,

@@ -1,4 +1,4 @@
-//! Rules for documents: one title each, and no quoted names in the internal documents that the sources do not have.
+//! Rules for Markdown documents: each has one title, and names in backticks in internal documents exist in the sources.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ const INSIDE_DIRECTORY: &str = "docs/inside/";
 /// Extensions that mark a quoted word as a file name.
 const FILE_ENDINGS: &[&str] = &["rs", "md", "toml", "yaml", "json"];
 
-/// Requires exactly one first-level heading.
+/// Requires that every Markdown document has exactly one first-level heading.
 pub(super) fn require_one_title(files: &[RepositoryFile]) -> Vec<TidyFinding> {
     let documents = files.iter().filter(|file| has_extension(&file.path, "md"));
     let titles = |file: &RepositoryFile| prose_lines(&file.text).filter(|(_, line)| line.starts_with("# ")).count();
@@ -20,8 +20,8 @@ pub(super) fn require_one_title(files: &[RepositoryFile]) -> Vec<TidyFinding> {
         .collect()
 }
 
-/// Requires that quoted names exist: identifiers in the code, paths in the tree. Quoted commands and flags are not
-/// names.
+/// Requires that names in backticks exist, as identifiers in the code or as paths in the repository. Commands and flags
+/// in backticks are not checked.
 pub(super) fn check_quoted_names(files: &[RepositoryFile]) -> Vec<TidyFinding> {
     let crate_files = files.iter().filter(|file| file.path.starts_with("crates/"));
     let mut known: HashSet<&str> =
@@ -42,7 +42,7 @@ pub(super) fn check_quoted_names(files: &[RepositoryFile]) -> Vec<TidyFinding> {
     findings
 }
 
-/// The part of a quoted name that does not exist.
+/// The part of a name in backticks that exists neither in the code nor as a path.
 fn unknown_name_part<'a>(quoted: &'a str, files: &[RepositoryFile], known: &HashSet<&str>) -> Option<&'a str> {
     let name = quoted.trim_end_matches("()").trim_end_matches('!');
     let is_file = name.contains('/') || FILE_ENDINGS.iter().any(|ending| has_extension(name, ending));
@@ -61,7 +61,7 @@ fn unknown_name_part<'a>(quoted: &'a str, files: &[RepositoryFile], known: &Hash
     name.split("::").find(|part| !known.contains(part))
 }
 
-/// The lines outside code fences, numbered from one.
+/// The lines of a Markdown document outside code fences, numbered from one.
 fn prose_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fenced = false;
     text.lines().enumerate().filter_map(move |(index, line)| {

@@ -1,9 +1,8 @@
-//! Rules for source files: maximum length, no `mod.rs`, a module document at the top. Clippy checks the length of
-//! functions, with the threshold that `dependencies` requires.
+//! Rules for source files: maximum length, no `mod.rs`, a module document at the top.
 
 use super::{RepositoryFile, TidyFinding, has_extension};
 
-/// Including tests.
+/// The most lines of a source file, including its tests.
 const FILE_LINES_MAX: usize = 600;
 
 fn is_generated(file: &RepositoryFile) -> bool {

@@ -9,11 +9,11 @@ use super::{
 
 /// Marks of unfinished work, which belongs in an issue.
 const TODO_MARKS: &[&str] = &["FIXME", "TODO", "XXX"];
-/// First components of paths that exist on one machine only.
+/// Top-level directories whose absolute paths exist on one machine only.
 const MACHINE_DIRECTORIES: &[&str] = &["work", "root", "home"];
 const LIMITS_FILE: &str = "/src/limits.rs";
 
-/// Marks in comments and documents; strings do not count.
+/// Finds marks of unfinished work in comments and documents, but not in strings.
 pub(super) fn find_todo_marks(files: &[RepositoryFile]) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for file in files {
@@ -61,7 +61,7 @@ pub(super) fn find_ignored_tests(files: &[RepositoryFile]) -> Vec<TidyFinding> {
     findings
 }
 
-/// Limits that no other file uses.
+/// Finds constants in `limits.rs` files that no other file uses.
 pub(super) fn find_unused_limits(files: &[RepositoryFile]) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for (file, limits) in rust_files(files).filter(|(file, _)| file.path.ends_with(LIMITS_FILE)) {

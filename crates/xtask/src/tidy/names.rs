@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 
 use super::{RepositoryFile, TidyFinding};
 
-/// Gerunds that are established nouns.
+/// Words ending in "-ing" that are established nouns, which type names may be.
 const GERUNDS_ALLOWED: &[&str] = &["Encoding", "Mapping", "Setting", "Warning"];
-/// Past forms without a regular ending. Words that are also common nouns (`Read`, `Set`, `Split`) are not listed.
+/// Irregular past forms of verbs, which type names must not be, without words that are also nouns (`Read`, `Set`,
+/// `Split`).
 const IRREGULAR_PAST_FORMS: &str = "Begun Blown Born Bought Broken Brought Built Caught Chosen Dealt Done Drawn Driven Fallen Felt Flown \
     Forgotten Found Frozen Given Gone Grown Heard Held Hidden Kept Known Laid Left Lent Lost Made Meant \
     Met Paid Said Seen Sent Shown Sold Sought Spent Spoken Stood Taken Taught Thought Thrown Told Torn \
     Understood Won Worn Written";
 
-/// Types that have the same name as another type of `crates/`. Associated types do not count.
+/// Finds types that have the same name as another type in `crates/`, except for associated types.
 pub(super) fn find_duplicate_types(files: &[RepositoryFile]) -> Vec<TidyFinding> {
     let mut first_definitions = BTreeMap::new();
     let mut findings = Vec::new();
@@ -26,7 +27,7 @@ pub(super) fn find_duplicate_types(files: &[RepositoryFile]) -> Vec<TidyFinding>
     findings
 }
 
-/// Types named by a single participle, past form or gerund, such as `Held` or `Waiting`.
+/// Finds types named by a single participle, past form or gerund, such as `Held` or `Waiting`.
 pub(super) fn find_verb_form_types(files: &[RepositoryFile]) -> Vec<TidyFinding> {
     type_definitions(files)
         .filter(|(_, _, name)| is_bare_verb_form(name))

@@ -1,13 +1,13 @@
 //! Splits Rust source into code and comments, and finds the types it defines.
 //!
-//! Owns a small lexer for comments, strings and characters. Promises that line numbers stay: removed text is replaced
-//! by blanks. Never parses Rust beyond that.
+//! A small lexer recognises comments, strings and characters; the rest of the Rust syntax is not parsed. Removed text
+//! is replaced by blanks, so that line numbers stay the same.
 
 #[derive(Debug)]
 pub(super) struct RustCodeAndComments {
-    /// The text with comments and the insides of strings blanked.
+    /// The source with comments and the contents of strings replaced by blanks.
     pub(super) code: String,
-    /// The text with everything but comments blanked.
+    /// The source with everything except comments replaced by blanks.
     pub(super) comments: String,
 }
 
@@ -15,9 +15,9 @@ pub(super) struct RustCodeAndComments {
 const DEFINING_WORDS: &[&str] = &["fn", "struct", "enum", "trait", "type", "mod", "const", "static", "union"];
 /// Keywords that are followed by the name of a type.
 const TYPE_KEYWORDS: &[&str] = &["struct", "enum", "trait", "type"];
-/// Keywords that say what a block in braces belongs to.
+/// Keywords that tell what kind of item or statement a block in braces belongs to.
 const ITEM_KEYWORDS: &[&str] = &["fn", "struct", "enum", "trait", "impl", "mod", "union", "match", "let"];
-/// Blocks whose `type` items are associated types.
+/// Keywords of blocks in which a `type` item is an associated type.
 const ASSOCIATED_TYPE_OWNERS: &[&str] = &["impl", "trait"];
 
 impl RustCodeAndComments {
@@ -46,7 +46,7 @@ impl RustCodeAndComments {
         Self { code, comments }
     }
 
-    /// The names that definitions introduce, with their lines.
+    /// The names that the source defines, each with its line number.
     pub(super) fn definitions(&self) -> Vec<(usize, &str)> {
         let mut found = Vec::new();
         for (index, line) in self.code.lines().enumerate() {
@@ -61,7 +61,7 @@ impl RustCodeAndComments {
         found
     }
 
-    /// The types that the file defines, with their lines; no associated types.
+    /// The types that the source defines, each with its line number, without associated types.
     pub(super) fn type_definitions(&self) -> Vec<(usize, &str)> {
         let mut found = Vec::new();
         // The item keyword of each open block, and that of the statement before the next brace.

@@ -1,5 +1,5 @@
 //! `buffer.change` receives the changes that a person typed in an editor. If an agent wrote to the buffer meanwhile,
-//! both texts are merged and the editor gets the result. On a conflict the editor gets both texts, and neither is lost.
+//! the server merges both texts for the editor; on a merge conflict the editor gets both texts.
 
 use serde::Deserialize;
 use stead_text::merge::{MergeResult, merge};

@@ -1,5 +1,5 @@
 //! Converts between the text of an editor and the bytes of a file, and applies the incremental changes of an editor. An
-//! editor may use plain line feeds and does not know the encoding of the file. The functions are pure.
+//! editor may use plain line feeds and does not know the encoding of the file.
 
 use std::ops::Range;
 
@@ -44,7 +44,7 @@ fn check_buffer_size(bytes: Vec<u8>) -> Result<Vec<u8>, Error> {
     .with_detail("limit_bytes", limits::BUFFER_BYTES_MAX))
 }
 
-/// The first and the last line of each conflict, for an error.
+/// The first and the last line of each merge conflict, for the error about the conflicts.
 pub(super) fn conflict_lines<'r>(ranges: impl Iterator<Item = &'r Range<usize>>) -> Vec<Vec<usize>> {
     let lines = |range: &Range<usize>| vec![range.start + 1, range.end.max(range.start + 1)];
     ranges.take(limits::ERROR_LOCATIONS_MAX).map(lines).collect()
@@ -59,8 +59,8 @@ pub(super) fn decode_for_editor(bytes: &[u8], endings: BufferLineEndings) -> Res
     })
 }
 
-/// A replaced range, as in the Language Server Protocol. Lines and columns are counted from 1; columns count
-/// characters.
+/// A range of a buffer's text and its replacement, like a text edit of the Language Server Protocol. Lines and columns
+/// are counted from 1; columns count characters.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BufferTextEdit {
@@ -71,7 +71,7 @@ pub(super) struct BufferTextEdit {
     text: String,
 }
 
-/// Applies the edits in order. Each edit is applied to the result of the previous edit.
+/// Applies text edits in order, each to the result of the previous edit.
 pub(super) fn apply_text_edits(text: &str, edits: &[BufferTextEdit]) -> Result<String, Error> {
     if edits.len() > limits::EDITS_MAX {
         return Err(Error::new(
@@ -89,7 +89,7 @@ pub(super) fn apply_text_edits(text: &str, edits: &[BufferTextEdit]) -> Result<S
     })
 }
 
-/// The byte offset of a line and column. The number of the last line plus 1 means the end of the text.
+/// The byte offset of a line and column in a text. The line number after the last line means the end of the text.
 fn byte_offset(text: &str, [line, column]: [usize; 2], index: usize) -> Result<usize, Error> {
     let mut start = 0;
     for (number, content) in lines::iter(text).enumerate() {

@@ -1,6 +1,5 @@
-//! `buffer.open`, `buffer.close` and `buffer.drop`. With `buffer.open`, an editor registers its text of a file, or
-//! resumes a draft of an editor that has disconnected. Closing a buffer or dropping a draft discards its unsaved text.
-//! None of the three operations changes the file on disk.
+//! With `buffer.open`, an editor registers its text of a file, or resumes a draft of an editor that has disconnected.
+//! `buffer.close` and `buffer.drop` discard the unsaved text of a buffer or draft and leave the file on disk unchanged.
 
 use serde::Deserialize;
 
@@ -56,7 +55,7 @@ impl Operation for BufferOpenArgs {
 }
 
 impl BufferOpenArgs {
-    /// The caller's drafts of the file, newest first. If the call names a draft, the list contains only that draft.
+    /// The caller's drafts of the file, newest first, or only the draft that the call names.
     fn find_drafts(
         &self,
         context: &CallContext<'_>,
@@ -121,7 +120,7 @@ impl BufferOpenArgs {
 }
 
 /// The caller's drafts that a new buffer makes superfluous: drafts with the same text as the buffer, and drafts without
-/// unsaved text. Every reconnect of an editor leaves such a draft behind.
+/// unsaved text.
 fn superseded_drafts(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
@@ -149,7 +148,7 @@ fn require_connection(context: &CallContext<'_>) -> Result<(), Error> {
     }
 }
 
-/// Resumes the first draft of the list, which is the newest draft.
+/// Resumes the newest draft, which is the first in `drafts`.
 fn resume_draft(
     context: &CallContext<'_>,
     target: &ResolvedTarget,

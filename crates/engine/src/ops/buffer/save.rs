@@ -1,5 +1,5 @@
-//! `buffer.save` writes the text of a buffer to disk, for editors that let this server write files. Changes on disk
-//! since the text was loaded are merged into the text. On a conflict nothing is written.
+//! `buffer.save` writes the text of a buffer to disk, for editors that let this server write files. If the file changed
+//! on disk meanwhile, the changes are merged into the buffer's text; on a merge conflict nothing is written.
 
 use serde::Deserialize;
 use stead_text::merge::{MergeResult, merge};

@@ -34,12 +34,12 @@ pub(super) struct EditItem {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum StaleEditHandling {
-    /// The base must be the current version.
+    /// `edit` rejects a base that is not the current version of the file.
     Strict,
-    /// An older base is accepted if every quoted place is unchanged.
+    /// `edit` accepts an older base if the text at every quoted place is unchanged.
     #[default]
     Anchored,
-    /// Changes since the base are merged if there is no conflict.
+    /// `edit` merges its edits with the changes made to the file since the base, unless they conflict.
     Merge,
 }
 

@@ -1,6 +1,5 @@
-//! Errors of `edit`. Each error names the edit, shows the current text, gives the next step, and says that nothing was
-//! written. The second half of this file describes locations in a text, in the same words and fields for `edit` and
-//! `patch`.
+//! Errors of `edit`. Each error of `edit` names the edit, shows the current text, gives the next step, and says that
+//! nothing was written. `patch` errors reuse the functions here that describe locations in a text.
 
 use std::ops::{Range, RangeInclusive};
 
@@ -40,8 +39,8 @@ pub(super) fn not_text_error(path: &RelPath) -> Error {
         .with_detail("path", path.to_string())
 }
 
-/// The error for a base that is not the current version. It is returned if the mode requires a current base, or if the
-/// text of the base is no longer stored and the edits cannot be applied safely.
+/// The error of `edit` for an outdated base, if the mode requires a current base, or if the text of the base is no
+/// longer stored and the edits cannot be applied safely.
 pub(super) fn stale_base_error(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
@@ -84,7 +83,7 @@ pub(super) fn merge_conflict_error(
         .with_next_step("compare yours and theirs, then edit the current text with the current version as base")
 }
 
-/// The error for rejected edits. The message describes the first rejected edit; the details describe all of them.
+/// The error for rejected edits: the message describes the first rejected edit, the details list others up to a limit.
 pub(super) fn edits_refused_error(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
@@ -307,7 +306,7 @@ fn limit_name(limit: ReachedQuoteSearchLimit) -> &'static str {
     }
 }
 
-/// The length in UTF-16 code units. A line ending counts as one unit, as in editors.
+/// The length of a text in UTF-16 code units, where a CRLF line ending counts as one unit, as in editors.
 fn count_utf16_units(text: &str) -> usize {
     text.encode_utf16().count() - text.matches("\r\n").count()
 }
@@ -370,7 +369,7 @@ pub(in crate::ops) fn difference_json(difference: &QuoteLineDifference) -> Value
         "quoted": difference.quoted.map(format_code_point), "actual": difference.actual.map(format_code_point) })
 }
 
-/// The code point, followed by the character if it is visible.
+/// Formats a character as its code point (`U+…`), followed by the character itself if it is visible.
 pub(in crate::ops) fn format_code_point(character: char) -> String {
     let number = format!("U+{:04X}", u32::from(character));
     let is_visible = !character.is_whitespace() && !stead_text::visible::is_deceptive(character);

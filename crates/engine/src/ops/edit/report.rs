@@ -1,5 +1,5 @@
-//! The outcome of `edit`: the new version, and the size and the lines of the change. For every inexact match, the
-//! outcome also says how the quoted text was found, and shows the resulting lines.
+//! The outcome of `edit`: the new version, and the size and the lines of the change. If a quoted text did not match the
+//! file exactly, the outcome says how the quoted text was found, and shows the resulting lines.
 
 use serde_json::{Value, json};
 use stead_text::{
@@ -28,13 +28,13 @@ use crate::{
 
 /// How edits that were written for the base were transferred to the current version.
 pub(super) enum EditRebaseStatus {
-    /// The base is the current version.
+    /// The caller gave no base, or the base is the current version of the file.
     NotNeeded,
-    /// The base is older than the current version. `changed` counts the lines that others changed since the base.
+    /// The base is older than the current version; `changed` counts the lines that others changed since the base.
     Rebased { from: String, changed: diff::DiffStat },
     /// The base is older than the current version, and the changes since the base were merged with the edits.
     Merged { from: String, changed: diff::DiffStat },
-    /// The base is not stored, but every quote matches the current text exactly.
+    /// The text of the base is not stored, but every quoted text matches the current file exactly.
     Unverified { from: String },
 }
 
@@ -70,14 +70,14 @@ impl EditRebaseStatus {
     }
 }
 
-/// The data for the outcome. The report borrows nothing, because the outcome is built after the commit.
+/// The data for the outcome of `edit`; the report owns its data, because the outcome is built after the commit.
 pub(super) struct EditReport {
     path: String,
     version: Version,
     size: usize,
     created: bool,
     change: diff::DiffStat,
-    /// The changed lines of the new text, as pairs of first and last line.
+    /// The changed line ranges of the new text, as pairs of first and last line.
     ranges: Vec<(usize, usize)>,
     edits: Vec<Value>,
     already_applied: Vec<usize>,
@@ -91,7 +91,7 @@ pub(super) struct EditReport {
 /// The number of lines shown above and below an inexact match.
 const WINDOW_LINES: usize = 3;
 
-/// The maximum number of changed ranges in an outcome. If there are more ranges, the last range covers the rest.
+/// The maximum number of changed line ranges in an outcome; the last range covers all further changes.
 const RANGES_MAX: usize = 32;
 
 impl EditReport {

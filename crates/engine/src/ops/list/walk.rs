@@ -1,6 +1,5 @@
-//! The walk that fills one page of a listing. It visits directories in listing order with a stack, stops when the page
-//! is full, and remembers the last listed entry as the cursor. A subdirectory that cannot be listed is shown with the
-//! reason.
+//! The walk that fills one page of a directory listing. The walk visits directories in listing order, stops when the
+//! page is full, and remembers the last listed entry. A subdirectory that cannot be listed appears with the reason.
 
 use std::cmp::Ordering;
 
@@ -17,22 +16,22 @@ use crate::{
     workspace::{DirectoryEntry, FileStat, FinalSymlink, StatResult},
 };
 
-/// The path after which a listing continues, relative to the listed directory. The path may no longer exist.
+/// The path after which a listing continues, relative to the listed directory; the path need not exist any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ListCursor(Vec<Vec<u8>>);
 
-/// Whether earlier pages contain an entry.
+/// Whether earlier pages of a listing contain a directory entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum EntryListedEarlierStatus {
-    /// Earlier pages contain the entry and everything below it.
+    /// Earlier pages list the entry and everything below it.
     Listed,
-    /// Earlier pages contain the entry. Its descendants after this cursor are not listed yet.
+    /// Earlier pages list the entry and its descendants up to this cursor; `None` means that no descendant is listed.
     PartlyListed(Option<ListCursor>),
     NotListed,
 }
 
 impl ListCursor {
-    /// Parses a cursor of an earlier outcome for the same directory.
+    /// Parses the cursor that an earlier `list` outcome for the same directory returned.
     pub(super) fn parse(cursor: &str, top: &RelPath) -> Result<Self, Error> {
         let path =
             RelPath::from_wire(cursor).ok().and_then(|path| path.strip_prefix(top)).filter(|rest| !rest.is_root());
@@ -46,7 +45,7 @@ impl ListCursor {
         }
     }
 
-    /// The status of an entry of the directory to which the cursor is relative.
+    /// Whether the pages before the cursor contain the entry with this name in the listed directory.
     pub(super) fn listing_status(&self, name: &FileName) -> EntryListedEarlierStatus {
         let Some((first, rest)) = self.0.split_first() else { return EntryListedEarlierStatus::NotListed };
         match name.as_bytes().cmp(first.as_slice()) {
@@ -65,23 +64,23 @@ pub(super) struct ListingEntry {
     /// The reason why a directory could not be listed, or why the size of a file is missing.
     pub(super) error: Option<ErrorKind>,
     pub(super) line: String,
-    /// `Some` only in a detailed listing.
+    /// The modification time and link target of the entry; `None` unless the caller requested a detailed listing.
     pub(super) details: Option<ListingEntryDetails>,
 }
 
 pub(super) struct ListingEntryDetails {
     pub(super) modified_ms: i64,
-    /// The stat of the target of a symbolic link, if the target is in the workspace and the caller may read it.
+    /// The metadata of a symbolic link's target, if the target is in the workspace and the caller may read the target.
     pub(super) link_target: Option<FileStat>,
 }
 
 /// A directory whose entries the walk is visiting.
 struct ListingDirectory {
     path: RelPath,
-    /// The entries that are not visited yet, in reverse order.
+    /// The entries of the directory that are not visited yet, in reverse order.
     remaining: Vec<DirectoryEntry>,
     after: Option<ListCursor>,
-    /// The stats of the last entries in `remaining`, in the same order.
+    /// The prefetched metadata of the last entries in `remaining`, in the order of `remaining`.
     stats_ahead: Vec<StatResult>,
 }
 
@@ -95,7 +94,7 @@ impl ListingDirectory {
         Ok(self.remaining.pop().zip(self.stats_ahead.pop()))
     }
 
-    /// Removes the entries that earlier pages contain, so that their stats are not requested again.
+    /// Removes the entries that earlier pages list, so that their metadata is not requested again.
     fn skip_listed(&mut self) {
         let Some(after) = &self.after else { return };
         let is_listed = |entry: &DirectoryEntry| after.listing_status(&entry.name) == EntryListedEarlierStatus::Listed;
@@ -103,7 +102,7 @@ impl ListingDirectory {
     }
 }
 
-/// The number of entries that one request for stats covers.
+/// The number of directory entries whose metadata is requested at once.
 const STAT_BATCH: usize = 128;
 
 pub(super) struct ListWalk<'v, 'a> {
@@ -118,7 +117,7 @@ pub(super) struct ListWalk<'v, 'a> {
     pub(super) total: usize,
     /// The number of entries omitted because their name starts with a dot.
     pub(super) hidden_count: usize,
-    /// The last listed entry, if more entries follow.
+    /// The cursor of the next page, which is the last listed entry; `None` if this page is the last.
     pub(super) next_cursor: Option<RelPath>,
 }
 
@@ -170,7 +169,7 @@ impl<'v, 'a> ListWalk<'v, 'a> {
         Ok(())
     }
 
-    /// Adds an entry. Returns false if the page is full.
+    /// Adds an entry to the page of the listing; returns false if the page is full.
     fn add_entry(&mut self, path: &RelPath, kind: FileKind, stat: StatResult) -> bool {
         let details = self.entry_details(path, &stat);
         let (size, error) = match kind {
@@ -216,7 +215,7 @@ impl<'v, 'a> ListWalk<'v, 'a> {
         workspace.stat(&path).ok()?
     }
 
-    /// Enters a directory, unless it is at the maximum depth.
+    /// Continues the walk in a directory, unless the directory is at the maximum depth.
     fn descend(&mut self, path: &RelPath, kind: FileKind, after: Option<ListCursor>) {
         if kind != FileKind::Directory || self.open.len() >= self.depth {
             return;
@@ -251,7 +250,7 @@ impl<'v, 'a> ListWalk<'v, 'a> {
     }
 }
 
-/// The path relative to the top directory, a marker of the entry's kind, and the size of a file.
+/// Renders an entry of a listing: the path relative to the top directory, a marker of its kind, and a file's size.
 fn render_line(top: &RelPath, path: &RelPath, kind: FileKind, size: Option<u64>) -> String {
     let below = path.strip_prefix(top).unwrap_or_default();
     let wire = below.to_wire();

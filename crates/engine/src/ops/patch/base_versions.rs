@@ -1,5 +1,5 @@
-//! The base versions that the caller gives for the paths of a patch. Each base version is assigned to a section and
-//! compared with the current version of the file.
+//! The base versions that the caller gives for the paths of a patch. Each base version is assigned to a section of the
+//! patch and compared with the current version of the file.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::{
     version::{BaseVersion, Version},
 };
 
-/// The base version of each path. The paths are spelled as in the patch.
+/// The base version that the caller gave for each path, with the paths spelled as in the patch.
 pub(super) struct PatchBaseVersions(BTreeMap<String, String>);
 
 impl PatchBaseVersions {
@@ -55,7 +55,7 @@ impl PatchBaseVersions {
         Ok(Self(versions))
     }
 
-    /// Rejects a file whose current version is not its base.
+    /// Rejects a file of a patch if its current version differs from the base version that the caller gave.
     pub(super) fn check_base(
         &self,
         files: &mut PatchedFileMap<'_, '_>,
@@ -75,7 +75,7 @@ impl PatchBaseVersions {
         if is_current { Ok(()) } else { Err(stale_base_error(context, target, base, current)) }
     }
 
-    /// If the file is missing, rejects every base except the base that says that the file does not exist.
+    /// Rejects a base version of a missing file, unless the base says that the file does not exist.
     pub(super) fn check_absent_base(&self, written: &str, target: &ResolvedTarget) -> Result<(), Error> {
         let Some(base) = self.0.get(written) else { return Ok(()) };
         match BaseVersion::parse(base)? {
@@ -108,7 +108,7 @@ fn try_resolve_section_path(context: &CallContext<'_>, written: &str) -> Option<
     resolve_section_path(context, written).ok()
 }
 
-/// The error for a base that is not the current version. It shows the changes since the base.
+/// The error for a file of a patch that changed since its base version; the error shows the changes.
 fn stale_base_error(context: &CallContext<'_>, target: &ResolvedTarget, base: &str, current: Version) -> Error {
     let path = &target.path;
     let error = Error::new(ErrorKind::Stale, format!("{path} changed since you read it"));

@@ -1,7 +1,6 @@
-//! Errors of `patch`. Each error names the file, the section and the line of the patch, and says that nothing was
-//! written. The error for a chunk that cannot be placed also shows the most similar lines, every matching location, or
-//! the stored revision for which the chunk was written. The error for a missing file suggests a path that the caller
-//! may see.
+//! Each error of `patch` names the file, the section and the line of the patch, and says that nothing was written. If a
+//! chunk of a patch matches nowhere or in several places, the error shows the most similar lines, the matching
+//! locations, or the older revision that the chunk fits.
 
 use std::collections::VecDeque;
 
@@ -32,11 +31,11 @@ use crate::{
 
 const NOTHING_WRITTEN: &str = "nothing was written";
 
-/// The position and operation of a section, for errors about it.
+/// The position and the operation of a patch section, for an error about the section.
 #[derive(Clone, Copy)]
 pub(super) struct PatchSectionLocation {
     pub(super) section: usize,
-    /// The first line of the section in the patch.
+    /// The line number in the patch where the section starts.
     pub(super) line: usize,
     pub(super) operation: &'static str,
 }
@@ -113,7 +112,7 @@ pub(super) fn delete_mismatch_error(path: &RelPath) -> Error {
         .with_detail("reason", "more_than_deleted")
 }
 
-/// Rejects an existing path unless it is a file and `overwrite` is set.
+/// Rejects a patch section that would replace an existing entry, unless the entry is a file and `overwrite` is set.
 pub(super) fn require_replaceable(path: &RelPath, kind: FileKind, overwrite: OverwriteAllowed) -> Result<(), Error> {
     let next_step = match (kind, overwrite) {
         (FileKind::File, OverwriteAllowed::Yes) => return Ok(()),
@@ -252,8 +251,7 @@ impl PatchChunkErrorBuilder<'_> {
         self.with_nearest_lines(error, anchor, "put a whole line of the file after @@, or nothing")
     }
 
-    /// Adds the lines of the file that are most similar to a quoted text. If no line is similar, the next step is
-    /// `otherwise`.
+    /// Adds to an error the lines most similar to a quoted text, or `otherwise` as the next step if no line is similar.
     fn with_nearest_lines(&self, error: Error, quoted: &str, otherwise: &str) -> Error {
         let Some(nearest) = self.finder.nearest_candidate(quoted) else {
             return error.with_next_step(otherwise);
@@ -283,11 +281,10 @@ fn shorten_quote(quoted: &str) -> String {
     lines.join("\n")
 }
 
-/// The maximum edit distance of a suggested name.
+/// The maximum edit distance between a missing file's name and the file name that an error suggests.
 const SUGGESTED_NAME_EDITS_MAX: usize = 2;
 
-/// The error for a file that does not exist. It suggests a file with a similar name in the same directory, or a file
-/// with the same name in another directory.
+/// The error for a missing file, which suggests a similar name in the same directory or the same name elsewhere.
 pub(super) fn missing_file_error(context: &CallContext<'_>, path: &RelPath) -> Error {
     let error = not_found_error(path).with_detail("path", path.to_string());
     match similar_sibling(context, path).or_else(|| same_name_elsewhere(context, path)) {
@@ -298,7 +295,7 @@ pub(super) fn missing_file_error(context: &CallContext<'_>, path: &RelPath) -> E
     }
 }
 
-/// The file in the same directory with the most similar name.
+/// The file whose name is most similar to the name of a missing file in the same directory.
 fn similar_sibling(context: &CallContext<'_>, path: &RelPath) -> Option<RelPath> {
     let (parent, name) = path.split()?;
     let wanted = name.as_bytes().to_ascii_lowercase();
@@ -311,7 +308,7 @@ fn similar_sibling(context: &CallContext<'_>, path: &RelPath) -> Option<RelPath>
         .and_then(|(_, name)| parent.join(&name).ok())
 }
 
-/// The file with the same name that is closest to the root.
+/// The file with the name of the missing file that is closest to the workspace root.
 fn same_name_elsewhere(context: &CallContext<'_>, path: &RelPath) -> Option<RelPath> {
     let (_, name) = path.split()?;
     let mut queue = VecDeque::from([RelPath::root()]);

@@ -1,5 +1,5 @@
-//! The files that a patch touches, with their state before and after the patch. The difference between both states
-//! becomes at most one planned change per path. This module never writes files.
+//! The files that a patch touches, with their state before and after the patch. The difference between the two states
+//! of a file becomes at most one planned change per path.
 
 use std::{
     borrow::Cow,
@@ -30,18 +30,18 @@ pub(super) struct PatchedFileMap<'v, 'w> {
 
 struct PatchedFileState {
     before: Option<FileStat>,
-    /// The bytes before the patch; `None` until they are read.
+    /// The content of the file before the patch; `None` until the file is read.
     read_bytes: Option<Vec<u8>>,
-    /// The version that was observed first. The commit fails if the file has another version.
+    /// The version of the file before the patch; the commit fails if the file then has another version.
     observed: Option<PlanTimeFileVersion>,
     after: Option<PatchedFileContent>,
 }
 
 struct PatchedFileContent {
     kind: FileKind,
-    /// The path that had the content before the patch; `None` for new content.
+    /// The path that had this content before the patch; `None` if the patch adds the file.
     origin: Option<RelPath>,
-    /// The new bytes; `None` if the content equals the content of `origin`.
+    /// The new bytes of the file; `None` if the file keeps the content of `origin`.
     bytes: Option<Vec<u8>>,
 }
 
@@ -54,7 +54,7 @@ impl<'v, 'w> PatchedFileMap<'v, 'w> {
         self.context
     }
 
-    /// Records the current state of a path, unless an earlier section already recorded it.
+    /// Records the current state of a path, unless an earlier section of the patch already recorded the state.
     pub(super) fn track(&mut self, target: &ResolvedTarget) {
         let origin = Some(target.path.clone());
         let after = target.stat.map(|stat| PatchedFileContent { kind: stat.kind, origin, bytes: None });
@@ -62,7 +62,7 @@ impl<'v, 'w> PatchedFileMap<'v, 'w> {
         self.files.entry(target.path.clone()).or_insert(file);
     }
 
-    /// The kind of the entry after the sections applied so far.
+    /// The kind of the entry at a path after the patch sections applied so far.
     pub(super) fn kind(&self, path: &RelPath) -> Option<FileKind> {
         Some(self.files.get(path)?.after.as_ref()?.kind)
     }
@@ -74,7 +74,7 @@ impl<'v, 'w> PatchedFileMap<'v, 'w> {
         })
     }
 
-    /// The version before the patch; `None` if the file did not exist.
+    /// The version of the file before the patch; `None` if the file did not exist.
     pub(super) fn version_before(&mut self, path: &RelPath) -> Result<Option<Version>, Error> {
         match self.files.get(path).and_then(|file| file.before) {
             Some(stat) if stat.kind == FileKind::File => Ok(Some(self.observed_version(path)?.version)),
@@ -82,7 +82,7 @@ impl<'v, 'w> PatchedFileMap<'v, 'w> {
         }
     }
 
-    /// The version after the sections applied so far.
+    /// The version of the file after the patch sections applied so far.
     pub(super) fn version(&mut self, path: &RelPath) -> Result<Version, Error> {
         match self.content(path)? {
             Ok(bytes) => Ok(Version::hash_bytes(bytes)),
@@ -90,7 +90,7 @@ impl<'v, 'w> PatchedFileMap<'v, 'w> {
         }
     }
 
-    /// The bytes after the sections applied so far.
+    /// The bytes of the file after the patch sections applied so far.
     pub(super) fn bytes(&mut self, path: &RelPath) -> Result<Vec<u8>, Error> {
         match self.content(path)? {
             Ok(bytes) => Ok(bytes.to_vec()),
@@ -98,7 +98,7 @@ impl<'v, 'w> PatchedFileMap<'v, 'w> {
         }
     }
 
-    /// The new bytes of a file. If the content is unchanged, the path that had the content before the patch.
+    /// The new bytes of a file, or, if the content is unchanged, the path that had the content before the patch.
     fn content(&self, path: &RelPath) -> Result<Result<&[u8], RelPath>, Error> {
         match self.files.get(path).and_then(|file| file.after.as_ref()) {
             Some(PatchedFileContent { bytes: Some(bytes), .. }) => Ok(Ok(bytes)),
@@ -129,7 +129,7 @@ impl<'v, 'w> PatchedFileMap<'v, 'w> {
         Ok(file.bytes)
     }
 
-    /// The version before the patch. If the bytes of the file were not read yet, the file is hashed.
+    /// The version of the file before the patch; the file is hashed if its version is not known yet.
     fn observed_version(&mut self, path: &RelPath) -> Result<PlanTimeFileVersion, Error> {
         let context = self.context;
         let file = self.files.get_mut(path).ok_or_else(|| file_missing_error(path))?;
@@ -159,9 +159,9 @@ impl<'v, 'w> PatchedFileMap<'v, 'w> {
         }
     }
 
-    /// The changes that lead to the final state. If a file only gets a new name, it is moved. If its content also
-    /// changes, the file is written at its new path and the old path goes to the trash, because a commit allows only
-    /// one change per path.
+    /// The planned changes of the whole patch. A file that only gets a new name is moved. If a moved file also gets new
+    /// content, the plan writes the new path and trashes the old file, because a commit allows only one change per
+    /// path.
     pub(super) fn planned_changes(&mut self) -> Result<Vec<PlannedChange>, Error> {
         self.refuse_nested()?;
         let paths: Vec<RelPath> = self.files.keys().cloned().collect();

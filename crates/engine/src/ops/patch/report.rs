@@ -1,4 +1,4 @@
-//! The outcome of `patch`, after a commit or for a dry run. It has one row per section, in the order of the patch.
+//! The outcome of `patch`, after a commit or for a dry run, with one row per section in the order of the patch.
 
 use std::fmt::Write as _;
 
@@ -18,7 +18,7 @@ use crate::{
     workspace::CommitReceipt,
 };
 
-/// The value of `by` for a chunk that has neither context lines nor an anchor.
+/// The value of the outcome field `by` for a patch chunk that has neither context lines nor an anchor.
 const NO_CONTEXT: &str = "no_context";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl PatchedFileChangeKind {
         }
     }
 
-    /// The status letter, as version control systems show it.
+    /// The status letter of a patched file, such as `M`, as version control systems show it.
     fn letter(self) -> char {
         match self {
             Self::Add => 'A',
@@ -50,7 +50,7 @@ impl PatchedFileChangeKind {
     }
 }
 
-/// The result of one section.
+/// The result of one section of a patch.
 pub(super) struct PatchReportRow {
     kind: PatchedFileChangeKind,
     path: RelPath,
@@ -59,7 +59,7 @@ pub(super) struct PatchReportRow {
     added: usize,
     removed: usize,
     chunks: usize,
-    /// The chunks that did not match exactly.
+    /// The patch chunks that did not match the file exactly.
     matched: Vec<Value>,
     final_newline: FinalNewlineChange,
     status: FilePatchAlreadyAppliedFlag,
@@ -112,12 +112,12 @@ impl PatchReportRow {
         self
     }
 
-    /// Sets the version of the new content.
+    /// Sets the version of the row to the hash of the new file content.
     pub(super) fn with_bytes(self, bytes: &[u8]) -> Self {
         self.with_version(Version::hash_bytes(bytes))
     }
 
-    /// Records how each chunk was matched.
+    /// Records how each chunk was matched that did not match exactly or has no context.
     pub(super) fn with_chunks(mut self, applied: &PatchedText) -> Self {
         let inexact = applied.matches.iter().enumerate().filter(|(_, matched)| {
             let has_no_context = matched.basis == PatchPlacementBasis::Default;
@@ -201,10 +201,10 @@ impl PatchReportRow {
 
 pub(super) struct PatchReport {
     rows: Vec<PatchReportRow>,
-    /// The paths that go to the trash, in the order of the plan.
+    /// The paths that the patch moves to the trash, in the order of the plan.
     removed: Vec<RelPath>,
     recoverable_until_ms: Option<i64>,
-    /// The short name of the version of each row, if the plan changes nothing.
+    /// The short name of each row's file version; `None` if the row has no version or the plan changes files.
     revs: Vec<Option<String>>,
 }
 

@@ -1,6 +1,6 @@
-//! Reads byte ranges. A requested range is returned in one outcome regardless of the page size, so that programs can
-//! transfer large files. If the bytes are UTF-8, they are returned as text, otherwise as base64. Only the range is held
-//! in memory.
+//! Reads byte ranges of a file. One outcome returns the whole requested byte range regardless of the page size, so that
+//! programs can transfer large files. A byte range is returned as text if it is UTF-8, otherwise as base64. The server
+//! holds only the requested byte range in memory, not the whole file.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use stead_text::visible::escape_deceptive_line;
@@ -16,14 +16,14 @@ use crate::{
     workspace::{BytesToRead, FileBytesWithVersion, FileStat},
 };
 
-/// The number of bytes whose base64 fills a page. Four base64 characters encode three bytes.
+/// The number of file bytes whose base64 encoding fills a page; four base64 characters encode three bytes.
 const BASE64_PAGE_BYTES: u64 = (limits::OUTCOME_PAGE_CHARS / 4 * 3) as u64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReadRangeChosenBy {
-    /// The caller requested no range, so the server returns the first page of the file.
+    /// The caller requested no byte range, so the server returns the first page of the file.
     Server,
-    /// The caller requested a range. The outcome counts as complete even if the file continues after the range.
+    /// The caller requested a byte range, so the outcome counts as complete even if the file continues after the range.
     Caller,
 }
 
@@ -67,7 +67,7 @@ pub(super) fn read_exact_range(
     }
 }
 
-/// The first page of a file whose content was requested as base64.
+/// Reads the first page of a file whose content the caller requested as base64.
 pub(super) fn read_first_page(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
@@ -76,7 +76,7 @@ pub(super) fn read_first_page(
     Ok(base64_outcome(context, target, first_slice(file), ReadFormat::Base64))
 }
 
-/// The first page of a file that is not text.
+/// Returns the first page of a file that is not text, as base64.
 pub(super) fn first_page_of_file(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
@@ -130,7 +130,7 @@ enum ReadEofStatus {
     AtEof,
 }
 
-/// Decodes UTF-8. If the end of the range cuts a character, that character is omitted, and the next call returns it.
+/// Decodes a byte range as UTF-8, without a character that the end of the range cuts and the next `read` returns.
 fn decode_complete_text(bytes: Vec<u8>, end: ReadEofStatus) -> Result<String, Vec<u8>> {
     String::from_utf8(bytes).or_else(|error| {
         let (whole, cut) = (error.utf8_error().valid_up_to(), error.utf8_error().error_len().is_none());
@@ -158,7 +158,7 @@ impl PayloadEncoding {
     }
 }
 
-/// The encoded content and the number of file bytes that it contains.
+/// The content of a byte range as text or base64, and the number of file bytes that the content represents.
 struct EncodedReadContent {
     content: String,
     length: u64,
@@ -222,7 +222,7 @@ fn payload_outcome(
     OperationPlanningResult::Read { outcome: with_link_count(outcome, &slice.stat).build_verbatim(text), bytes: length }
 }
 
-/// The call that continues the read at byte `end` with a range of the same length.
+/// The `read` call that continues at byte `end` with a byte range of the same length.
 fn continuation(slice: &FileSlice, end: u64, format: ReadFormat) -> Option<ReadContinuation> {
     let step = match slice.chosen_by {
         ReadRangeChosenBy::Server => BASE64_PAGE_BYTES,

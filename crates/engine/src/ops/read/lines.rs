@@ -1,5 +1,5 @@
-//! Reads a text file by page. A page consists of whole lines. A line longer than a page is cut, and the next call reads
-//! the rest of the line as a byte range.
+//! Reads a text file by page; each page consists of whole lines. A line longer than a page is cut, and the next `read`
+//! call returns the rest of the line as a byte range.
 
 use stead_path::RelPath;
 use stead_text::{
@@ -18,7 +18,7 @@ use crate::{
     workspace::FileBytesWithVersion,
 };
 
-/// Returns a page that starts at the first line, or at the requested range.
+/// Returns one page of a text file, starting at the first line of the file or of the requested range.
 pub(super) fn read_lines_page(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
@@ -78,7 +78,7 @@ pub(super) fn read_lines_page(
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// Decodes text. UTF-8 bytes are not copied. A UTF-8 byte order mark remains at the start of the text.
+/// Decodes the bytes of a text file; UTF-8 is not copied and keeps its byte order mark.
 fn decode_text(bytes: Vec<u8>, encoding: Encoding) -> Option<String> {
     match encoding {
         Encoding::Utf8 | Encoding::Utf8Bom => String::from_utf8(bytes).ok(),
@@ -88,7 +88,7 @@ fn decode_text(bytes: Vec<u8>, encoding: Encoding) -> Option<String> {
     }
 }
 
-/// Limits the requested lines to the lines of the file.
+/// Limits the requested range of lines to the lines that the file has.
 fn clamp_range(range: Option<ReadRangeBounds>, total: usize, path: &RelPath) -> Result<(usize, usize), Error> {
     let Some(range) = range else { return Ok((1, total)) };
     let first = usize::try_from(range.first).unwrap_or(usize::MAX);
@@ -113,7 +113,7 @@ fn lines_continuation(first: usize, range: Option<ReadRangeBounds>, format: Read
     ReadContinuation { argument: "lines", range, format }
 }
 
-/// The call that continues the read inside a line. `cut` is the byte offset in the decoded text.
+/// The `read` call that continues inside a line that was cut at byte `cut` of the decoded text.
 fn bytes_continuation(body: &str, cut: usize, encoding: Encoding, size: u64, format: ReadFormat) -> ReadContinuation {
     let offset = match encoding {
         Encoding::Utf8 | Encoding::Utf8Bom => (encoding.byte_order_mark().len() + cut) as u64,

@@ -1,6 +1,6 @@
-//! Line authorship. [`Blame`] computes the author of each line from successive texts. Each hunk between two texts has
-//! the authors of its lines and a stable name. [`TextWithLineAuthors`] offers the same functions for a text outside the
-//! workspace, such as an editor buffer that an agent writes to. The functions are pure.
+//! Computes the author of each line of a text from its successive versions ([`Blame`]). Each hunk of a review has the
+//! authors of its lines and a stable name. [`TextWithLineAuthors`] tracks authors and hunks of a text outside the
+//! workspace, such as an editor buffer that an agent writes to.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -14,7 +14,7 @@ use crate::version::Version;
 
 pub(super) struct Blame {
     text: String,
-    /// The author of each line; `None` for lines of the original text.
+    /// The author of each line of the text; `None` for lines of the original text.
     authors: Vec<Option<String>>,
     /// Maps the text of a removed line to the author who last removed such a line.
     removed_by_line: HashMap<String, String>,
@@ -46,7 +46,7 @@ impl Blame {
         &self.text
     }
 
-    /// The author of a line. Lines are counted from 0.
+    /// The author of a line of the text; line numbers start at 0.
     pub(super) fn author(&self, line: usize) -> Option<&str> {
         self.authors.get(line)?.as_deref()
     }
@@ -75,8 +75,8 @@ impl ReviewHunk {
     }
 }
 
-/// The hunks between `before` and the text of the blame. Adjacent lines of different authors become separate hunks if
-/// each new line replaces one old line.
+/// The hunks between the text `before` and the text of `blame`. Adjacent lines of different authors become separate
+/// hunks if the hunk has as many old lines as new lines.
 pub(super) fn diff_hunks(before: &str, blame: &Blame) -> Vec<ReviewHunk> {
     let (old, new): (Vec<&str>, Vec<&str>) = (lines::iter(before).collect(), lines::iter(blame.text()).collect());
     let mut found: Vec<ReviewHunk> = Vec::new();
@@ -96,7 +96,7 @@ pub(super) fn diff_hunks(before: &str, blame: &Blame) -> Vec<ReviewHunk> {
     found
 }
 
-/// Splits a hunk where the author changes.
+/// Splits a hunk into parts where the author of the lines changes.
 fn split_by_author(old: Range<usize>, new: Range<usize>, blame: &Blame) -> Vec<(Range<usize>, Range<usize>)> {
     if old.len() != new.len() {
         return vec![(old, new)];
@@ -114,7 +114,7 @@ fn split_by_author(old: Range<usize>, new: Range<usize>, blame: &Blame) -> Vec<(
     parts
 }
 
-/// A name derived from the lines of a hunk. Hunks with equal lines get different names, in the order of the hunks.
+/// Derives the name of a hunk from a hash of its lines; hunks with equal lines get different names.
 fn stable_hunk_name(old: &str, new: &str, earlier: &[ReviewHunk]) -> String {
     let name = |repetition: usize| {
         let content = format!("{}\0{old}\0{new}\0{repetition}", old.len());
@@ -123,7 +123,7 @@ fn stable_hunk_name(old: &str, new: &str, earlier: &[ReviewHunk]) -> String {
     (0..).map(name).find(|name| earlier.iter().all(|hunk| hunk.name != *name)).unwrap_or_default()
 }
 
-/// Applies the chosen hunks to `before`. The new lines of the hunks are taken from `after`.
+/// Applies the chosen hunks to the text `before`, taking the new lines of the hunks from the text `after`.
 pub(super) fn apply_hunks(before: &str, after: &str, chosen: &[&ReviewHunk]) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (lines::iter(before).collect(), lines::iter(after).collect());
     let (mut text, mut at) = (String::new(), 0);
@@ -161,12 +161,12 @@ pub struct TextWithLineAuthors {
 }
 
 impl TextWithLineAuthors {
-    /// Creates a text from its original, whose lines have no authors. The original text is also the baseline.
+    /// Creates a text whose lines have no authors yet; the given original text is also the baseline.
     pub fn new(before: &str) -> Self {
         Self { before: before.to_owned(), blame: Blame::new(before) }
     }
 
-    /// Replaces the baseline, for example by the text with the accepted hunks.
+    /// Replaces the baseline with which the text is compared, for example by the text with the accepted hunks.
     #[must_use]
     pub fn with_baseline(mut self, before: &str) -> Self {
         before.clone_into(&mut self.before);
@@ -188,16 +188,15 @@ impl TextWithLineAuthors {
         self.compute_hunks().iter().map(ReviewHunk::to_json).collect()
     }
 
-    /// The baseline with the named hunk applied. If `name` is `None`, all hunks are applied. Returns `None` if there is
-    /// no such hunk.
+    /// The baseline with the named hunk, or all hunks if `name` is `None`, applied. Returns `None` for an unknown name.
     pub fn accept_hunks(&self, name: Option<&str>) -> Option<String> {
         let found = self.compute_hunks();
         let chosen: Vec<&ReviewHunk> = found.iter().filter(|hunk| name.is_none_or(|name| hunk.name == name)).collect();
         (name.is_none() || !chosen.is_empty()).then(|| apply_hunks(&self.before, self.text(), &chosen))
     }
 
-    /// The text without an author's changes in the named hunk. If `name` is `None`, the author's changes in all hunks
-    /// are reverted. Lines of other authors are kept. Returns `None` if the author has no such changes.
+    /// The text without an author's changes in the named hunk, or in all hunks if `name` is `None`. Lines of other
+    /// authors are kept. Returns `None` if the author changed none of these hunks.
     pub fn revert_author(&self, name: Option<&str>, author: &str) -> Option<String> {
         let found = self.compute_hunks();
         let is_chosen = |hunk: &&ReviewHunk| hunk.authors.contains(author) && name.is_none_or(|name| hunk.name == name);

@@ -1,6 +1,6 @@
-//! With `keep` and `reject`, a person accepts or rejects changes of a session. Accepted changes disappear from the
-//! review, and no file changes. A rejection is an ordinary change of all affected files at once. It reverts the lines
-//! that the session wrote and keeps the lines of others.
+//! With `keep` and `reject`, a person accepts or rejects changes of a session. Accepting changes removes them from the
+//! review and changes no file. A rejection changes all affected files in one atomic commit: it reverts the lines that
+//! the session wrote and keeps the lines of others.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -76,7 +76,7 @@ impl Operation for KeepChangesArgs {
 }
 
 impl KeepChangesArgs {
-    /// The text of a file with the accepted changes. The next review compares the file with this text.
+    /// The text of a file with the accepted changes, with which the next review compares the file.
     fn accepted_text(&self, file: &ReviewedFile) -> Result<Option<Vec<u8>>, Error> {
         let Some(name) = &self.hunk else { return Ok(file.current.as_ref().map(|now| now.bytes.clone())) };
         let (blame, hunks) = file.blame_and_hunks.as_ref().ok_or_else(|| unknown_hunk_error(name))?;
@@ -140,7 +140,7 @@ pub(crate) struct RejectChangesArgs {
 
 enum FileRejectPlan {
     Revert(Vec<PlannedChange>),
-    /// The file is not changed. The string is the reason.
+    /// The rejection leaves the file unchanged, for the reason in the string.
     Leave(&'static str),
 }
 
@@ -257,7 +257,7 @@ impl RejectChangesArgs {
         }]))
     }
 
-    /// Moves a file back to its old path. The session did not change the content of the file.
+    /// Plans to move a file back to its old path, if the session moved the file but did not change its content.
     fn revert_move(&self, context: &CallContext<'_>, file: &ReviewedFile) -> Result<FileRejectPlan, Error> {
         let (Some(origin), Some(now)) = (&file.moved_from, &file.current) else {
             return Ok(FileRejectPlan::Leave("others changed it, not the session"));
@@ -277,7 +277,7 @@ impl RejectChangesArgs {
     }
 }
 
-/// Restores a removed file whose bytes are stored only in the trash.
+/// Plans to restore a removed file whose bytes are stored only in the trash.
 fn restore_from_trash(context: &CallContext<'_>, file: &ReviewedFile) -> Result<FileRejectPlan, Error> {
     let item = match &file.trash_id {
         Some(id) => context.workspace().trash_item(id)?,
@@ -292,7 +292,7 @@ fn restore_from_trash(context: &CallContext<'_>, file: &ReviewedFile) -> Result<
     Ok(FileRejectPlan::Revert(changes))
 }
 
-/// Restores the text of a removed file.
+/// Plans to write the text of a removed file back to its path.
 fn restore_text(context: &CallContext<'_>, file: &ReviewedFile, text: &str) -> Result<FileRejectPlan, Error> {
     if context.workspace().stat(&file.path)?.is_some() {
         return Ok(FileRejectPlan::Leave("its path is occupied"));
@@ -310,7 +310,7 @@ fn restore_text(context: &CallContext<'_>, file: &ReviewedFile, text: &str) -> R
     Ok(FileRejectPlan::Revert(changes))
 }
 
-/// Moves a file to the trash. Only the session wrote to the file.
+/// Plans to move a file to the trash, because only the rejected session wrote to the file.
 fn plan_removal(context: &CallContext<'_>, file: &ReviewedFile, now: &ReviewedFileCurrentContent) -> PlannedChange {
     PlannedChange::Remove {
         path: file.path.clone(),

@@ -1,6 +1,5 @@
-//! Finds the files that a session changed, with their state before the session and every change since then. Renames are
-//! followed through the journal, and changes of others are kept separate. Changes that the journal does not record are
-//! attributed to the author `outside`.
+//! Finds the files that a session changed, with their state before the session and every change since then. Renames of
+//! a file are followed through the journal. Unrecorded changes have the author `outside`.
 
 use std::collections::BTreeMap;
 
@@ -23,12 +22,12 @@ use crate::{
 
 const TRACKING_BATCH_ENTRIES: usize = 500;
 
-/// The state of a path as far as the journal records it.
+/// The state of a path that the journal records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum JournaledFileState {
     Absent,
     File(Version),
-    /// A directory, a link, or an entry that was not examined.
+    /// The path is a directory or a link, or the journal does not record the state of the path.
     Other,
 }
 
@@ -54,14 +53,14 @@ struct AuthoredChange {
     after: JournaledFileState,
 }
 
-/// The changes to one file since the session first changed it.
+/// The changes to one file since the reviewed session first changed the file.
 #[derive(Debug)]
 struct SessionChangedFileHistory {
     /// The path that the file had when the session first changed it.
     origin: RelPath,
     baseline: JournaledFileState,
     changes: Vec<AuthoredChange>,
-    /// The trash id, if the session was the last to remove the file.
+    /// The id of the file in the trash, if the reviewed session was the last to remove the file.
     trash_id: Option<String>,
 }
 
@@ -73,27 +72,27 @@ pub(super) struct ReviewedFileCurrentContent {
 /// A file that a session changed.
 pub(super) struct ReviewedFile {
     pub(super) path: RelPath,
-    /// The path before the session; `None` if the file was not moved.
+    /// The path of the file before the reviewed session; `None` if the file was not moved.
     pub(super) moved_from: Option<RelPath>,
-    /// The text before the session; `None` if the file did not exist.
+    /// The text of the file before the reviewed session; `None` if the file did not exist.
     pub(super) before: Option<String>,
-    /// `None` if the file does not exist.
+    /// The current content of the file; `None` if the file does not exist or is too large to compare.
     pub(super) current: Option<ReviewedFileCurrentContent>,
-    /// `None` if one of the versions is not text or no longer stored.
+    /// The authors of the lines and the hunks; `None` if a version of the file is not text or no longer stored.
     pub(super) blame_and_hunks: Option<(Blame, Vec<ReviewHunk>)>,
-    /// The trash id, if the session was the last to remove the file.
+    /// The id of the file in the trash, if the reviewed session was the last to remove the file.
     pub(super) trash_id: Option<String>,
-    /// All principals that changed the file, from the first change by the session on.
+    /// All principals that changed the file since the reviewed session first changed it.
     pub(super) actors: Vec<String>,
 }
 
 pub(super) struct SessionChanges {
     pub(super) files: Vec<ReviewedFile>,
-    /// Whether the scan of the journal stopped at its limit.
+    /// Whether the scan of the journal stopped at its limit, so that changes of the session may be missing.
     pub(super) truncated: bool,
 }
 
-/// Finds the changes of a session that are not accepted yet. If `only` is given, only files at or below this path are
+/// Finds the changes of a session that are not accepted yet. If the path `only` is given, only files at or below it are
 /// examined.
 pub(super) fn find_session_changes(
     context: &CallContext<'_>,
@@ -194,7 +193,7 @@ fn collect_tracks(
     }
 }
 
-/// Adds one change to the file histories. A change by the session itself (`own`) starts a history.
+/// Adds one recorded change to the file histories; only a change by the reviewed session (`own`) starts a new history.
 fn track_change(
     tracks: &mut BTreeMap<RelPath, SessionChangedFileHistory>,
     author: &str,
@@ -277,7 +276,7 @@ fn add_change(
     }
 }
 
-/// Compares the file before the session with the current file. Returns `None` if both are equal.
+/// Compares a file before the session with the current file; returns `None` if they are equal.
 fn reviewed_file(
     context: &CallContext<'_>,
     path: RelPath,
@@ -326,7 +325,7 @@ fn reviewed_file(
     Ok(Some(ReviewedFile { path, moved_from, before, current, blame_and_hunks, trash_id, actors }))
 }
 
-/// The unsaved text of an editor, otherwise the content of the file.
+/// The current content of a file: the unsaved text of an editor if there is one, otherwise the bytes on disk.
 fn current_content(context: &CallContext<'_>, path: &RelPath) -> Result<Option<ReviewedFileCurrentContent>, Error> {
     let stat = context.workspace().stat(path)?.filter(|stat| stat.kind == FileKind::File);
     if stat.is_none_or(|stat| stat.size > limits::DIFF_BYTES_MAX) {
@@ -337,8 +336,7 @@ fn current_content(context: &CallContext<'_>, path: &RelPath) -> Result<Option<R
     Ok(Some(ReviewedFileCurrentContent { observed, bytes: file.bytes }))
 }
 
-/// The stored bytes of a state. The outer `None` means that the bytes are unknown; the inner `None` means that there
-/// was no file.
+/// The stored bytes of a file in a recorded state: `None` if the bytes are unknown, `Some(None)` if there was no file.
 #[expect(clippy::option_option, reason = "unknown content and no file are different results")]
 fn state_bytes(context: &CallContext<'_>, state: &JournaledFileState) -> Result<Option<Option<Vec<u8>>>, Error> {
     match state {

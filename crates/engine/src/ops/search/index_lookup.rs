@@ -1,5 +1,5 @@
-//! Uses the search index to avoid reading files. If the index shows that a file cannot match, the file counts as
-//! searched; every other file is read. Therefore an outcome is the same with and without the index.
+//! Uses the search index to avoid reading files. A search reads every file unless the index shows that the file cannot
+//! match, so the outcome is the same with and without the index.
 
 use stead_path::RelPath;
 
@@ -11,7 +11,7 @@ use crate::{
     ops::walk::{IgnoredFileFilter, ParallelWalkEntry, WalkOmissions},
 };
 
-/// The index of the directory that a thread is currently walking.
+/// The search index of the directory that a thread is currently walking.
 pub(super) struct WalkedDirectorySearchIndex<'s> {
     filter: Option<&'s dyn IndexBasedSearchFilter>,
     current: Option<(RelPath, Option<Box<dyn IndexBasedFileFilter + 's>>)>,
@@ -22,7 +22,7 @@ impl<'s> WalkedDirectorySearchIndex<'s> {
         Self { filter, current: None }
     }
 
-    /// The verdict of the index for a file; `None` if the file must be read.
+    /// The reason why the search index lets a search skip a file; `None` if the file must be read.
     pub(super) fn index_verdict(&mut self, entry: &ParallelWalkEntry<'_, '_>) -> Option<IndexBasedFileSkipReason> {
         let index_filter = self.filter?;
         if self.current.as_ref().is_none_or(|(directory, _)| directory != entry.directory) {
@@ -34,9 +34,8 @@ impl<'s> WalkedDirectorySearchIndex<'s> {
 }
 
 impl SearchArgs {
-    /// Searches only the candidate files of a live index instead of walking the tree. Returns `None` if there is no
-    /// live index, or if a filter, a hidden path or unsaved text would make the result differ from the result of a
-    /// walk.
+    /// Searches only the files that a live index names as candidates, instead of walking the tree. Returns `None` if
+    /// there is no live index, or if a filter, a hidden path or unsaved text would make the result differ from a walk.
     pub(super) fn search_by_index(
         &self,
         search_context: &SearchPatternAndLimits<'_>,
@@ -77,7 +76,7 @@ impl SearchArgs {
     }
 }
 
-/// Whether neither the policy nor a filter hides entries from this caller.
+/// Whether neither the policy nor a filter of the call hides any entry from the caller.
 fn sees_unfiltered_tree(context: &CallContext<'_>) -> bool {
     let filter = &context.options.walk_filter;
     context.has_full_read_access() && filter.include.is_empty() && filter.exclude.is_empty()

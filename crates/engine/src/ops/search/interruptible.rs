@@ -1,8 +1,8 @@
-//! A matcher that searches a text in pieces, so that a call can be cancelled inside a file.
+//! A pattern matcher that searches a text in pieces, so that a call can be cancelled in the middle of a file.
 //!
-//! Patterns never backtrack, but the time per byte grows with the size of the pattern. Each piece consists of whole
-//! lines, and a piece is smaller for an expensive pattern. Searching in pieces does not change the hits, except that a
-//! line too long for an expensive pattern is skipped and counted.
+//! Patterns never backtrack, but the search time per byte grows with the size of the pattern. Each searched piece of a
+//! text consists of whole lines, and pieces are smaller for an expensive pattern. Searching a text in pieces finds the
+//! same hits, except that lines too long for an expensive pattern are skipped and counted.
 
 use std::{
     cell::{Cell, RefCell},
@@ -17,14 +17,14 @@ use crate::{control::CallControl, errors::Error, index::INDEXED_LINE_BYTES_MAX};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SearchPatternCostClass {
-    /// The pattern is plain text. Matching takes hardly more time than reading the text.
+    /// The pattern is plain text, so that a search takes hardly more time than reading the file.
     Literal,
     Light,
     Heavy,
 }
 
 impl SearchPatternCostClass {
-    /// The minimum size of a piece. Each piece is extended to the end of its last line.
+    /// The minimum number of bytes of a text to search at once; each piece is extended to the end of its last line.
     fn piece_bytes(self) -> usize {
         match self {
             Self::Literal | Self::Light => 64 << 10,
@@ -32,7 +32,7 @@ impl SearchPatternCostClass {
         }
     }
 
-    /// The maximum length of a line that is searched without a cost trial.
+    /// The maximum length of a line that is searched without first estimating the search time.
     fn line_bytes(self) -> usize {
         match self {
             Self::Literal => usize::MAX,
@@ -86,7 +86,7 @@ impl<'a> InterruptibleMatcher<'a> {
         })
     }
 
-    /// Whether the search of a line is expected to end within the time limit.
+    /// Whether searching a line is expected to end within the time limit for one line.
     fn is_affordable(&self, line: &[u8]) -> Result<bool, SearchInterrupted> {
         if line.len() <= self.cost.line_bytes() {
             return Ok(true);
@@ -106,12 +106,12 @@ impl<'a> InterruptibleMatcher<'a> {
     }
 }
 
-/// Converts the result of the wrapped matcher, which cannot fail.
+/// Converts the error type of the wrapped regular expression matcher, which never fails.
 fn infallible<T>(result: Result<T, grep_matcher::NoError>) -> Result<T, SearchInterrupted> {
     result.map_err(|_| SearchInterrupted)
 }
 
-/// The end of the piece that starts at `start`: the position after a line feed, or the end of the text.
+/// The end of the piece of text that starts at `start`: the position after a line feed, or the end of the text.
 fn piece_end(text: &[u8], start: usize, length: usize) -> usize {
     let least = start.saturating_add(length);
     let rest = text.get(least..).unwrap_or_default();

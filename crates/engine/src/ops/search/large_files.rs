@@ -1,6 +1,6 @@
-//! Searches files that are too large to hold in memory, as a stream. The memory is bounded regardless of the length of
-//! files and lines, the time is limited, and a call can be cancelled inside a file. Every part that was not searched is
-//! reported. If a dialect has its own size limit, large files are only counted.
+//! Searches files that are too large to hold in memory, as a stream. The search of a large file uses bounded memory and
+//! time, and the call can be cancelled in the middle of a file. The outcome reports every large file that was not
+//! searched completely. For a dialect with its own outcome format, large files are only counted.
 
 use std::{
     io::{self, Read},
@@ -25,7 +25,7 @@ use crate::{
 
 enum LargeFileSearchOutcome {
     Searched(TextMatches, u64),
-    /// The file is not UTF-8. The caller must search the file again with this encoding.
+    /// The file is not UTF-8, so the caller must search the file again with this encoding.
     RetryWith(Encoding),
     NotText,
     Stopped(IncompleteSearchReason),
@@ -33,7 +33,7 @@ enum LargeFileSearchOutcome {
 }
 
 impl SearchPatternAndLimits<'_> {
-    /// Searches a large file, or records why it was not searched.
+    /// Searches a large file, or records why the file was not searched.
     pub(super) fn search_large(
         &self,
         found: &mut SearchResults,
@@ -130,21 +130,21 @@ impl SearchPatternAndLimits<'_> {
     }
 }
 
-/// The number of bytes per read. The first read also determines the encoding.
+/// The number of bytes that one read of a large file requests; the first read also determines the encoding.
 const PIECE_BYTES: usize = 256 << 10;
-/// This mark replaces the rest of a truncated line, so that a pattern for the end of a line does not match at the cut.
+/// The mark that replaces the rest of a truncated line, so that a pattern for a line's end does not match at the cut.
 const CUT_LINE_MARK: &str = "…";
 
-/// How the stream of a file ended.
+/// How the search of a large file as a stream ended.
 #[derive(Debug)]
 enum LargeFileSearchStreamEnd {
     Complete,
     /// The file was read to its end, but long lines were truncated.
     LinesCut,
     Stopped(IncompleteSearchReason),
-    /// The bytes from this offset on are not valid in the encoding.
+    /// The file has bytes at this offset that are not valid in the detected encoding.
     NotText(u64),
-    /// A read failed, or the call was cancelled.
+    /// Reading the file failed, or the call was cancelled.
     Failed(Error),
 }
 
@@ -164,7 +164,7 @@ struct LargeFileReader<'a> {
     decoded: String,
     /// The number of bytes of `decoded` that the searcher has read.
     consumed: usize,
-    /// The number of bytes of the current line that are decoded so far.
+    /// The number of bytes of the current line that are already decoded.
     line_bytes: usize,
     has_non_ascii: bool,
     end: Option<LargeFileSearchStreamEnd>,
@@ -204,8 +204,7 @@ impl<'a> LargeFileReader<'a> {
         self.offset
     }
 
-    /// Detects the legacy encoding of the bytes at `offset`, which are not UTF-8. Returns `None` unless all bytes
-    /// before `offset` are ASCII.
+    /// Detects the encoding of a file whose bytes at `offset` are not UTF-8; `None` unless all earlier bytes are ASCII.
     fn detect_other_encoding(&self, offset: u64) -> Result<Option<Encoding>, Error> {
         if self.has_non_ascii || self.stream.encoding() != Encoding::Utf8 {
             return Ok(None);
@@ -218,7 +217,7 @@ impl<'a> LargeFileReader<'a> {
         }
     }
 
-    /// Reads and decodes the next bytes.
+    /// Reads and decodes the next bytes of a large file.
     fn fill_buffer(&mut self) -> Result<(), LargeFileSearchStreamEnd> {
         self.limits.control.check().map_err(LargeFileSearchStreamEnd::Failed)?;
         if Instant::now() > self.limits.deadline {
@@ -239,8 +238,8 @@ impl<'a> LargeFileReader<'a> {
         if count == 0 { Err(LargeFileSearchStreamEnd::Complete) } else { Ok(()) }
     }
 
-    /// Truncates a line that exceeds the maximum length. Only the first line of the decoded bytes can be too long,
-    /// because one read is shorter than the maximum length of a line.
+    /// Truncates a line that exceeds the maximum length; only the first line in `decoded` can be too long, because one
+    /// read is shorter than the maximum length of a line.
     fn cut_long_lines(&mut self) {
         let first = memchr::memchr(b'\n', self.decoded.as_bytes());
         let length = self.line_bytes.saturating_add(first.unwrap_or(self.decoded.len()));
@@ -293,7 +292,7 @@ fn detect_encoding(file: &dyn FileReader) -> Result<Option<Encoding>, Error> {
     })
 }
 
-/// Whether an error concerns only the file and not the whole call.
+/// Whether a search error concerns only one file and not the whole call.
 fn is_file_error(error: &Error) -> bool {
     !matches!(error.kind, ErrorKind::Cancelled | ErrorKind::Deadline)
 }

@@ -1,5 +1,5 @@
-//! Finds the lines of one text that match a pattern. The matcher never backtracks, so the time is proportional to the
-//! length of the text, and a call can be cancelled inside a text.
+//! Finds the lines of one text that match a pattern. The pattern matcher never backtracks, so the search time is
+//! proportional to the length of the text.
 
 use std::{
     collections::VecDeque,
@@ -35,19 +35,19 @@ pub(super) struct TextMatches {
     pub(super) hits: Vec<SearchHit>,
     /// The number of all matching lines, including lines that are not in `hits`.
     pub(super) hits_total: usize,
-    /// Whether lines were skipped because they are too long for the pattern.
+    /// Whether the search skipped lines that are too long for an expensive pattern.
     pub(super) skipped_long_lines: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SearchHit {
-    /// The line number; the first line is 1.
+    /// The number of the line with the hit; the first line is 1.
     pub(super) line: u64,
-    /// The column of the first match in the line. Columns count characters from 1.
+    /// The column of the first match in the line, in characters counted from 1.
     pub(super) column: usize,
-    /// The line without its terminator, truncated around the match if it is long.
+    /// The matching line without its line ending; a long line is truncated around the match.
     pub(super) text: String,
-    /// Context lines, shared with adjacent hits.
+    /// The context lines before the hit; adjacent hits share the text of their context lines.
     pub(super) before: Vec<Arc<str>>,
     pub(super) after: Vec<Arc<str>>,
     pub(super) weight: SearchHitScore,
@@ -56,11 +56,11 @@ pub(super) struct SearchHit {
 #[derive(Clone, Copy)]
 pub(super) struct HitLimits<'a> {
     pub(super) context_lines: usize,
-    /// The maximum number of hits to return; further hits are only counted.
+    /// The maximum number of hits that a search of one text returns; further hits are only counted.
     pub(super) hits_max: usize,
-    /// The maximum number of characters per line; longer lines are truncated.
+    /// The maximum number of characters of a line in a hit; longer lines are truncated.
     pub(super) chars_max: usize,
-    /// `None` if hits are not ranked.
+    /// The scorer that ranks hits; `None` if hits are not ranked.
     pub(super) ranker: Option<&'a SearchHitScorer>,
 }
 
@@ -86,7 +86,7 @@ pub(crate) enum SearchCaseSensitivity {
 }
 
 impl SearchPattern {
-    /// Compiles a pattern that matches any of the queries.
+    /// Compiles a search pattern that matches any of the queries.
     pub(super) fn new(
         queries: &[&str],
         syntax: QuerySyntax,
@@ -130,7 +130,7 @@ impl SearchPattern {
         &self.required_trigrams
     }
 
-    /// The first matching lines, and the number of all matching lines.
+    /// Searches a text: returns the first matching lines and the number of all matching lines.
     pub(super) fn find_hits(
         &self,
         text: &str,
@@ -153,8 +153,7 @@ impl SearchPattern {
     }
 
     /// Like [`SearchPattern::find_hits`], for a stream. Returns `None` if the search did not reach the end of the
-    /// stream. The reader or the control then has the reason. If neither has a reason, a line with its context does not
-    /// fit into the buffer.
+    /// stream: reading failed, the call was cancelled, or a line with its context does not fit into the buffer.
     pub(super) fn find_hits_in_stream(
         &self,
         reader: &mut impl Read,
@@ -175,8 +174,8 @@ fn bad_pattern_error(detail: String) -> Error {
     )
 }
 
-/// The syntax error of a regular expression with its position. The error comes from the parser, because the error of
-/// the matcher has several lines and shows the expression after the matcher wrapped it.
+/// The syntax error of a regular expression with its position. The expression is parsed again for this error, because
+/// the matcher's own error has several lines and shows a modified expression.
 fn regex_syntax_error(query: &str) -> Option<Error> {
     let (reason, span) = match regex_syntax::Parser::new().parse(query).err()? {
         regex_syntax::Error::Parse(error) => (error.kind().to_string(), *error.span()),
@@ -189,7 +188,7 @@ fn regex_syntax_error(query: &str) -> Option<Error> {
     Some(bad_pattern_error(detail).with_detail("reason", reason).with_detail("column", at))
 }
 
-/// The buffer size for streams. The buffer has space for the longest line and some context lines.
+/// The buffer size for the search of a stream, with space for the longest line and some context lines.
 const STREAM_BUFFER_BYTES_MAX: usize = limits::SEARCH_LINE_BYTES_MAX + (1 << 20);
 
 fn build_searcher(limits: HitLimits<'_>) -> SearcherBuilder {
@@ -199,7 +198,7 @@ fn build_searcher(limits: HitLimits<'_>) -> SearcherBuilder {
     searcher
 }
 
-/// The trigrams that a text must contain to match any of the queries. Whole-word matching requires the same trigrams.
+/// The trigrams that a text must contain to match any of the queries, with or without whole-word matching.
 fn required_trigrams(queries: &[&str], syntax: QuerySyntax, cases: SearchCaseSensitivity) -> RequiredTrigrams {
     match (syntax, cases) {
         (QuerySyntax::Literal, SearchCaseSensitivity::Sensitive) => {
@@ -223,7 +222,7 @@ struct HitCollector<'a> {
     limits: HitLimits<'a>,
     hits: Vec<SearchHit>,
     total: usize,
-    /// The last lines before the current line, for the context of the next hit.
+    /// The lines before the current line, kept as context for the next hit.
     before: VecDeque<(u64, Arc<str>)>,
 }
 
@@ -236,7 +235,7 @@ impl<'a> HitCollector<'a> {
         TextMatches { hits: self.hits, hits_total: self.total, skipped_long_lines: interruptible.skipped_lines() > 0 }
     }
 
-    /// The context lines directly before `line`.
+    /// The context lines directly before the hit in `line`.
     fn leading_context(&self, line: u64) -> Vec<Arc<str>> {
         let first = line.saturating_sub(self.limits.context_lines as u64);
         let near = |(number, text): &(u64, Arc<str>)| (*number >= first).then(|| Arc::clone(text));
@@ -248,7 +247,7 @@ impl<'a> HitCollector<'a> {
         (self.limits.context_lines > 0).then(|| cut_around_column(text, 1, self.limits.chars_max).into())
     }
 
-    /// Adds a line to the context of those earlier hits whose context includes the line.
+    /// Adds a line to the context of each earlier hit that is close enough to the line.
     fn add_trailing_context(&mut self, line: u64, text: &Arc<str>) {
         let near = |hit: &&mut SearchHit| line.saturating_sub(hit.line) <= self.limits.context_lines as u64;
         for hit in self.hits.iter_mut().rev().take_while(near) {
@@ -300,13 +299,13 @@ impl Sink for HitCollector<'_> {
     }
 }
 
-/// The line without its line feed. The bytes are valid UTF-8, because the searched text is valid UTF-8.
+/// Converts a line of the searched text to a string without its line feed; the searched text is always valid UTF-8.
 fn strip_terminator(bytes: &[u8]) -> &str {
     let text = std::str::from_utf8(bytes).unwrap_or_default();
     text.strip_suffix('\n').unwrap_or(text)
 }
 
-/// Truncates a long line around a column.
+/// Truncates a long line to the part around a column.
 pub(super) fn cut_around_column(line: &str, column: usize, chars_max: usize) -> String {
     if line.len() <= chars_max || line.chars().count() <= chars_max {
         return line.to_owned();
@@ -319,7 +318,8 @@ pub(super) fn cut_around_column(line: &str, column: usize, chars_max: usize) -> 
 }
 
 impl SearchHit {
-    /// Adds the empty line after the last line feed to the context. Some dialects count it as a line.
+    /// Adds the empty line after the file's last line feed to a hit's context, because some dialects count it as a
+    /// line.
     pub(super) fn add_final_empty_line(&mut self, last: u64, context: usize) {
         let follows = self.line + self.after.len() as u64 + 1 == last;
         if follows && self.after.len() < context {
@@ -339,7 +339,7 @@ impl SearchHit {
             .into_json()
     }
 
-    /// The line, the column and the role of the hit. The role is omitted if it is a usage.
+    /// The line, the column and the role of a hit as JSON; the role is omitted for an ordinary usage.
     pub(super) fn location_json(&self) -> Map<String, Value> {
         let kind = match self.weight.role {
             SymbolRole::Definition => Some("definition"),
@@ -358,7 +358,7 @@ impl SearchHit {
         self.render_filtered(out, &mut |_| true);
     }
 
-    /// Renders the hit. A context line is included only if `wanted` returns true for its line number.
+    /// Renders a hit with those context lines for whose line number `wanted` returns true.
     pub(super) fn render_filtered(&self, out: &mut String, wanted: &mut dyn FnMut(u64) -> bool) {
         let escape = |line: &str| escape_deceptive_line(line.trim_end_matches('\r')).into_owned();
         for (at, line) in self.before.iter().enumerate() {

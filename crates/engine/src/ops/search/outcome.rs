@@ -1,6 +1,6 @@
-//! The outcomes of `search`. The native outcome has a summary, the ranked hits and the arguments of the next page. If
-//! there are no hits, the native outcome has the hits of a similar query and names that query. Dialects with their own
-//! outcome format get all hits with their lines, either ranked or in path order.
+//! The native outcome of `search` has a summary, the ranked hits and the arguments of the next page. If a query has no
+//! hits, the native `search` outcome shows the hits of a similar query and names the similar query. For a dialect with
+//! its own outcome format, `search` returns all hits with their lines, either ranked or in path order.
 
 use std::{
     sync::Arc,
@@ -90,7 +90,7 @@ fn page_request(search: &SearchArgs, hits_max: usize) -> Result<SearchPageReques
     Ok(SearchPageRequest { start, hits_max, budget_chars })
 }
 
-/// If there are few hits, searches the files again to add context lines to the hits.
+/// Adds context lines to the hits by searching the files again, if a search has only few hits.
 fn add_context_lines(search_context: &SearchPatternAndLimits<'_>, found: &mut SearchResults) -> Result<(), Error> {
     let Some((_, context)) = limits::SEARCH_AUTO_CONTEXT.iter().find(|(most, _)| found.hits_total <= *most) else {
         return Ok(());
@@ -139,7 +139,7 @@ fn continuation_args(search: &SearchArgs, cursor: usize) -> Map<String, Value> {
     arguments
 }
 
-/// The numbers of searched and skipped files.
+/// The numbers of searched and skipped files, for the outcome of `search`.
 fn counts_json(found: &SearchResults, omissions: WalkOmissions) -> Map<String, Value> {
     let some = |count: u64| (count > 0).then_some(count);
     OutcomeBuilder::new()
@@ -152,7 +152,7 @@ fn counts_json(found: &SearchResults, omissions: WalkOmissions) -> Map<String, V
         .into_json()
 }
 
-/// Notes about files that were not searched.
+/// Renders notes about files that were not searched.
 fn render_notes(found: &SearchResults, omissions: WalkOmissions) -> String {
     let counts = [(found.binary_files, "not text"), (found.unreadable_files, "not readable")];
     let mut notes: Vec<String> =
@@ -165,8 +165,7 @@ fn render_notes(found: &SearchResults, omissions: WalkOmissions) -> String {
     if notes.is_empty() { String::new() } else { format!("[{}]\n", notes.join("; ")) }
 }
 
-/// The outcome of a query without hits. It has the hits of another interpretation of the query, and files with similar
-/// names.
+/// The outcome of a query without hits: the hits of another interpretation of the query, and similar file names.
 fn no_match_outcome(
     search: &SearchArgs,
     search_context: &SearchPatternAndLimits<'_>,
@@ -235,8 +234,7 @@ fn no_match_outcome(
     Ok(OperationPlanningResult::Read { outcome: fields.build(text.trim_end()), bytes })
 }
 
-/// Whether another search that takes `duration` ends before the deadline. An outcome without the other search is better
-/// than an expired call.
+/// Whether the call has enough time before its deadline for another search that takes `duration`.
 fn has_time_for(context: &CallContext<'_>, duration: Duration) -> bool {
     context.control.deadline().saturating_duration_since(Instant::now()) > duration.saturating_mul(2)
 }
@@ -291,7 +289,7 @@ fn similar_file_names(
     Ok(names)
 }
 
-/// The ranked hits of all files in one list, for a dialect that shows one list of hits.
+/// The outcome with the ranked hits of all files in one list, for a dialect that shows one list of hits.
 pub(super) fn ranked_outcome(
     found: &SearchResults,
     top: &RelPath,
@@ -330,7 +328,7 @@ fn ranked_hit_json(path: &RelPath, hit: &SearchHit) -> Map<String, Value> {
         .into_json()
 }
 
-/// All hits by file, in path order.
+/// The outcome with all hits grouped by file, in path order.
 pub(super) fn by_path_outcome(
     found: &SearchResults,
     target: &ResolvedTarget,

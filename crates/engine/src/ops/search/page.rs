@@ -1,7 +1,7 @@
 //! Renders a page of the native `search` outcome: the best hits first, within a budget, and the start of the next page.
 //!
-//! The text is written for models: lines are grouped by file, and equal lines appear only once. The structured outcome
-//! has the locations of the same hits without their text. No hit appears on two pages, and omitted hits are counted.
+//! The text of a search page is written for models: lines are grouped by file, and equal lines appear only once. The
+//! JSON of a search page has the locations of the hits without their text. No hit appears on two pages.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,29 +19,29 @@ pub(super) type FileHits = (RelPath, Vec<SearchHit>);
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SearchPageRequest {
-    /// The number of hits on earlier pages.
+    /// The number of search hits on earlier pages.
     pub(super) start: usize,
     pub(super) hits_max: usize,
-    /// The maximum number of characters of the text. At least one hit is shown, even if the hit exceeds this number.
+    /// The maximum number of characters of a search page's text; a page shows at least one hit even if it is longer.
     pub(super) budget_chars: usize,
 }
 
 #[derive(Debug)]
 pub(super) struct SearchPage {
-    /// One object per file, in the order of the first hit of each file.
+    /// One JSON object per file with hits, in the order of the first hit of each file.
     pub(super) files: Vec<Map<String, Value>>,
     pub(super) text: String,
-    /// The start of the next page; `None` if this page contains the last collected hit.
+    /// The number of hits up to the end of this page, where the next page starts; `None` on the last page.
     pub(super) next_start: Option<usize>,
 }
 
-/// Hits in display order. Each hit is the index of its file and the index of the hit in that file.
+/// Search hits in display order, each as the index of its file and the index of the hit within the file.
 pub(super) type OrderedHitIndices = Vec<(usize, usize)>;
 
-/// If a query is searched by words, this many hits of every file come before the remaining hits of any file.
+/// The number of hits of each file that come first if a query is searched by words; all other hits follow.
 const WORD_RANKED_LINES: usize = 3;
 
-/// The display order for a query that is a name or an expression. Hits are ordered by their role and score.
+/// Orders the hits of a query that is a name or an expression by their role and score.
 pub(super) fn order_by_role(files: &[FileHits]) -> OrderedHitIndices {
     let paths: Vec<String> = files.iter().map(|(path, _)| path.to_string()).collect();
     let mut positions = Vec::new();
@@ -55,8 +55,7 @@ pub(super) fn order_by_role(files: &[FileHits]) -> OrderedHitIndices {
     rank_order(&candidates).into_iter().map(|index| positions[index]).collect()
 }
 
-/// The display order for a query in natural language. Files, and then the lines of each file, are ordered by how well
-/// they cover the words of the query.
+/// Orders the hits of a query in natural language by how well files, and then lines, cover the words of the query.
 pub(super) fn order_by_words(files: &[FileHits], words: &[String], scanned: u64) -> OrderedHitIndices {
     let mut word_counts = Vec::new();
     let mut line_scores: Vec<Vec<(u32, usize)>> = Vec::new();
@@ -80,7 +79,7 @@ pub(super) fn order_by_words(files: &[FileHits], words: &[String], scanned: u64)
     first.chain(files.iter().flat_map(|at| part(at, WORD_RANKED_LINES, usize::MAX))).collect()
 }
 
-/// A row of the text, which may represent several equal lines.
+/// A row in the text of a search page, which may represent several equal lines.
 struct HitRow<'a> {
     path: &'a RelPath,
     hit: &'a SearchHit,
@@ -91,13 +90,13 @@ struct HitRow<'a> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum HitRowStyle {
-    /// The text of the line, below the name of its file.
+    /// The row shows the text of the matching line, below the name of its file.
     Line,
-    /// Only the location of the line. If the page has a definition, imports are shown in this way.
+    /// The row shows only the location of the matching line, for imports on a page that also has a definition.
     LocationOnly,
 }
 
-/// The lines that are already shown, and the lines that will be shown as hits. No context line repeats these lines.
+/// The lines that the page already shows or will show as hits, so that no context line repeats them.
 struct AlreadyShownSearchLines(HashSet<(usize, u64)>);
 
 impl AlreadyShownSearchLines {
@@ -108,7 +107,7 @@ impl AlreadyShownSearchLines {
         Self(files.iter().enumerate().flat_map(hit_lines).collect())
     }
 
-    /// Renders a hit. Without context lines, the line is trimmed; with context lines, the indentation is kept.
+    /// Renders a search hit; the line keeps its indentation only if the hit has context lines.
     fn render_hit(&mut self, at: usize, hit: &SearchHit) -> String {
         if hit.has_no_context() {
             return format!("{} {}\n", hit.line, escape_deceptive_line(hit.text.trim()));
@@ -119,7 +118,7 @@ impl AlreadyShownSearchLines {
     }
 }
 
-/// Renders the hits from the start of the requested page until the page is full.
+/// Renders search hits from the start of the requested page until the page is full.
 pub(super) fn render_page(files: &[FileHits], order: &OrderedHitIndices, wanted: SearchPageRequest) -> SearchPage {
     let mut rows: Vec<HitRow<'_>> = Vec::new();
     let mut known: HashMap<(SymbolRole, &str), usize> = HashMap::new();
@@ -186,7 +185,7 @@ fn render_rows(rows: &[HitRow<'_>]) -> String {
 }
 
 impl HitRow<'_> {
-    /// The heading with the file name, if the file or the role differs from the previous row.
+    /// The heading above a search hit: the file name, if the file or the hit's role differs from the previous row.
     fn render_heading(&self, previous: Option<&HitRow<'_>>) -> String {
         let role = self.hit.weight.role;
         if self.style == HitRowStyle::LocationOnly {
@@ -206,7 +205,7 @@ impl HitRow<'_> {
     }
 }
 
-/// Describes the number of definitions among the hits; `None` if there are no definitions.
+/// Describes how many search hits are definitions; `None` if no hit is a definition.
 pub(super) fn describe_definitions(files: &[FileHits]) -> Option<String> {
     let count =
         |role: SymbolRole| files.iter().flat_map(|(_, hits)| hits).filter(|hit| hit.weight.role == role).count();

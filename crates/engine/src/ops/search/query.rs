@@ -22,7 +22,7 @@ pub(super) enum SearchQueryTexts {
 }
 
 impl SearchQueryTexts {
-    /// The texts to search for. If the dialect has its own outcome format, the query is not split at line feeds.
+    /// The texts to search for. A query from a dialect with its own outcome format is not split at line feeds.
     pub(super) fn texts(&self, context: &CallContext<'_>) -> Result<Vec<&str>, Error> {
         let texts: Vec<&str> = match (self, context.options.before_after) {
             (Self::Text(text), BeforeAfterContentInclusion::Include) => vec![text],
@@ -37,7 +37,7 @@ impl SearchQueryTexts {
         Ok(texts)
     }
 
-    /// The query in one line, for the text of an outcome.
+    /// The search query in one line, for the text of an outcome.
     pub(super) fn display_text(&self) -> Cow<'_, str> {
         match self {
             Self::Text(text) if text.contains('\n') => text.replace('\n', " | ").into(),
@@ -47,22 +47,22 @@ impl SearchQueryTexts {
     }
 }
 
-/// Another interpretation of a query.
+/// Another interpretation of a search query, tried if the query has no hits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AlternativeQueryInterpretation {
-    /// The query may also match a part of a word.
+    /// Find the query also inside words, although the caller asked for whole words.
     WordParts,
     IgnoreCase,
     AsRegex,
     AsLiteral,
-    /// The query may differ from a word in one letter.
+    /// Find words that differ from the query in one letter.
     Misspelled,
-    /// A line matches if it contains any word of the query.
+    /// Find lines that contain any single word of the query.
     SeparateWords,
 }
 
 impl AlternativeQueryInterpretation {
-    /// The value of the field `read` in the outcome.
+    /// The value of the outcome field `read`, which says how the query was interpreted.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::WordParts => "as part of words",
@@ -74,7 +74,7 @@ impl AlternativeQueryInterpretation {
         }
     }
 
-    /// The description of the interpretation in the list of interpretations without hits.
+    /// The description of an interpretation of the query, for the list of interpretations that had no hits either.
     pub(super) fn describe(self) -> &'static str {
         match self {
             Self::WordParts => "parts of words",
@@ -94,7 +94,7 @@ pub(super) struct SearchQueryOptions {
     pub(super) case_sensitivity: SearchCaseSensitivity,
 }
 
-/// The patterns of other interpretations of the queries. The closest interpretation comes first.
+/// The search patterns of other interpretations of the queries, the closest interpretation first.
 pub(super) fn fallback_patterns(
     queries: &[&str],
     options: SearchQueryOptions,
@@ -150,7 +150,7 @@ pub(super) fn fallback_patterns(
 }
 
 /// Regular expressions that match a misspelled word: one letter is added, removed or changed, or two letters are
-/// transposed. The list is empty if the query is not a word or if the word is short.
+/// transposed. Returns no spelling variants if the query is not a single word, or if the word is too short or too long.
 fn spelling_variants(query: &str) -> Vec<String> {
     let letters: Vec<char> = query.chars().collect();
     let is_word = letters.iter().all(|letter| letter.is_alphanumeric() || *letter == '_');
@@ -171,10 +171,10 @@ fn spelling_variants(query: &str) -> Vec<String> {
     spellings
 }
 
-/// The lengths of the words whose spelling is varied.
+/// The lengths of the query words for which a search tries other spellings.
 const SPELLING_LETTERS: std::ops::RangeInclusive<usize> = 5..=40;
 
-/// The words of the queries. Compound names such as `parseHeader` are split.
+/// The words of the search queries, with compound names such as `parseHeader` split.
 pub(super) fn split_words(queries: &[&str]) -> Vec<String> {
     let mut spaced = String::new();
     let mut before = ' ';
@@ -188,7 +188,7 @@ pub(super) fn split_words(queries: &[&str]) -> Vec<String> {
     natural_language::query_words(&spaced)
 }
 
-/// Whether a file name contains the letters and digits of a query. Case and all other characters are ignored.
+/// Whether a file name contains the letters and digits of a search query, ignoring case and all other characters.
 pub(super) fn is_similar_name(name: &str, query: &str) -> bool {
     let normalize = |text: &str| -> String {
         text.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
@@ -197,7 +197,7 @@ pub(super) fn is_similar_name(name: &str, query: &str) -> bool {
     query.len() >= SIMILAR_NAME_BYTES_MIN && normalize(name).contains(&query)
 }
 
-/// The minimum length of a query for the comparison with names. Shorter queries match too many names.
+/// The minimum length of a query that is compared with file names; shorter queries match too many names.
 const SIMILAR_NAME_BYTES_MIN: usize = 3;
 
 #[cfg(test)]

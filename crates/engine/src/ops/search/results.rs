@@ -16,7 +16,7 @@ use crate::{
 pub(super) struct SearchResults {
     pub(super) files: Vec<(RelPath, Vec<SearchHit>)>,
     pub(super) hits_listed: usize,
-    /// The number of all hits, including hits that are not in `files`.
+    /// The number of all hits of the search, including hits that are not in `files`.
     pub(super) hits_total: usize,
     /// The number of all files with hits, including files that are not in `files`.
     pub(super) files_with_hits: usize,
@@ -47,8 +47,7 @@ impl SearchResults {
         all
     }
 
-    /// Sorts the files by path and keeps at most `max` hits. If hits are ranked, the best hits are kept, otherwise the
-    /// first hits.
+    /// Sorts the files by path and keeps at most `max` hits: the best hits if hits are ranked, otherwise the first.
     pub(super) fn truncate(&mut self, max: usize, ranking: SearchHitOrder) {
         self.files.sort_unstable_by(|(one, _), (two, _)| walk::compare_by_path(one, two));
         if ranking == SearchHitOrder::ByRelevance && self.hits_listed > max {
@@ -63,7 +62,7 @@ impl SearchResults {
         self.hits_listed = max - room;
     }
 
-    /// Keeps the best hits. The files must be sorted by path.
+    /// Keeps the `max` best hits of the search; `files` must be sorted by path.
     fn truncate_to_best(&mut self, max: usize) {
         let rank = |file: usize, hit: &SearchHit| (hit.weight.role, Reverse(hit.weight.points), file, hit.line);
         let files = self.files.iter().enumerate();
@@ -79,7 +78,7 @@ impl SearchResults {
         }
     }
 
-    /// Counts a file that the index excludes, without opening it.
+    /// Counts a file that the search index excludes, without opening the file.
     pub(super) fn count_verdict(&mut self, verdict: IndexBasedFileSkipReason) {
         match verdict {
             IndexBasedFileSkipReason::TextWithoutMatch { bytes } => {
@@ -103,7 +102,7 @@ pub(super) enum IncompleteSearchReason {
 }
 
 impl IncompleteSearchReason {
-    /// The value of the field `why` in the outcome.
+    /// The value of the outcome field `why`: the reason why a file was not searched completely.
     fn as_str(self) -> &'static str {
         match self {
             Self::FileTooLarge => "size",

@@ -1,9 +1,9 @@
-//! Plans the inverse of a journal entry against the current files. The changes of the entry are reverted one by one, in
-//! reverse order. A file that is unchanged since the entry is restored. A text file that changed in other lines is
-//! merged. All other files are skipped and reported. The plan never overwrites a later change and never restores set-id
-//! bits.
+//! Plans the inverse of a journal entry against the current files. The changes of a journal entry are reverted one by
+//! one, in reverse order. An undo restores the earlier state of a file that is unchanged since the entry. If a text
+//! file later changed in other lines, the undo merges both changes; it skips and reports all other changed files. An
+//! undo never overwrites a later change and never restores set-id bits.
 //!
-//! The changes of a plan are applied in order, so a change may use a path that an earlier change of the plan vacated.
+//! The changes of an undo plan are applied in order, so a change may use a path that an earlier change freed.
 
 mod file_content;
 mod projected_tree;
@@ -30,10 +30,10 @@ use crate::{
     workspace::{FileStat, FinalSymlink},
 };
 
-/// How to handle a file that changed since the entry.
+/// How an undo handles a file that changed since the undone entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChangedFileRevertPolicy {
-    /// Merge the changes if they do not overlap; skip the file otherwise.
+    /// Merge the later changes of the file with the undo if they do not overlap; skip the file otherwise.
     Merge,
     Leave,
 }
@@ -45,16 +45,16 @@ pub(crate) enum RevertSkipReason {
     Changed,
     SameLinesChanged,
     PathOccupied,
-    /// The path from which the entry moved the file is in use again.
+    /// The undone entry moved the file, and the old path of the file is in use again.
     OriginOccupied,
     DifferentKind,
     NotEmpty,
     VersionNotRetained,
     NotInTrash,
-    /// A symbolic link among the parents of the path now points elsewhere in the workspace.
+    /// The path now leads elsewhere in the workspace, because one of its parents is a symbolic link.
     PathRedirected,
     ParentNotDirectory,
-    /// The inverse of another change of the same entry already uses the path.
+    /// Another change of the undo plan already uses the path.
     ChangedTwice,
 }
 
@@ -109,7 +109,7 @@ pub(crate) struct InversePlan {
     pub(crate) merged: Vec<RelPath>,
 }
 
-/// One recorded change of the entry. Its paths were checked before they were locked and are checked again in the plan.
+/// One recorded change of the entry to revert; its paths are checked before they are locked and again during planning.
 #[derive(Debug)]
 pub(crate) struct RevertStep {
     path: RelPath,
@@ -118,11 +118,11 @@ pub(crate) struct RevertStep {
     before: PathState,
     after: PathState,
     entry: u64,
-    /// The reason why the step cannot be reverted; `None` if the check before locking found no reason.
+    /// The reason why the recorded change cannot be reverted; `None` if the check before locking found no reason.
     skip_reason: Option<RevertSkipReason>,
 }
 
-/// The steps that revert an entry, in the order in which they are applied.
+/// The steps that revert a journal entry, in the order in which they are applied.
 pub(crate) fn revert_steps(context: &CallContext<'_>, entry: &JournalEntry) -> Result<Vec<RevertStep>, Error> {
     entry.changes.iter().rev().map(|change| revert_step(context, change, entry.number)).collect()
 }
@@ -176,7 +176,7 @@ pub(crate) fn requested_paths(steps: &[RevertStep]) -> Vec<RequestedPath> {
     steps.iter().filter(|step| step.skip_reason.is_none()).flat_map(step_requests).collect()
 }
 
-/// Plans the steps against the current files.
+/// Plans the steps of an undo or redo against the current files.
 pub(crate) fn plan_inverse(
     context: &CallContext<'_>,
     steps: &[RevertStep],
@@ -205,22 +205,22 @@ pub(crate) fn plan_inverse(
 }
 
 impl RevertStep {
-    /// The path where the step expects the file: the destination of a move or copy, otherwise the path itself.
+    /// The path of the file after the recorded change: the destination of a move or copy, otherwise the changed path.
     fn current_path(&self) -> &RelPath {
         self.to.as_ref().unwrap_or(&self.path)
     }
 
-    /// All paths that the step touches.
+    /// All paths that reverting the recorded change touches.
     fn paths(&self) -> impl Iterator<Item = &RelPath> {
         let origin = (self.kind == ChangeKind::Rename).then_some(&self.path);
         std::iter::once(self.current_path()).chain(origin)
     }
 }
 
-/// `None` if the step was planned, otherwise the reason it was skipped.
+/// The result of planning one step of an undo: `None` if the step was planned, otherwise why it was skipped.
 type RevertStepPlanningResult = Result<Option<RevertSkipReason>, Error>;
 
-/// Adds one step after the other to the plan, and tracks the state of the tree after the changes planned so far.
+/// Adds the steps of an undo to the plan one by one, and tracks the directory tree as the plan will leave it.
 struct InversePlanner<'a> {
     context: &'a CallContext<'a>,
     policy: ChangedFileRevertPolicy,
@@ -259,7 +259,7 @@ impl InversePlanner<'_> {
         }
     }
 
-    /// Moves the created file or tree to the trash if it is unchanged.
+    /// Reverts the creation of a file or tree: moves the file or tree to the trash if it is unchanged.
     fn revert_creation(&mut self, path: &RelPath, after: &PathState) -> RevertStepPlanningResult {
         let stat = match self.projected_tree.entry_at(path)? {
             EntryAfterPlan::Existing(stat) => stat,
@@ -294,7 +294,7 @@ impl InversePlanner<'_> {
         Ok(None)
     }
 
-    /// Removes the created directory if it is empty.
+    /// Reverts the creation of a directory: removes the directory if it is empty.
     fn revert_directory_creation(&mut self, path: &RelPath) -> RevertStepPlanningResult {
         Ok(match self.projected_tree.entry_at(path)? {
             EntryAfterPlan::Absent => Some(RevertSkipReason::AlreadyGone),
@@ -309,7 +309,7 @@ impl InversePlanner<'_> {
         })
     }
 
-    /// Restores the removed file or tree if its path is free.
+    /// Reverts a removal: restores the removed file or tree if its path is free.
     fn revert_removal(&mut self, path: &RelPath, before: &PathState, entry: u64) -> RevertStepPlanningResult {
         match (self.projected_tree.entry_at(path)?, before) {
             (EntryAfterPlan::Absent, _) => {}
@@ -363,7 +363,7 @@ impl InversePlanner<'_> {
         Ok(None)
     }
 
-    /// Moves the file or tree back to its old path. The current content is kept.
+    /// Reverts a move: moves the file or tree back to its old path with its current content.
     fn revert_move(&mut self, from: &RelPath, to: &RelPath, after: &PathState) -> RevertStepPlanningResult {
         let stat = match self.projected_tree.entry_at(to)? {
             EntryAfterPlan::Existing(stat) => stat,

@@ -18,8 +18,7 @@ use crate::{call_context::CallContext, limits, plan::FileKind, workspace::Direct
 #[derive(Debug, Default)]
 pub(crate) struct IgnoreRules {
     parent: Option<Arc<IgnoreRules>>,
-    /// The length of the directory's path with its trailing slash. The part of a path after this length is relative to
-    /// the directory.
+    /// The number of bytes in the directory's path with a trailing slash.
     prefix_bytes: usize,
     ignore_file: Option<ParsedIgnoreFile>,
     git_ignore_file: Option<ParsedIgnoreFile>,
@@ -33,7 +32,7 @@ const GIT_DIRECTORY: &[u8] = b".git";
 const GIT_EXCLUDE: [&[u8]; 2] = [b"info", b"exclude"];
 
 impl IgnoreRules {
-    /// The rules of all parents of the directory where a walk starts.
+    /// The ignore rules of all parents of the directory where a walk starts.
     pub(super) fn for_start_directory(context: &CallContext<'_>, start: &RelPath) -> Arc<Self> {
         let mut rules = Arc::new(Self::default());
         let mut above: Vec<RelPath> = start.ancestors().filter(|above| above != start).collect();
@@ -52,8 +51,8 @@ impl IgnoreRules {
         rules
     }
 
-    /// The rules inside a directory. `listed` contains the entries of the directory in byte order. `read` returns the
-    /// content of a file.
+    /// The ignore rules inside a directory; `listed` has its entries in byte order, and `read` returns a file's
+    /// content.
     pub(crate) fn enter_directory(
         self: Arc<Self>,
         read: &dyn Fn(&RelPath) -> Option<Vec<u8>>,
@@ -115,7 +114,7 @@ impl IgnoreRules {
     }
 }
 
-/// Parses one ignore file below a directory. Returns `None` if the file cannot be read or has no patterns.
+/// Parses one ignore file below a directory; returns `None` if the ignore file cannot be read or has no patterns.
 fn parse_ignore_file(
     read: &dyn Fn(&RelPath) -> Option<Vec<u8>>,
     directory: &RelPath,
@@ -139,7 +138,7 @@ pub(super) fn read_ignore_file(context: &CallContext<'_>, path: &RelPath) -> Opt
 pub(super) enum IgnoreVerdict {
     NoMatch,
     Ignored,
-    /// A negated pattern includes the path. The negated pattern overrides earlier patterns.
+    /// A negated pattern of the ignore file includes the path, which overrides earlier patterns.
     Included,
 }
 
@@ -152,7 +151,7 @@ pub(super) enum IgnorePathKind {
 #[derive(Debug)]
 pub(super) struct ParsedIgnoreFile {
     globs: GlobSet,
-    /// The patterns that belong to `globs`, in file order.
+    /// The patterns of the ignore file, in the order of `globs`.
     patterns: Vec<IgnorePattern>,
 }
 
@@ -169,7 +168,7 @@ enum IgnorePatternEntryKinds {
 }
 
 impl ParsedIgnoreFile {
-    /// Returns `None` if there are no patterns. Invalid lines are skipped, as in git.
+    /// Parses the content of an ignore file and skips invalid lines, as git does; `None` if there are no patterns.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let (mut set, mut patterns) = (GlobSetBuilder::new(), Vec::new());
         let bytes = bytes.strip_prefix(UTF8_BYTE_ORDER_MARK).unwrap_or(bytes);
@@ -183,7 +182,7 @@ impl ParsedIgnoreFile {
         if patterns.is_empty() { None } else { Some(Self { globs: set.build().ok()?, patterns }) }
     }
 
-    /// `below` is the path relative to the directory of the ignore file.
+    /// Whether the ignore file omits or includes a path; `below` is the path relative to the ignore file's directory.
     pub(super) fn evaluate(&self, below: &[u8], kind: IgnorePathKind) -> IgnoreVerdict {
         let candidate = Candidate::new(Path::new(OsStr::from_bytes(below)));
         let matching = self.globs.matches_candidate(&candidate);
@@ -195,7 +194,7 @@ impl ParsedIgnoreFile {
     }
 }
 
-/// Parses one line as a glob for paths relative to the directory of the ignore file.
+/// Parses one line of an ignore file as a glob for paths relative to the directory of the ignore file.
 fn parse_pattern(line: &str) -> Option<(Glob, IgnorePattern)> {
     if line.starts_with('#') {
         return None;

@@ -1,9 +1,9 @@
-//! A tree walk on several threads. It ends when no job is left, at the entry limit, or when a thread fails; a cancelled
-//! call and a passed deadline count as failures.
+//! A tree walk on several threads. The walk ends when no job is left, when it reaches the entry limit, or when a thread
+//! fails, for example because the call was cancelled or its deadline passed.
 //!
-//! The number of open handles is bounded for any tree. For a small tree, no thread is started. If a thread panics, the
-//! other threads continue. The queue is a stack, so its length grows with the depth of the tree and not with the number
-//! of entries.
+//! The number of open directory handles is bounded for any tree. The walk of a small tree starts no further thread. If
+//! a thread of the walk panics, the other threads continue. The last added job runs first, so the job queue grows with
+//! the depth of the tree and not with the number of entries.
 
 use std::{
     sync::{
@@ -29,18 +29,18 @@ use crate::{
 };
 
 const PROGRESS_EVERY: u64 = 256;
-/// The number of entries that one thread visits before other threads start.
+/// The number of entries that a walk visits on one thread before other threads start.
 const SINGLE_THREAD_ENTRIES: u64 = 256;
 const THREADS_MAX: usize = 8;
-/// The maximum number of directory entries in one job. Other threads can visit the remaining entries of the directory.
+/// The maximum number of directory entries in one walk job; other threads can visit the directory's other entries.
 const ENTRIES_PER_JOB: usize = 128;
-/// The maximum number of open directory handles. If the maximum is reached, subdirectories are opened by path.
+/// The maximum number of directory handles that a walk keeps open; further subdirectories are opened by path.
 const HANDLES_MAX: usize = 128;
 
 pub(super) struct ParallelWalk<'a, 'v> {
     context: &'a CallContext<'v>,
     start: &'a RelPath,
-    /// The length of the start directory's path with its trailing slash.
+    /// The number of bytes in the path of the walk's start directory, with a trailing slash.
     prefix_bytes: usize,
     queue: Mutex<WalkQueue<'v>>,
     queue_changed: Condvar,
@@ -56,7 +56,7 @@ struct WalkQueue<'v> {
     error: Option<Error>,
 }
 
-/// A directory to list, or some of its entries to visit.
+/// A job of a walk thread: a directory to list, or some entries of a directory to visit.
 struct WalkJob<'v> {
     directory: RelPath,
     rules: Option<Arc<IgnoreRules>>,
@@ -64,7 +64,7 @@ struct WalkJob<'v> {
 }
 
 enum WalkListOrVisitTask<'v> {
-    /// Lists the directory. If the handle of the parent directory is open, the directory is opened through this handle.
+    /// Lists the directory, which is opened through the handle of its parent directory if that handle is open.
     ListDirectory(Option<Arc<HandleCountedDirectory<'v>>>),
     VisitEntries(Option<Arc<HandleCountedDirectory<'v>>>, Vec<DirectoryEntry>),
 }
@@ -81,7 +81,7 @@ impl Drop for HandleCountedDirectory<'_> {
     }
 }
 
-/// A job in progress. Dropping the guard marks the job as done.
+/// A guard for a walk job in progress; dropping the guard marks the job as done.
 struct WalkJobGuard<'c, 'a, 'v>(&'c ParallelWalk<'a, 'v>);
 
 impl Drop for WalkJobGuard<'_, '_, '_> {
@@ -106,7 +106,7 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
         }
     }
 
-    /// Runs the walk to its end. The calling thread is one of the workers.
+    /// Runs the walk to its end; the calling thread is one of the worker threads.
     pub(super) fn run<A: Send>(
         &self,
         rules: Option<Arc<IgnoreRules>>,
@@ -152,7 +152,7 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
         }
     }
 
-    /// Runs jobs until none is left. After each job, `after_job` receives the number of entries visited so far.
+    /// Runs walk jobs until none is left; after each job, `after_job` receives the number of entries visited so far.
     fn run_worker<A>(&self, worker: &mut WalkWorker<'_, A>, after_job: &mut dyn FnMut(u64)) {
         while let Some((WalkJob { directory, rules, task }, _guard)) = self.next_job() {
             let more = match task {
@@ -175,7 +175,7 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
         }
     }
 
-    /// Returns the next job. While other threads still work, the call waits, because these threads may add jobs.
+    /// Returns the next walk job. If the queue is empty, waits while other threads work, because they may add jobs.
     fn next_job(&self) -> Option<(WalkJob<'v>, WalkJobGuard<'_, 'a, 'v>)> {
         let mut queue = self.lock_queue();
         loop {
@@ -195,7 +195,7 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
         }
     }
 
-    /// Adds jobs. The last added job runs first.
+    /// Adds jobs to the queue of the walk; the last added job runs first.
     fn add_jobs(&self, jobs: Vec<WalkJob<'v>>) {
         if jobs.is_empty() {
             return;
@@ -207,7 +207,7 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
         }
     }
 
-    /// Makes every thread stop after its current job.
+    /// Makes every thread of the walk stop after its current job.
     fn stop(&self, error: Option<Error>) {
         let mut queue = self.lock_queue();
         queue.is_stopped = true;
@@ -220,7 +220,7 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lists a directory and splits its entries into jobs.
+    /// Lists a directory and splits its entries into walk jobs.
     fn list_directory(
         &self,
         directory: RelPath,
@@ -252,7 +252,7 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
         Arc::new(HandleCountedDirectory { reader: branch, count: Arc::clone(&self.open_handles) })
     }
 
-    /// Visits entries of one directory and returns jobs for its subdirectories.
+    /// Visits entries of one directory and returns walk jobs for its subdirectories.
     fn visit_entries<A>(
         &self,
         directory: &RelPath,
@@ -302,7 +302,7 @@ struct WalkWorker<'h, A> {
     visit: &'h WalkVisitFn<'h, A>,
 }
 
-/// The number of threads that the machine runs in parallel. It is cached, because the lookup reads files.
+/// The number of threads that a walk uses; the number is cached, because its lookup reads files.
 fn thread_count() -> usize {
     static THREADS: OnceLock<usize> = OnceLock::new();
     let count = || thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);

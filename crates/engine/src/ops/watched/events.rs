@@ -1,9 +1,9 @@
-//! Turns one recorded change into the events of one watch. An event never contains a path that the caller may not read,
-//! nor file content.
+//! Turns one recorded change into the events of one watch. A watch event never contains file content or a path that the
+//! caller may not read.
 //!
-//! If a directory is created or removed with its content, one event reports the directory. The event is reported even
-//! if the pattern of the watch does not match the directory, because the content may match. A change to a parent of the
-//! watched path is reported as an event of the watched path.
+//! One watch event reports a directory that is created or removed with its content. The event of a directory is
+//! reported even if the watch's pattern does not match the directory, because the content may match. A change to a
+//! parent of the watched path is reported as an event of the watched path.
 
 use std::cell::OnceCell;
 
@@ -22,7 +22,7 @@ use crate::{
     workspace::StoredJournalEntry,
 };
 
-/// A watch with its compiled glob pattern. The pattern is compiled on first use.
+/// A watch with its glob pattern, which is compiled on first use.
 pub(crate) struct WatchMatcher<'a> {
     watch: &'a Watch,
     globs: OnceCell<Option<Globs>>,
@@ -185,13 +185,13 @@ impl<'a> WatchMatcher<'a> {
         }
     }
 
-    /// Whether the watched path is below `above`, and the caller may read the watched path.
+    /// Whether the watched path is below the directory `above`, and the caller may read the watched path.
     fn is_below(&self, context: &CallContext<'_>, above: &RelPath) -> bool {
         self.watch.path != *above && self.watch.path.is_within(above) && context.may_read(&self.watch.path)
     }
 
-    /// Whether the watch includes a path that the caller may read. A path is included if the pattern matches it, or if
-    /// the path is a tree that may contain matches.
+    /// Whether the watch reports a changed path: the caller may read the path, and either the watch's pattern matches
+    /// the path or the path is a tree that may contain matches.
     fn covers(&self, context: &CallContext<'_>, path: &RelPath, extent: ChangedTreeScope) -> bool {
         let deep = extent == ChangedTreeScope::WholeTree && self.watch.depth == WatchDepth::Deep;
         self.watch.covers_path(path) && context.may_read(path) && (deep || self.matches_path(path))

@@ -1,5 +1,5 @@
-//! `write` with `mode: merge`. The common ancestor of the merge is the text that the caller knows. The caller's changes
-//! to this text are merged with the changes that others made to it.
+//! `write` with `mode: merge` performs a three-way merge of the caller's changes with the changes of others. The common
+//! ancestor of the merge is the text that the caller knows.
 
 use std::borrow::Cow;
 
@@ -24,24 +24,24 @@ use crate::{
     version::Version,
 };
 
-/// The maximum number of conflict locations in the error message. The details of the error contain all locations.
+/// The maximum number of conflict locations in the message of a merge conflict error; the error's details list more.
 const CONFLICT_LINES_SHOWN: usize = 5;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum WriteMergeStatus {
     NotMerged,
-    /// The write was merged with the changes since the version with this short name.
+    /// The written content was merged with the changes since the version with this short name.
     MergedSince(String),
 }
 
-/// The text that the caller knows.
+/// The common ancestor of a merge, which is the text that the caller knows.
 struct MergeBase {
     version: Version,
     bytes: Vec<u8>,
 }
 
 impl WriteArgs {
-    /// The content to write. If others changed the file, the content is merged with the current text.
+    /// The content to write, merged with the current text if others changed the file.
     pub(super) fn merge_with_current<'c>(
         &self,
         context: &CallContext<'_>,
@@ -90,8 +90,8 @@ impl WriteArgs {
         }
     }
 
-    /// The text of the base, otherwise the text that the protocol remembers, otherwise the text that the session last
-    /// saw.
+    /// The common ancestor of the merge: the text of the base, otherwise the text that the protocol remembers,
+    /// otherwise the text that the session last saw.
     fn merge_base(
         &self,
         context: &CallContext<'_>,
@@ -121,7 +121,7 @@ impl WriteArgs {
     }
 }
 
-/// Gives both texts the same format, so that different line endings do not count as a change.
+/// Gives the base and the new content the same format, so that different line endings do not count as a change.
 fn align_formats(options: &CallOptions, base: &str, content: &str, theirs: &[u8]) -> (String, String) {
     let plain = |text: &str| text.strip_prefix('\u{feff}').unwrap_or(text).to_owned();
     let (base, content) = (plain(base), plain(content));
@@ -144,7 +144,7 @@ fn align_formats(options: &CallOptions, base: &str, content: &str, theirs: &[u8]
     }
 }
 
-/// The error for conflicting changes. The line numbers refer to the current file and are counted from 1.
+/// The error for a `write` that conflicts with changes by others, with the conflicting lines of the current file.
 fn merge_conflict_error(
     context: &CallContext<'_>,
     path: &RelPath,

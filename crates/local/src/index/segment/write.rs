@@ -1,5 +1,5 @@
-//! Writes a segment. The files are written directory by directory. The posting lists are collected in memory, so their
-//! size limits the size of a segment.
+//! Writes a segment of the search index, directory by directory. The posting lists of a segment are collected in
+//! memory, so their size limits the size of the segment.
 
 use std::{
     collections::HashMap,
@@ -13,24 +13,24 @@ use stead_path::{FileName, RelPath};
 use super::{IndexedFile, NamedIndexedFile, TRAILER_BYTES, encode_directory_files, segment_file_name};
 use crate::index::blocks::{IndexBlockKind, IndexIntegrityKey, RandomIndexFileId, write_bytes, write_number};
 
-/// A segment is full once its posting lists have this size.
+/// A segment of the index is full once its posting lists have this size in bytes.
 const POSTING_LISTS_BYTES_MAX: usize = 24 << 20;
-/// A segment is full once it has this many files.
+/// A segment of the index is full once it has this many files.
 const FILES_MAX: u32 = 1 << 20;
-/// The size of a block of posting lists. A longer list gets a block of its own.
+/// The size in bytes of a block of posting lists; a longer list gets a block of its own.
 const BLOCK_BYTES: usize = 4 << 10;
 const BUFFER_BYTES: usize = 256 << 10;
 const SEGMENT_FILE_MODE: u32 = 0o600;
 
-/// The numbers of the files that contain one trigram, encoded as differences.
+/// The numbers of the files that contain one trigram; each number is encoded as its difference from the previous one.
 #[derive(Default)]
 struct PostingList {
-    /// The last file number plus one.
+    /// The last file number of the list plus one.
     next_number: u32,
     encoded_steps: Vec<u8>,
 }
 
-/// A fast hash function for trigrams. It need not resist attackers, because collisions only slow down a build.
+/// A fast hash function for trigrams, which need not resist attackers because collisions only slow down a build.
 #[derive(Default)]
 struct GramHasher(u64);
 
@@ -59,12 +59,12 @@ pub(in crate::index) struct IndexSegmentWriter<'d> {
     buffer: Vec<u8>,
     posting_lists: HashMap<Trigram, PostingList, BuildHasherDefault<GramHasher>>,
     posting_lists_bytes: usize,
-    /// The directory whose files are being added.
+    /// The directory whose files are being added to the segment.
     current_directory: Option<(RelPath, Vec<NamedIndexedFile>)>,
-    /// The path, first file number, offset and length of every finished directory.
+    /// The path, first file number, offset and length of every directory that is already written to the segment.
     directories: Vec<(Vec<u8>, u32, u64, u64)>,
     files: u32,
-    /// The start of the build by the clock of the file system: the modification time of the new segment file.
+    /// The start of the segment by the clock of the file system: the modification time of the new segment file.
     pub(in crate::index) started_ns: i128,
 }
 
@@ -105,7 +105,7 @@ impl<'d> IndexSegmentWriter<'d> {
         self.files == 0
     }
 
-    /// Adds a file. The files of one directory must follow each other, sorted by the bytes of their names.
+    /// Adds a file to the segment; the files of one directory must follow each other, in byte order of their names.
     pub(in crate::index) fn add_file(
         &mut self,
         directory: &RelPath,
@@ -143,7 +143,7 @@ impl<'d> IndexSegmentWriter<'d> {
         Ok(())
     }
 
-    /// Writes a block with its hash. Returns its offset.
+    /// Appends a block and its hash to the segment file, and returns the offset of the block.
     fn write_block(&mut self, kind: IndexBlockKind, block: &[u8]) -> Result<u64, DiskError> {
         let offset = self.staged.size() + self.buffer.len() as u64;
         self.buffer.extend_from_slice(block);
@@ -160,7 +160,7 @@ impl<'d> IndexSegmentWriter<'d> {
         Ok(())
     }
 
-    /// Writes the posting lists. Returns the first trigram, offset and length of every block.
+    /// Writes the posting lists, and returns the first trigram, offset and length of every block of posting lists.
     fn write_posting_lists(&mut self) -> Result<Vec<(Trigram, u64, u64)>, DiskError> {
         let mut lists: Vec<(Trigram, PostingList)> = std::mem::take(&mut self.posting_lists).into_iter().collect();
         lists.sort_unstable_by_key(|(gram, _)| *gram);
@@ -229,7 +229,7 @@ impl<'d> IndexSegmentWriter<'d> {
         self.directory.rename_staged_to_new(&self.staged, &name)
     }
 
-    /// Deletes the unfinished segment.
+    /// Deletes the unfinished segment file.
     pub(in crate::index) fn discard(self) {
         self.staged.discard(self.directory).unwrap_or_default();
     }

@@ -1,4 +1,4 @@
-//! Lists one directory for the model, with the same rules as a walk.
+//! Lists one directory for the tree model, with the same rules as a walk over the tree.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ const GIT_DIRECTORY: &[u8] = b".git";
 const GIT_INFO_DIRECTORY: &[u8] = b"info";
 
 impl IndexedTreeCache {
-    /// Lists a directory again. New subdirectories are listed next.
+    /// Lists a directory of the tree model again, and schedules its new subdirectories for listing.
     pub(super) fn relist_directory(
         &mut self,
         context: &IndexContext,
@@ -123,7 +123,7 @@ impl IndexedTreeCache {
         Ok(())
     }
 
-    /// Stores a new listing of a directory.
+    /// Stores a new listing of a directory in the tree model.
     fn fill_directory(
         &mut self,
         number: u32,
@@ -180,7 +180,8 @@ impl IndexedTreeCache {
         }
     }
 
-    /// Updates the subdirectories: removes those that no longer exist, and schedules new ones for listing.
+    /// Updates the subdirectories of a directory in the tree model: removes those that no longer exist, and schedules
+    /// new ones for listing.
     fn add_children(&mut self, number: u32, entered: Vec<(FileName, RelPath)>, ignored: &IndexIgnoreRules) {
         let before = self.directory(number).map(|folder| folder.children.clone()).unwrap_or_default();
         let named = |below: &u32| Some((self.directory(*below)?.name().to_vec(), *below));
@@ -211,7 +212,7 @@ impl IndexedTreeCache {
         number
     }
 
-    /// Marks a directory as unreadable and empty.
+    /// Marks a directory of the tree model as unreadable and empty.
     fn mark_unreadable(&mut self, number: u32) {
         for below in self.directory(number).map(|folder| folder.children.clone()).unwrap_or_default() {
             self.remove_directory(below);
@@ -252,7 +253,7 @@ impl From<DiskErrorKind> for IndexerDiskListingOutcome {
 /// Which changes of a file the watches report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FileChangesReportedByWatches {
-    /// The watches report no change of the file. The file is checked before its index data is used.
+    /// No watch reports changes of the file, so its index data is used only after a check of the file.
     Nothing,
     /// The watches report writes through this name, but not through other hard links of the file.
     ThisName,

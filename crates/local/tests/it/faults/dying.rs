@@ -1,4 +1,4 @@
-//! The process dies at every system call of a change, and then at every system call of the recovery.
+//! Tests a process that dies at every system call of a change, and then at every system call of the recovery.
 
 use std::{
     path::PathBuf,
@@ -20,11 +20,11 @@ use super::{
 };
 use crate::support::test_options_at;
 
-/// The environment variable that tells the child process what to do.
+/// The environment variable with the task of the child process.
 const CHILD_TASK_ENV: &str = "STEAD_TEST_DYING";
-/// Printed by the child when the change is acknowledged.
+/// The line that the child process prints when the change is acknowledged.
 const ACKNOWLEDGED: &str = "acknowledged";
-/// Printed by the child when it survived.
+/// The line that the child process prints if it did not die.
 const SURVIVED: &str = "lived";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +66,7 @@ fn run_child(
     CrashTestChildOutcome { reply, survived: said.contains(SURVIVED), counted_calls: calls }
 }
 
-/// Runs in the child only.
+/// Does nothing unless it runs in the child process.
 #[test]
 fn child_process() {
     let Ok(task) = std::env::var(CHILD_TASK_ENV) else { return };
@@ -118,7 +118,7 @@ fn die_at_every_call(base: &FaultScenario, direction: FaultTestDoUndoRedo) {
     assert!(at > 10, "{}: only {at} calls were seen", base.name);
 }
 
-/// Opens the workspace of a dead process and checks everything.
+/// Opens the workspace of a dead process and checks its tree, journal and leftovers.
 fn check_reopened(rig: &FaultScenarioFixture, directory: &Arc<TempDir>, reply: FaultTestReply, context: &str) {
     let before = find_leftovers(&directory.path().join("ws"));
     let fixture = open(directory);
@@ -140,7 +140,7 @@ fn check_reopened(rig: &FaultScenarioFixture, directory: &Arc<TempDir>, reply: F
     close(fixture);
 }
 
-/// Dies at a call, then repeatedly during recovery, one call later each time.
+/// Lets the process die at one system call of a change, and then at one system call after the other during recovery.
 fn die_in_recovery(base: &FaultScenario, direction: FaultTestDoUndoRedo) {
     let _alone = lock_fault_tests();
     let rig = FaultScenarioFixture::new(base, direction);
@@ -169,7 +169,7 @@ fn die_in_recovery(base: &FaultScenario, direction: FaultTestDoUndoRedo) {
     assert!(recovered > 0, "{}: recovery had nothing to do", base.name);
 }
 
-/// A process with the workspace open makes the same change after another one died in it.
+/// Tests that a process with the workspace open can repeat a change during which another process died.
 fn check_living_process(base: &FaultScenario) {
     let _alone = lock_fault_tests();
     let rig = FaultScenarioFixture::new(base, FaultTestDoUndoRedo::Do);

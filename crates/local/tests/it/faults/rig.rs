@@ -1,5 +1,4 @@
-//! Runs one scenario many times. A closed workspace is copied for every run. This module knows its state before and
-//! after the call, and contains the checks after a run.
+//! Runs one fault scenario many times, each time on a fresh copy of a closed workspace, and checks the result.
 
 use std::{path::Path, sync::Arc};
 
@@ -14,7 +13,7 @@ use super::{
 };
 use crate::support::{LocalFixture, test_options};
 
-/// A directory in memory, if there is one, because there are thousands of runs.
+/// A directory in memory, which is used if it exists, because there are thousands of test runs.
 const FAST_PLACE: &str = "/dev/shm";
 
 pub(crate) fn fast_temporary_directory() -> TempDir {
@@ -30,7 +29,7 @@ pub(crate) struct FaultScenarioFixture {
     pub(crate) after: TestTreeSnapshot,
 }
 
-/// The reply that the caller got.
+/// The reply that the caller got in a fault test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FaultTestReply {
     Success,
@@ -55,12 +54,12 @@ impl FaultScenarioFixture {
         Self { template, direction, operation, arguments, before, after }
     }
 
-    /// A fresh copy of the workspace before the call.
+    /// A fresh copy of the workspace in its state before the call.
     pub(crate) fn copy_template(&self) -> Arc<TempDir> {
         copy_directory(&self.template)
     }
 
-    /// Checks that the tree is completely old or completely new, as the reply said.
+    /// Checks that the tree is completely old or completely new, as the reply of the call said.
     pub(crate) fn check_before_or_after(&self, root: &Path, reply: FaultTestReply, context: &str) -> FaultTestReply {
         let now = take_snapshot(root);
         let fits = match reply {
@@ -134,7 +133,7 @@ pub(crate) fn check_journal(fixture: &LocalFixture, context: &str) {
     assert_eq!(shown, told, "{context}: the journal does not agree with the disk");
 }
 
-/// Checks that the cleanup removes all staged files; before it they may exist only if `expected` says so.
+/// Checks that the cleanup removes all staged files, and that `expected` allows those that exist before the cleanup.
 pub(crate) fn check_leftovers(fixture: &LocalFixture, expected: LeftoverFilesExpectation, context: &str) {
     let root = fixture.path("");
     let left = find_leftovers(&root);
@@ -151,7 +150,7 @@ pub(crate) fn check_leftovers(fixture: &LocalFixture, expected: LeftoverFilesExp
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LeftoverFilesExpectation {
     None,
-    /// The fault hit the cleanup itself, or the process died before the journal had the entry.
+    /// Staged files may exist: the fault hit the cleanup itself, or the process died before the journal had the entry.
     Possible,
 }
 

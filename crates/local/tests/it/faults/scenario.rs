@@ -1,14 +1,13 @@
-//! The changes under test: every mutating operation, then each of them undone, then each redone.
+//! The changes under fault tests: every mutating operation, its undo, and its redo.
 
 use serde_json::{Value, json};
 
 use crate::support::LocalFixture;
 
-/// One call and its preparation.
+/// A call under test, and the preparation of the workspace for it.
 #[derive(Clone, Copy)]
 pub(crate) struct FaultScenario {
     pub(crate) name: &'static str,
-    /// Prepares the workspace and returns the call.
     prepare: fn(&LocalFixture) -> (&'static str, Value),
 }
 
@@ -19,7 +18,7 @@ pub(crate) enum FaultTestDoUndoRedo {
     Redo,
 }
 
-/// Larger than content stored in the database.
+/// A file size above the limit for content in the database.
 const LARGE_FILE_BYTES: usize = 80 << 10;
 
 fn text(letter: &str) -> String {
@@ -150,7 +149,7 @@ pub(crate) fn prepare_scenario(
     }
 }
 
-/// The operation that reverses a scenario's call.
+/// The operation that reverses the call of a scenario.
 pub(crate) fn inverse_operation(direction: FaultTestDoUndoRedo) -> &'static str {
     match direction {
         FaultTestDoUndoRedo::Do | FaultTestDoUndoRedo::Redo => "undo",

@@ -1,4 +1,4 @@
-//! The workspace as seen from outside: every path with its content and permission bits.
+//! A snapshot of a workspace as seen from outside: every path with its content and permission bits.
 
 #![expect(clippy::disallowed_methods, reason = "the test looks at the directory from outside")]
 
@@ -11,7 +11,7 @@ pub(crate) enum SnapshotEntry {
     Link(String),
 }
 
-/// Everything in the workspace except staged files.
+/// The content of a workspace by path, without staged files.
 pub(crate) type TestTreeSnapshot = BTreeMap<String, SnapshotEntry>;
 
 pub(crate) fn take_snapshot(root: &Path) -> TestTreeSnapshot {
@@ -24,7 +24,6 @@ pub(crate) fn take_snapshot(root: &Path) -> TestTreeSnapshot {
     found
 }
 
-/// The staged files.
 pub(crate) fn find_leftovers(root: &Path) -> Vec<String> {
     let mut found = Vec::new();
     walk_directory(root, "", &mut |path, _| {

@@ -1,6 +1,6 @@
-//! System calls of SQLite fail. A tracer replaces the results of the kernel, because these calls cannot be made to fail
-//! inside the process. A change that was not acknowledged is not visible while the workspace is open, and reads
-//! continue to work. After a failed sync nothing is written until the next open, and then the journal matches the disk.
+//! Tests system calls of SQLite that fail: a tracer replaces their results, because they cannot be made to fail inside
+//! the process. While the workspace is open, a change that was not acknowledged is not visible, and reads continue to
+//! work. After a failed sync, nothing is written until the next open, and then the journal matches the disk.
 
 #![expect(clippy::disallowed_methods, reason = "the test needs a traced process")]
 
@@ -19,7 +19,7 @@ const TRACER: &str = "strace";
 struct SyscallErrorInjection {
     calls: &'static str,
     error: &'static str,
-    /// Whether the workspace must be read-only until the next open.
+    /// Whether the injected error must make the workspace read-only until the next open.
     is_final: bool,
 }
 
@@ -31,7 +31,6 @@ const INJECTIONS: &[SyscallErrorInjection] = &[
     SyscallErrorInjection { calls: "ftruncate", error: "EIO", is_final: false },
 ];
 
-/// The output of the child.
 struct FaultTestChildOutput(String);
 
 impl FaultTestChildOutput {
@@ -40,7 +39,7 @@ impl FaultTestChildOutput {
     }
 }
 
-/// Runs the child under the tracer with its n-th such call failing. `None` if there is no n-th call.
+/// Runs the child process under a tracer that lets call number `at` fail; `None` if the child makes fewer calls.
 fn run_traced_child(
     directory: &std::path::Path,
     injection: &SyscallErrorInjection,
@@ -63,7 +62,7 @@ fn run_traced_child(
     trace.contains("(INJECTED)").then_some(FaultTestChildOutput(said))
 }
 
-/// Runs in the child only.
+/// Does nothing unless it runs in the child process.
 #[test]
 fn child_process() {
     let Ok(directory) = std::env::var(CHILD_DIRECTORY_ENV) else { return };

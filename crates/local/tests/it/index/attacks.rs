@@ -1,5 +1,5 @@
-//! Attacks on the index itself: its files are truncated, changed, replaced, outdated, half-built or from another
-//! workspace. Searches still return the same results, and the next build repairs the index.
+//! Attacks on the search index: its files are truncated, changed, replaced, outdated, half-built or from another
+//! workspace. After an attack, searches still return the same results, and the next build repairs the index.
 
 use std::{
     fs,
@@ -15,13 +15,13 @@ use tempfile::TempDir;
 
 use super::{SearchTestWorkspace, wait_for_new_timestamps};
 
-/// Tells the test `child_process` where to build, and at which call to end.
+/// The environment variables that tell `child_process` where to build the index, and at which system call to end.
 const CHILD_DIRECTORY_ENV: &str = "STEAD_TEST_INDEX";
 const CHILD_CALL_ENV: &str = "STEAD_TEST_INDEX_AT";
 const FILES: usize = 40;
 const QUERIES: &[&str] = &["needle7", "common", "nothing like it", "Übergröße"];
 
-/// A tree with an index, and the results of searches without the index.
+/// A tree with a search index, and the results that searches without the index return.
 struct IndexAttackFixture {
     directory: TempDir,
     expected: Vec<String>,
@@ -60,7 +60,7 @@ impl IndexAttackFixture {
         files
     }
 
-    /// Checks the results twice, because the first search may detect the damage; a build then repairs the index.
+    /// Checks the search results twice, because the first search may detect the damage of the index.
     fn assert_answers(&self, what: &str) {
         let side = self.open();
         for time in ["first", "second"] {
@@ -245,7 +245,7 @@ fn disk_errors_leave_the_index_intact() {
     fixture.assert_rebuilds("all of it");
 }
 
-/// Builds in a separate process, which ends at one of its calls.
+/// Builds the index in a child process, which ends at one of its system calls.
 #[test]
 fn child_process() {
     let (Ok(directory), Ok(at)) = (std::env::var(CHILD_DIRECTORY_ENV), std::env::var(CHILD_CALL_ENV)) else {

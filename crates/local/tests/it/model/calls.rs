@@ -1,4 +1,4 @@
-//! Generates random calls. Their arguments use data from earlier results.
+//! Generates random calls, whose arguments use data from the results of earlier calls.
 
 #![expect(clippy::disallowed_methods, reason = "the test edits files behind the workspace's back")]
 
@@ -27,7 +27,7 @@ impl RandomCallRng {
         usize::try_from(self.next() % end as u64).unwrap()
     }
 
-    /// Returns true with the probability 1 / `of`.
+    /// Returns true once in `of` calls on average.
     pub(crate) fn one_in(&mut self, of: usize) -> bool {
         self.random_below(of) == 0
     }
@@ -37,7 +37,7 @@ impl RandomCallRng {
     }
 }
 
-/// The data from earlier results: trash ids of both workspaces, versions and idempotency keys.
+/// Data from the results of earlier calls: trash ids of both workspaces, versions, and the highest entry number.
 #[derive(Default)]
 pub(crate) struct ModelBasedTestKnownIds {
     trash: Vec<(String, String)>,
@@ -66,7 +66,7 @@ pub(crate) struct RandomCall {
     pub(crate) operation: &'static str,
     pub(crate) arguments: Value,
     pub(crate) key: Option<String>,
-    /// The trash id in the model, which differs from the one in the local workspace.
+    /// The trash id to use in the model, which differs from the trash id in the local workspace.
     model_trash: Option<String>,
 }
 
@@ -86,7 +86,7 @@ pub(crate) fn path(random: &mut RandomCallRng) -> &'static str {
     random.pick(PATHS)
 }
 
-/// A text of mostly equal lines, so that undo has something to merge. Sometimes it is large.
+/// A text of mostly equal lines, so that undo has something to merge, or sometimes a large text.
 pub(crate) fn random_content(random: &mut RandomCallRng) -> String {
     if random.one_in(12) {
         return random.pick(&["x", "y"]).repeat(70_000);
@@ -159,14 +159,13 @@ pub(crate) fn random_call(
     RandomCall { caller: random.random_below(3), operation, arguments, key, model_trash }
 }
 
-/// Maps two kinds of errors to one. The local workspace retains large content only when it is replaced, and the model
-/// retains everything. So both refuse an undo that would have to merge large content, but with different errors.
+/// Treats the errors `Expired` and `Conflict` as equal: local workspace and model refuse an undo of large content
+/// differently. The local workspace retains large content only when it is replaced, but the model retains all content.
 pub(crate) fn comparable_kind(kind: ErrorKind) -> ErrorKind {
     if kind == ErrorKind::Expired { ErrorKind::Conflict } else { kind }
 }
 
-/// Removes fields that may differ: trash ids, hashes that cover the workspace id, file times, and reasons why an undo
-/// skipped a path.
+/// Removes result fields that may differ between local workspace and model: trash ids, hashes, times and reasons.
 pub(crate) fn remove_incomparable_fields(answer: &mut Value) {
     match answer {
         Value::Object(fields) => {
@@ -182,7 +181,7 @@ pub(crate) fn remove_incomparable_fields(answer: &mut Value) {
     }
 }
 
-/// The arguments with long texts truncated.
+/// The arguments of a call as text, with a long content shortened.
 pub(crate) fn shorten_arguments(arguments: &Value) -> String {
     let mut arguments = arguments.clone();
     if let Some(Value::String(text)) = arguments.get_mut("content") {
@@ -192,7 +191,7 @@ pub(crate) fn shorten_arguments(arguments: &Value) -> String {
     arguments.to_string()
 }
 
-/// Writes like an editor: a new file replaces the old one, with its permission bits.
+/// Writes a file like an editor: a new file replaces the old one and gets its permission bits.
 pub(crate) fn overwrite_externally(target: &Path, content: &str) {
     let permissions = std::fs::metadata(target).unwrap().permissions();
     let beside = target.with_extension("beside");

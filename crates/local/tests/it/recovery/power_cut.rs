@@ -1,5 +1,5 @@
-//! The effects of a power cut on renames: an old name exists again, a directory was not moved, or a file is lost with
-//! its name. The tests cause this damage while the changes are pending.
+//! Tests the effects of a power cut on renames: an old name exists again, a directory was not moved, or a file is lost
+//! with its name. The tests cause the damage while the renames are pending.
 
 #![expect(clippy::disallowed_methods, reason = "the test does what a power cut does")]
 
@@ -10,10 +10,10 @@ use serde_json::json;
 use super::LocalFixture;
 use crate::faults::check_journal;
 
-/// Retries when the changes were synced before the damage was done.
+/// How often a test is repeated if its changes were synced before it could do the damage.
 const CUT_TRIES_MAX: usize = 20;
 
-/// Opens the workspace on another boot, with this many of its changes pending.
+/// Opens the workspace with another boot id while this many of its journal entries are pending.
 fn power_cut_after(entries: u64, life: impl Fn(&LocalFixture)) -> LocalFixture {
     for _ in 0..CUT_TRIES_MAX {
         let fixture = LocalFixture::open_on_first_boot();
@@ -33,7 +33,7 @@ impl LocalFixture {
         self.call_ok("move", json!({ "from": from, "to": to }));
     }
 
-    /// A hard link outside the workspace that keeps a file.
+    /// The path of a hard link outside the workspace that preserves a file.
     fn saved_copy(&self) -> PathBuf {
         self.directory.path().join("saved")
     }
@@ -42,7 +42,7 @@ impl LocalFixture {
         fs::symlink_metadata(self.path(path)).is_ok()
     }
 
-    /// Deletes all retained files.
+    /// Deletes all blob files of retained versions.
     fn delete_blobs(&self) {
         let directory = self.directory.path().join("state/blobs");
         if directory.exists() {
@@ -50,7 +50,7 @@ impl LocalFixture {
         }
     }
 
-    /// Moves a file, writes its new path again, and then restores its old name.
+    /// Moves a file, writes a new file at its new path, and then gives the moved file its old name again.
     fn move_and_rewrite(&self, old: &str) {
         self.write("a/f", old);
         fs::hard_link(self.path("a/f"), self.saved_copy()).unwrap();

@@ -13,13 +13,13 @@ use super::{
 
 const BLOCK: usize = 512;
 
-/// One entry as an attacker writes it: every part can be wrong.
+/// One tar entry with arbitrary, possibly invalid, header fields, as an attacker writes it.
 #[derive(Clone, Copy)]
 pub(crate) struct RawTarEntry<'a> {
     pub(crate) name: &'a [u8],
     pub(crate) kind: u8,
     pub(crate) content: &'a [u8],
-    /// The size in the header, if it is false.
+    /// The size field of the tar header; `None` means the length of `content`.
     pub(crate) size: Option<&'a [u8]>,
     pub(crate) magic: &'a [u8],
     pub(crate) prefix: &'a [u8],
@@ -50,7 +50,7 @@ impl RawTarEntry<'_> {
     }
 }
 
-/// The entries followed by the end of the archive.
+/// Builds a tar archive: the bytes of the entries, followed by the two zero blocks that end an archive.
 pub(crate) fn build_archive(entries: &[RawTarEntry<'_>]) -> Vec<u8> {
     let mut bytes: Vec<u8> = entries.iter().flat_map(RawTarEntry::bytes).collect();
     bytes.resize(bytes.len() + 2 * BLOCK, 0);
@@ -148,7 +148,7 @@ fn forks_copy_content_and_record_their_origin() {
     assert_eq!(call_operation(&forked, "write", long).unwrap_err().kind, ErrorKind::QuotaExceeded);
 }
 
-/// A description of the attack, and the entries.
+/// The description of an attack, and the tar entries of its archive.
 type HostileArchiveCase = (&'static str, Vec<RawTarEntry<'static>>);
 
 fn pax_record_entry(text: &'static [u8]) -> RawTarEntry<'static> {
@@ -167,7 +167,7 @@ fn kind(kind: u8) -> RawTarEntry<'static> {
     RawTarEntry { kind, content: b"", ..FILE }
 }
 
-/// Names that lead elsewhere.
+/// Archives with entry names that lead out of the workspace, or that are malformed.
 fn hostile_paths() -> Vec<HostileArchiveCase> {
     vec![
         ("absolute", vec![file_entry(b"/etc/passwd")]),
@@ -185,7 +185,7 @@ fn hostile_paths() -> Vec<HostileArchiveCase> {
     ]
 }
 
-/// Entries that are not regular files, and names that clash.
+/// Archives with entries that are neither files nor directories, and archives whose entry names clash.
 fn hostile_kinds() -> Vec<HostileArchiveCase> {
     vec![
         ("hard link", vec![kind(b'1')]),
@@ -230,7 +230,7 @@ fn hostile_records() -> Vec<HostileArchiveCase> {
     ]
 }
 
-/// False lengths and formats.
+/// Archives with false entry sizes, an invalid tar format or a path that is too deep.
 fn hostile_sizes() -> Vec<HostileArchiveCase> {
     vec![
         ("directory with content", vec![RawTarEntry { kind: b'5', ..FILE }]),
@@ -298,7 +298,7 @@ fn hostile_archives_are_rejected_completely() {
     }
 }
 
-/// A path with too many components.
+/// A path with more components than a workspace path may have.
 const DEEP: &str = "a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a";
 
 /// Arbitrary bytes are imported or refused; nothing else happens.

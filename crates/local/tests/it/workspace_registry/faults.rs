@@ -24,7 +24,7 @@ use crate::faults::lock_fault_tests;
 const IO_ERROR: i32 = 5;
 const NO_SPACE: i32 = 28;
 
-/// The operation under test.
+/// The operation of the workspace registry during which the test makes a system call fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RegistryFaultTestOperation {
     Create,
@@ -50,7 +50,7 @@ impl RegistryFaultTestOperation {
         }
     }
 
-    /// The ready workspaces after success and after failure.
+    /// The names of the ready workspaces that the test expects after the operation succeeded or failed.
     fn expected_ready_names(self, done: bool) -> Vec<&'static str> {
         match (self, done) {
             (
@@ -68,7 +68,8 @@ impl RegistryFaultTestOperation {
     }
 }
 
-/// A registry with a workspace and one in the trash; created once and copied.
+/// A registry with one ready workspace and one workspace in the trash; the registry is built once and copied for each
+/// run.
 fn prepare_registry(directory: &Path) -> Arc<WorkspaceRegistry> {
     static MADE: OnceLock<TempDir> = OnceLock::new();
     let made = MADE.get_or_init(|| {
@@ -80,7 +81,7 @@ fn prepare_registry(directory: &Path) -> Arc<WorkspaceRegistry> {
     open_registry(directory)
 }
 
-/// A directory in memory, if available: every call is made to fail here, and none needs a disk.
+/// A temporary directory in memory if possible, because the test repeats its operations for every system call.
 fn fast_temporary_directory() -> TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| TempDir::new()).unwrap()
 }
@@ -138,7 +139,7 @@ fn check_consistency(
     assert!(report.integrity_error.is_none(), "{context}");
 }
 
-/// Runs the operation with one fault. Returns whether there was a call to hit.
+/// Runs the operation with a fault in its system call number `at`. Returns whether it made that many system calls.
 fn run_with_fault(operation: RegistryFaultTestOperation, at: u64, action: InjectedFaultEffect) -> bool {
     let directory = fast_temporary_directory();
     let registry = prepare_registry(directory.path());

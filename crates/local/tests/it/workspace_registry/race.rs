@@ -54,7 +54,8 @@ fn concurrent_create_and_destroy_succeed_once() {
     assert_eq!(std::fs::read_dir(directory.path().join("estate/trash")).unwrap().count(), 0);
 }
 
-/// A workspace is opened and used while another process destroys and restores it: no second one is created.
+/// A workspace is opened and read while another registry destroys and restores it: opening never creates a second
+/// workspace.
 #[test]
 fn destroyed_workspaces_are_not_reopened() {
     let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| TempDir::new()).unwrap();

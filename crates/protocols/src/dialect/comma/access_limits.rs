@@ -21,7 +21,7 @@ const DEFAULT_FORBIDDEN_PATHS: &[&str] = &[
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum CommaAllowedPaths {
     All,
-    /// Access is allowed only to these paths and the paths below them.
+    /// The caller may access only these paths and everything below them.
     Below(Vec<RelPath>),
 }
 
@@ -96,7 +96,7 @@ fn parse_allowed_paths(settings: &DialectSettings, key: &str) -> Result<CommaAll
     }
 }
 
-/// The paths that are equal to or below a path of the first list and a path of the second list.
+/// The paths that both lists allow, where each listed path also allows everything below it.
 fn intersect_paths(granted: &[RelPath], allowed: &[RelPath]) -> Vec<RelPath> {
     let common = |granted: &RelPath, path: &RelPath| {
         if path.is_within(granted) { Some(path.clone()) } else { granted.is_within(path).then(|| granted.clone()) }

@@ -1,5 +1,5 @@
-//! Validates the arguments of a call. All problems are reported together, one line each, with the published sentences.
-//! Unknown arguments are ignored.
+//! Validates the arguments of a tool call, and ignores unknown arguments. The error for invalid arguments lists all
+//! problems, one line each, in the sentences that the dialect published.
 
 use serde_json::{Map, Value};
 
@@ -17,7 +17,7 @@ enum CommaToolArgType {
     TextList,
     OneOf(&'static [&'static str]),
     EditList,
-    /// An object that contains a hash or the empty string for each path.
+    /// An object that maps each path to a hash or to the empty string.
     Sha256ByPath,
 }
 
@@ -31,15 +31,16 @@ use CommaToolArgPresence::{Optional, Required};
 
 type CommaToolArgSpec = (&'static str, CommaToolArgType, CommaToolArgPresence);
 
-/// Whether an edit must contain the hash of the version that it is based on. The document requires this hash; the
-/// original code does not.
+/// Whether an edit must contain the hash of the version that it is based on. The document of the dialect requires the
+/// hash; the original code does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EditBaseHashRule {
     Required,
     Optional,
 }
 
-/// The arguments of a tool. The hash argument of `edit_file` is optional if an option of the dialect says so.
+/// The names and types of a tool's arguments. The hash argument of `edit_file` is optional if an option of the dialect
+/// says so.
 fn arg_specs(tool: CommaTool) -> &'static [CommaToolArgSpec] {
     match tool {
         CommaTool::ReadFile => &[
@@ -133,7 +134,7 @@ pub(super) struct CommaToolArgs<'a> {
 }
 
 impl<'a> CommaToolArgs<'a> {
-    /// Validates the arguments of a call. The error lists all problems.
+    /// Validates the arguments of a call.
     pub(super) fn validate(
         tool: CommaTool,
         tool_name: &str,
@@ -211,7 +212,7 @@ pub(super) fn parse_whole_number(value: &Value) -> Option<u64> {
     })
 }
 
-/// The largest safe integer of JavaScript, in which the original is written.
+/// The largest safe integer of JavaScript, the language of the dialect's original code.
 const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 
 fn json_type_name(value: &Value) -> &'static str {
@@ -229,7 +230,7 @@ fn wrong_type_issue(path: &str, word: &str, value: &Value) -> Vec<CommaToolArgIs
     single_issue(path, format!("Expected {word}, received {}", json_type_name(value)))
 }
 
-/// Checks one field of an object. `path` names the field in the error.
+/// Checks one member of an arguments object; `path` names the member in the error.
 fn check_field(
     fields: &Map<String, Value>,
     path: &str,

@@ -48,7 +48,7 @@ fn engine_edit(call: &CommaToolCall<'_>, edit: &Map<String, Value>) -> Value {
     engine_edit
 }
 
-/// The number of matches that the caller expects for the edit at this index.
+/// The number of matches that the caller expects for the edit with this index.
 pub(super) fn expected_occurrences(edits: &[&Map<String, Value>], index: u64) -> Option<u64> {
     edits.get(usize::try_from(index).ok()?)?.get("expectedOccurrences").and_then(parse_whole_number)
 }
@@ -79,7 +79,7 @@ pub(super) fn edit_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> Com
 struct CommaAppliedEdit {
     index: u64,
     occurrences: u64,
-    /// The name, in the original, of the strategy that found a similar text. `None` means that the text matched
+    /// The name that the original code gives to the strategy that found a similar text; `None` if the text matched
     /// exactly.
     fallback: Option<&'static str>,
     matched_text: Option<String>,

@@ -1,5 +1,5 @@
 //! The envelope of every reply, with the members `ok`, `output`, `data` and `error`. This module also computes the
-//! hashes and diffs in `data`. A member without a value is left out; no member is null.
+//! hashes and diffs in `data`. A member without a value is left out of the reply; no member is null.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use stead_text::unified::jsdiff;
 
 use crate::dialect::{DialectReply, ReplyStatus};
 
-/// JSON members in insertion order.
+/// A builder for the JSON objects in replies, which keeps members in insertion order.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct CommaReplyJsonBuilder(Map<String, Value>);
 
@@ -53,7 +53,7 @@ pub(super) struct CommaToolError {
     data: Option<CommaReplyJsonBuilder>,
 }
 
-/// Whether a retry can succeed. Each variant contains the suggested action, if there is one.
+/// Whether the caller can retry a failed tool call, and the suggested action, if there is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum CommaRetryAdvice {
     NoRetry(Option<String>),
@@ -87,19 +87,19 @@ impl CommaToolError {
         self
     }
 
-    /// Sets that a retry can succeed after the caller has taken this action.
+    /// Marks the error as recoverable: the caller can retry after it has taken this action.
     pub(super) fn retry_with(mut self, action: impl Into<String>) -> Self {
         self.retry_advice = CommaRetryAdvice::Retry(Some(action.into()));
         self
     }
 
-    /// Sets that a retry can succeed.
+    /// Marks the error as recoverable: the caller can retry the call.
     pub(super) fn retryable(mut self) -> Self {
         self.retry_advice = CommaRetryAdvice::Retry(None);
         self
     }
 
-    /// Sets that a retry cannot succeed, and that the caller should take this action instead.
+    /// Marks the error as not recoverable, and suggests an action that the caller can take instead.
     pub(super) fn do_instead(mut self, action: impl Into<String>) -> Self {
         self.retry_advice = CommaRetryAdvice::NoRetry(Some(action.into()));
         self
@@ -161,7 +161,7 @@ impl CommaReplyEnvelope {
     }
 }
 
-/// The bytes of a changed file before and after the call. `None` means that the file did not exist.
+/// The bytes of a changed file before and after the call; `None` means that the file did not exist.
 pub(super) fn before_and_after(outcome: &CallOutcome, index: usize) -> (Option<&[u8]>, Option<&[u8]>) {
     let file = outcome.before_after.get(index);
     file.map_or((None, None), |file| (file.before.as_deref(), file.after.as_deref()))
@@ -175,7 +175,7 @@ pub(super) fn diff_exact(name: &str, before: Option<&[u8]>, after: Option<&[u8]>
     jsdiff::jsdiff_patch(name, &lossy_text(before), &lossy_text(after))
 }
 
-/// The diff of two texts. Differences in CRLF and in byte order marks are ignored.
+/// The diff of two texts, which ignores differences in CRLF and in byte order marks.
 pub(super) fn diff_normalized(name: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> String {
     jsdiff::jsdiff_patch(name, &normalize_text(&lossy_text(before)), &normalize_text(&lossy_text(after)))
 }

@@ -1,5 +1,5 @@
-//! The error sentences, and the mapping from the engine's errors to the published error kinds. For the same error,
-//! different tools can have different sentences.
+//! The error sentences of the `comma` dialect, and the mapping from the engine's errors to the published error kinds.
+//! Different tools can have different sentences for the same error.
 
 use stead_engine::{Error, ErrorKind};
 use stead_path::AbsolutePathRule;
@@ -14,8 +14,8 @@ mod edits;
 
 const STALE_FILE_ADVICE: &str = "Re-read the file to obtain the current sha256 and re-apply your edit.";
 
-/// The published kind of an error. The `match` has no wildcard, so that the compiler reports an error kind that is
-/// missing.
+/// The published name of an engine error kind. The `match` has no wildcard, so that the compiler reports an engine
+/// error kind that is not mapped.
 fn published_kind(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::InvalidPath | ErrorKind::PathEscape | ErrorKind::CrossMount => "outside_workspace",
@@ -86,7 +86,7 @@ pub(super) fn translate_error(call: &CommaToolCall<'_>, error: &Error) -> CommaT
     specific.unwrap_or_else(|| general_error(call, error))
 }
 
-/// The error of a call, for errors without a sentence that is specific to the tool.
+/// The reply to an engine error that has no sentence specific to the tool.
 fn general_error(call: &CommaToolCall<'_>, error: &Error) -> CommaToolError {
     let path_error = |problem| not_found_error(call, error, problem);
     let has_hash = call.args.optional_text("expectedSha256").is_some();
@@ -120,7 +120,7 @@ fn general_error(call: &CommaToolCall<'_>, error: &Error) -> CommaToolError {
     }
 }
 
-/// An error with the engine's message and next step, for cases that the document does not describe.
+/// An error with the engine's message and next step, for cases that the dialect's document does not describe.
 fn generic_error(call: &CommaToolCall<'_>, error: &Error) -> CommaToolError {
     let comma_error =
         CommaToolError::new(published_kind(error.kind), error.message.clone()).with_path(call.path_argument());
@@ -148,7 +148,7 @@ fn invalid_regex_error(error: &Error) -> CommaToolError {
         .retry_with("Fix the regex syntax and call search_files again.")
 }
 
-/// The error of a move whose paths are invalid. This check accesses no file.
+/// The error of a move whose paths are invalid or identical, found without access to files.
 pub(super) fn invalid_move_error(call: &CommaToolCall<'_>) -> Option<CommaToolError> {
     if let Some(given) = call.first_path_outside() {
         return Some(outside_workspace_error(call, given));

@@ -1,9 +1,9 @@
 //! `list_directory`: the entries of a directory, sorted by depth, then by type (directories, files, symbolic links),
 //! then by name.
 //!
-//! The original sorts names by a collation, in which punctuation comes first, then digits, then letters. If two names
-//! differ only in case or accents, these decide the order. This module reproduces the collation for Latin letters.
-//! Other letters come after them, sorted by code point.
+//! The original code sorts names by a collation, in which punctuation comes first, then digits, then letters. Case and
+//! accents decide the order of two names only if the names are otherwise equal. This module reproduces the collation
+//! for Latin letters; other letters follow, sorted by code point.
 
 use std::cmp::Ordering;
 
@@ -26,7 +26,7 @@ const EPOCH_TIMESTAMP: &str = "1970-01-01T00:00:00.000Z";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CommaNameSortOrder {
     Bytes,
-    /// Names are in the order of the original's collation.
+    /// Names are sorted by the collation of the dialect's original code.
     Collation,
 }
 
@@ -94,7 +94,7 @@ pub(super) fn list_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> Com
     CommaReplyEnvelope::success(output, data)
 }
 
-/// The published type and the size of an entry. The size of an entry that is not a file is 0.
+/// The published type of a directory entry, and its size, which is 0 for an entry that is not a file.
 pub(super) fn entry_type_and_size(entry: &Value) -> (&'static str, u64) {
     match entry["type"].as_str() {
         Some("directory") => ("directory", 0),
@@ -145,8 +145,7 @@ fn entry_to_json(entry: CommaDirectoryEntry) -> Value {
         .into()
 }
 
-/// Punctuation in the order of the collation. Other ASCII characters that are neither letters nor digits sort before
-/// all of this punctuation.
+/// Punctuation in collation order; other ASCII characters, except letters and digits, sort before all of it.
 const PUNCTUATION_ORDER: &str = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$";
 
 /// Accented letters, grouped by their plain letter. An accented letter sorts together with its plain letter.
@@ -182,7 +181,7 @@ fn compare_names(a: &str, b: &str) -> Ordering {
         .then_with(|| a.cmp(b))
 }
 
-/// The sort keys of a character. The most significant sort key is the first field.
+/// The collation keys of a character, the most significant key first.
 struct CharacterCollationKey {
     letter: (u8, u32),
     accent: u32,

@@ -1,5 +1,5 @@
-//! `read_file`: returns a range of lines and the sha256 of the whole file. The number of returned bytes is limited. The
-//! bytes of a binary file are returned only if the call requests them.
+//! `read_file`: returns a range of lines and the sha256 of the whole file. The number of bytes that a read returns is
+//! limited. The bytes of a binary file are returned only if the call requests them.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use stead_engine::CallOutcome;
@@ -69,7 +69,7 @@ pub(super) fn read_reply(call: &CommaToolCall<'_>, outcome: &CallOutcome) -> Com
     CommaReplyEnvelope::success(output, data)
 }
 
-/// A range of lines. Line numbers start at 1, and the last line is included.
+/// A range of lines of a file, from `first_line`, counted from 1, to `last_line` inclusive.
 struct SelectedLines {
     first_line: u64,
     last_line: u64,

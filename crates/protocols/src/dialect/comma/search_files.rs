@@ -1,5 +1,5 @@
-//! `search_files` and `glob`: find paths by pattern, and lines by text or regular expression. Results are sorted by
-//! path, in byte order. The original returns results in the order of the file system.
+//! `search_files` and `glob`: find paths by pattern, and lines by text or regular expression. Search results are sorted
+//! by path in byte order; the original code returns them in the order of the file system.
 
 use serde_json::{Value, json};
 use stead_engine::{CallOptions, CallOutcome, Error, ErrorKind, Globs, ListingPageSizeAndDetail, WalkFilter, limits};
@@ -11,7 +11,7 @@ use super::{
     list_directory::{entry_type_and_size, path_below},
 };
 
-/// The globs that are excluded if the call has no `excludeGlobs`.
+/// The globs that a search excludes if the call has no `excludeGlobs`.
 const DEFAULT_EXCLUDES: &[&str] =
     &["**/node_modules/**", "**/.git/**", "**/dist/**", "**/build/**", "**/.next/**", "**/.turbo/**", "**/coverage/**"];
 const SEARCH_MATCHES_MAX: usize = 100;
@@ -66,7 +66,7 @@ pub(super) fn search_call(call: &CommaToolCall<'_>, options: CallOptions) -> Tra
     TranslatedCall::new("find", arguments, CallOptions { walk_filter: filtered(&exclude), ..options })
 }
 
-/// Compiles the valid patterns. An invalid pattern matches nothing, as in the original.
+/// Compiles the valid globs; an invalid glob matches nothing, as in the dialect's original code.
 fn compile_globs(patterns: &[&str]) -> Globs {
     let valid = patterns.iter().filter(|pattern| Globs::new([**pattern]).is_ok()).copied();
     Globs::new(valid).unwrap_or_default()
@@ -77,8 +77,7 @@ fn result_limit(call: &CommaToolCall<'_>, max: usize) -> usize {
     requested.unwrap_or(max).min(max)
 }
 
-/// The reply to a search for paths whose pattern is invalid. As in the original, an invalid pattern matches nothing.
-/// Returns `None` for other calls and errors.
+/// The empty reply to a path search or a glob call with an invalid pattern; `None` for other calls and errors.
 pub(super) fn reply_without_matches(call: &CommaToolCall<'_>, error: &Error) -> Option<CommaReplyEnvelope> {
     if error.kind != ErrorKind::BadRequest {
         return None;

@@ -1,8 +1,7 @@
 //! Tools that change one whole file: `create_file`, `write_file`, `delete_file`, `restore_file` and `move_file`.
 //!
-//! A deleted file is moved to the trash, and so is a file that a move replaces. The reply contains a handle with which
-//! the file can be restored. Deleting a symbolic link deletes the link, never its target. Files can be restored only
-//! from stead's own trash.
+//! A deleted file, or a file that a move replaces, goes to the trash, and the reply contains a handle to restore it.
+//! Deleting a symbolic link deletes the link, never its target. Files can be restored only from stead's own trash.
 
 use serde_json::{Value, json};
 use stead_engine::{

@@ -1,6 +1,6 @@
 //! Capabilities that do not act on a file: session, agent, policy, alerts, disk usage, watches and events. If the
-//! protocol supports notifications, the events of a watch are pushed to the client. `session.events` returns the same
-//! events.
+//! protocol supports notifications, the events of a watch are pushed to the client, and `session.events` also returns
+//! them.
 
 use serde_json::{Map, Value, json};
 use stead_engine::{CallOptions, CallOutcome, Error, SupervisionTier};
@@ -64,7 +64,7 @@ pub(super) fn translate(
     Ok(TranslatedCall::new(operation, arguments, options))
 }
 
-/// The requested event types. An empty list means all event types.
+/// The event types that the call requests; an empty list means all event types.
 fn requested_event_types(call: &KruxCall<'_>) -> Result<Vec<String>, Error> {
     let known = |word: &&str| EVENT_TYPES.contains(word);
     let reason = || invalid_input("event_types", &format!("must be a list of {}", EVENT_TYPES.join(", ")));
@@ -145,7 +145,7 @@ fn render_session(call: &KruxCall<'_>, outcome: &CallOutcome) -> Value {
     session
 }
 
-/// Adds the agent's quota to `object`, if the agent has a quota.
+/// Adds the agent's quota to the reply `object`, if the agent has a quota.
 fn add_quota(object: &mut Value, outcome: &CallOutcome) {
     if let Some(quota) = outcome.json.get("quota") {
         object["quota"] = quota.clone();
@@ -199,8 +199,8 @@ fn render_capability(operation: &ToolDefinition) -> Value {
     })
 }
 
-/// The tier of each capability as its definition declares it, followed by the rules of the policy. A rule of the policy
-/// may be stricter than the declared tier.
+/// The tier of each capability, which is `blocked` if the policy blocks it on every path, and then the policy rules. A
+/// policy rule may be stricter than the tier that the definition of a capability declares.
 fn render_policy(call: &KruxCall<'_>, outcome: &CallOutcome) -> Value {
     let tier_rule = |tool: &ToolDefinition| {
         let blocked = is_blocked(call, outcome, tool);
@@ -236,8 +236,8 @@ fn render_disk_usage(call: &KruxCall<'_>, outcome: &CallOutcome) -> Value {
     usage
 }
 
-/// Renders an event of the session. A watch event has the same form as a pushed watch event. Any other event, such as
-/// an answered approval, has the members `type`, `timestamp` and `data`.
+/// Renders an event of the session. A watch event in the session's events has the same form as a pushed watch event.
+/// Any other event, such as an answered approval, has the members `type`, `timestamp` and `data`.
 fn render_session_event(call: &KruxCall<'_>, native: &Map<String, Value>) -> Value {
     let (kind, time) = (native.get("type"), native.get("time"));
     if kind.and_then(Value::as_str) == Some(FILE_CHANGED_EVENT) {
@@ -252,7 +252,7 @@ fn percent(part: u64, whole: u64) -> u64 {
     part.saturating_mul(100).checked_div(whole).unwrap_or_default()
 }
 
-/// Renders a watch event. Pushed and polled events have the same form.
+/// Renders a watch event. Pushed and polled watch events have the same form.
 pub(super) fn render_watch_event(paths: &KruxPathMapper, native: &Map<String, Value>) -> Map<String, Value> {
     let mut event = Map::new();
     let mut insert = |name: &str, value: Value| drop(event.insert(name.to_owned(), value));

@@ -10,7 +10,7 @@ use crate::definition::{ToolArgumentDefinition, ToolArgumentType, ToolDefinition
 
 const ECHOED_NAME_CHARS_MAX: usize = 64;
 
-/// The inputs of a call, after validation.
+/// The inputs of a call after validation against the definition of its capability.
 pub(super) struct ValidatedKruxCallArgs<'a>(&'a Map<String, Value>);
 
 impl<'a> ValidatedKruxCallArgs<'a> {
@@ -72,7 +72,7 @@ fn check_input(input: &ToolArgumentDefinition, value: &Value) -> Result<(), Erro
     if fits { Ok(()) } else { Err(invalid_input(&input.name, &expected)) }
 }
 
-/// The path syntax of the dialect. A backslash is an escape character, so that every file name can be written.
+/// The path syntax of the `krux` dialect, in which backslash escapes make it possible to write every file name.
 pub(super) fn path_syntax() -> PathSyntax {
     PathSyntax {
         default_directory: RelPath::root(),
@@ -102,21 +102,20 @@ impl KruxPathMapper {
         }
     }
 
-    /// Converts an absolute path to a path in the workspace, without resolving symbolic links. Returns `None` if the
-    /// path is outside the workspace.
+    /// Converts an absolute path to a path in the workspace without resolving symbolic links; `None` if it is outside.
     pub(super) fn parse(&self, given: &str) -> Option<RelPath> {
         let roots = [self.workspace_root.clone()];
         stead_path::parse_path(given, &roots, &path_syntax()).ok().map(|parsed| parsed.path)
     }
 
-    /// The absolute path of the parent directory. For a path outside the workspace, returns the workspace root.
+    /// The absolute path of the parent directory; the workspace root if the path is outside the workspace.
     pub(super) fn parent_path(&self, given: &str) -> String {
         let parent = self.parse(given).and_then(|path| path.parent());
         parent.map_or_else(|| self.workspace_root.clone(), |parent| self.absolute_path(&parent.to_string()))
     }
 }
 
-/// Rejects a relative path, because the document does not say which directory relative paths start from.
+/// Rejects a relative path, because the dialect's document does not say which directory relative paths start from.
 pub(super) fn require_absolute<'a>(field: &str, given: &'a str) -> Result<&'a str, Error> {
     if given.starts_with('/') {
         return Ok(given);

@@ -1,6 +1,6 @@
 //! The capabilities and their published names.
 
-/// A capability, grouped by the module that handles it.
+/// A capability of the `krux` dialect, grouped by the module that handles it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KruxTool {
     File(KruxFileOperation),

@@ -1,5 +1,5 @@
-//! The documented text encodings. If an encoding cannot represent the content, the call fails; no character is
-//! replaced.
+//! The text encodings that the dialect's document lists. If an encoding cannot represent the content, the call fails;
+//! no character is replaced.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use stead_engine::{Error, ErrorKind};
@@ -25,7 +25,7 @@ pub(super) enum FilePieceEndPosition {
     EndOfFile,
 }
 
-/// The text of a piece of a file, and the number of bytes it was decoded from.
+/// The text of a piece of a file, and the number of bytes from which the text was decoded.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct DecodedFilePiece {
     pub(super) text: String,
@@ -58,7 +58,7 @@ impl KruxFileEncoding {
             .with_detail("encoding", self.name())
     }
 
-    /// Decodes a piece of a file. If the end of the piece splits a character, the character belongs to the next piece.
+    /// Decodes a piece of a file. If the end of the piece splits a character, the character is left for the next piece.
     /// If the end of the file splits a character, the result is an error.
     pub(super) fn decode(self, bytes: &[u8], end: FilePieceEndPosition) -> Result<DecodedFilePiece, Error> {
         let invalid = || self.encoding_error("the content of the file");
@@ -99,7 +99,7 @@ impl KruxFileEncoding {
     }
 }
 
-/// Decodes UTF-16. The byte order is little endian, unless a byte order mark says big endian. The byte order mark is
+/// Decodes UTF-16. UTF-16 is read as little endian, unless a byte order mark says big endian. The byte order mark is
 /// not part of the decoded text.
 fn decode_utf16(bytes: &[u8], end: FilePieceEndPosition) -> Option<DecodedFilePiece> {
     let (rest, big_endian) = match (bytes.strip_prefix(&UTF16_LE_BOM), bytes.strip_prefix(&UTF16_BE_BOM)) {

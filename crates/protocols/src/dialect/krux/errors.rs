@@ -52,8 +52,7 @@ pub(super) fn error_object(
     })
 }
 
-/// The absolute path that an error is about. If the error shows which input contains the path, the path is returned as
-/// the caller wrote it.
+/// The absolute path that an error is about, as the caller wrote it if the input with the path is known.
 fn error_path(krux: &KruxDialect, arguments: &Map<String, Value>, error: &Error) -> String {
     let given = |name: &str| arguments.get(name).and_then(Value::as_str);
     let names = ["path", "source", "destination", "original_path", "trash_path"];
@@ -144,7 +143,7 @@ fn published_kind(krux: &KruxDialect, known: Option<KruxTool>, path: &str, error
     }
 }
 
-/// The documented message of an error type, or the engine's message if the document has none.
+/// The message that the dialect's document has for an error type, or the engine's message if it has none.
 fn error_message(tool: &str, kind: &str, path: &str, error: &Error) -> String {
     match kind {
         "PathOutOfScope" => format!("Path '{path}' is outside the agent's allowed scope"),

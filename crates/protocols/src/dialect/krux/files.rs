@@ -110,7 +110,7 @@ fn translate_copy_or_move(call: &KruxCall<'_>, operation: &str, options: CallOpt
     Ok(TranslatedCall::new(operation, arguments, options))
 }
 
-/// The first byte to read, and the maximum number of bytes.
+/// The offset of the first byte that a call reads, and the maximum number of bytes.
 fn read_range(call: &KruxCall<'_>) -> (u64, u64) {
     let max = call.inputs.number("limit").unwrap_or(READ_BYTES_DEFAULT);
     (call.inputs.number("offset").unwrap_or(0), max)

@@ -11,11 +11,11 @@ use super::{
 };
 use crate::definition::ErrorRecoveryAction;
 
-/// The parts of a failed call that replace the placeholders in its recovery actions.
+/// Values from a failed call that replace the placeholders in its recovery actions.
 pub(super) struct KruxRecoveryPlaceholderValues<'a> {
     pub(super) capability: &'a str,
     pub(super) path: &'a str,
-    /// The id of a watch that the caller could end; empty if the error names no such watch.
+    /// The id of a watch that the caller could end; empty if the error names no watch.
     pub(super) watch_id: &'a str,
     pub(super) paths: &'a KruxPathMapper,
 }
@@ -44,7 +44,7 @@ fn is_applicable(recovery: &ErrorRecoveryAction, subject: &KruxRecoveryPlacehold
     !subject.watch_id.is_empty() || recovery.inputs.values().all(|value| value != "$watch")
 }
 
-/// Renders an action with its placeholders replaced. If the action names no capability, the rendered action repeats the
+/// Renders a recovery action with its placeholders replaced. A recovery action that names no capability repeats the
 /// failed call with changed inputs.
 fn fill_action(recovery: &ErrorRecoveryAction, subject: &KruxRecoveryPlaceholderValues<'_>) -> Value {
     let inputs: Map<String, Value> =

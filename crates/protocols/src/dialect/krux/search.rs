@@ -1,5 +1,5 @@
-//! Search by name and by content. Ignore files such as `.gitignore` have no effect, because the document does not
-//! mention them. Hidden files are excluded, unless the call requests hidden files.
+//! Search by name and by content. Searches do not apply ignore files such as `.gitignore`, because the dialect's
+//! document does not mention them. Hidden files are excluded, unless the call requests hidden files.
 
 use serde_json::{Map, Value, json};
 use stead_engine::{
@@ -65,7 +65,7 @@ pub(super) fn translate(
     })
 }
 
-/// The requested number of results, within the engine's limit.
+/// The number of results that a search call requests, within the engine's limit.
 fn result_limit(call: &KruxCall<'_>, max: usize) -> usize {
     let requested = call.inputs.number("max_results").map(usize::try_from);
     requested.map_or(RESULTS_DEFAULT, |requested| requested.unwrap_or(max)).min(max)
@@ -124,7 +124,7 @@ fn render_content_match(call: &KruxCall<'_>, hit: &Value) -> Value {
     })
 }
 
-/// The files with matches, each with its number of matches. The file with the best match comes first.
+/// The files that contain matches, in the order of their first match, each with its number of matches.
 fn group_by_file<'a>(call: &KruxCall<'_>, hits: impl Iterator<Item = &'a Value>) -> Vec<Value> {
     let mut counts: Map<String, Value> = Map::new();
     for hit in hits {

@@ -56,7 +56,7 @@ enum WeaverToolAction<'a> {
     Append(&'a str),
 }
 
-/// A call with valid arguments.
+/// A tool call with valid arguments.
 #[derive(Debug)]
 pub(super) struct WeaverToolCall<'a> {
     path: &'a str,
@@ -74,7 +74,7 @@ pub(super) fn accepts_argument(argument: &str, generation: WeaverGeneration, uni
 }
 
 impl<'a> WeaverToolCall<'a> {
-    /// Checks the arguments in the same order as the original code, and reports the first problem.
+    /// Checks the arguments of a tool call in the same order as the original code, and reports the first problem.
     pub(super) fn validate(
         tool: &str,
         arguments: &'a Map<String, Value>,
@@ -124,8 +124,7 @@ impl<'a> WeaverToolCall<'a> {
         }
     }
 
-    /// The part of the file that the call reads. `None` means that the call reads the whole file, or that the tool is
-    /// not `read_file`.
+    /// The part of the file that a `read_file` call reads; `None` means the whole file, or a call of another tool.
     pub(super) fn window(&self) -> Option<WeaverReadWindow> {
         match self.action {
             WeaverToolAction::Read(window) => window,
@@ -167,7 +166,7 @@ impl<'a> WeaverToolCall<'a> {
     }
 }
 
-/// A path in the forms that error sentences and page headers contain. No access check uses these forms.
+/// A path in the forms that error sentences and page headers show; no access check uses these forms.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WeaverDisplayPath<'a> {
     pub(super) workspace_root: &'a str,
@@ -179,7 +178,7 @@ impl WeaverDisplayPath<'_> {
         clean_path(self.workspace_root, self.as_given)
     }
 
-    /// The path relative to the workspace. The workspace itself is `.`.
+    /// The path relative to the workspace; `.` for the workspace itself.
     pub(super) fn relative_path(&self) -> String {
         let absolute = self.absolute_path();
         let relative = absolute.strip_prefix(self.workspace_root).map(|rest| rest.trim_start_matches('/'));

@@ -1,6 +1,7 @@
-//! Error sentences of both generations. A sentence consists of a prefix that names the failed step, a path, and the
-//! error text of the operating system. Generation 0.1.2 shows absolute paths. The newest generation opens files
-//! relative to a handle of the workspace and therefore shows relative paths.
+//! Error sentences of both versions of the original code. An error sentence consists of a prefix that names the failed
+//! step, a path, and the error text of the operating system. Version 0.1.2 of the original code shows absolute paths.
+//! The newest version of the original code opens files relative to a handle of the workspace, so it shows relative
+//! paths.
 
 use stead_engine::{Error, ErrorKind};
 
@@ -69,7 +70,7 @@ pub(super) fn error_sentence_v0_1_2(
     }
 }
 
-/// The sentence for an error that only an edit can have.
+/// The sentence for an engine error that only an edit can have; `None` for other errors.
 fn edit_error(error: &Error) -> Option<String> {
     if error.kind == ErrorKind::TextNotFound {
         return Some("old_text not found in file. Make sure it matches exactly".to_owned());
@@ -82,13 +83,12 @@ fn is_workspace_root_refused(error: &Error) -> bool {
     error_detail(error, "path") == Some(".")
 }
 
-/// The file that is used as a parent directory in the path of the call.
+/// The regular file that the path of a call uses as a parent directory.
 fn blocking_file(error: &Error) -> Option<&str> {
     ["file", "path"].into_iter().find_map(|name| error_detail(error, name))
 }
 
-/// The sentence for a step that failed with an error of the operating system. The sentence contains the step, the
-/// system call, the path and the error text.
+/// The error sentence for a failed tool call, with the failed step, the system call, the path and the error text.
 fn failed_step(call: &WeaverToolCall<'_>, path: &WeaverDisplayPath<'_>, kind: ErrorKind, error: &Error) -> String {
     let (prefix, verb) = match call.tool() {
         // The original code can open a directory as a file; only the read from the directory fails.
@@ -103,8 +103,7 @@ fn failed_step(call: &WeaverToolCall<'_>, path: &WeaverDisplayPath<'_>, kind: Er
     format!("{prefix}: {verb} {}: {}", path.absolute_path(), os_error_message(kind, error))
 }
 
-/// The operating system's text for a kind of error. For an error kind without such a text, the result is `permission
-/// denied`, followed by the engine's message.
+/// The operating system's text for an engine error kind, or `permission denied` with the engine's message.
 fn os_error_message(kind: ErrorKind, error: &Error) -> String {
     match OS_ERROR_MESSAGES.iter().find(|(known, _)| *known == kind) {
         Some((_, text)) => (*text).to_owned(),

@@ -1,6 +1,6 @@
-//! Replies that only the newest generation has: pages of a file and edits with a diff. A page is a range of bytes or of
-//! numbered lines. Its header contains the position of the page and the call that reads the next page. The reply to an
-//! edit shows the diff to the user.
+//! Replies that only the newest version of the original code has: pages of a file, and edits with a diff. A page is a
+//! range of bytes or of numbered lines. The header of a page contains the position of the page and the call that reads
+//! the next page. The reply to an edit shows the diff to the user, not to the model.
 
 use serde_json::{Map, Value};
 use stead_engine::CallOutcome;
@@ -70,7 +70,7 @@ pub(super) enum WeaverReadWindow {
 }
 
 impl WeaverReadWindow {
-    /// Parses the arguments in the same order as the original code, with the same error sentences.
+    /// Parses the paging arguments in the same order as the original code, with the same error sentences.
     pub(super) fn from_arguments(arguments: &Map<String, Value>, paging: WeaverPagingSettings) -> Result<Self, String> {
         match paging.unit {
             WeaverPageUnit::Bytes => {
@@ -101,8 +101,7 @@ impl WeaverReadWindow {
         }
     }
 
-    /// The range of bytes that the engine reads. `None` means that the engine reads the whole file, which a range of
-    /// lines requires.
+    /// The range of bytes that the engine reads; `None` means the whole file, which a range of lines requires.
     pub(super) fn byte_range(self) -> Option<String> {
         match self {
             WeaverReadWindow::Bytes { offset, length } => {
@@ -138,7 +137,7 @@ fn parse_integer(arguments: &Map<String, Value>, name: &str) -> Result<Option<i6
     }
 }
 
-/// Renders the page that a call reads. If the call has no window, renders the whole file.
+/// Renders the page that a call reads, or the whole file if the call requests no page.
 pub(super) fn render_page(
     call: &WeaverToolCall<'_>,
     paging: WeaverPagingSettings,

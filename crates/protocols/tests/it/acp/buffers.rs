@@ -1,4 +1,4 @@
-//! An editor that offers no file methods but reports its open buffers. The agent reads the text of the buffers.
+//! An ACP editor that offers no file methods but reports its open buffers, whose text the agent reads.
 
 use serde_json::{Value, json};
 use stead_engine::{Call, Caller, Engine, Principal};

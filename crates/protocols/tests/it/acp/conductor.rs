@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::harness::AcpHarness;
 
-/// Plays a conductor that uses these names for its two methods.
+/// Plays a conductor; `opening` is its initialize method, and `envelope` its method for forwarded messages.
 async fn check_conductor_chain(opening: &str, envelope: &str) {
     let mut harness = AcpHarness::in_chain();
     let conductor = &mut harness.editor;

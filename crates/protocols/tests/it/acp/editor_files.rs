@@ -1,4 +1,5 @@
-//! An editor that offers file methods itself. The agent reads the editor's text, and the editor applies its writes.
+//! An ACP editor that offers file methods: the agent reads the editor's text, and the editor applies the agent's
+//! writes.
 
 use serde_json::{Value, json};
 use stead_engine::{ApprovalMode, Workspace};
@@ -26,7 +27,7 @@ fn text_result(content: &str) -> Value {
     json!({ "result": { "content": content } })
 }
 
-/// The agent reads a file while the editor has this text.
+/// Reads a file as the agent while the editor answers with `editor_text`.
 async fn read_with_editor_text(harness: &mut AcpHarness, params: Value, editor_text: &str) -> Value {
     harness.send_from_agent("fs/read_text_file", params).await;
     let request = answer_next_request(harness, text_result(editor_text)).await;
@@ -37,8 +38,8 @@ async fn read_with_editor_text(harness: &mut AcpHarness, params: Value, editor_t
     harness.agent.receive().await
 }
 
-/// The agent writes a file while the editor has this text. Returns the text that the editor gets, and checks that the
-/// agent is informed of a merge.
+/// Writes a file as the agent while the editor has `editor_text`, and returns the text that the editor gets. Checks
+/// that the agent is informed if its text was merged.
 async fn write_with_editor_text(harness: &mut AcpHarness, content: &str, editor_text: &str) -> String {
     harness.send_from_agent("fs/write_text_file", json!({ "path": "/ws/a.txt", "content": content })).await;
     answer_next_request(harness, text_result(editor_text)).await;

@@ -18,7 +18,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// Every step is faster than this, unless something hangs.
+/// Timeout of one test step, reached only if something hangs.
 const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 const PIPE_BYTES: usize = 1 << 16;
 
@@ -47,7 +47,7 @@ impl AcpProxyTestPeer {
         self.send_raw(&message.to_string()).await;
     }
 
-    /// The next line, or an empty text at the end of the input.
+    /// The next line that the proxy sent to this peer; empty if the proxy closed the pipe.
     pub(crate) async fn receive_raw(&mut self) -> String {
         let mut line = String::new();
         tokio::time::timeout(TEST_TIMEOUT, self.input.read_line(&mut line)).await.expect("a line").unwrap();
@@ -59,7 +59,7 @@ impl AcpProxyTestPeer {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 
-    /// Closes the peer's output. Its input stays open.
+    /// Closes the peer's output, but not its input.
     pub(crate) fn close_output(&mut self) {
         self.output = None;
     }
@@ -123,7 +123,6 @@ fn test_callers() -> AcpConnectionCallers {
 }
 
 impl AcpHarness {
-    /// Starts a proxy without sending `initialize`.
     pub(crate) fn uninitialized() -> Self {
         Self::with_capabilities(BOTH_FILE_METHODS, ApprovalMode::TrustClient)
     }
@@ -136,7 +135,7 @@ impl AcpHarness {
         Self { editor, agent, root_opener, proxy, next_id: 100 }
     }
 
-    /// Starts a proxy in a chain. The editor plays the conductor, and the agent is unused.
+    /// Starts a proxy in a chain, with `editor` as the conductor and `agent` unused.
     pub(crate) fn in_chain() -> Self {
         let root_opener =
             Arc::new(MemoryRootOpener { approval_mode: ApprovalMode::TrustClient, ..MemoryRootOpener::default() });

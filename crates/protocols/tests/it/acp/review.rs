@@ -7,7 +7,7 @@ use super::harness::{AcpHarness, BOTH_FILE_METHODS};
 
 const LINES: &str = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
 
-/// Calls a review method and returns the response. The agent must not get the message.
+/// Calls a review method as the editor, and returns the proxy's response.
 async fn call_review_method(harness: &mut AcpHarness, method: &str, params: Value) -> Value {
     send_review_method(harness, method, params).await;
     harness.editor.receive().await

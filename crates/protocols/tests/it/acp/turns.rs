@@ -7,7 +7,6 @@ use super::harness::AcpHarness;
 
 const LINES: &str = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
 
-/// Calls an operation as a person in the workspace of a root.
 fn call_as_person(harness: &AcpHarness, root: &str, operation: &str, arguments: &Value) -> Result<Value, Error> {
     let person = Caller::new(Principal::User("ann".to_owned()), "desk", "cli");
     let arguments = arguments.as_object().unwrap().clone();

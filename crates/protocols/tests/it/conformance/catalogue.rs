@@ -7,7 +7,6 @@ const PIXEL_PNG_BASE64: &str =
 /// A WAV file without samples.
 const SILENT_WAV_BASE64: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA=";
 
-/// Tools without arguments.
 const TOOLS_WITHOUT_ARGUMENTS: &[&str] = &[
     "test_simple_text",
     "test_image_content",
@@ -97,7 +96,7 @@ pub(crate) fn template_list() -> Vec<Value> {
     })]
 }
 
-/// The content of a resource, if it exists.
+/// The content of the test resource at `uri`; `None` if the resource does not exist.
 pub(crate) fn read_resource(uri: &str) -> Option<Value> {
     let mut content = match uri {
         "test://static-text" => text_resource("text/plain", "This is the content of the static text resource."),
@@ -132,7 +131,7 @@ pub(crate) fn prompt_list() -> Vec<Value> {
     ]
 }
 
-/// The prompt with this name; `None` if it does not exist or needs input from the client.
+/// The test prompt with this name; `None` if the prompt does not exist or needs input from the client.
 pub(crate) fn get_prompt(name: &str, arguments: &Value) -> Option<Value> {
     let text = |argument: &str| arguments[argument].as_str().unwrap_or_default().to_owned();
     let contents = match name {

@@ -1,5 +1,5 @@
 //! Tools and prompts that need input from the client: one result asks for the input, and the next request contains it.
-//! A checksum protects the state that the client sends back. It needs no secret, because the suite only tests that a
+//! A checksum without a secret protects the state that the client sends back, because the suite only tests that a
 //! changed state is rejected.
 
 use serde_json::{Map, Value, json};
@@ -57,7 +57,6 @@ pub(crate) fn get_prompt(name: &str, params: &Value) -> Option<Result<Value, Mcp
     )))
 }
 
-/// The result of a tool once the client has sent all input.
 fn final_result(params: &Value) -> Value {
     let name = params["inputResponses"]["user_name"]["content"]["name"].as_str().unwrap_or("you");
     json!({ "content": [text_content(&format!("Hello, {name}! state-ok"))] })
@@ -95,7 +94,7 @@ fn is_answer(response: &Value, method: &str) -> bool {
     }
 }
 
-/// Asks two questions, one after the other.
+/// Asks the client for a name, and for a colour after the name is answered.
 fn ask_two_rounds(params: &Value, state: Option<&str>) -> Option<Value> {
     let second = elicitation_question("step2", "Step 2: What is your favorite color?", "color", "string");
     match state {
@@ -109,7 +108,7 @@ fn ask_two_rounds(params: &Value, state: Option<&str>) -> Option<Value> {
     }
 }
 
-/// The questions that this client can answer, according to its capabilities.
+/// The questions that a client can answer, according to its declared capabilities.
 fn supported_questions(client: &McpClientHandle<'_>) -> Vec<McpTestRequestForClientInput> {
     let capabilities = client.capabilities();
     let questions = [
@@ -147,7 +146,6 @@ fn roots_question() -> McpTestRequestForClientInput {
     ("client_roots", "roots/list", json!({}))
 }
 
-/// A state followed by its checksum.
 fn state_with_checksum(state: &str) -> String {
     let sum = state.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
     format!("{state}.{sum:08x}")

@@ -1,4 +1,4 @@
-//! Tools that return one result. Some of them send notifications or requests to the client first.
+//! Test tools that answer with one result, some after sending notifications or requests to the client.
 
 use serde_json::{Value, json};
 use stead_protocols::mcp::{McpClientHandle, McpExtensionError};
@@ -8,7 +8,7 @@ use super::catalogue::{audio_content, image_content, text_content};
 /// JSON-RPC code for a missing client capability.
 const MISSING_CAPABILITY: i32 = -32021;
 
-/// Calls a tool; `None` if there is no such tool.
+/// Calls a test tool; returns `None` if no tool has this name.
 pub(crate) async fn call_tool(
     name: &str,
     arguments: &Value,

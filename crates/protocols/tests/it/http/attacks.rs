@@ -1,4 +1,4 @@
-//! Malicious and malformed requests. Each of them is rejected before anything is executed.
+//! Malicious and malformed HTTP requests, which the server must reject before it executes anything.
 
 use serde_json::json;
 use stead_protocols::http::{AllowedHosts, HttpListener, HttpServerOptions, limits::REQUESTS_PER_CLIENT_MAX};
@@ -9,8 +9,8 @@ use tokio::{
 
 use super::{TEST_TIMEOUT, TestHttpServer, read_response};
 
-/// A malicious request, and the status code that it gets. In the head, `PORT` stands for the server's port, and the
-/// token is added after `Bearer`.
+/// A test request, usually malicious, and the expected status code. In `head`, `PORT` stands for the server's port,
+/// `OWN` for valid headers with a token, and `JSON` for the JSON content type.
 struct HttpAttack {
     id: &'static str,
     head: &'static str,

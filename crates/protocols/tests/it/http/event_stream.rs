@@ -6,7 +6,7 @@ use tokio::net::TcpStream;
 
 use super::{TEST_TIMEOUT, TestHttpServer, read_head, read_response};
 
-/// Reads lines until one starts with the prefix. Lines with chunk sizes are skipped.
+/// Reads lines of an event stream until one starts with `start`, and returns the rest of that line.
 async fn read_until(stream: &mut BufReader<TcpStream>, start: &str) -> String {
     let found = async {
         loop {

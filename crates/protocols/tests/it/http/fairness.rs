@@ -17,10 +17,9 @@ use super::{
     websocket::{frame_text, read_message},
 };
 
-/// Concurrent calls of one principal.
+/// Number of concurrent calls of the busy client.
 const CONCURRENT_CALLS: usize = 1_000;
-/// Number of calls of the busy client that may finish before a single call of another client: a tenth of its calls.
-/// Without limits, all of them would finish first.
+/// Maximum number of calls of the busy client that may finish before a single call of another client.
 const CALLS_BEFORE_MAX: usize = CONCURRENT_CALLS / 10;
 const JSON_HEADER: &str = "Content-Type: application/json";
 

@@ -57,7 +57,6 @@ fn upgrade_request(server: &TestHttpServer, token: &str, more: &str) -> String {
     )
 }
 
-/// Opens a WebSocket with this token.
 async fn open_websocket(server: &TestHttpServer, token: &str) -> BufReader<TcpStream> {
     let mut stream = server.connect().await;
     stream.get_mut().write_all(upgrade_request(server, token, "").as_bytes()).await.unwrap();
@@ -65,7 +64,6 @@ async fn open_websocket(server: &TestHttpServer, token: &str) -> BufReader<TcpSt
     stream
 }
 
-/// Waits until the server has this many streams.
 async fn wait_for_stream_count(server: &TestHttpServer, count: usize) {
     let counted = async {
         let line = format!("stead_http_streams {count}\n");

@@ -1,5 +1,6 @@
-//! The attack corpus through the ACP proxy. Its paths are absolute, so the expected reply of a case is not checked. The
-//! invariants are: nothing outside the workspace changes, no reply contains data from outside, and no call hangs.
+//! The attack corpus through the ACP proxy. ACP paths are absolute, so the expected reply of an attack is not checked.
+//! Each attack checks invariants: nothing outside the workspace changes, no reply contains data from outside, and no
+//! call hangs.
 
 use std::{io, path::Path};
 

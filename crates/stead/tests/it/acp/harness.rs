@@ -1,5 +1,5 @@
-//! `stead acp` between an editor and an agent. The test plays both; the agent process only connects two pipes to the
-//! test.
+//! Runs `stead acp` between an editor and an agent, both played by the test. The agent process only connects two pipes
+//! to the test.
 
 use std::{
     fs::{File, OpenOptions},
@@ -11,8 +11,8 @@ use std::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// The agent process: copies the first pipe to its output and its input to the second pipe. It writes its process id to
-/// the third file, so that a test can kill it.
+/// The agent process: copies the first pipe to its output and its input to the second pipe. The agent process writes
+/// its process id to the third file, so that a test can kill it.
 const AGENT_SHELL_SCRIPT: &str = r#"echo $$ > "$2"; cat "$0" & exec cat > "$1""#;
 
 pub(crate) struct AcpProxyTestProcess {
@@ -80,7 +80,7 @@ impl AcpProxyTestProcess {
         self.receive_at_editor();
     }
 
-    /// Creates a session. Returns the message that the agent received.
+    /// Creates a session, and returns the `session/new` message that the agent received.
     pub(crate) fn new_session(&mut self, id: &str, params: &Value) -> Value {
         self.send_from_editor(&json!({ "jsonrpc": "2.0", "id": 1, "method": "session/new", "params": params }));
         let received = self.receive_at_agent();
@@ -137,7 +137,6 @@ impl AcpProxyTestProcess {
         self.call_from_agent("fs/write_text_file", json!({ "path": path, "content": content }))
     }
 
-    /// Kills the agent process.
     pub(crate) fn kill_agent(&self) {
         let pid = std::fs::read_to_string(self.pipes.path().join("pid")).unwrap();
         assert!(Command::new("kill").args(["-9", pid.trim()]).status().unwrap().success());

@@ -24,8 +24,8 @@ const FILE_TEXT: &str = "one\ntwo\nthree\nfour\n";
 /// The error for a file that is not UTF-8.
 const NOT_UTF8_ERROR: &str = "not_text: the file is not UTF-8: byte 1 does not fit; reading it would damage it";
 
-/// Steps of an agent with the expected responses, which depend neither on its library nor on the capabilities of the
-/// editor.
+/// The requests of a test agent, and their expected responses. The expected responses depend neither on the agent's ACP
+/// library nor on the capabilities of the editor.
 fn agent_steps(root: &Path) -> Vec<(Value, Value)> {
     let path = |name: &str| root.join(name).to_str().unwrap().to_owned();
     let read = |more: Value| {
@@ -71,12 +71,11 @@ fn agent_steps(root: &Path) -> Vec<(Value, Value)> {
     ]
 }
 
-/// Steps in which the file methods of acpx itself differ: slices lose their last line terminator, a range beyond the
-/// end is empty, an unreadable file has no error code of its own, invalid text is replaced, and line endings are lost.
-/// `docs/acp.md` explains each decision.
+/// Indexes of the agent steps whose result differs with the file methods of acpx itself. For example, acpx loses line
+/// endings, and replaces invalid text. `docs/acp.md` explains the decisions of stead.
 const STEPS_DIFFERING_IN_ACPX: &[usize] = &[0, 3, 4, 6, 8, 9, 14, 15, 16, 17, 18, 19];
 
-/// Runs an agent in acpx. Returns its result of every step.
+/// Runs an agent in the ACP client acpx, and returns the result of every agent step.
 fn run_agent_in_acpx(fixture: &CliFixture, agent: &str, flags: &[&str]) -> Vec<Value> {
     let root = fixture.workspace();
     fs::write(root.join("a.txt"), FILE_TEXT).unwrap();
@@ -107,7 +106,8 @@ fn run_agent_in_acpx(fixture: &CliFixture, agent: &str, flags: &[&str]) -> Vec<V
 /// The variable with the directory of the agents on the official Rust library; `cargo xtask test` sets it.
 const PEERS_VARIABLE: &str = "STEAD_TEST_PEERS";
 
-/// A program on the official Rust library. A missing one fails the test, which is never skipped silently.
+/// The path of a test program that uses the official Rust library. If the program is missing, the test fails and is not
+/// skipped.
 fn rust_peer_binary(name: &str) -> PathBuf {
     let given = std::env::var_os(PEERS_VARIABLE).map(PathBuf::from);
     let created = || {

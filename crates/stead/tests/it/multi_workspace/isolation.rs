@@ -15,11 +15,11 @@ use super::{LINE_TIMEOUT, WorkspaceRegistryTestServer};
 const WORKSPACE_COUNT: usize = 1_000;
 const CALLS_PER_THREAD: usize = 3_000;
 const THREADS: usize = 4;
-/// Maximum duration of the test; on an idle machine it is much shorter.
+/// Maximum duration of the isolation test; on an idle machine the test is much faster.
 const TIME_MAX: Duration = Duration::from_secs(240);
 const MCP_VERSION: &str = "2026-07-28";
 
-/// A connection for many requests.
+/// A keep-alive HTTP connection, used for many requests.
 struct KeepAliveConnection {
     stream: BufReader<TcpStream>,
     host: String,
@@ -76,7 +76,7 @@ impl IsolationRng {
     }
 }
 
-/// Text that only this workspace contains.
+/// A text that only the workspace with this number contains.
 fn workspace_secret(number: usize) -> String {
     format!("the secret of workspace {number}, and of no other")
 }

@@ -1,13 +1,12 @@
-//! Versions of the same crate side by side, as in the source directory of cargo's registry.
+//! Finds changed files between versions of the same crate, in the source directory of cargo's registry.
 //!
-//! Owns the pairing of directories. Promises each changed file once per pair of consecutive versions. Never follows
-//! links.
+//! Each version of a crate is compared with the next one.
 
 use std::{fs, io, path::Path};
 
 use super::{BenchOldAndNewText, is_handwritten_text};
 
-/// The files that differ between two versions of a crate below `directory`.
+/// The files that differ between consecutive versions of a crate in `directory`.
 pub(super) fn changed_files(directory: &Path) -> Result<Vec<BenchOldAndNewText>, String> {
     let failed = |error: io::Error| format!("{}: {error}", directory.display());
     let mut crates: Vec<(String, Vec<u64>, String)> = Vec::new();

@@ -1,7 +1,7 @@
 //! Reads texts from the history of a repository: the changes of each commit, and the changes of both sides of a
 //! merge.
 //!
-//! Owns the calls to Git. Promises texts as they were committed. Never writes to the repository.
+//! The Git repository is only read.
 
 use std::{
     collections::HashMap,
@@ -15,15 +15,15 @@ use super::{BenchOldAndNewText, COMMITS_MAX, DivergedTextBenchCase, is_handwritt
 #[derive(Debug)]
 pub(super) struct GitHistoryBenchCases {
     pub(super) commits: usize,
-    /// Each file that a commit changed.
+    /// The old and new text of each file that a commit changed.
     pub(super) changed_files: Vec<BenchOldAndNewText>,
-    /// Each file that both sides of a merge changed.
+    /// The base and both versions of each file that both sides of a merge commit changed.
     pub(super) merged_files: Vec<DivergedTextBenchCase>,
-    /// Each file that a commit changed, with the next change of the file made concurrent where possible.
+    /// Two successive changes of a file by commits, converted to concurrent changes where possible.
     pub(super) successive_changes: Vec<DivergedTextBenchCase>,
 }
 
-/// A modified file with the object ids of its contents.
+/// A file that a commit modified, with the Git object ids of its old and new content.
 #[derive(Debug)]
 struct GitHistoryModifiedFile {
     path: String,
@@ -140,7 +140,7 @@ impl GitCatFileProcess {
         Ok(Self { directory: directory.to_owned(), process, input: asks, output: BufReader::new(answers) })
     }
 
-    /// Both contents of a file, if they are suitable texts.
+    /// The old and new content of a modified file; `None` if one of them is binary, generated or too large.
     fn text_change(&mut self, file: &GitHistoryModifiedFile) -> Result<Option<BenchOldAndNewText>, String> {
         let (old, new) = (self.object_content(&file.before)?, self.object_content(&file.after)?);
         if !is_handwritten_text(&file.path, &old) || !is_handwritten_text(&file.path, &new) {

@@ -1,9 +1,9 @@
-//! Measures how close the hint of a failed edit is to the right lines.
+//! Measures how close the hint of a failed edit is to the lines that replaced the quoted lines.
 //!
-//! Owns the quotes: each place where a commit replaced up to three lines, quoted with one to three context lines from
-//! before. The right lines are those that replaced the quoted lines according to the diff. If they are more than
-//! three lines longer than the quote, there is no single right line, and the case is counted separately. Promises to
-//! use every quote that no longer matches, and only those.
+//! A quote is made from each place where a commit replaced up to three lines, with one to three lines of context. Only
+//! quotes that do not occur in the new text are measured. The right lines for a hint are those that replaced the quoted
+//! lines according to the diff. A quote whose right lines are more than three lines longer than the quote is counted
+//! separately.
 
 use std::{
     ops::RangeInclusive,
@@ -19,10 +19,10 @@ use super::{BenchOldAndNewText, HintBenchReportDetailLevel};
 
 const REPLACED_LINES_MAX: usize = 3;
 
-/// The context cycles through one, two and three lines.
+/// Quotes have one, two or three lines of context in turn.
 const CONTEXT_LINES_MAX: usize = 3;
 
-/// Maximum distance of a good hint, in lines.
+/// A hint counts as good if it is at most this many lines from the right line.
 const NEAR_LINES_MAX: usize = 5;
 
 #[derive(Debug, Default)]
@@ -31,9 +31,9 @@ pub(super) struct EditHintBenchStatistics {
     exact: usize,
     within_two: usize,
     near: usize,
-    /// Misses with at least as much of the quote as the right lines have: the text does not tell which is meant.
+    /// The number of wrong hints at lines that resemble the quote at least as much as the right lines do.
     rival_misses: usize,
-    /// Quotes replaced by many lines; hints that start within or near those; and hints near the first of them.
+    /// The number of quotes that were replaced by many more lines.
     grown_quotes: usize,
     grown_near: usize,
     grown_at_start: usize,
@@ -47,13 +47,12 @@ struct EditHintBenchMiss {
     quote: String,
     true_lines: RangeInclusive<usize>,
     true_text: String,
-    /// `None` if there was no hint.
     hinted_lines: Option<RangeInclusive<usize>>,
     hint_text: String,
 }
 
 impl EditHintBenchStatistics {
-    /// Measures every replaced region of a text.
+    /// Measures the hint for every place where up to three lines of a text were replaced.
     pub(super) fn measure(&mut self, pair: &BenchOldAndNewText) {
         let finder = QuoteSearchHaystack::new(&pair.new);
         let last = lines::count_lines(pair.old.as_bytes());
@@ -154,7 +153,7 @@ impl EditHintBenchMiss {
     }
 }
 
-/// Whether `hinted` shares at least as many lines and words with the quote as `truly` does.
+/// Whether the text `hinted` shares at least as many lines and words with the quote as the text `truly` does.
 fn is_rival(quote: &str, truly: &str, hinted: &str) -> bool {
     let lines = |text| count_shared(quote, text, |text| text.lines().map(str::trim).collect());
     let words = |text| count_shared(quote, text, |text| text.split(|c: char| !c.is_alphanumeric()).collect());

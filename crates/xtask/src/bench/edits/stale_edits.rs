@@ -1,8 +1,7 @@
 //! Applies edits of an old text to the current text.
 //!
-//! Owns the derivation of two sides of a change from the history, the split of one side into edits as a caller would
-//! quote them, and the comparison of every result with `git merge-file`. Promises a byte-for-byte comparison wherever
-//! Git merges without a conflict; conflicts of Git are counted separately.
+//! Two concurrent versions of a file are derived from the history, and one version is split into edits that quote the
+//! old text. Wherever `git merge-file` merges without a conflict, the result is compared with Git's byte for byte.
 
 use std::{fmt, fs, ops::Range, process::Command};
 
@@ -16,20 +15,20 @@ use tempfile::TempDir;
 
 use super::{BenchOldAndNewText, DivergedTextBenchCase};
 
-/// Maximum number of context lines on each side to make a quote unique.
+/// The most context lines above and below a quote that are tried to make it unique.
 const CONTEXT_LINES_MAX: usize = 20;
 
 #[derive(Debug, Default)]
 pub(super) struct StaleEditTally {
     pub(super) files: usize,
     edits: usize,
-    /// Files whose edits applied: anchored, merged, and either.
+    /// The number of files whose change applied as edits (`anchored`), by a merge (`merged`), or in either way.
     anchored: usize,
     merged: usize,
     either: usize,
-    /// Files that Git merges without a conflict.
+    /// The number of files that Git merges without a conflict.
     clean_by_git: usize,
-    /// Results that differ from a clean merge of Git.
+    /// The number of results of edits that differ from a clean merge of Git.
     anchored_differing: usize,
     merged_differing: usize,
 }
@@ -70,7 +69,8 @@ impl StaleEditGitMergeBenchRunner {
         Ok(Self { directory: place })
     }
 
-    /// Applies one side of a fork to the other, anchored and merged, and compares with Git.
+    /// Applies the change of one version to the other version, as edits and by a merge, and compares both results with
+    /// Git's.
     pub(super) fn apply(&mut self, fork: &DivergedTextBenchCase, tally: &mut StaleEditTally) -> Result<(), String> {
         let quotes = unique_quotes(&fork.base, &fork.wanted);
         let edits: Vec<FindReplaceEdit<'_>> = quotes.iter().map(|(old, new)| FindReplaceEdit::new(old, new)).collect();
@@ -120,7 +120,7 @@ impl StaleEditGitMergeBenchRunner {
     }
 }
 
-/// Assigns the changes of a text alternately to the caller and to the other side.
+/// Splits a change into two concurrent versions, which get its hunks alternately.
 pub(super) fn split_changes(pair: &BenchOldAndNewText) -> Option<DivergedTextBenchCase> {
     let hunks = diff::hunks(&pair.old, &pair.new);
     let (old, new) = (QuoteSearchHaystack::new(&pair.old), QuoteSearchHaystack::new(&pair.new));
@@ -136,7 +136,8 @@ pub(super) fn split_changes(pair: &BenchOldAndNewText) -> Option<DivergedTextBen
     })
 }
 
-/// The later change as if concurrent with the earlier one: its hunks on lines that the earlier change left unchanged.
+/// Converts two successive changes to concurrent ones: hunks of the later change on lines that the earlier change left
+/// unchanged are applied to the old text.
 pub(super) fn as_concurrent_change(
     earlier: &BenchOldAndNewText,
     later: &BenchOldAndNewText,
@@ -162,7 +163,8 @@ pub(super) fn as_concurrent_change(
     })
 }
 
-/// The line offset of `later` before `earlier`; `None` if `earlier` changed its lines.
+/// The number to add to line numbers of `later` to get lines of the text before `earlier`; `None` if `earlier` changed
+/// these lines.
 fn line_offset(earlier: &[Hunk], later: &Hunk) -> Option<isize> {
     let mut shift = 0;
     for hunk in earlier {
@@ -214,7 +216,7 @@ fn splice_of_hunk(old: &QuoteSearchHaystack<'_>, new: &QuoteSearchHaystack<'_>, 
     TextSplice { bytes: byte_range(old, &hunk.old), text }
 }
 
-/// The byte range of 0-based lines.
+/// Converts a range of 0-based lines to a byte range.
 fn byte_range(finder: &QuoteSearchHaystack<'_>, lines: &Range<usize>) -> Range<usize> {
     finder.line_bytes(lines.start + 1).start..finder.line_bytes(lines.end + 1).start
 }

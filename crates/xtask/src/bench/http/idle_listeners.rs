@@ -1,4 +1,5 @@
-//! Ten thousand idle event streams: their memory, and the time until all of them have received one change.
+//! Measures ten thousand idle event streams: their memory, and the time until all streams have received one change
+//! event.
 
 use std::{path::Path, time::Instant};
 

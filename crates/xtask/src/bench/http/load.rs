@@ -1,4 +1,4 @@
-//! Concurrent connections, each of which sends its next request as soon as it has the last response.
+//! Load of concurrent HTTP connections, each of which sends its next request as soon as it has received a response.
 
 use std::{
     sync::{Barrier, Mutex, PoisonError},
@@ -14,13 +14,13 @@ use crate::{
 
 #[derive(Default)]
 pub(super) struct HttpLoadBenchSamples {
-    /// In milliseconds, one per response.
+    /// The latency of each response in milliseconds.
     pub(super) latencies: Samples,
-    /// Responses per second.
+    /// The number of responses per second, one sample per round.
     pub(super) rate: Samples,
 }
 
-/// Sends this many requests over this many connections. Every response is checked for the expected content.
+/// Sends about `requests` requests over `connections` connections and checks the content of every response.
 pub(super) fn run_load(
     reading: &BenchHttpRequest,
     connections: usize,
@@ -70,7 +70,7 @@ fn run_connection(reading: &BenchHttpRequest, requests: usize, ready: &Barrier) 
     Ok(waits)
 }
 
-/// A connection after its first response.
+/// Opens a connection and sends one request that is not measured.
 fn open_warm_connection(reading: &BenchHttpRequest) -> Result<(XtaskHttpClientConnection, HttpAnswer), String> {
     let mut connection = XtaskHttpClientConnection::open(&reading.address).map_err(|error| error.to_string())?;
     let mut answer = HttpAnswer::default();

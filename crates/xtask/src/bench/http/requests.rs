@@ -1,4 +1,4 @@
-//! The measured servers, each with the request that reads one kilobyte.
+//! The servers of the HTTP benchmark, each with the request that reads one kilobyte.
 
 use std::{
     net::TcpListener,
@@ -14,14 +14,14 @@ use crate::{
     http::{HttpServerProcess, XtaskHttpClientConnection},
 };
 
-/// A protocol version without sessions.
+/// The MCP version of the requests, which has no sessions.
 const MCP_VERSION: &str = "2026-07-28";
 const START_WAIT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// The published server for comparison: name and version.
+/// The npm package and version of the published server that stead is compared with.
 pub(super) const PUBLISHED_SERVER: (&str, &str) = ("@agent-infra/mcp-server-filesystem", "1.2.29");
 
-/// A request, and the expected part of its response.
+/// An HTTP request of the benchmark, and a text that its response must contain.
 pub(super) struct BenchHttpRequest {
     pub(super) name: &'static str,
     pub(super) address: String,
@@ -49,7 +49,7 @@ pub(super) fn start_published_server(workspace: &Path) -> Result<HttpServerProce
     Ok(server)
 }
 
-/// Starts a minimal server on the same libraries.
+/// Starts a minimal HTTP server that uses the same libraries as stead.
 pub(super) fn start_bare_server() -> Result<HttpServerProcess, String> {
     let build = ["build", "--release", "--locked", "-p", "stead-protocols", "--example", "bare"];
     crate::run_program(Command::new("cargo").args(build))?;
@@ -62,7 +62,7 @@ pub(super) fn rest_request(server: &HttpServerProcess) -> BenchHttpRequest {
     build_request("stead, GET /v1/files", server, &line, "", "", generate_text(SMALL_FILE.bytes, 0).into_bytes())
 }
 
-/// The body of the MCP request, without a session.
+/// The body of an MCP request that reads the small file, for a server without sessions.
 pub(super) fn mcp_body() -> String {
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": MCP_VERSION,
@@ -87,7 +87,7 @@ pub(super) fn bare_get_request(server: &HttpServerProcess) -> BenchHttpRequest {
     build_request("bare axum, GET", server, "GET /", "", "", vec![b'x'; SMALL_FILE.bytes])
 }
 
-/// Like [`bare_get_request`], with a request body that the server reads.
+/// The same request as [`bare_get_request`], but as `POST` with a body that the server reads.
 pub(super) fn bare_post_request(server: &HttpServerProcess) -> BenchHttpRequest {
     build_request("bare axum, POST", server, "POST /", "", &mcp_body(), vec![b'x'; SMALL_FILE.bytes])
 }
@@ -122,7 +122,7 @@ fn tool_call_body(tool: &str, arguments: &Value, meta: Option<&Value>) -> String
     json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string()
 }
 
-/// The content of the file as a JSON string.
+/// The content of the small file, escaped as in a JSON string.
 fn file_as_json() -> Vec<u8> {
     let whole = Value::from(generate_text(SMALL_FILE.bytes, 0)).to_string();
     whole.trim_matches('"').as_bytes().to_vec()

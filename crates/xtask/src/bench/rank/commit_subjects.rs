@@ -1,5 +1,5 @@
-//! Searches for a commit's subject line and ranks the files that the commit changed, on the tree before a group of
-//! commits.
+//! Searches for the subject line of a commit, and finds the rank of the files that the commit changed. Ten commits at a
+//! time are measured on the tree before the oldest of them.
 
 use std::{
     fmt,
@@ -12,12 +12,12 @@ use stead_text::rank::natural_language;
 use super::packages::{BenchPackageSourceFile, read_source_texts};
 
 const COMMITS_MAX: usize = 120;
-/// The subject of a larger commit says too little about each file.
+/// Commits that change more files than this are skipped, because their subject says too little about each file.
 const CHANGED_FILES_MAX: usize = 3;
 const COMMITS_PER_TREE: usize = 10;
 const RANK_DEPTHS: [usize; 3] = [1, 5, 10];
 
-/// The number of commits found within each depth.
+/// The number of commits of which a changed file is among the first 1, 5 or 10 search results.
 #[derive(Debug, Default)]
 pub(super) struct EarlyRankTally {
     files: usize,
@@ -48,7 +48,7 @@ pub(super) fn measure_repository(repository: &Path) -> Result<EarlyRankTally, St
 }
 
 impl EarlyRankTally {
-    /// Measures commits on the tree before the oldest of them.
+    /// Measures a group of commits, with a search in the source tree before the oldest of them.
     fn measure_commits(&mut self, repository: &Path, commits: &[RankBenchGitCommit]) -> Result<(), String> {
         let Some(oldest) = commits.last() else { return Ok(()) };
         let tree = tempfile::tempdir().map_err(|error| error.to_string())?;
@@ -57,7 +57,7 @@ impl EarlyRankTally {
         Ok(())
     }
 
-    /// Measures the commits that change few enough files of the tree.
+    /// Measures the commits that change at most [`CHANGED_FILES_MAX`] files, with a search in the given source files.
     pub(super) fn measure_on_tree(&mut self, sources: &[BenchPackageSourceFile], commits: &[RankBenchGitCommit]) {
         self.files = self.files.max(sources.len());
         for commit in commits.iter().filter(|commit| commit.changed_paths.len() <= CHANGED_FILES_MAX) {
@@ -76,7 +76,7 @@ impl EarlyRankTally {
     }
 }
 
-/// Paths in ranking order for a question.
+/// The paths of the files that match a question, in ranking order.
 fn rank_paths<'a>(sources: &'a [BenchPackageSourceFile], question: &str) -> Vec<&'a str> {
     let words = natural_language::query_words(question);
     let mut tallies = Vec::new();

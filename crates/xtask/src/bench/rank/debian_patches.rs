@@ -1,5 +1,5 @@
-//! Patch series of Debian's source packages. Most patches are commits with a subject line; the tree is the unpatched
-//! release.
+//! Uses the patches of Debian source packages as commits: most patches have a subject line. The search runs in the
+//! unpatched source tree.
 
 use std::{fs, path::Path};
 
@@ -9,7 +9,7 @@ use super::{
     packages::{RankBenchPackagePurpose, read_source_texts},
 };
 
-/// Source packages with enough patches.
+/// Debian source packages with enough patches for the benchmark.
 pub(super) const PATCHED_PACKAGES: &[(&str, RankBenchPackagePurpose)] = &[
     ("grub2", RankBenchPackagePurpose::Tuning),
     ("mutter", RankBenchPackagePurpose::MeasurementOnly),
@@ -37,20 +37,20 @@ pub(super) fn measure_package(name: &str) -> Result<EarlyRankTally, String> {
     Ok(early)
 }
 
-/// The names of the patches in order.
+/// The names of the patches in the `series` file of a Debian package.
 fn patch_names(patches: &Path) -> Result<Vec<String>, String> {
     let listed = read_lossy(&patches.join(SERIES_FILE))?;
     let names = listed.lines().filter_map(|line| line.split_whitespace().next());
     Ok(names.filter(|name| !name.starts_with('#')).map(str::to_owned).collect())
 }
 
-/// Patches may have any encoding.
+/// Reads a file as UTF-8 and replaces invalid bytes, because patches may have any encoding.
 fn read_lossy(file: &Path) -> Result<String, String> {
     let bytes = fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A patch as a commit; `None` without a subject.
+/// Converts a patch to a commit; `None` if the patch has no subject line.
 fn parse_patch(name: &str, patch: &str) -> Option<RankBenchGitCommit> {
     let mut lines = patch.lines();
     let first = lines.by_ref().find_map(|line| line.strip_prefix("Subject:"))?;

@@ -12,9 +12,9 @@ use super::packages::BenchPackageSourceFile;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum RankBenchDefinitionLevel {
-    /// Functions, methods, types, constants, macros, modules.
+    /// The definition of a function, method, type, constant, macro or module.
     TopLevel,
-    /// Fields, properties, enum values: their definitions look like uses.
+    /// The definition of a field, property or enum value, which looks like a usage.
     Member,
 }
 
@@ -25,21 +25,20 @@ pub(super) struct RankBenchDefinedName {
     pub(super) locations: Vec<(String, u64)>,
 }
 
-/// Kinds that define no searchable name: `impl` blocks, local names, imports.
+/// The ctags kinds that define no searchable name, such as `impl` blocks, local names and imports.
 const NON_DEFINITION_KINDS: &[&str] =
     &["implementation", "local", "parameter", "unknown", "package", "packageName", "label", "anchor"];
 const MEMBER_KINDS: &[&str] = &["field", "property", "enumerator", "variable"];
-/// A method in Python, a field elsewhere.
+/// The ctags kind that means a method in Python and a field in other languages.
 const MEMBER_KIND: &str = "member";
-/// In these languages ctags also lists local constants, names bound to a `require`, and keywords in import and export
-/// lines.
+/// Languages in which ctags also lists names that are no definitions, such as names in import and export lines.
 const SCRIPT_LANGUAGES: &[&str] = &["JavaScript", "TypeScript"];
 const IMPORT_EXPORT_PREFIXES: &[&str] =
     &["import ", "import{", "export {", "export{", "export type {", "export default "];
 const RESERVED_WORDS: &[&str] = &["class", "default", "delete", "export", "from", "import", "new"];
 const DEFAULT_EXPORT_WORDS: &[&str] = &["function", "async", "class", "abstract", "interface"];
 const LANGUAGES: &str = "Rust,Python,JavaScript,TypeScript,Go,C,C++,Java,Ruby,PHP,Sh";
-/// Shorter names occur everywhere.
+/// Names with fewer bytes than this are not measured, because they occur everywhere.
 const NAME_BYTES_MIN: usize = 3;
 
 impl RankBenchDefinedName {
@@ -103,7 +102,7 @@ fn parse_tags<'a>(listed: &str, line_at: &dyn Fn(&str, u64) -> &'a str) -> Vec<R
     names.into_iter().map(|(name, (sort, places))| RankBenchDefinedName { name, sort, locations: places }).collect()
 }
 
-/// The sort of a definition; `None` if it is not measured.
+/// Whether a definition that ctags lists is top-level or a member; `None` if it is not measured.
 fn definition_sort(kind: &str, language: &str, line: &str) -> Option<RankBenchDefinitionLevel> {
     let script = SCRIPT_LANGUAGES.contains(&language);
     let value = script && matches!(kind, "constant" | "variable");

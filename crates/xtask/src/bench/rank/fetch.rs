@@ -1,8 +1,8 @@
-//! Downloads packages that no build of this project brings: npm packages with Java sources, Debian packages of Go
-//! sources, and Debian source packages with patches.
+//! Downloads packages for the ranking benchmark: npm packages with Java sources, Debian packages of Go sources, and
+//! Debian source packages with patches.
 //!
-//! Owns `tools/rank` in the target directory. Promises to download each package once, to print what it downloads, and
-//! to leave the system's packages and lists unchanged.
+//! Each package is downloaded once, into `tools/rank` in the target directory. The installed packages and package lists
+//! of the system stay unchanged.
 
 use std::{
     fs,
@@ -64,7 +64,7 @@ pub(super) fn fetch_debian_source(name: &str) -> Result<PathBuf, String> {
     Ok(directory)
 }
 
-/// apt-get options for separate source lists, which are created if needed.
+/// The apt-get options for a private list of Debian source packages, which is created if needed.
 fn source_lists(home: &Path) -> Result<Vec<String>, String> {
     let lists = home.join("lists");
     let file = home.join("debian.sources");
@@ -85,7 +85,7 @@ fn source_lists(home: &Path) -> Result<Vec<String>, String> {
     Ok(options)
 }
 
-/// The package lists of the system in deb822 format.
+/// The content of all apt source files (`*.sources`) of the system.
 fn system_source_lists() -> String {
     let mut files: Vec<PathBuf> =
         fs::read_dir(APT_SOURCES_DIRECTORY).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
@@ -95,14 +95,14 @@ fn system_source_lists() -> String {
     texts.join("\n\n")
 }
 
-/// The lists converted to source lists; only those signed with Debian's own key.
+/// Converts apt sources of binary packages to sources of source packages; only those signed with Debian's own key.
 fn to_source_lists(listed: &str) -> String {
     let paragraphs = listed.split("\n\n").filter(|paragraph| paragraph.contains("debian-archive-keyring"));
     let turned = paragraphs.map(|paragraph| paragraph.replace("Types: deb\n", "Types: deb-src\n"));
     turned.collect::<Vec<_>>().join("\n\n")
 }
 
-/// The last file by name with this start and end.
+/// The file in a directory whose name has the given start and end; the last by name if there are several.
 fn newest_file(directory: &Path, begin: &str, end: &str) -> Result<PathBuf, String> {
     let entries = fs::read_dir(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
     let fits = |path: &PathBuf| {

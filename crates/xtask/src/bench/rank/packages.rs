@@ -1,4 +1,5 @@
-//! The measured packages: those that building and testing this project brings anyway, and a few in other languages.
+//! The packages of the ranking benchmark: dependencies and test tools of this project, and a few packages in other
+//! languages.
 
 use crate::needs::SystemPackageInstallConsent;
 use std::{
@@ -10,9 +11,9 @@ use super::fetch;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RankBenchPackagePurpose {
-    /// Rules were derived from it.
+    /// Ranking rules were derived from the package.
     Tuning,
-    /// Only its figures were used.
+    /// The package is only measured, and no ranking rule was derived from it.
     MeasurementOnly,
 }
 
@@ -21,7 +22,7 @@ enum RankBenchPackageRegistry {
     Cargo,
     Pypi,
     Npm,
-    /// An npm package in this version, downloaded for this benchmark.
+    /// An npm package that is downloaded for the ranking benchmark, in the given version.
     NpmDownload(&'static str),
     Debian,
 }
@@ -41,8 +42,8 @@ pub(super) struct BenchPackageSourceFile {
     pub(super) text: String,
 }
 
-/// A package whose late names were read to derive rules is for tuning. Those of regex-automata, starlette, click and
-/// commander were once printed, but no rule was derived from them.
+/// The packages of the ranking benchmark: source, name, languages, and purpose. Late-ranking names of the packages
+/// regex-automata, starlette, click and commander were once printed, but no ranking rule was derived from them.
 const PACKAGES: &[(RankBenchPackageRegistry, &str, &str, RankBenchPackagePurpose)] = &[
     (RankBenchPackageRegistry::Cargo, "tokio", "Rust", RankBenchPackagePurpose::Tuning),
     (RankBenchPackageRegistry::Cargo, "ring", "C and Rust", RankBenchPackagePurpose::Tuning),
@@ -114,10 +115,10 @@ const PACKAGES: &[(RankBenchPackageRegistry, &str, &str, RankBenchPackagePurpose
         RankBenchPackagePurpose::MeasurementOnly,
     ),
 ];
-/// Larger files are skipped, as are binary files.
+/// Source files with more bytes than this are skipped.
 const SOURCE_BYTES_MAX: u64 = 4 << 20;
 
-/// Loads every package, downloaded if needed.
+/// Finds the directory of every package of the benchmark, and downloads missing packages.
 pub(super) fn load_packages() -> Result<Vec<RankBenchSourcePackage>, String> {
     let python = crate::needs::require_python(SystemPackageInstallConsent::AskPerson)?;
     let scripts = crate::needs::require_inspector(SystemPackageInstallConsent::AskPerson)?.join("node_modules");
@@ -144,7 +145,7 @@ pub(super) fn load_packages() -> Result<Vec<RankBenchSourcePackage>, String> {
     Ok(found)
 }
 
-/// The last version of a crate by name.
+/// The directory of the last version of a crate, in the order of directory names.
 fn newest_crate(registries: &[PathBuf], name: &str) -> Option<PathBuf> {
     let entries = registries.iter().filter_map(|registry| directory_entries(registry).ok()).flatten();
     let versions = entries.filter(|entry| {
@@ -171,7 +172,7 @@ impl RankBenchSourcePackage {
     }
 }
 
-/// The texts below a directory, without hidden files.
+/// Reads all text files below a directory, without hidden files.
 pub(super) fn read_source_texts(top: &Path) -> Result<Vec<BenchPackageSourceFile>, String> {
     let mut sources = Vec::new();
     let mut waiting = vec![top.to_owned()];

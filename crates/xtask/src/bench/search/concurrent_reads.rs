@@ -1,4 +1,4 @@
-//! Latency of small reads while a long search uses all cores.
+//! Measures the latency of small reads while a long search uses all cores.
 
 use std::{fs, path::Path};
 
@@ -16,7 +16,7 @@ const READ_FILE_NAME: &str = "read-me.txt";
 const READ_FILE_BYTES: usize = 1 << 10;
 const READS_ALONE: usize = 200;
 
-/// Compares reads during searches with reads alone.
+/// Compares the latency of reads during a search with the latency of reads alone.
 pub(super) fn measure_concurrent_reads(
     rounds: usize,
     workspace: &Path,

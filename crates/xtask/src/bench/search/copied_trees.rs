@@ -1,5 +1,5 @@
-//! Real sources in several languages, copied from crates in cargo's registry, Python's standard library and npm
-//! packages. The copies get ignore files of many kinds.
+//! Copies sources in several languages from cargo's registry, Python's standard library and npm packages, to search in
+//! them. Ignore files of many kinds are added to the copies.
 
 use crate::needs::SystemPackageInstallConsent;
 use std::{
@@ -10,13 +10,12 @@ use std::{
 
 use super::{generated_tree::write_file, queries::QueryRng};
 
-/// Enough for variety, few enough for hundreds of queries.
+/// The most files that are copied into one tree.
 const FILES_MAX: usize = 4_000;
 
 pub(super) struct BenchSourceTreeCopy {
     pub(super) name: &'static str,
     pub(super) directory: PathBuf,
-    /// In copy order.
     pub(super) files: Vec<PathBuf>,
 }
 
@@ -89,7 +88,7 @@ fn sorted_entries(directory: &Path) -> Result<Vec<PathBuf>, String> {
 }
 
 impl BenchSourceTreeCopy {
-    /// Adds ignore files about neighbouring files in some directories.
+    /// Adds ignore files to some directories, with rules that match files there.
     pub(super) fn plant_ignore_files(&self, chance: &mut QueryRng) -> Result<(), String> {
         write_file(&self.directory.join(".git/info/exclude"), "*.toml\n/CHANGELOG*\n")?;
         write_file(&self.directory.join(".gitignore"), "*.md\n!README.md\ntests/\n**/bench*/\n__pycache__\n*.pyc\n")?;
@@ -118,7 +117,7 @@ impl BenchSourceTreeCopy {
 }
 
 impl BenchSourceTreeCopy {
-    /// Adds a large file, the concatenation of many others.
+    /// Adds a large file to the tree, which is the concatenation of many of its files.
     pub(super) fn plant_large_file(&self) -> Result<(), String> {
         let mut large = String::new();
         for text in self.files.iter().filter_map(|file| fs::read_to_string(file).ok()) {
@@ -134,7 +133,7 @@ impl BenchSourceTreeCopy {
     }
 }
 
-/// Larger than the files that the server reads whole.
+/// The least size of the large file: the server does not read a file of this size as a whole.
 const LARGE_BYTES_MIN: usize = 5 << 20;
-/// Besides those at the root of the tree.
+/// The number of ignore files that are added below the root of the tree.
 const IGNORE_FILES_PLANTED: usize = 64;

@@ -1,22 +1,22 @@
-//! The tree for the search benchmark: packages with source files, dependencies in ignored directories, and one large
-//! build directory. Identical in every run.
+//! Generates the tree for the search benchmark: packages with source files, dependencies in ignored directories, and
+//! one large build directory. The tree is the same in every run.
 
 use std::{fs, path::Path};
 
 use super::queries::QueryRng;
 
 pub(super) const RARE_TEXT: &str = "zebraQuartz";
-/// In every fifth file, in one line of twenty.
+/// A text that occurs in about one of five generated files, in about one line of twenty.
 pub(super) const FREQUENT_TEXT: &str = "frequentNeedle";
-/// A name, and the number of files that have it and are not ignored.
+/// A file name pattern that matches only [`RARE_NAME_COUNT`] files that are not ignored.
 pub(super) const RARE_NAME_PATTERN: &str = "rare-*.rs";
 pub(super) const RARE_NAME_COUNT: u64 = 3;
 
 const SEED: u64 = 7;
 const PACKAGE_COUNT: u64 = 40;
-/// Number of distinct texts, which files repeat.
+/// The number of distinct file contents in the generated tree.
 const DISTINCT_TEXTS: u64 = 400;
-/// Percentages of the files; the rest is the build directory.
+/// The percentage of generated files that are sources; the others are dependencies or build output.
 const SOURCES_PERCENT: usize = 60;
 const DEPENDENCIES_PERCENT: usize = 35;
 const FILE_ENDINGS: &[&str] = &["rs", "ts", "py", "go", "md"];

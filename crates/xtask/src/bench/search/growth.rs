@@ -1,5 +1,5 @@
 //! `cargo xtask bench search --growth` measures searches and their index on trees of ten thousand, a hundred thousand
-//! and a million files. It takes long and needs much disk space.
+//! and a million files.
 
 use std::path::Path;
 

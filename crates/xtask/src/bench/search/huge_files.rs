@@ -1,5 +1,5 @@
-//! `cargo xtask bench search --huge` searches files of 2 GiB and compares time and peak memory with ripgrep. Fails if
-//! a file with one line or a file of zero bytes needs too much memory.
+//! `cargo xtask bench search --huge` searches files of 2 GiB and compares time and peak memory with ripgrep. The
+//! benchmark fails if the server needs more than [`PEAK_MEGABYTES_MAX`] for a file.
 
 use std::{
     fs::File,
@@ -17,18 +17,18 @@ use super::{
 use crate::bench::{bench_servers, statistics::format_significant};
 
 const HUGE_FILE_BYTES: u64 = 2 << 30;
-/// Maximum memory of the server for any file.
+/// The most memory in MB that the server may use to search a huge file.
 const PEAK_MEGABYTES_MAX: f64 = 200.0;
 const BUFFER_BYTES: usize = 1 << 20;
 
 struct HugeFileSearchBenchCase {
     description: &'static str,
     repeated_text: String,
-    /// Occurs once per 16 MiB.
+    /// The searched text, which occurs once per 16 MiB of the file.
     needle: &'static str,
 }
 
-/// Creates each file, searches it, and removes it.
+/// Creates each huge file, searches it with the server and ripgrep, and removes it.
 pub(super) fn run(ripgrep: &Ripgrep, binary: &Path, place: &Path) -> Result<(), String> {
     let line = "some words of text that stand in a line and mean nothing at all\n";
     let mut failures = Vec::new();

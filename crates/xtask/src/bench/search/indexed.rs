@@ -1,5 +1,5 @@
-//! The same searches with a warm index: with a walk that opens only candidate files, and on a watched tree without a
-//! walk. Also reports the cost of the index.
+//! Measures searches with an index: with a walk of the tree that opens only candidate files, and on a watched tree
+//! without a walk. Also measures the cost of building the index.
 
 use std::{path::Path, process::Command, thread, time::Duration, time::Instant};
 
@@ -18,12 +18,12 @@ use crate::bench::{
     statistics::Samples,
 };
 
-/// Files must be unmodified for this long before they are indexed.
+/// The wait before indexing, because the server does not index recently modified files.
 const SETTLE_TIME: Duration = Duration::from_secs(4);
-/// Maximum time until the server watches the tree.
+/// The longest wait until searches use the index of the watched tree.
 const READY_TIMEOUT: Duration = Duration::from_secs(300);
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// Maximum ratio of the time of a watched search to that of a walked one.
+/// The index counts as used once a search takes less than this share of the time of the first search.
 const FASTER_SHARE_MAX: f64 = 0.5;
 
 /// Compares indexed searches with ripgrep, and measures the cost of the index.
@@ -74,7 +74,7 @@ fn single_value(what: &str, unit: MeasurementUnit, value: f64) -> BenchCompariso
     BenchComparison { unit, stead: Samples::single(value), ..BenchComparison::new(what, "–") }
 }
 
-/// Builds the index with the command line.
+/// Builds the index with `stead index build`.
 fn build_index(binary: &Path, workspace: &Path, state: &Path) -> Result<(Value, f64), String> {
     let began = Instant::now();
     let output = Command::new(binary)
@@ -90,7 +90,7 @@ fn build_index(binary: &Path, workspace: &Path, state: &Path) -> Result<(Value, 
     Ok((facts, took))
 }
 
-/// Repeats a search until it is much faster than the first one.
+/// Repeats a search until it is much faster than the first time, which means that it uses the index.
 fn wait_until_index_is_used(stead: &mut McpBenchClient) -> Result<f64, String> {
     let arguments = json!({ "query": generated_tree::RARE_TEXT });
     let began = Instant::now();

@@ -1,5 +1,6 @@
-//! `cargo xtask bench search --parity` compares matching lines with ripgrep's, for queries made from the files, with
-//! and without ignore rules. Every difference is listed with its explanation; an unexplained one fails the run.
+//! `cargo xtask bench search --parity` compares the lines that the server finds with the lines that ripgrep finds, for
+//! queries made from the searched files, with and without ignore rules. Every difference needs an explanation;
+//! otherwise the benchmark fails.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,13 +18,13 @@ use super::{
 };
 use crate::bench::{bench_servers, mcp_client::McpBenchClient};
 
-/// Each query runs with and without ignore rules.
+/// The number of queries on each source tree; each query runs with and without ignore rules.
 const QUERIES_PER_TREE: usize = 80;
 const SEED: u64 = 20;
-/// With more matches, only their number is compared.
+/// The number of matches per page that the benchmark requests from the server.
 const PAGE_HITS_MAX: u64 = 1_000;
 const DIFFERENCES_SHOWN_MAX: usize = 20;
-/// Limits of the server: matches per search, matches per request, and files per glob.
+/// The most matches that the server returns for one search.
 const SERVER_HITS_MAX: usize = 2_000;
 const PART_HITS_MAX: usize = 1_500;
 const PART_FILES_MAX: usize = 100;
@@ -33,15 +34,15 @@ struct RipgrepParityCounts {
     queries: usize,
     hits: usize,
     counted_lines: usize,
-    /// Lines that ripgrep finds with and without ignore rules.
+    /// The number of lines that ripgrep finds, with ignore rules and without.
     lines_with_ignore_rules: usize,
     lines_without_ignore_rules: usize,
-    /// Differences by explanation.
+    /// The number of differences for each explanation.
     explained: BTreeMap<&'static str, usize>,
     unexplained: Vec<String>,
 }
 
-/// Compares the results on every tree.
+/// Compares the search results of the server and ripgrep on every copied source tree.
 pub(super) fn run(ripgrep: &Ripgrep, binary: &Path, place: &Path) -> Result<(), String> {
     let mut unexplained = 0;
     for source in copied_trees::copy_trees(place)? {
@@ -118,7 +119,7 @@ fn compare_query(
     Ok(())
 }
 
-/// All matches of the server over all pages, and the total it reports.
+/// All matches of a query that the server returns on all pages, and the total number that it reports.
 fn server_hits(
     stead: &mut McpBenchClient,
     query: &BenchSearchQuery,
@@ -146,7 +147,8 @@ fn server_hits(
     }
 }
 
-/// All matches of the server in the files where ripgrep has matches, queried in parts that fit one result.
+/// All matches of the server in the files where ripgrep has matches; a query for a part of the files never exceeds the
+/// server's limit.
 fn server_hits_in_parts(
     stead: &mut McpBenchClient,
     query: &BenchSearchQuery,
@@ -178,7 +180,7 @@ fn server_hits_in_parts(
     Ok(spots)
 }
 
-/// Files with more matches than the server returns.
+/// The files that have more matches than the server returns for one search.
 fn files_with_too_many_hits(spots: &BTreeSet<HitLocation>) -> BTreeSet<Vec<u8>> {
     let mut counts: BTreeMap<&[u8], usize> = BTreeMap::new();
     for (path, _) in spots {
@@ -199,12 +201,12 @@ fn escape_glob(path: &[u8]) -> String {
     pattern
 }
 
-/// The number of matches in files with known differences.
+/// The number of matches in files that the server and ripgrep may treat differently.
 fn count_known_differences(source: &BenchSourceTreeCopy, spots: &BTreeSet<HitLocation>) -> usize {
     spots.iter().filter(|(path, _)| explain_difference(source, path).is_some()).count()
 }
 
-/// Why the two programs may treat a file differently; `None` if they must not.
+/// Why the server and ripgrep may find different lines in a file; `None` if they must find the same lines.
 fn explain_difference(source: &BenchSourceTreeCopy, path: &[u8]) -> Option<&'static str> {
     let bytes = fs::read(source.directory.join(String::from_utf8_lossy(path).as_ref())).ok()?;
     if bytes.contains(&0) {

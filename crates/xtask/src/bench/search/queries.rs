@@ -56,7 +56,7 @@ pub(super) fn query_for_line(chance: &mut QueryRng, line: &str) -> Option<BenchS
     })
 }
 
-/// The last character of a line, if it is no regex metacharacter.
+/// The last character of a line as a regex; `.` if the character could be a metacharacter.
 fn last_literal_char(line: &str) -> String {
     let last = line.trim_end().chars().last();
     last.filter(|last| last.is_ascii_alphanumeric() || ",;:".contains(*last)).map_or_else(|| ".".into(), String::from)

@@ -1,5 +1,5 @@
-//! Runs ripgrep from the system's package manager with options equal to the server's: nothing outside the tree, and
-//! ignore files also count outside a repository.
+//! Runs ripgrep with options that make it search like the server: files outside the tree have no effect, and ignore
+//! files also apply outside a Git repository.
 
 use std::{
     collections::BTreeSet,
@@ -11,10 +11,10 @@ use std::{
 
 use crate::bench::mcp_client::{process_peak_megabytes, to_milliseconds};
 
-/// Path relative to the tree, and line number.
+/// A matching line: the path relative to the searched tree, and the line number.
 pub(super) type HitLocation = (Vec<u8>, u64);
 
-/// Whether ignore files and the rule for hidden names apply.
+/// Whether a search skips hidden and ignored files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BenchIgnoreRulesMode {
     Respect,
@@ -65,7 +65,7 @@ impl Ripgrep {
         Ok(output.stdout.split(|byte| *byte == b'\n').filter_map(parse_hit).collect())
     }
 
-    /// The number of lines with a text, and the run time.
+    /// The number of lines that contain a text, and the run time of ripgrep.
     pub(super) fn count_lines(
         &self,
         tree: &Path,
@@ -77,7 +77,7 @@ impl Ripgrep {
         count_output_lines(&mut command)
     }
 
-    /// Peak memory of a search in MB, sampled while it runs.
+    /// The peak memory of ripgrep during a search in MB.
     pub(super) fn peak_megabytes(&self, tree: &Path, query: &str, rules: BenchIgnoreRulesMode) -> Result<f64, String> {
         let mut command = ripgrep_command(tree, rules);
         command.args(["--fixed-strings", "--line-number", "--no-heading", "--regexp", query, "./"]);
@@ -95,7 +95,7 @@ impl Ripgrep {
         Ok(most)
     }
 
-    /// The number of files with a name, and the run time.
+    /// The number of files whose name matches a glob, and the run time of ripgrep.
     pub(super) fn count_names(&self, tree: &Path, name: &str) -> Result<(u64, f64), String> {
         let mut command = ripgrep_command(tree, BenchIgnoreRulesMode::Respect);
         count_output_lines(command.args(["--files", "--glob", name, "./"]))
@@ -118,7 +118,7 @@ fn count_output_lines(command: &mut Command) -> Result<(u64, f64), String> {
     Ok((output.stdout.iter().filter(|byte| **byte == b'\n').count() as u64, to_milliseconds(ended)))
 }
 
-/// Parses a line of output; `None` for other lines, such as a note about a binary file.
+/// Parses a line of ripgrep's output; `None` if the line is no match, such as a note about a binary file.
 fn parse_hit(line: &[u8]) -> Option<HitLocation> {
     let end = line.iter().position(|byte| *byte == 0)?;
     let path = line[..end].strip_prefix(b"./").unwrap_or(&line[..end]);

@@ -1,5 +1,5 @@
-//! Reverts a change of file content. If the file is unchanged since the entry, its earlier bytes are restored.
-//! Otherwise the earlier text is merged with the current text. If the merge has conflicts, its result is not used.
+//! Reverts a change of file content. If the file is unchanged since the undone entry, the earlier bytes are restored.
+//! If the file changed since, its earlier text is merged with the current text, unless the merge has conflicts.
 
 use stead_path::RelPath;
 use stead_text::{
@@ -112,7 +112,7 @@ impl InversePlanner<'_> {
     }
 }
 
-/// The earlier permission bits are restored only if the entry changed the bits and nobody has changed them since.
+/// An undo restores the permission bits of a file only if the undone entry changed them and nobody changed them since.
 fn mode_to_restore(before: RecordedFileMetadata, after: RecordedFileMetadata, stat: FileStat) -> FileModeSource {
     let (earlier, later) = (before.mode & PERMISSION_BITS, after.mode & PERMISSION_BITS);
     if earlier != later && stat.mode & PERMISSION_BITS == later {

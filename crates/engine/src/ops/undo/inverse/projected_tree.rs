@@ -1,5 +1,4 @@
-//! The directory tree as it will be after the changes planned so far: the current tree overlaid with the planned
-//! changes. This module never writes files; the commit verifies every change.
+//! The directory tree as it will be after an undo plan: the current tree overlaid with the changes planned so far.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +6,13 @@ use stead_path::RelPath;
 
 use crate::{call_context::CallContext, errors::Error, plan::FileKind, workspace::FileStat};
 
-/// The entry that will be at a path after the changes planned so far.
+/// The file system entry that a path will have after the changes planned so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EntryAfterPlan {
     Absent,
-    /// An entry that the plan creates.
+    /// The plan creates the entry or moves it to the path.
     Planned(FileKind),
-    /// An existing entry that the plan does not touch.
+    /// The entry exists, and the plan does not touch it.
     Existing(FileStat),
 }
 
@@ -75,7 +74,7 @@ impl<'a> TreeAfterPlan<'a> {
         }
     }
 
-    /// The entry that will be at `path`. The path must not contain symbolic links.
+    /// The file system entry that `path`, which must not contain symbolic links, will have after the planned changes.
     pub(crate) fn entry_at(&self, path: &RelPath) -> Result<EntryAfterPlan, Error> {
         match self.changes.get(path) {
             Some(PlannedTreeChange::Removed) => return Ok(EntryAfterPlan::Absent),

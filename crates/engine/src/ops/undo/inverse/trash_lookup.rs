@@ -1,5 +1,6 @@
-//! Finds the current trash id of a removed file or tree. After `restore` or `undo` takes an item out of the trash, a
-//! later undo or redo puts it back under a new id. The relations between journal entries link the old and new ids.
+//! Finds the current trash id of a removed file or tree. If `restore` or `undo` takes an item out of the trash, a later
+//! undo or redo puts the item back under a new trash id. Relations between journal entries link an item's old and new
+//! trash ids.
 
 use std::collections::HashSet;
 
@@ -12,13 +13,13 @@ use crate::{
     workspace::{JournalEntryQuery, TrashItem},
 };
 
-/// The id under which an item was put into the trash, and the journal entry that put it there.
+/// The id under which an item was put into the trash, and the number of the journal entry that put it there.
 pub(super) struct TrashIdAndJournalEntry {
     pub(super) id: String,
     pub(super) entry: u64,
 }
 
-/// Follows the ids from one removal to the next until an id belongs to an item that is now in the trash.
+/// Finds an item that is now in the trash, by following the trash ids from one removal of the item to the next.
 pub(super) fn find_trash_item(
     context: &CallContext<'_>,
     removal: TrashIdAndJournalEntry,
@@ -58,7 +59,7 @@ fn linked_removals(
     Ok(next)
 }
 
-/// If a `restore` of this item was undone, the removals that the undo made.
+/// The removals by an undo of the `restore` of a trash item; empty if no such `restore` was undone.
 fn removals_by_undone_restore(context: &CallContext<'_>, id: &str) -> Result<Vec<TrashIdAndJournalEntry>, Error> {
     let restoring = JournalEntryRelation::Restores(id.to_owned());
     let filter = JournalEntryQuery { operation: Some("restore".to_owned()), ..JournalEntryQuery::default() };
@@ -71,8 +72,7 @@ fn removals_by_undone_restore(context: &CallContext<'_>, id: &str) -> Result<Vec
     Ok(stored.map(|stored| entry_removals(&stored.entry).map(|(_, removal)| removal).collect()).unwrap_or_default())
 }
 
-/// The removal that put the item into the trash before entry `number` restored it. `None` if that entry is not a
-/// `restore`.
+/// The removal that trashed the item which entry `number` restored; `None` if entry `number` is not a `restore`.
 fn removal_before_restore(context: &CallContext<'_>, number: u64) -> Result<Option<TrashIdAndJournalEntry>, Error> {
     let Some(stored) = context.workspace().entry(number)? else { return Ok(None) };
     let JournalEntryRelation::Restores(id) = stored.entry.relation else { return Ok(None) };
@@ -82,7 +82,7 @@ fn removal_before_restore(context: &CallContext<'_>, number: u64) -> Result<Opti
     })
 }
 
-/// The removals of the same path by entry `number` and by the latest redo of that entry.
+/// The removals of one path by journal entry `number` and by the latest redo of that entry.
 fn removals_redone(
     context: &CallContext<'_>,
     number: u64,
@@ -98,7 +98,7 @@ fn removals_redone(
     Ok(removals.filter(|(path, _)| *path == removed_path).map(|(_, removal)| removal).collect())
 }
 
-/// The items that an entry put into the trash, with their paths.
+/// The items that a journal entry put into the trash, with their paths.
 fn entry_removals(entry: &JournalEntry) -> impl Iterator<Item = (&str, TrashIdAndJournalEntry)> {
     entry.changes.iter().filter_map(|change| match (&change.before, &change.after) {
         (PathState::Tree { trash: Some(id), .. }, PathState::Absent) => {
