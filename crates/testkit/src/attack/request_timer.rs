@@ -1,31 +1,31 @@
-//! Measures how long a reply takes, without the time in which processes waited for a CPU, so that a busy machine does
-//! not look like a hanging server.
+//! Measures how long a reply takes, without the time in which processes waited for a CPU or for a disk, so that a busy
+//! machine does not look like a hanging server.
 
 use std::time::{Duration, Instant};
 
-/// The file in which the kernel counts the time that processes waited for a CPU.
-const CPU_PRESSURE_FILE: &str = "/proc/pressure/cpu";
+/// The files in which the kernel counts the time that processes waited for a CPU and for a disk.
+const PRESSURE_FILES: [&str; 2] = ["/proc/pressure/cpu", "/proc/pressure/io"];
 
-pub(super) struct CpuWaitAdjustedTimer {
+pub(super) struct BusyMachineAdjustedTimer {
     started: Instant,
-    cpu_wait_before: Duration,
+    wait_before: Duration,
 }
 
-impl CpuWaitAdjustedTimer {
+impl BusyMachineAdjustedTimer {
     pub(super) fn start() -> Self {
-        Self { started: Instant::now(), cpu_wait_before: total_cpu_wait() }
+        Self { started: Instant::now(), wait_before: total_wait() }
     }
 
-    /// The time since the start, less the time in which processes waited for a CPU.
+    /// The time since the start, less the time in which processes waited for a CPU or a disk.
     pub(super) fn elapsed(&self) -> Duration {
-        self.started.elapsed().saturating_sub(total_cpu_wait().saturating_sub(self.cpu_wait_before))
+        self.started.elapsed().saturating_sub(total_wait().saturating_sub(self.wait_before))
     }
 }
 
-/// How long processes have waited for a CPU since boot; zero if the kernel does not count it.
-fn total_cpu_wait() -> Duration {
-    let text = std::fs::read_to_string(CPU_PRESSURE_FILE).unwrap_or_default();
-    Duration::from_micros(parse_micros(&text).unwrap_or_default())
+/// How long processes have waited for a CPU or a disk since boot; zero if the kernel does not count it.
+fn total_wait() -> Duration {
+    let wait = |file| std::fs::read_to_string(file).ok().and_then(|text| parse_micros(&text)).unwrap_or_default();
+    Duration::from_micros(PRESSURE_FILES.into_iter().map(wait).sum())
 }
 
 fn parse_micros(text: &str) -> Option<u64> {
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpu_pressure_file_is_parsed() {
+    fn pressure_file_is_parsed() {
         let text =
             "some avg10=1.00 avg60=0.50 avg300=0.10 total=1234567\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=9\n";
         assert_eq!(parse_micros(text), Some(1_234_567));

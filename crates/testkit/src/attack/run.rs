@@ -15,7 +15,7 @@ use super::{
     case::{AttackCase, AttackGroup, ExpectedAttackResult, PostAttackChecks},
     fixture::AttackFixture,
     journal_check, post_checks,
-    request_timer::CpuWaitAdjustedTimer,
+    request_timer::BusyMachineAdjustedTimer,
     setup_step::SetupStep,
     subject::{
         AttackSubject, AttackSubjectClockOrPurgeAction, AttackSubjectRequest, SubjectOpener, SubjectOptions,
@@ -356,7 +356,7 @@ impl<'a> AttackRun<'a> {
     }
 
     fn send_timed(&mut self, case: &AttackCase) -> io::Result<(SubjectReply, Duration)> {
-        let watch = CpuWaitAdjustedTimer::start();
+        let watch = BusyMachineAdjustedTimer::start();
         let raw = case.raw.as_ref().map(super::case::AttackCaseArgumentBytes::bytes).transpose()?;
         let reply = self.send_request(&case.operation, &case.arguments, case.principal.as_deref(), raw)?;
         Ok((reply, watch.elapsed()))

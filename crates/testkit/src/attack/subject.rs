@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use stead_disk::PathResolutionMethod;
 use stead_local::{LocalWorkspace, LocalWorkspaceOptions};
 
-use super::request_timer::CpuWaitAdjustedTimer;
+use super::request_timer::BusyMachineAdjustedTimer;
 
 /// How long a server under attack may take to stop.
 const EXIT_WAIT: Duration = Duration::from_secs(30);
@@ -137,7 +137,7 @@ impl ServerChild {
     /// system, including data of other processes, so after a timeout the test syncs the disk and waits once more.
     pub(super) fn wait_for_exit(&mut self) -> io::Result<()> {
         for wait in [ServerExitWaitAttempt::First, ServerExitWaitAttempt::Last] {
-            let watch = CpuWaitAdjustedTimer::start();
+            let watch = BusyMachineAdjustedTimer::start();
             while watch.elapsed() <= EXIT_WAIT {
                 match self.0.try_wait()? {
                     Some(status) if status.success() => return Ok(()),
