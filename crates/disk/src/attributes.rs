@@ -1,7 +1,7 @@
 //! Attributes that a new file takes over from the file that it replaces: the mode without set-id bits, the owner and
 //! group if permitted, the POSIX access list, and user attributes. File attributes that could not be copied are
-//! reported, never silently dropped. If the group of the replaced file cannot be kept, the new group gets only the
-//! rights of other users.
+//! reported, never silently dropped. If the group or the access list cannot be copied, the group of the new file gets
+//! only the permissions that the mode gives to all other users.
 
 use std::os::fd::BorrowedFd;
 
@@ -105,7 +105,7 @@ fn copy_user_attributes(
     Ok(())
 }
 
-/// Turns an error for an operation that is not supported or not permitted into `false`.
+/// `true` for success, `false` if the operation is not supported or not permitted; any other error is returned.
 fn succeeded_unless_unsupported(result: Result<(), DiskError>) -> Result<bool, DiskError> {
     match result {
         Ok(()) => Ok(true),

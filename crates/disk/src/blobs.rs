@@ -1,7 +1,7 @@
 //! Content-addressed storage. The state directory stores each distinct file content once, as a file (a blob) that is
 //! named by its SHA-256. Promises: the content of a blob is complete before the blob gets its name. A source file may
-//! change while it is copied to a blob, so the copy is hashed before it gets its name. After a power cut, a blob that
-//! was stored with [`BlobSyncTiming::Later`] may be incomplete, so readers compare the hash.
+//! change while it is copied, so the finished copy is hashed, and becomes a blob only if the hash is right. After a
+//! power cut, a blob that was stored with [`BlobSyncTiming::Later`] may be incomplete, so readers compare the hash.
 
 use std::os::fd::AsFd;
 
@@ -57,7 +57,7 @@ impl BlobLocation {
 
 impl StateDirectory {
     /// Stores content as a blob named by its SHA-256, unless the blob already exists. Fails with `ChangedConcurrently`
-    /// if `source` is a file whose content does not have the hash `digest_hex`.
+    /// if `source` is a file and its content no longer has the hash `digest_hex`.
     pub fn put_blob(
         &self,
         digest_hex: &str,
@@ -146,7 +146,7 @@ impl StateDirectory {
     }
 }
 
-/// Verifies the hash of a blob that was copied from a file, because the file may have changed while it was copied.
+/// Fails if a blob that was copied from a file has another hash than expected: the file changed while it was copied.
 fn verify_digest(staged: &StagedFile, source: StagedContentSource<'_>, digest_hex: &str) -> Result<(), DiskError> {
     match source {
         StagedContentSource::Bytes(_) => Ok(()),

@@ -1,6 +1,6 @@
 //! Resolution of a path with symbolic links to its canonical path. Symbolic links are read and expanded in user space,
-//! one at a time, and no step can leave the root. The kernel never follows a link, and the result is never outside the
-//! root. A symbolic link that leaves the root is an error, even if its target leads back into the root.
+//! one at a time. The kernel never follows a link, and the result is never outside the root. A symbolic link that
+//! leaves the root is an error, even if its target leads back into the root.
 
 use std::os::fd::AsFd;
 
@@ -18,8 +18,8 @@ pub const SYMLINKS_MAX: usize = 40;
 /// The most path components visited to resolve one path, including the components of link targets.
 pub const STEPS_MAX: usize = 4096;
 
-/// The canonical path of `path`, and its stat if the kernel could open `path` without expanding a symbolic link. Path
-/// components that do not exist are kept as written.
+/// The canonical path of `path`, and the stat of the file if the kernel could open `path` as it is, without expanding a
+/// link. Path components that do not exist are kept as written.
 pub(crate) fn resolve_canonical(
     confines: &ConfinedPathResolver,
     roots: &[Vec<u8>],
@@ -54,7 +54,7 @@ pub(crate) fn resolve_canonical(
 /// Resolves a path one component at a time and expands each symbolic link in it.
 struct SymlinkExpander<'a> {
     confines: &'a ConfinedPathResolver,
-    /// The absolute paths by which a symbolic link can refer to the root.
+    /// The absolute paths of the root; an absolute link target that starts with one of them is inside the root.
     roots: &'a [Vec<u8>],
     current: PathHandle,
     /// The canonical path components from the root to the directory `current`.
@@ -135,8 +135,8 @@ impl<'a> SymlinkExpander<'a> {
         Ok(())
     }
 
-    /// Resolves the rest of a path after a component that does not exist. A `..` after a missing path component is the
-    /// error `NotFound`, or `OutsideRoot` if it would leave the root.
+    /// Resolves the rest of a path after a component that does not exist. A `..` after a missing component is an error:
+    /// `NotFound`, or `OutsideRoot` if the `..` leads out of the root.
     fn finish_missing(mut self, name: Vec<u8>) -> Result<RelPath, DiskError> {
         self.resolved.push(name);
         let mut went_up = false;
@@ -163,7 +163,7 @@ fn join_components(components: &[Vec<u8>]) -> Result<RelPath, DiskError> {
         .map_err(|_| resolution_error(DiskErrorKind::NameTooLong))
 }
 
-/// The part of an absolute link target that is below `root`. Paths are compared component by component, not as strings.
+/// The rest of an absolute link target after `root`. Paths are compared component by component, not as strings.
 fn strip_root<'t>(target: &'t [u8], root: &[u8]) -> Option<&'t [u8]> {
     let mut rest = target;
     for wanted in root.split(|byte| *byte == b'/').filter(|part| !part.is_empty()) {

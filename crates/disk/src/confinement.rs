@@ -46,7 +46,7 @@ const RESOLVE_BENEATH_ONE_MOUNT: ResolveFlags = RESOLVE_BENEATH.union(ResolveFla
 const MOUNT_RETRIES_MAX: usize = 8;
 
 /// Lets the kernel resolve and open a path without crossing a mount. `openat2` returns the same error for a mount and
-/// for a directory that is being moved out of the root. A retry of `openat2` fails again only for a mount.
+/// for a directory that is being moved out of the root. If the error remains after retries, the cause is a mount.
 fn open_on_one_mount(from: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<OwnedFd, DiskError> {
     let mut tries = 0;
     loop {
@@ -78,7 +78,7 @@ impl PathHandle {
         self.meta.stat.file_type
     }
 
-    /// Fails if the handle is not a directory; for a symbolic link, the error has the kind `symlink_error`.
+    /// Fails if the handle is not a directory. The error kind is `symlink_error` if the handle is a symbolic link.
     fn ensure_directory_or(self, symlink_error: DiskErrorKind, step: &'static str) -> Result<Self, DiskError> {
         if self.file_type() == FileType::Directory {
             return Ok(self);
@@ -159,7 +159,7 @@ impl ConfinedPathResolver {
         !self.hidden_inodes.is_empty()
     }
 
-    /// Whether a hidden directory has this inode number; the device is not compared.
+    /// Whether a hidden directory has this inode number; only a quick first check, because the device may differ.
     pub(crate) fn may_hide_inode(&self, ino: u64) -> bool {
         self.hidden_inodes.iter().any(|id| id.ino == ino)
     }
@@ -234,7 +234,7 @@ impl ConfinedPathResolver {
         self.child_of(parent.handle.as_fd(), parent.meta.mount_id, name)
     }
 
-    /// The same as [`Self::child`] for a parent directory whose mount id is given.
+    /// Like [`Self::child`], but takes the handle and the mount id of the parent directory separately.
     pub(crate) fn child_of(
         &self,
         parent: BorrowedFd<'_>,
@@ -283,8 +283,8 @@ impl ConfinedPathResolver {
         Ok(path_handle)
     }
 
-    /// Reads the stat of a directory entry with one system call. As in [`Self::child_of`], an entry that is hidden or
-    /// on a mount that is not allowed is an error.
+    /// Reads the stat of a directory entry with one system call. Fails if the entry is hidden or on a mount that is not
+    /// allowed.
     pub(crate) fn stat_child(
         &self,
         parent: BorrowedFd<'_>,
@@ -327,7 +327,7 @@ impl ConfinedPathResolver {
         Ok(anchor)
     }
 
-    /// Whether the file is the root of an allowed mount that is mounted now.
+    /// Whether the file is the top of a mount that is currently at an allowed mount point.
     fn is_allowed_mount(&self, meta: &StatWithMount) -> bool {
         self.allowed_mounts.iter().any(|mount| match self.deepest_allowed_mount(mount) {
             Ok(Some((path_handle, _))) => {
@@ -344,7 +344,7 @@ impl ConfinedPathResolver {
         self.refuse_hidden_prefixes(bytes, separator_positions(bytes).chain((!bytes.is_empty()).then_some(bytes.len())))
     }
 
-    /// Fails if a prefix of the path is a hidden directory; `ends` has the lengths of the prefixes to check.
+    /// Fails if one of the first parts of a path is a hidden directory; `ends` has the lengths of these parts in bytes.
     fn refuse_hidden_prefixes(&self, bytes: &[u8], ends: impl Iterator<Item = usize>) -> Result<(), DiskError> {
         for end in ends {
             match sys::stat_name(self.root.handle.as_fd(), &bytes[..end]) {
@@ -356,7 +356,6 @@ impl ConfinedPathResolver {
     }
 }
 
-/// The positions of all `/` in a path.
 fn separator_positions(path: &[u8]) -> impl Iterator<Item = usize> {
     path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at)
 }

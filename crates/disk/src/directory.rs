@@ -1,7 +1,7 @@
-//! An open directory. Every change of the workspace names its file by an open parent directory and one name, so that no
+//! An open directory. A change in the workspace names a file by the open handle of its directory and one name, so no
 //! path is resolved twice. Promises: no call on a directory follows a link, enters a mount that is not allowed, or
-//! reaches a hidden directory. A hidden directory is never moved or replaced. The kernel decides atomically whether a
-//! rename overwrites an existing target; there is no earlier check. Paths are never built by joining strings.
+//! reaches a hidden directory. A hidden directory is never moved or replaced. The kernel checks within a rename, not
+//! before it, whether the target exists. Paths are never built by joining strings.
 
 use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
@@ -24,7 +24,7 @@ use crate::{
 pub struct DiskDirectoryEntry {
     /// The name of the entry.
     pub name: FileName,
-    /// The file type, as the directory listing states it.
+    /// The file type at the time of the listing.
     pub file_type: FileType,
 }
 
@@ -78,7 +78,7 @@ impl DirectoryHandle {
         self.confinement.child_of(self.path_handle(), self.mount_id, name.as_bytes())
     }
 
-    /// Opens this directory again, for listing and syncing; the new handle has its own read position.
+    /// Opens this directory again, for listing and syncing, because two listings must not share one read position.
     pub(crate) fn reopen_for_listing(&self) -> Result<OwnedFd, DiskError> {
         sys::open_name(self.path_handle(), b".", sys::LIST_FLAGS, 0)
     }
@@ -136,7 +136,7 @@ impl DirectoryHandle {
         }
     }
 
-    /// Lists this directory through the handle `readable`, whose read position no other code may use.
+    /// Lists this directory through `readable`, a handle whose read position no other listing may share.
     fn list_with_handle(&self, readable: BorrowedFd<'_>) -> Result<Vec<DiskDirectoryEntry>, DiskError> {
         let mut entries = Vec::new();
         sys::list_directory(readable, |bytes, file_type, ino| {
@@ -202,7 +202,7 @@ impl DirectoryHandle {
     }
 
     /// Renames an entry of this directory to `to_name` in the directory `to`. Fails with `CrossesMount` if `to` is on
-    /// another mount, and with `Unsupported` if the file system cannot rename as `if_exists` requires.
+    /// another mount. Fails with `Unsupported` if the file system does not support `if_exists`.
     pub fn rename(
         &self,
         name: &FileName,
@@ -252,8 +252,8 @@ impl DirectoryHandle {
     }
 }
 
-/// The target of an open symbolic link. If the handle is not a symbolic link, the link was replaced meanwhile, and the
-/// error is `ChangedConcurrently`.
+/// The target of an open symbolic link. Fails with `ChangedConcurrently` if the handle is not a symbolic link, because
+/// the link was replaced before it was opened.
 pub(crate) fn link_target(opened: &PathHandle) -> Result<Vec<u8>, DiskError> {
     if opened.file_type() != FileType::Symlink {
         return Err(DiskError::new(DiskErrorKind::ChangedConcurrently, "read link"));

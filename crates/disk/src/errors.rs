@@ -105,7 +105,7 @@ impl DiskError {
         Self { kind: kind_of_errno(errno), step, errno: Some(errno.raw_os_error()) }
     }
 
-    /// Replaces the kind of this error, if the caller knows the cause better.
+    /// Replaces the kind of this error by one that describes the cause better.
     pub(crate) fn with_kind(self, kind: DiskErrorKind) -> Self {
         Self { kind, ..self }
     }

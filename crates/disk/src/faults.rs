@@ -122,7 +122,7 @@ mod armed {
     /// A test's plan for injected faults: which system call fails, and how.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct FaultPlan {
-        /// Which of the counted system calls fails, starting at 1; with 0 no call fails.
+        /// The number of the counted system call at which the fault occurs: 1 for the first call, 0 for none.
         pub call_number: u64,
         /// The effect of the injected fault.
         pub action: InjectedFaultEffect,

@@ -1,9 +1,9 @@
 //! Directory change events of the kernel (inotify).
 //!
-//! Promises: only open directories of a workspace and lock files of the server are watched; a change is queued before
-//! the call that made it returns; an overflow of the queue is reported. Three kinds of change are not reported: writes
-//! through a shared memory mapping before it is unmapped, writes through a hard link in another directory, and changes
-//! below directories that are not watched. The event queue resolves no path and reads no file.
+//! Promises: only open directories of a workspace and lock files of the server are watched. A change is queued before
+//! the call that made it returns. An overflow of the queue is reported. Writes through a hard link in another directory
+//! and changes below unwatched directories are not reported. Writes through a shared memory mapping are not reported
+//! before it is unmapped. The event queue resolves no path and reads no file.
 
 use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
@@ -57,7 +57,7 @@ pub enum FsEventKind {
     SelfMoved,
     /// The watched directory itself was removed.
     SelfDeleted,
-    /// The watch ended: the watch or its directory was removed, or the file system was unmounted.
+    /// No more events follow: the watch or the watched directory was removed, or the file system was unmounted.
     WatchRemoved,
     /// The event queue overflowed and lost events, so any watched file may have changed.
     Overflow,
@@ -68,7 +68,7 @@ pub enum FsEventKind {
 pub enum FsEventFileType {
     /// A directory.
     Directory,
-    /// The event is about another type of file, or about no file.
+    /// The event is about a file that is not a directory, or about no file, such as an overflow.
     Other,
 }
 
@@ -77,7 +77,7 @@ pub enum FsEventFileType {
 pub struct FsEvent {
     /// The watch that reported the event; `None` if the event reports an overflow of the queue.
     pub watch: Option<InotifyWatchId>,
-    /// The changed name in the watched directory; `None` if the event is about the directory itself.
+    /// The changed name in the watched directory; `None` if the event is about the directory itself or an overflow.
     pub name: Option<FileName>,
     /// Whether the event is about a directory or about another file.
     pub subject: FsEventFileType,
@@ -99,8 +99,8 @@ impl FsEventQueue {
         Ok(Self { queue: inotify_calls::create_queue()? })
     }
 
-    /// Watches a directory. Events are queued from the call of this function on, so list the directory afterwards, not
-    /// before. Fails with `NoSpace` if this user has reached the limit on inotify watches.
+    /// Watches a directory. Changes after this call are reported, so start the watch before you list the directory.
+    /// Fails with `NoSpace` if this user has reached the limit on inotify watches.
     pub fn watch_directory(&self, directory: &DirectoryHandle) -> Result<InotifyWatchId, DiskError> {
         inotify_calls::watch_directory(self.queue.as_fd(), directory.path_handle(), WATCH_FLAGS).map(InotifyWatchId)
     }
@@ -132,7 +132,7 @@ impl FsEventQueue {
         inotify_calls::wait_readable(&[self.queue.as_fd()], timeout)
     }
 
-    /// Waits at most `timeout` until an event is queued or `waker` ends the wait.
+    /// Waits until an event is queued, `waker` ends the wait, or `timeout` has passed.
     pub fn wait_with_waker(&self, waker: &FsEventQueueWaker, timeout: Duration) -> Result<(), DiskError> {
         inotify_calls::wait_readable(&[self.queue.as_fd(), waker.counter.as_fd()], timeout)?;
         inotify_calls::clear_signal(waker.counter.as_fd());
@@ -140,8 +140,8 @@ impl FsEventQueue {
     }
 }
 
-/// Wakes a thread that waits for an event queue; any thread can call `wake`. A wake that happens before the thread
-/// starts to wait ends the next wait.
+/// Wakes a thread that waits for an event queue; any thread can call `wake`. A wake while no thread waits ends the next
+/// wait at once.
 #[derive(Debug, Clone)]
 pub struct FsEventQueueWaker {
     counter: Arc<OwnedFd>,

@@ -29,8 +29,8 @@ pub struct SystemClock {
 }
 
 impl Default for SystemClock {
-    /// Reads the boot id of the kernel, or creates a random id if the kernel has none. A random boot id equals no
-    /// stored id, so times that were measured before a reboot are never reused.
+    /// Reads the boot id of the kernel, or creates a random id if the kernel has none. A random id equals no stored id,
+    /// so stored monotonic times count as times of an earlier boot.
     fn default() -> Self {
         let boot_id = std::fs::read_to_string(BOOT_ID_FILE).map(|text| text.trim().to_owned());
         let boot_id = boot_id.ok().filter(|id| !id.is_empty()).unwrap_or_else(|| {

@@ -1,7 +1,7 @@
-//! Landlock sandbox, a second line of defence. After the sandbox is activated, the calling thread and the threads that
-//! it starts can open files only below the given paths, even if other code has a bug. The sandbox enforces as much as
-//! the kernel supports, and a report says how much that is. The sandbox does not restrict reading metadata, changing
-//! modes by path, or the use of handles that are already open.
+//! Landlock sandbox, a second line of defence. Once the sandbox is active, the calling thread and the threads that it
+//! starts can open files only below the given paths. Even a bug in other code cannot open other files. The sandbox
+//! enforces as much as the kernel supports, and a report says how much that is. The sandbox does not restrict reading
+//! metadata, changing modes by path, or the use of handles that are already open.
 
 use std::path::Path;
 

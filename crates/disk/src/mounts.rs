@@ -1,6 +1,6 @@
-//! Finds the mount points above a path, and rejects file systems that are unsuitable for state or for watches. Network
-//! file systems are unsuitable, because their locks, renames and syncs have weaker guarantees. A network file system is
-//! recognised by its magic number, or by its mount type if it uses FUSE.
+//! Finds the mount points above a path, and rejects file systems on which the state directory or watches are
+//! unreliable. Network file systems are unsuitable, because their locks, renames and syncs have weaker guarantees. A
+//! network file system is recognised by its magic number, or by its mount type if it uses FUSE.
 
 use std::{
     ffi::OsStr,
@@ -33,7 +33,7 @@ const NETWORK_MAGICS: &[i64] = &[
 ];
 /// The `statfs` magic number that all FUSE file systems have, local and remote.
 const FUSE_MAGIC: i64 = 0x6573_5546;
-/// Remote FUSE file systems, by their type in `/proc/self/mountinfo` without the prefix `fuse.`.
+/// The types of FUSE file systems that use a network, as in `/proc/self/mountinfo` but without the prefix `fuse.`.
 const REMOTE_FUSE_NAMES: &str = "\
     sshfs s3fs goofys mountpoint-s3 gcsfuse rclone glusterfs davfs davfs2 curlftpfs smbnetfs ceph ceph-fuse juicefs \
     seaweedfs moosefs blobfuse blobfuse2 google-drive-ocamlfuse";

@@ -23,7 +23,7 @@ pub struct OpenFile {
 }
 
 impl OpenFile {
-    /// Opens the file of an `O_PATH` handle for reading, through `open_by_name` if the system has no `/proc`.
+    /// Opens the file of an `O_PATH` handle for reading, through `/proc` or, without `/proc`, with `open_by_name`.
     pub(crate) fn from_path_handle(
         path_handle: PathHandle,
         open_by_name: impl FnOnce() -> Result<OwnedFd, DiskError>,
@@ -81,8 +81,8 @@ impl OpenFile {
         Ok(bytes)
     }
 
-    /// Reads the file into the buffer `bytes`. After the first part of a large file, `continue_after` decides whether
-    /// the rest is read. Fails with `TooLarge` if the file content exceeds `limit_bytes`.
+    /// Reads the file into the buffer `bytes`. If the file is large, `continue_after` gets its first bytes and decides
+    /// whether the rest is read. Fails with `TooLarge` if the file content exceeds `limit_bytes`.
     pub fn read_into(
         &self,
         bytes: &mut Vec<u8>,
@@ -139,8 +139,8 @@ impl OpenFile {
         Ok(bytes)
     }
 
-    /// The SHA-256 and the length of the file content. Bytes beyond the size that the file had when it was opened are
-    /// not hashed, so that hashing a growing file ends.
+    /// The SHA-256 and the length of the file content. Only bytes up to the size at opening are hashed, so that hashing
+    /// ends even if the file keeps growing.
     pub fn hash(&self) -> Result<([u8; 32], u64), DiskError> {
         hash_first_bytes(self.file.as_fd(), self.stat.size)
     }

@@ -1,6 +1,6 @@
 //! Removal of a directory tree. Promises: the removal of a tree never follows a link and never enters a mount or a
-//! hidden directory. At most [`OPEN_HANDLES_MAX`] directories are open: a directory that is deeper is first moved to
-//! the top of the tree. Removal of a tree stops at the first error, and entries that were already removed stay removed.
+//! hidden directory. At most [`OPEN_HANDLES_MAX`] directories are open: a deeper directory is moved to the top of the
+//! tree first. Removal of a tree stops at the first error, and entries that were already removed stay removed.
 
 use std::os::fd::AsFd;
 
@@ -13,7 +13,7 @@ use crate::{
 
 /// The most directories that the removal of a tree keeps open at once.
 const OPEN_HANDLES_MAX: usize = 64;
-/// How often a directory is emptied again if other programs create files in it during its removal.
+/// How often the removal of a directory is tried again if other programs keep creating files in it.
 const LISTING_ROUNDS_MAX: u32 = 4;
 /// The permissions that the owner needs on a directory to empty it.
 const OWNER_RWX: u32 = 0o700;
@@ -78,7 +78,7 @@ impl DirectoryHandle {
         Ok(removed)
     }
 
-    /// All entries. The listing includes hidden directories, so that removal of a tree stops at them with an error.
+    /// All entries, including hidden directories, so that the removal of a tree fails at them and does not miss them.
     fn list_with_hidden(&self) -> Result<Vec<DiskDirectoryEntry>, DiskError> {
         let mut entries = Vec::new();
         sys::list_directory(self.reopen_for_listing()?.as_fd(), |bytes, listed, _| {
@@ -92,7 +92,7 @@ impl DirectoryHandle {
     }
 }
 
-/// Moves a deep directory to the top of the tree that is being removed, where it is removed later.
+/// Moves a directory that is too deep into the top directory of the tree, where it is removed later.
 fn move_to_top(stack: &mut [RemovalFrame], name: &FileName) -> Result<(), DiskError> {
     let (Some(top), Some(deep)) = (stack.first(), stack.last()) else { return Ok(()) };
     // Moving a directory requires write permission on the directory. Opening the handle fails for a hidden directory or
@@ -149,8 +149,8 @@ fn remove_leaf(directory: &DirectoryHandle, name: &FileName, removed: &mut Remov
     }
 }
 
-/// Gives the owner all permissions on a directory. If granting fails, the error is ignored, because the next access to
-/// the directory fails anyway.
+/// Gives the owner all permissions on a directory. An error is ignored here, because the next access to the directory
+/// then fails with an error of its own.
 fn grant_owner_access(directory_handle: &PathHandle) {
     let mode = directory_handle.meta.stat.mode;
     if directory_handle.file_type() == FileType::Directory && mode & OWNER_RWX != OWNER_RWX {

@@ -40,7 +40,7 @@ pub struct RootDirectory {
     confinement: Arc<ConfinedPathResolver>,
     absolute_path: Arc<str>,
     equivalent_paths: Arc<[String]>,
-    /// The `equivalent_paths` as bytes, to detect symbolic links whose absolute target is inside the root.
+    /// The absolute paths of the root as bytes; a symbolic link to a path below one of them stays inside the root.
     equivalent_path_bytes: Arc<[Vec<u8>]>,
 }
 
@@ -93,8 +93,8 @@ impl RootDirectory {
         self.canonicalize_with_stat(path, last).map(|(canonical, _)| canonical)
     }
 
-    /// Like [`Self::canonicalize`], but also returns the stat of the path if the resolution read it anyway. The stat is
-    /// usually present if the path has no symbolic links; `None` does not mean that the path is missing.
+    /// Like [`Self::canonicalize`], but also returns the stat of the path if it is known without another system call.
+    /// The stat is usually known if the path has no symbolic links; `None` does not mean that the path is missing.
     pub fn canonicalize_with_stat(
         &self,
         path: &RelPath,
@@ -122,7 +122,7 @@ impl RootDirectory {
         DirectoryHandle::from_path_handle(self.confinement.open(path)?, Arc::clone(&self.confinement))
     }
 
-    /// Opens a directory. If the directory or its parents are missing, they are created, and their paths are returned.
+    /// Opens a directory. Missing directories on the path are created, and the paths of the created ones are returned.
     pub fn create_directories(&self, path: &RelPath, mode: u32) -> Result<(DirectoryHandle, Vec<RelPath>), DiskError> {
         match self.open_directory(path) {
             Err(error) if error.kind == DiskErrorKind::NotFound => {}
@@ -178,8 +178,8 @@ impl RootDirectory {
     }
 }
 
-/// The given root path made absolute, and the root path with all symbolic links resolved. A path is left out if it no
-/// longer leads to the opened root directory.
+/// The absolute paths of the root: the given path made absolute, and the path with all symbolic links resolved. A path
+/// that no longer leads to the opened root directory is left out.
 fn find_equivalent_paths(path: &Path, id: InodeId) -> Vec<Vec<u8>> {
     let given = std::path::absolute(path).ok();
     let real = std::fs::canonicalize(path).ok();

@@ -1,6 +1,6 @@
-//! Staged files. A staged file holds new content with its attributes, under a temporary name in its final directory,
-//! until a rename gives the file its final name. Promises: a staged file is created exclusively, never reached through
-//! a link, and removed if staging fails. Staging does not sync the file and does not touch the file to be replaced.
+//! Staged files. A staged file already has its new content and attributes, but still a temporary name in its final
+//! directory. A rename gives the file its final name. Promises: a staged file is created exclusively, never reached
+//! through a link, and removed if staging fails. Staging neither syncs the file nor touches the file to be replaced.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -87,7 +87,7 @@ impl StagedFile {
         &self.lost_attributes
     }
 
-    /// The current fingerprint of the staged file, which changes when the file is renamed.
+    /// The current fingerprint of the staged file, which a rename changes by updating the inode change time.
     pub fn fingerprint(&self) -> Result<InodeFingerprint, DiskError> {
         Ok(sys::stat_handle(self.file.as_fd())?.stat.fingerprint)
     }
@@ -97,22 +97,22 @@ impl StagedFile {
         hash_first_bytes(self.file.as_fd(), self.size)
     }
 
-    /// Appends bytes to a file that was staged from bytes, for content that arrives in chunks.
+    /// Appends bytes to a staged file, for content that arrives in chunks.
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
         file_io::write_all_at(self.file.as_fd(), bytes, self.size)?;
         self.size += bytes.len() as u64;
         Ok(())
     }
 
-    /// Syncs the content. Fails with `PermissionDenied` if the staged file was reopened and the server has no
-    /// permission to read it.
+    /// Syncs the content. Fails with `PermissionDenied` if the file was reopened and the server may not read it,
+    /// because such a handle cannot be synced.
     pub fn sync(&self) -> Result<(), DiskError> {
         file_io::sync_content(self.file.as_fd()).map_err(|error| {
             if error.is_errno(Errno::BADF) { error.with_kind(DiskErrorKind::PermissionDenied) } else { error }
         })
     }
 
-    /// Removes the file that has the temporary name: the staged file, or after an exchange the replaced file.
+    /// Removes the file under the temporary name: the staged file or, after its name was exchanged, the replaced file.
     pub fn discard(self, directory: &DirectoryHandle) -> Result<(), DiskError> {
         none_if_missing(directory.remove_file(&self.name)).map(|_| ())
     }
@@ -175,8 +175,8 @@ impl DirectoryHandle {
         }
     }
 
-    /// Exchanges the names of a staged file and the file `name`, which then has the temporary name. Fails with
-    /// `Unsupported` if the file system cannot exchange names; then use [`Self::replace_with_staged`].
+    /// Exchanges the names of a staged file and the file `name`, so that the old file gets the temporary name. Fails
+    /// with `Unsupported` if the file system cannot exchange names; then use [`Self::replace_with_staged`].
     pub fn exchange_staged(&self, staged: &StagedFile, name: &FileName) -> Result<(), DiskError> {
         self.rename(staged.name(), self, name, ExistingTargetPolicy::Exchange)
     }

@@ -47,7 +47,7 @@ pub struct InodeId {
     pub ino: u64,
 }
 
-/// Metadata of a file; if the fingerprint differs from an earlier one, the file may have changed.
+/// Metadata by which callers detect a change: if two fingerprints of a file differ, the file may have changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct InodeFingerprint {
     /// The device and inode of the file.
@@ -56,7 +56,7 @@ pub struct InodeFingerprint {
     pub size: u64,
     /// The time when the file content last changed, in nanoseconds since 1970.
     pub modified_ns: i128,
-    /// The time when the inode of the file last changed, in nanoseconds since 1970.
+    /// The time when the content or the metadata last changed (ctime), in nanoseconds since 1970.
     pub changed_ns: i128,
 }
 

@@ -1,12 +1,12 @@
-//! The state directory, where the server stores its data about a workspace. This module also has the locks between
-//! processes and the errors of the state directory. Promises: the state directory belongs to the server's user, is
-//! closed to other users, is not a symbolic link, and is on a local file system. A [`StateDirectoryError`] always comes
-//! from the state directory, its lock file or a [`ServerOnlyDirectoryHandle`]. Other crates cannot create a
-//! [`StateDirectoryError`], so a failure in the workspace is never reported as a broken state directory.
+//! The state directory, where the server stores its data about a workspace. This module also has the lock file, by
+//! which processes exclude each other, and the error type. Promises: the state directory belongs to the server's user,
+//! is closed to other users, is not a symbolic link, and is on a local file system. A [`StateDirectoryError`] is always
+//! about the server's own files: the state directory, its lock file or a [`ServerOnlyDirectoryHandle`]. Only this crate
+//! can create a [`StateDirectoryError`], so a failure in the workspace never looks like a broken state directory.
 //!
-//! A lock covers one byte (a slot) of the lock file, and belongs to an open file description. When a process dies, the
-//! kernel releases the locks of the process. Two threads that share one [`MultiSlotLockFile`] share its locks. Threads
-//! that must exclude each other open the lock file separately.
+//! A lock covers one byte of the lock file (a slot) and belongs to an open file description, not to a process. When a
+//! process dies, the kernel releases the locks of the process. Threads that share one [`MultiSlotLockFile`] share its
+//! locks and do not exclude each other. Threads that must exclude each other open the lock file separately.
 
 use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
@@ -53,7 +53,7 @@ impl StateDirectoryError {
     }
 }
 
-/// A call that accesses both the workspace and the server's own files returns a [`DiskError`].
+/// Lets a call that accesses both the workspace and the server's own files return all errors as [`DiskError`].
 impl From<StateDirectoryError> for DiskError {
     fn from(error: StateDirectoryError) -> Self {
         error.0
@@ -70,12 +70,12 @@ impl ServerOnlyDirectoryHandle {
         Self(directory)
     }
 
-    /// Wraps a directory in the workspace that is hidden from all callers, such as a trash directory on the same mount.
+    /// Wraps a directory that is in the workspace but hidden from all callers, such as a trash directory.
     pub fn hidden_in_workspace(directory: DirectoryHandle) -> Self {
         Self(directory)
     }
 
-    /// Runs `work` with the handle of this directory; `work` must not access any other directory.
+    /// Runs `work`, which must access only this directory, because its errors become a [`StateDirectoryError`].
     pub fn with<T>(
         &self,
         work: impl FnOnce(&DirectoryHandle) -> Result<T, DiskError>,
@@ -88,12 +88,12 @@ impl ServerOnlyDirectoryHandle {
         self.with(|directory| directory.open_directory(name)).map(Self)
     }
 
-    /// The handle of this directory, for calls that also access the workspace, such as a rename into it.
+    /// The plain handle of this directory, for calls that also access the workspace, such as moving a file here.
     pub fn as_directory(&self) -> &DirectoryHandle {
         &self.0
     }
 
-    /// Converts the private directory into the handle that [`Self::as_directory`] returns.
+    /// Converts this value into the plain handle of the directory.
     pub fn into_directory(self) -> DirectoryHandle {
         self.0
     }
@@ -131,7 +131,7 @@ impl StateDirectory {
         Ok(Self { root, path })
     }
 
-    /// The device and inode of the state directory, by which a workspace that contains it hides it.
+    /// The device and inode by which a workspace that contains the state directory recognises and hides it.
     pub fn id(&self) -> InodeId {
         self.root.id()
     }
@@ -231,8 +231,8 @@ impl MultiSlotLockFile {
         Self { file }
     }
 
-    /// Locks a slot of the lock file, or changes the mode of an existing lock. Returns `false` if another process holds
-    /// a conflicting lock on the slot. Never waits. The largest slot number is `i64::MAX - 1`.
+    /// Locks a slot of the lock file, or changes the mode of the lock that this value already holds. Returns `false` if
+    /// another process holds a conflicting lock on the slot. Never waits. The largest slot number is `i64::MAX - 1`.
     pub fn try_lock(&self, slot: u64, mode: LockMode) -> Result<bool, StateDirectoryError> {
         let lock = match mode {
             LockMode::Shared => RangeLockOperation::Shared,
@@ -241,7 +241,7 @@ impl MultiSlotLockFile {
         lock_range(self.file.as_fd(), slot, 1, lock).map_err(StateDirectoryError::new)
     }
 
-    /// Releases the lock on a slot, if there is one.
+    /// Releases the lock that this value holds on a slot; without such a lock, nothing happens.
     pub fn unlock(&self, slot: u64) -> Result<(), StateDirectoryError> {
         lock_range(self.file.as_fd(), slot, 1, RangeLockOperation::Unlock).map(|_| ()).map_err(StateDirectoryError::new)
     }

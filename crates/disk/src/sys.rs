@@ -1,6 +1,6 @@
 //! Wraps all system calls on names and handles; no other module makes these calls. Promises: every call passes the
-//! fault gate, is retried after `EINTR`, opens handles that close on exec, and never follows a link in the last
-//! component unless its name says so. [`crate::confinement`] decides which files may be opened.
+//! fault gate, is repeated after `EINTR`, and opens handles that close on exec. A function follows a link in the last
+//! component only if its name says so. [`crate::confinement`] decides which files may be opened.
 
 pub(crate) mod file_io;
 pub(crate) mod inotify_calls;
@@ -26,7 +26,7 @@ use crate::{
     stat::StatWithMount,
 };
 
-/// How often a path is resolved again if a concurrent rename or mount made the resolution fail.
+/// How often the kernel is asked again to resolve a path after a concurrent rename or mount disturbed the resolution.
 const RESOLVE_TRIES_MAX: u32 = 64;
 /// The size in bytes of the buffer that receives the entries of a directory listing.
 const LISTING_BUFFER_BYTES: usize = 64 * 1024;
@@ -92,7 +92,7 @@ pub(crate) fn open_trusted(path: &Path, flags: OFlags) -> Result<OwnedFd, DiskEr
     run_system_call(SystemCall::Open, || rustix::fs::openat(CWD, path, flags | OFlags::CLOEXEC, Mode::empty()))
 }
 
-/// Opens the file of an `O_PATH` handle with other flags; the caller must compare the inodes of both handles.
+/// Opens the file of an `O_PATH` handle with other flags; the caller must check that the inode is still the same.
 pub(crate) fn reopen_path_handle(path_handle: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, DiskError> {
     let flags = (flags - OFlags::NOFOLLOW) | OFlags::CLOEXEC;
     let link = proc_fd_path(path_handle);

@@ -1,6 +1,6 @@
-//! Walks over directory trees. Promises: a walk never follows a link or enters a hidden directory or a mount that is
-//! not allowed, visits names in order, and reports whether it visited everything. A walk opens each directory by the
-//! handle of its parent and one name, never by a joined path.
+//! Walks over directory trees. Promises: a walk follows no link, and enters no hidden directory and no mount that is
+//! not allowed. A walk visits names in order and reports whether it visited everything. A walk opens each directory by
+//! the handle of its parent and one name, never by a joined path.
 
 use stead_path::{DEPTH_MAX, FileName, RelPath};
 

@@ -1,8 +1,8 @@
 //! Approvals: a person's consent to one exact plan. This module has the approval types, the digests that bind an
 //! approval to its plan, and the pipeline step that runs, delays or refuses a call that needs approval.
 //!
-//! An approval is valid for one principal, one call with one plan, and one commit. Only a person who presented the
-//! approver secret can answer an approval request, or the client itself if the operator allows that.
+//! An approval permits one principal to run one call with one plan, once. Only a person who presented the approver
+//! secret can answer an approval request, or the client itself if the operator allows that.
 
 mod digest;
 mod gate;
@@ -35,7 +35,7 @@ pub struct Approval {
 }
 
 impl Approval {
-    /// The name under which the client made the call: the dialect's tool, or else the operation.
+    /// The name that the client called: the tool of its dialect, or the operation if there is no tool.
     pub fn tool_or_operation(&self) -> &str {
         self.request.tool.as_deref().unwrap_or(&self.request.operation)
     }
@@ -61,7 +61,7 @@ pub enum ApprovalState {
     Denied,
     /// The approved call ran and used up its approval.
     Used,
-    /// The files or the policy changed, and a newer approval request replaced this one.
+    /// A newer request replaced this one, because the files or the policy changed in between.
     Stale,
     /// The approval request expired before it was answered or used.
     Expired,
@@ -91,8 +91,8 @@ impl ApprovalState {
     }
 }
 
-/// A call's request for approval. A new request makes stale the pending and approved requests of the same principal for
-/// the same call with another plan.
+/// A call's request for approval. If a call is repeated and its plan has changed, the new request makes the earlier
+/// pending and approved requests of this principal for this call stale.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalRequest {
     /// The principal who made the call.
@@ -105,7 +105,7 @@ pub struct ApprovalRequest {
     pub tool: Option<String>,
     /// The digest of the call's operation, tool and arguments.
     pub call_digest: Digest,
-    /// The digest of the call, of every planned change with the expected state of its file, and of the policy version.
+    /// The digest of the call, its planned changes, the entries that they expect to find, and the policy version.
     pub plan_digest: Digest,
     /// The preview of the planned changes that a person sees before answering, as JSON.
     pub plan_preview: String,

@@ -1,10 +1,10 @@
-//! Authorization of a call: granted paths, read-only access, policy rules, portable names and leases. The authorization
-//! checks apply to the call's resolved paths and to its plan, and change nothing.
+//! Authorization of a call: granted paths, read-only access, policy rules, portable names and leases. Authorization
+//! checks the resolved paths of a call and later its plan; it changes nothing.
 //!
 //! A call that the policy blocks is refused during authorization, before any content is read. If a call needs approval,
 //! authorization returns the tier `ApprovalRequired`, and the pipeline requests approval after planning. A plan that
-//! moves, removes or restores a tree names only its top directory, so the entries below are checked separately. The
-//! entries of a moved tree are also checked at their destination, so that a move cannot create a protected path.
+//! moves, removes or restores a tree names only the top directory, so the entries below it are checked separately. The
+//! entries of a moved tree are also checked at their new paths, because a move must not create a protected path.
 
 use stead_path::{RelPath, check_portable_name, fold_name};
 
@@ -154,7 +154,7 @@ fn check_readable(context: &CallContext<'_>, target: &ResolvedTarget) -> Result<
     Err(Error::new(ErrorKind::OutOfScope, "the path is outside your readable scope"))
 }
 
-/// Checks whether the caller's grants allow changing a path, whatever the policy says.
+/// Fails if the caller's grants forbid changing a path, or an agent would change its policy file; checks no rules.
 fn check_writable(
     context: &CallContext<'_>,
     path: &RelPath,
@@ -226,7 +226,7 @@ pub(crate) fn check_plan(context: &CallContext<'_>, plan: &Plan) -> Result<Polic
     Ok(verdict)
 }
 
-/// The file identity of the entry at a path, needed only if the policy file is inside the workspace.
+/// The file identity of the entry at a path, to recognize the policy file; `None` if that is not in the workspace.
 fn identity_at(context: &CallContext<'_>, path: &RelPath) -> Result<Option<FileStatFingerprint>, Error> {
     if context.policy.file_location.is_none() {
         return Ok(None);
@@ -234,8 +234,7 @@ fn identity_at(context: &CallContext<'_>, path: &RelPath) -> Result<Option<FileS
     Ok(context.workspace().stat(path)?.map(|node| node.identity))
 }
 
-/// The access rights that a planned change needs on the paths that it names. [`check_subtree`] checks the entries below
-/// the paths.
+/// The access rights that a planned change needs on its own paths. [`check_subtree`] checks the entries below these.
 fn policy_actions(change: &PlannedChange) -> [Option<RequiredPathAccess<'_>>; 2] {
     let new = |expectation: &CommitExpectation| {
         if *expectation == CommitExpectation::Absent { AccessRight::Create } else { AccessRight::Modify }
@@ -259,7 +258,7 @@ fn policy_actions(change: &PlannedChange) -> [Option<RequiredPathAccess<'_>>; 2]
     }
 }
 
-/// The path that a planned change creates; `None` if its name need not be checked, because it existed before.
+/// The path whose new name must be checked; `None` if the change creates no name or one that existed before.
 fn newly_created_path<'c>(context: &CallContext<'_>, change: &'c PlannedChange) -> Result<Option<&'c RelPath>, Error> {
     Ok(match change {
         PlannedChange::Put { path, expectation: CommitExpectation::Absent, .. }
@@ -332,7 +331,7 @@ fn check_subtree(context: &CallContext<'_>, change: &PlannedChange) -> Result<Po
     }
 }
 
-/// Refuses to move an entry that the caller may not read to a path where the caller could read it.
+/// Refuses to move an entry that the caller may not read to a path where the caller could read the entry.
 fn refuse_exposing_unreadable(context: &CallContext<'_>, from: &RelPath, to: &RelPath) -> Result<(), Error> {
     if context.may_read(from) || !context.may_traverse(to) {
         return Ok(());
@@ -392,8 +391,8 @@ fn check_removed_tree(context: &CallContext<'_>, path: &RelPath, kind: FileKind)
     Ok(verdict)
 }
 
-/// Checks the restoring of a tree whose entries cannot be listed, such as a trash item. If a restored tree returns to
-/// its original path, only the policy file applies: protected paths were checked at its removal.
+/// Checks whether a tree whose entries cannot be listed, such as a trash item, may be restored. If a restored tree
+/// returns to its original path, only policy rules are checked below it; protected paths were checked at its removal.
 fn check_unlisted_tree(
     context: &CallContext<'_>,
     path: &RelPath,

@@ -55,7 +55,7 @@ pub struct EditorBufferMetadata {
     pub base: Option<Version>,
     /// The line endings of the text that the editor sends.
     pub line_endings: BufferLineEndings,
-    /// The last revision of the buffer that the editor sent or received.
+    /// The newest revision of the buffer that the editor has, because it sent or received this revision.
     pub editor_revision: u64,
     /// When the text of the buffer last changed, in unix milliseconds.
     pub changed_ms: i64,
@@ -70,7 +70,7 @@ impl EditorBufferMetadata {
         }
     }
 
-    /// Whether the buffer's text differs both from its base version and from `saved`, the version on disk.
+    /// Whether the buffer's text is not saved: it differs from its base version and from `saved`, the version on disk.
     pub fn is_unsaved(&self, saved: Option<Version>) -> bool {
         Some(self.version) != self.base && Some(self.version) != saved
     }
@@ -83,7 +83,7 @@ pub struct BufferWithText {
     pub buffer: EditorBufferMetadata,
     /// The current text.
     pub text: Vec<u8>,
-    /// The buffer's text in the last revision that the editor sent or received.
+    /// The text that the editor has: the newest revision of the buffer that it sent or received.
     pub editor_text: Vec<u8>,
 }
 
@@ -100,7 +100,7 @@ pub enum BufferStoreRequest {
         base: Option<Version>,
         /// The line endings of the text that the editor sends.
         line_endings: BufferLineEndings,
-        /// The ids of drafts to drop, because the new text replaces them or they have no unsaved text.
+        /// The ids of drafts to drop: the new text replaces them, or they have no unsaved text.
         replaced_drafts: Vec<String>,
     },
     /// Turns a draft into an open buffer again. The request fails if an editor already has the file open.

@@ -32,12 +32,12 @@ pub(crate) struct CallContext<'a> {
     pub(crate) policy: &'a ActivePolicy,
     /// The operation's name, as policy rules use it.
     pub(crate) operation: &'a str,
-    /// The authorized paths of the call; empty if the policy does not restrict reading.
+    /// The paths that the pipeline authorized this call to read; empty if the policy does not restrict reading.
     allowed_targets: RwLock<Vec<RelPath>>,
     pub(crate) buffers: LazyWorkspaceBufferSnapshot,
     /// The file versions that each session last saw, if the engine tracks them.
     pub(crate) seen_files: Option<&'a SeenFileCache>,
-    /// The file content that the caller submitted; set if the call merged other changes into this content.
+    /// The path and content that the caller submitted, if the call merged changes of others into the content.
     submitted: RwLock<Option<(RelPath, Vec<u8>)>>,
 }
 
@@ -63,8 +63,8 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// Remembers that the caller's session has seen this version of a file. The argument `bytes` is the content of the
-    /// file, or `None` if the session did not see the whole file.
+    /// Remembers that the caller's session has seen this version of a file. `bytes` is the content of the file, or
+    /// `None` if the session saw only a part of it.
     pub(crate) fn remember(&self, path: &RelPath, version: Version, bytes: Option<&[u8]>) {
         if let Some(seen_files) = self.seen_files {
             let unsaved_file = self.unsaved_file(path).ok().flatten();
@@ -78,8 +78,8 @@ impl<'a> CallContext<'a> {
         *self.submitted.write().unwrap_or_else(PoisonError::into_inner) = submitted;
     }
 
-    /// The file content that the caller knows after the call wrote `bytes` to the file. If the call merged other
-    /// changes into the submitted content, the caller knows only the submitted content.
+    /// The version and content that the caller knows after the call wrote `bytes` to the file. If the call merged
+    /// changes of others into the submitted content, the caller knows only the submitted content.
     pub(crate) fn content_known_to_caller(&self, path: &RelPath, version: Version, bytes: &[u8]) -> (Version, Vec<u8>) {
         let submitted = self.submitted.read().unwrap_or_else(PoisonError::into_inner);
         match submitted.as_ref().filter(|(submitted_path, _)| submitted_path == path) {
@@ -93,7 +93,7 @@ impl<'a> CallContext<'a> {
         self.seen_files?.last_seen(self.caller, path).filter(|_| self.may_read(path))
     }
 
-    /// Creates a context with another caller, operation and options, to check what that caller may access.
+    /// Creates a context with another caller, operation and options, to find out what that caller may access.
     pub(crate) fn for_other_caller(&self, caller: &'a Caller, operation: &'a str, options: &'a CallOptions) -> Self {
         Self {
             workspace: self.workspace,
@@ -109,7 +109,7 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// Lets the operation read these paths, because the pipeline has authorized them.
+    /// Lets the operation read the target paths of the call, which the pipeline has authorized.
     pub(crate) fn allow_targets(&self, targets: &[ResolvedTarget]) {
         if self.policy.policy.restricts_reading() {
             let mut allowed = self.allowed_targets.write().unwrap_or_else(PoisonError::into_inner);
@@ -118,15 +118,15 @@ impl<'a> CallContext<'a> {
     }
 
     /// The attributes of this call that policy rules are matched with. The tier that a tool declares applies only to
-    /// agents, because a person who calls a tool thereby consents to the call.
+    /// agents: a person who calls a tool has thereby consented.
     pub(crate) fn policy_subject(&self) -> PolicyCallAttributes<'a> {
         let (principal, tool) = (&self.caller.principal, self.options.tool.as_deref());
         let declared_tier = self.options.declared_tier.filter(|_| principal.is_agent());
         PolicyCallAttributes { principal, operation: self.operation, tool, declared_tier }
     }
 
-    /// Whether the policy lets the caller read a path. If reading a path needs approval, the path is readable only as a
-    /// target of the call, and walks omit it.
+    /// Whether the policy lets the caller read a path. If reading a path needs approval, only a call that names the
+    /// path can read it, and walks omit it.
     fn policy_allows_read(&self, path: &RelPath) -> bool {
         let subject = self.policy_subject();
         let tier = |right| self.policy.policy.evaluate(&subject, &RequiredPathAccess::new(right, path)).tier;
@@ -134,7 +134,7 @@ impl<'a> CallContext<'a> {
             || self.allowed_targets.read().unwrap_or_else(PoisonError::into_inner).contains(path)
     }
 
-    /// The workspace, for queries that the caller's scope does not restrict.
+    /// The workspace itself, for queries that are not limited to the caller's scope.
     pub(crate) fn workspace(&self) -> &'a dyn Workspace {
         self.workspace
     }
@@ -167,7 +167,7 @@ impl<'a> CallContext<'a> {
         self.has_read_grant(path) && (!self.policy.policy.restricts_reading() || self.policy_allows_read(path))
     }
 
-    /// Whether neither the grants nor the policy restrict reading for this caller.
+    /// Whether this caller may read everything, because neither its grants nor the policy restrict reading.
     pub(crate) fn has_full_read_access(&self) -> bool {
         let grants = &self.caller.grants;
         let granted = grants.hidden.is_empty() && grants.readable.iter().any(RelPath::is_root);
@@ -188,7 +188,7 @@ impl<'a> CallContext<'a> {
         Err(Error::new(ErrorKind::OutOfScope, "the path is outside your readable scope"))
     }
 
-    /// Whether a directory may contain names that the caller must not see, so that each name must be checked.
+    /// Whether the caller may be forbidden to see some names in a directory, so that each name must be checked.
     fn must_filter_names(&self, directory: &RelPath) -> bool {
         self.policy.policy.restricts_reading() || !self.caller.grants.hidden.is_empty() || !self.may_read(directory)
     }
@@ -214,7 +214,7 @@ impl<'a> CallContext<'a> {
     }
 
     /// Like [`CallContext::read`], but also for a file that the caller may change but not read. The outcome of the call
-    /// must not contain bytes that the caller may not read.
+    /// must not show the bytes of a file that the caller may not read.
     pub(crate) fn read_for_change(&self, path: &RelPath, want: BytesToRead) -> Result<FileBytesWithVersion, Error> {
         match self.unsaved_file(path)? {
             Some(unsaved) => unsaved.read(want),
@@ -245,7 +245,7 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// The short name of a file version: the journal entry that produced it, such as `r17`, or a part of its hash.
+    /// The short name of a file version: `r17` if journal entry 17 produced it, otherwise a part of its hash.
     pub(crate) fn revision_name(&self, path: &RelPath, version: &Version) -> String {
         match self.workspace.entry_of_version(path, version) {
             Ok(Some(number)) => format!("r{number}"),
@@ -330,7 +330,7 @@ impl<'a> CallContext<'a> {
     }
 }
 
-/// Whether a walk fails at an entry whose path exceeds the limits for paths, or skips the entry.
+/// How a walk handles an entry whose path exceeds the limits for paths: it fails, or it skips the entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TooDeepEntryPolicy {
     Fail,

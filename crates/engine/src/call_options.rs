@@ -1,7 +1,7 @@
 //! Options that a dialect sets for a call: path syntax, strictness and the form of the result. Operations read the call
 //! options and never test which dialect is in use.
 //!
-//! Call options never widen access: confinement, scope and protected paths do not depend on them.
+//! Call options never give a caller more access: the workspace root, scopes and protected paths apply in any case.
 
 use std::sync::Arc;
 
@@ -15,16 +15,16 @@ use crate::{errors::Error, glob::Globs, plan::FileModeSource, policy::Supervisio
 pub struct CallOptions {
     /// The dialect's name for the tool, as recorded in the journal, for example `comma/edit_file`.
     pub tool: Option<String>,
-    /// The tools of the dialect, of which the `policy` operation reports those that the policy allows.
+    /// All tools of the dialect; the `policy` operation reports which of them the policy allows.
     pub offered_tools: Vec<OfferedToolAndOperation>,
-    /// The options of the hypothetical call that the `policy` operation evaluates.
+    /// If the `policy` operation is asked about a hypothetical call, the options of that call.
     pub options_of_inspected_call: Option<Arc<CallOptions>>,
     /// The supervision tier that the dialect declares for the tool. The policy may set a stricter supervision tier for
     /// the tool. `None` means [`SupervisionTier::Autonomous`].
     pub declared_tier: Option<SupervisionTier>,
     /// The syntax of path arguments.
     pub path_spelling: PathSyntax,
-    /// The error with which the call fails and is recorded, if the dialect could not translate its arguments.
+    /// If the dialect could not translate the arguments, the error with which the call fails and is recorded.
     pub argument_error: Option<Error>,
     /// Whether a call that gives no base version may replace an existing file.
     pub missing_base: MissingBaseVersionPolicy,
@@ -58,8 +58,8 @@ pub struct CallOptions {
     pub hit_ranking: SearchHitOrder,
     /// Whether the outcome of the call contains the file content before and after the call.
     pub before_after: BeforeAfterContentInclusion,
-    /// The text of the file as the caller last saw it, if the protocol tracks that text. A write uses the last seen
-    /// text as the base of a merge. `None` means that the engine's own record of seen files is used.
+    /// The text of the file that the caller last saw, if the protocol tracks it. A write uses the last seen text as the
+    /// base of a merge. `None` means that the engine's own record of seen files is used instead.
     pub known_text: Option<Arc<str>>,
     /// Whether the server or an editor writes the changed file.
     pub applied_by: ChangeApplierChoice,
@@ -89,19 +89,19 @@ pub enum MissingBaseVersionPolicy {
     /// Refuse the call.
     #[default]
     Refuse,
-    /// Replace the file. The content of the overwritten file is kept as an old version, as for every write.
+    /// Replace the file. The overwritten content is kept as an old version, as after every write.
     Overwrite,
 }
 
-/// Whether the server or an editor writes a planned, authorized and approved change.
+/// Whether the server or an editor writes a change to the files, after it was planned, authorized and approved.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ChangeApplierChoice {
     /// The server writes the files and the journal entry atomically.
     #[default]
     Workspace,
-    /// An editor that has the file open writes the change. For an editor, the engine records the change, writes no
-    /// file, and returns the whole new text in the outcome. The value is the editor's current text, which counts as the
-    /// content of the file; `None` if the editor has no text for it.
+    /// An editor that has the file open writes the change. If an editor writes the change, the engine only records it
+    /// and returns the whole new text in the outcome. The value is the text that the editor has now, which the call
+    /// treats as the file content; `None` if the editor has none.
     Editor(Option<Arc<str>>),
 }
 
@@ -205,14 +205,14 @@ pub enum RestoreConflictPolicy {
     /// Refuse the call.
     #[default]
     Refuse,
-    /// Moves the existing file to the trash if the restored entry is also a file; otherwise the call is refused.
+    /// If a file is restored over a file, the existing file goes to the trash; otherwise the call is refused.
     TrashExisting,
 }
 
 /// The page size of a directory listing, and the attributes that the listing includes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ListingPageSizeAndDetail {
-    /// A page of a directory listing has the size and form of stead's own dialect.
+    /// A page of a directory listing has the size and shows the attributes that stead's own dialect uses.
     #[default]
     NativePage,
     /// A page of a listing has at most this many entries, with their modification times and symlink targets.
@@ -236,7 +236,7 @@ pub struct PatchOptions {
     pub grammar: PatchParseOptions,
     /// How the position of a patch chunk in its file is found.
     pub chunk_placement: PatchChunkMatching,
-    /// How the base versions that a call gives are matched with the files of the patch.
+    /// How the paths of the given base versions are compared with the paths in the patch.
     pub base_matching: PatchBaseVersionPathMatching,
     /// Whether one patch may have several sections for the same file.
     pub repeated_files: PatchRepeatedFilePolicy,
@@ -277,8 +277,8 @@ impl PatchOptions {
 /// How the position of a patch chunk in its file is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatchChunkMatching {
-    /// A patch chunk may match inexactly, if the match is unambiguous. The positions of all patch chunks of a file are
-    /// chosen together.
+    /// A patch chunk may match inexactly, if the match is unambiguous. The positions of all chunks of a file are chosen
+    /// together, not one after the other.
     Tolerant,
     /// The lines of a patch chunk must match exactly, and each chunk must come after the previous one.
     Strict,

@@ -1,7 +1,7 @@
 //! The caller of an operation: principal, session, protocol, grants and lifetime.
 //!
-//! A workspace can attach resources, such as open buffers, to a caller's connection. When a connection ends, its
-//! resources are dropped, but its changes of files are kept.
+//! A workspace can attach resources to a caller's connection, such as the lock that keeps the caller's buffers open.
+//! When a connection ends, its resources are dropped, but its changes of files are kept.
 
 use std::{
     collections::HashMap,
@@ -94,7 +94,7 @@ pub enum AccessMode {
 /// Whether a caller may answer approval requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CallerApproverStatus {
-    /// The caller may not answer approval requests, like every caller that connects through a protocol.
+    /// The caller may not answer approval requests. Every caller that connects through a protocol has this status.
     #[default]
     None,
     /// The caller is a person who presented the approver secret.
@@ -148,12 +148,12 @@ pub struct Caller {
     pub lifetime: CallerResourceLifetime,
     /// The start of the caller's session, in unix milliseconds; zero if unknown.
     pub session_started_ms: i64,
-    /// The number of the first journal entry that can belong to the caller's session; zero if unknown.
+    /// Every journal entry of the caller's session has at least this number; zero if the number is unknown.
     pub session_first_entry: u64,
 }
 
 impl Caller {
-    /// Sets the start of the caller's session to the current time and journal position.
+    /// Lets the caller's session start now: sets its start time and the number of its first possible journal entry.
     #[must_use]
     pub fn starting_session_now(mut self, workspace: &dyn Workspace) -> Self {
         self.session_started_ms = workspace.now_ms();
@@ -180,8 +180,8 @@ impl Caller {
 /// When resources that are attached to a caller are released.
 #[derive(Debug, Clone, Default)]
 pub enum CallerResourceLifetime {
-    /// The caller's resources are released when the process ends. The process lifetime applies if the process has a
-    /// single client or is itself the caller.
+    /// The caller's resources are released when the process ends. This lifetime is used if the process has a single
+    /// client or is itself the caller.
     #[default]
     Process,
     /// The caller's resources are released when this connection ends, because the process serves several connections.
@@ -231,8 +231,8 @@ impl ConnectionScopedResources {
         self.number
     }
 
-    /// If `name` is not attached yet, calls `make` and keeps the returned resource until the connection ends. Attaching
-    /// a resource fails if the connection has ended.
+    /// Keeps a resource until the connection ends. Calls `make` for it only if no resource with this `name` is attached
+    /// yet. Attaching a resource fails if the connection has ended.
     pub fn attach_resource(
         &self,
         name: &str,

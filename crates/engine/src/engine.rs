@@ -57,7 +57,7 @@ pub struct CallOutcome {
     pub text: String,
     /// The content of the affected files before and after the call, if the options of the call request it.
     pub before_after: Vec<BeforeAfterBytes>,
-    /// The session to which later calls of this conversation belong, if the call switched to another session.
+    /// If the call switched to another session, the session to which later calls of this conversation belong.
     pub session_switch: Option<SessionSwitch>,
 }
 
@@ -165,8 +165,8 @@ impl Engine {
         }
     }
 
-    /// The number of bytes that a call is likely to load into memory, or zero if the number is unknown. A host can use
-    /// the estimated bytes to bound its memory use.
+    /// An estimate of the bytes that a call loads into memory; zero if unknown. A host can use the estimate to bound
+    /// its memory use.
     pub fn estimate_bytes(&self, operation: &str, arguments: &Map<String, Value>, options: &CallOptions) -> u64 {
         if cost_model(operation) != CallDurationEstimateRule::ByFileSize {
             return 0;
@@ -184,8 +184,8 @@ impl Engine {
         (stat.kind == FileKind::File).then_some(stat.size)
     }
 
-    /// Accepts the answer of a client to an approval request for the client's own call. A client's answer is refused
-    /// unless the operator chose [`ApprovalMode::TrustClient`].
+    /// Accepts the answer of a client to an approval request for the client's own call. A client may answer only in the
+    /// mode [`ApprovalMode::TrustClient`]; in every other mode its answer is refused.
     pub fn answer_approval_as_client(
         &self,
         caller: &Caller,
@@ -215,7 +215,7 @@ impl Engine {
 pub enum CallDurationClass {
     /// The call reads one small file, which takes less time than a thread switch.
     Inline,
-    /// The call changes one small file. For a short call, a switch to another thread is worthwhile only under load.
+    /// The call changes one small file. A host should move a short call to another thread only under load.
     Short,
     /// The call may take long and therefore needs another thread.
     Long,
@@ -223,7 +223,7 @@ pub enum CallDurationClass {
     Waiting,
 }
 
-/// How the expected duration of a call is computed from its arguments; the operation table has one rule per operation.
+/// The rule that estimates the duration of a call from its arguments; the operation table has one rule per operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallDurationEstimateRule {
     /// The duration depends on the size of the file that the argument `path` names.

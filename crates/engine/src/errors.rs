@@ -58,7 +58,7 @@ kinds! {
     NameTooLong = "name_too_long", Refused;
     /// The path has too many components.
     DepthLimit = "depth_limit", Refused;
-    /// The name of a new entry is not valid on every common file system.
+    /// The name of a new entry is invalid on some common file system.
     InvalidName = "invalid_name", Refused;
     /// The name of a new entry differs from an existing name only in case or in look-alike characters.
     NameCollision = "name_collision", Refused;
@@ -66,13 +66,13 @@ kinds! {
     PathEscape = "path_escape", Refused;
     /// The path is on another file system that is not part of the workspace.
     CrossMount = "cross_mount", Refused;
-    /// The path belongs to the server, or the path is, or contains, the policy file that applies to the caller.
+    /// The path belongs to the server, or it is or contains the policy file that applies to the caller.
     ProtectedPath = "protected_path", Refused;
     /// The path is outside the caller's readable or writable scope.
     OutOfScope = "out_of_scope", Refused;
     /// The workspace, or this caller, is read-only.
     ReadOnly = "read_only", Refused;
-    /// The draft, lease, removed entry or other object belongs to another principal.
+    /// The draft, lease, trash item or other object belongs to another principal.
     NotOwner = "not_owner", Refused;
     /// Another principal holds a lease on the path.
     Locked = "locked", StateMismatch;
@@ -106,7 +106,7 @@ kinds! {
     Stale = "stale", StateMismatch;
     /// The call would replace an existing file but gave no base version.
     BaseRequired = "base_required", StateMismatch;
-    /// The file changed while the call ran, or a later change of the file prevents the requested change.
+    /// Another change conflicts with the call: it was made while the call ran, or after the version that the call uses.
     Conflict = "conflict", StateMismatch;
     /// There is nothing to undo or redo.
     NothingToDo = "nothing_to_do", StateMismatch;
@@ -160,7 +160,7 @@ pub struct Error {
     /// Further JSON fields of the error, for example the current version, the holder of a lease, or a diff.
     pub details: Map<String, Value>,
     extras: Option<Box<ErrorExtras>>,
-    /// The error kind that the journal records if the caller is an agent; `None` if it is the same as `kind`.
+    /// The error kind that the journal records in place of `kind` if the caller is an agent; `None` for no other kind.
     pub(crate) kind_for_agents: Option<ErrorKind>,
 }
 
@@ -185,8 +185,8 @@ impl Error {
         }
     }
 
-    /// The error kind that the journal records. If an agent gives a path outside the workspace, the journal records an
-    /// attempt to escape from the workspace.
+    /// The error kind that the journal records. If an agent gives a path outside the workspace, the recorded kind is
+    /// `PathEscape`.
     pub(crate) fn recorded_kind(&self, principal: &Principal) -> ErrorKind {
         self.kind_for_agents.filter(|_| principal.is_agent()).unwrap_or(self.kind)
     }

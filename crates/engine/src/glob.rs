@@ -12,7 +12,7 @@ use crate::errors::{Error, ErrorKind};
 #[derive(Debug, Clone, Default)]
 pub struct Globs {
     matching: GlobSet,
-    /// Matches each directory in which every entry matches one of the patterns.
+    /// Matches each directory whose whole content a pattern covers, such as `src` for the pattern `src/**`.
     whole_directories: GlobSet,
     count: usize,
 }
@@ -67,7 +67,7 @@ impl Globs {
         self.count > 0 && self.whole_directories.is_match(bytes_as_path(directory))
     }
 
-    /// Whether the path or one of its parent directories matches, or a pattern matches everything below the path.
+    /// Whether a pattern matches the path or one of its parent directories, or everything below one of these.
     pub(crate) fn covers(&self, path: &RelPath) -> bool {
         let covered = |path: &RelPath| self.matches(path) || self.matches_all_below(path);
         self.count > 0 && (covered(path) || path.ancestors().any(|above| !above.is_root() && covered(&above)))

@@ -1,6 +1,6 @@
-//! The interface between the engine and a search index. The interface defines which files are text, the trigrams of a
-//! text, the trigrams that a search pattern requires, and the files of a walk. If an index follows the definitions of
-//! this module, a search with it finds the same as a search that reads every file.
+//! The interface between the engine and a search index. The interface defines which files are text, how a text is split
+//! into trigrams, which trigrams a search pattern requires, and which files a walk visits. A search with an index that
+//! follows these definitions finds the same as a search that reads every file.
 //!
 
 mod required_trigrams;
@@ -36,11 +36,11 @@ pub fn may_be_text(first: &[u8]) -> bool {
     !starts_like_binary(first)
 }
 
-/// If a text has a line of at least this many bytes, a search always reads the text, even if the index finds no match.
-/// A search may skip a part of a very long line, and the result must report the skipped part.
+/// A search reads a text with a line of this many bytes or more even if the index rules out a match. A search may skip
+/// a part of a very long line, and its result must report that.
 pub(crate) const INDEXED_LINE_BYTES_MAX: usize = 16 << 10;
 
-/// Whether the index may exclude this text from a search; `false` if the text has a very long line.
+/// Whether a search may trust the index that this text has no match; `false` if the text has a very long line.
 #[must_use]
 pub fn is_indexable(text: &str) -> bool {
     text.split('\n').all(|line| line.len() < INDEXED_LINE_BYTES_MAX)
@@ -66,15 +66,15 @@ pub trait IndexBasedSearchFilter: Send + Sync {
 
 /// Uses the index to exclude files of one directory from a search.
 pub trait IndexBasedFileFilter: Send {
-    /// Whether the index may contain a file with this name. If the index does not know the name,
-    /// [`IndexBasedFileFilter::verdict`] and the stat of the file are not needed.
+    /// Whether the index may contain a file with this name. A file with a name that the index does not know is read
+    /// without a stat and without [`IndexBasedFileFilter::verdict`].
     fn may_know(&self, name: &FileName) -> bool;
 
     /// The reason to skip the file with this name and identity, or `None` if the search must read the file.
     fn verdict(&self, name: &FileName, identity: &FileStatFingerprint) -> Option<IndexBasedFileSkipReason>;
 }
 
-/// The files below a directory, according to an index that is kept up to date with every change.
+/// The files below a directory that a search must read, and how many others there are, according to a live index.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IndexedSearchCandidates {
     /// Files that the search must read, in any order.
@@ -91,7 +91,7 @@ pub struct IndexedSearchCandidates {
     pub unlistable_directories: u64,
 }
 
-/// The ignore rules of a directory and its parents, for an index that must include the same files as a walk.
+/// The ignore rules of a directory and its parents, with which an index includes the same files as a walk.
 #[derive(Debug, Clone, Default)]
 pub struct IndexIgnoreRules(Arc<IgnoreRules>);
 

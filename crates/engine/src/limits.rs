@@ -22,7 +22,7 @@ pub const DIFF_LINES_MAX: usize = 400;
 pub const DIFF_CONTEXT_LINES: usize = 3;
 /// The maximum number of text edits in one call.
 pub const EDITS_MAX: usize = 1_000;
-/// The maximum number of older revisions that `edit` searches for a quoted text that the current version lacks.
+/// If the current version lacks a quoted text, `edit` searches at most this many older revisions for it.
 pub const OLDER_REVISIONS_MAX: usize = 20;
 /// The largest older revision that `edit` searches for a quoted text.
 pub const OLDER_REVISION_BYTES_MAX: u64 = 2 << 20;
@@ -32,7 +32,7 @@ pub const PATCH_SECTIONS_MAX: usize = 1_000;
 pub const ERROR_LINES_MAX: usize = 60;
 /// The maximum number of places in a file that an error message lists.
 pub const ERROR_LOCATIONS_MAX: usize = 20;
-/// The maximum number of entries that are examined to suggest a similar path when a path does not exist.
+/// If a path does not exist, at most this many entries are examined to suggest a similar path.
 pub const SUGGESTION_ENTRIES_MAX: usize = 2_000;
 /// The maximum directory depth of one `list` call.
 pub const LIST_DEPTH_MAX: usize = 32;
@@ -50,10 +50,10 @@ pub const SEARCH_HITS_DEFAULT: usize = 100;
 pub const SEARCH_RANKED_HITS_MAX: usize = 2_000;
 /// The default number of characters in one `search` result; the rest follows on the next page.
 pub const SEARCH_BUDGET_CHARS_DEFAULT: usize = 8_000;
-/// The numbers of context lines that `search` adds if the call does not request a number. Each pair `(hits, lines)`
-/// means: a result with at most `hits` hits gets `lines` lines before and after each hit.
+/// The number of context lines around each `search` hit if the call does not request a number. For each pair
+/// `(hits, lines)`, a result with at most `hits` hits gets `lines` lines before and after each hit.
 pub const SEARCH_AUTO_CONTEXT: &[(usize, usize)] = &[(1, 10), (3, 4)];
-/// The maximum number of hits that `search` shows for an alternative query if the original query has no hits.
+/// If a query has no hits, `search` shows at most this many hits of an alternative query instead.
 pub const SEARCH_FALLBACK_HITS_MAX: usize = 30;
 /// The maximum number of files that `search` suggests by name when nothing matches.
 pub const SEARCH_SUGGESTED_FILES_MAX: usize = 5;
@@ -71,7 +71,7 @@ pub const SEARCH_INCOMPLETE_NAMED_MAX: usize = 5;
 pub const SEARCH_LINE_CHARS_MAX: usize = 120;
 /// The maximum size of a compiled `search` pattern in bytes.
 pub const SEARCH_PATTERN_BYTES_MAX: usize = 8 << 20;
-/// The largest compiled `search` pattern that counts as fast; for larger ones, the text is searched in smaller pieces.
+/// A compiled `search` pattern above this size counts as slow: it searches a text in smaller pieces, to stop sooner.
 pub const SEARCH_LIGHT_REGEX_BYTES_MAX: usize = 256 << 10;
 /// The size in bytes of the lazy DFA cache that each search thread uses.
 pub const SEARCH_DFA_BYTES_MAX: usize = 8 << 20;
@@ -107,11 +107,11 @@ pub const CHANGES_WAIT_MS_MAX: u64 = 60_000;
 pub const WATCHES_PER_PRINCIPAL_MAX: usize = 2_000;
 /// How long a file watch stays active if nobody fetches its events.
 pub const WATCH_IDLE_MS_MAX: i64 = 7 * 24 * 60 * 60 * 1000;
-/// The maximum number of sessions for which the engine tracks files that changed after the session read them.
+/// The maximum number of sessions to which the engine reports changes of files that they have read.
 pub const TRACKED_SESSIONS_MAX: usize = 256;
-/// The maximum number of files per session whose later changes the engine tracks.
+/// The maximum number of files per session that the engine remembers as read, to report their changes.
 pub const SESSION_TRACKED_FILES_MAX: usize = 500;
-/// The maximum number of changed files that one result reports as stale.
+/// The maximum number of files that one result reports as changed since the session read them.
 pub const STALE_NOTICES_MAX: usize = 20;
 /// The longest duration of a lease.
 pub const LEASE_SECONDS_MAX: u64 = 24 * 60 * 60;
@@ -139,8 +139,8 @@ pub const SEEN_FILES_MAX: usize = 20_000;
 pub const REVIEW_FILES_MAX: usize = 200;
 /// The maximum number of hunks of one file in a `review`.
 pub const REVIEW_HUNKS_MAX: usize = 200;
-/// The maximum number of changes of one file that `review` examines to find the author of each line. Lines from changes
-/// that `review` does not examine count as original lines.
+/// The maximum number of changes of one file that `review` examines to find the author of each line. Lines from older
+/// changes, which are not examined, get the author `outside`.
 pub const REVIEW_BLAME_CHANGES_MAX: usize = 200;
 /// The largest text of an open buffer.
 pub const BUFFER_BYTES_MAX: u64 = 8 << 20;
@@ -172,7 +172,7 @@ pub const APPROVAL_VALID_MS: i64 = 24 * 60 * 60 * 1000;
 pub const APPROVALS_PENDING_MAX: usize = 100;
 /// The maximum number of approvals in one result.
 pub const APPROVALS_LISTED_MAX: usize = 100;
-/// The maximum number of earlier approvals of a call among which the engine looks for one of the same plan.
+/// The maximum number of earlier approvals of a call that the engine compares with its current plan.
 pub const APPROVALS_PER_CALL_MAX: usize = 20;
 /// The maximum number of planned changes in an approval preview; further changes are only counted.
 pub const APPROVAL_CHANGES_SHOWN_MAX: usize = 200;

@@ -18,8 +18,8 @@ use crate::{
     workspace::{CommitReceipt, FileStat, FinalSymlink, Lease, LeaseRequest},
 };
 
-/// The effect of an operation on files. The effect of an operation decides whether its call takes locks, how durable
-/// its writes are, and which hints protocols send.
+/// The effect of an operation on files. The effect decides whether the call takes locks, how durable its writes are,
+/// and which hints protocols send to clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OperationEffectClass {
     /// The operation changes no file. The operation may still write database rows about sessions, alerts, watches or
@@ -31,12 +31,12 @@ pub enum OperationEffectClass {
     Destroy,
 }
 
-/// The source of a path argument.
+/// A path argument that comes from the caller, or from a record of the server.
 #[derive(Debug, Clone)]
 pub(crate) enum CallerOrRecordedPath {
     /// The path as the caller wrote it.
     FromCaller(String),
-    /// A path that the journal or the trash recorded; it is untrusted and is resolved like a path from the caller.
+    /// A path from the journal or the trash. It is not trusted, so it is resolved like a path from the caller.
     Recorded(RelPath),
 }
 
@@ -114,7 +114,7 @@ pub(crate) struct ResolvedTarget {
     pub(crate) path: RelPath,
     /// The metadata of the file system entry at the resolved path; `None` if the path does not exist.
     pub(crate) stat: Option<FileStat>,
-    /// The current version of the file, to compare with the base version; `None` if the call gave no base version.
+    /// The version that the file has now, to compare it with the base version; `None` if the call gave no base version.
     pub(crate) observed: Option<PlanTimeFileVersion>,
     /// The base version: the version that the caller claims to have seen.
     pub(crate) base: Option<BaseVersion>,
@@ -133,7 +133,7 @@ pub(crate) type BuildWatchOutcomeFn = Box<dyn FnOnce(&Watch, &CommitReceipt) -> 
 
 pub(crate) type BuildBufferOutcomeFn = Box<dyn FnOnce(&EditorBufferMetadata, &CommitReceipt) -> CallOutcome>;
 
-/// The result of planning: an outcome, or the changes to commit before the outcome can be built.
+/// The result of planning: the finished outcome, or a change to commit and a function that then builds the outcome.
 pub(crate) enum OperationPlanningResult {
     /// The call changes nothing; `bytes` is the number of bytes read, which the journal records.
     Read { outcome: CallOutcome, bytes: u64 },
@@ -182,8 +182,8 @@ pub(crate) fn decode_arguments<T: DeserializeOwned>(arguments: &Map<String, Valu
     })
 }
 
-/// Finds the argument that causes a decoding error, by decoding each argument alone until serde gives the same message.
-/// Returns `None` if the message already names the argument.
+/// Finds the argument that causes a decoding error: decoding this argument alone gives the same message. Returns `None`
+/// if the message already names the argument.
 fn find_ill_typed_argument<'a, T: DeserializeOwned>(
     arguments: &'a Map<String, Value>,
     message: &str,
@@ -198,9 +198,9 @@ fn find_ill_typed_argument<'a, T: DeserializeOwned>(
     arguments.iter().find(fails_alone).map(|(name, _)| name)
 }
 
-/// The name of the known argument that is most similar to the unknown argument. The suggestion is parsed from serde's
-/// error message, because only the message lists both the unknown and the known names. If serde changes the wording of
-/// its message, only the suggestion is lost.
+/// The name of the known argument that is most similar to the unknown argument. The suggestion is taken from serde's
+/// error message, which alone lists both the unknown and the known names. If serde changes the wording of its message,
+/// only the suggestion is lost.
 fn suggest_argument(message: &str) -> Option<&str> {
     let listed = message.strip_prefix("unknown argument ")?;
     let mut names = listed.split('`').skip(1).step_by(2);
@@ -211,8 +211,8 @@ fn suggest_argument(message: &str) -> Option<&str> {
 /// Largest [`edit_distance`] between a given name and the name that is suggested in its place.
 const SUGGESTION_EDITS_MAX: usize = 2;
 
-/// The longest known name that contains the given name or is contained in it, otherwise the known name with the
-/// smallest [`edit_distance`] to the given name.
+/// The known name that is most similar to the given name; `None` if no name is similar. Names that contain the given
+/// name or are contained in it come first, the longest before others; then the [`edit_distance`] decides.
 pub(crate) fn nearest_name<'a>(given: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
     let given = given.to_lowercase();
     let overlaps = |name: &&str| given.contains(*name) || (given.len() > 1 && name.contains(given.as_str()));

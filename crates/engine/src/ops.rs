@@ -1,5 +1,5 @@
-//! The table of operations, which is the only complete list of the operations. Each operation has its own file, except
-//! that an operation and its inverse share a file.
+//! The table of operations, which is the only complete list of the operations. An operation has its own file, or shares
+//! it with closely related operations such as its inverse.
 
 use serde_json::{Map, Value};
 

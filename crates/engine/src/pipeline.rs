@@ -1,8 +1,8 @@
 //! The steps of every call, in this order: decode, resolve, authorize, lock, check base versions, plan, approve, commit
 //! and record. A call that waits for approval releases its locks first, and starts over when a person answers the
-//! request. No step of a call notifies subscribers, because subscribers read the journal.
+//! request. A call does not notify subscribers of its changes; they read the journal.
 //!
-//! Every call leaves one journal entry, or two if its commit fails, and changes no file before its whole plan is known.
+//! Every call leaves one journal entry, or two if its commit fails. No file changes before the whole plan is known.
 
 use serde_json::{Map, Value, json};
 use stead_path::RelPath;
@@ -335,7 +335,7 @@ impl CallPipeline<'_> {
     }
 }
 
-/// The contents of the files that a plan writes, which the caller knows after the commit.
+/// The contents of the files that a plan writes; after the commit, the caller's session counts as having seen them.
 fn contents_written(context: &CallContext<'_>, planned: &OperationPlanningResult) -> Vec<(RelPath, Version, Vec<u8>)> {
     let OperationPlanningResult::Files { plan, .. } = planned else { return Vec::new() };
     let written = |change: &PlannedChange| {

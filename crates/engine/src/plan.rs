@@ -83,8 +83,8 @@ pub enum FileModeSource {
     KeepExisting,
     /// The written file gets these permission bits, without set-user-id and set-group-id bits.
     Set(u32),
-    /// The written file is a changed file at a new path, so it gets the mode, owner, access control list and extended
-    /// attributes of the file at the old path, which must still have the observed version.
+    /// The written file is a changed file at a new path. It gets the mode, owner, access control list and extended
+    /// attributes of the file at the old path. That file must still have the observed version.
     CopyFrom(RelPath, PlanTimeFileVersion),
 }
 
@@ -128,8 +128,8 @@ pub enum PlannedChange {
         to: RelPath,
         /// The state that the old path must have at the commit.
         expectation: CommitExpectation,
-        /// The state that the new path must have at the commit: absent, or a file, which the move replaces and whose
-        /// content is retained.
+        /// The state that the new path must have at the commit: absent, or a file with a known version. The move
+        /// replaces this file and retains its content.
         replaced: CommitExpectation,
         /// The size of the moved tree.
         tree: TreeSummary,

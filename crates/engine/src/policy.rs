@@ -2,9 +2,9 @@
 //! evaluates rules for a call and returns a verdict; the pipeline enforces the verdict.
 //!
 //! A policy has the layers system, organisation and agent. Within a policy layer the first matching rule decides;
-//! across layers the strictest verdict wins. If no policy rule matches a call, the strictest of the tool's declared
-//! tier and the defaults of the layers applies. A built-in rule of the system layer says that agents need approval to
-//! change protected paths, unless another rule of the system layer names the path.
+//! across layers the strictest verdict wins. If no rule matches a call, the tool's declared tier or the default of a
+//! layer applies, whichever is the strictest. A built-in rule requires approval if an agent changes a protected path
+//! such as `.git`. A rule of the system layer overrides it if the rule names the protected path.
 
 mod parse;
 pub(crate) mod rate_limit;
@@ -28,7 +28,7 @@ use crate::{caller::Principal, plan::FileKind, quota::Quota, workspace::FileStat
 pub struct Policy {
     version: u64,
     layers: Vec<PolicyLayer>,
-    /// Whether any rule of the policy covers the right to list or read.
+    /// Whether any rule of the policy applies to reading or listing; otherwise reads need no check.
     has_read_rules: bool,
 }
 
@@ -181,7 +181,7 @@ impl Policy {
         built_in.into_iter().chain(ruled)
     }
 
-    /// The verdict if no policy rule matches: the strictest of the tool's declared tier and the defaults of the layers.
+    /// The verdict if no policy rule matches: the strictest tier among that of the tool and the defaults of the layers.
     fn default_verdict(&self, subject: &PolicyCallAttributes<'_>) -> PolicyVerdict {
         let declared =
             PolicyVerdict { tier: subject.declared_tier.unwrap_or_default(), reason: PolicyVerdictReason::ToolDefault };
@@ -198,8 +198,7 @@ impl Policy {
         self.layers.iter().enumerate().filter(|(_, layer)| layer.applies_to(subject.principal))
     }
 
-    /// The verdict of the policy on a tree whose entries are unknown; every rule that could match an entry below the
-    /// path counts as matching.
+    /// The strictest verdict that the policy could give on any entry of a tree whose entries are unknown.
     pub(crate) fn evaluate_unchecked_subtree(
         &self,
         subject: &PolicyCallAttributes<'_>,
@@ -221,7 +220,8 @@ impl Policy {
         self.layers_for(subject).flat_map(with_index)
     }
 
-    /// The strictest quota of the policy layers that apply to a principal; `None` if no layer sets a quota for anybody.
+    /// The strictest limits of the policy layers that apply to a principal; `None` if no layer sets a limit for
+    /// anybody.
     pub fn quota(&self, principal: &Principal) -> Option<Quota> {
         let applicable = self.layers.iter().filter(|layer| layer.applies_to(principal));
         self.has_quota().then(|| applicable.map(|layer| layer.quota).fold(Quota::default(), Quota::stricter_of))
@@ -283,7 +283,7 @@ impl PolicyLayer {
         self.rules.iter().enumerate().find(|(_, rule)| rule.matches(subject, action))
     }
 
-    /// Whether the first rule of the layer that matches a tool blocks the tool on every path.
+    /// Whether the layer blocks a tool on every path: its first rule that matches the tool blocks it unconditionally.
     fn blocks_all(&self, subject: &PolicyCallAttributes<'_>) -> bool {
         let applicable = |rule: &&PolicyRule| rule.applies_to(subject.principal) && rule.matches_operation(subject);
         let first = self.rules.iter().find(applicable);
@@ -306,7 +306,7 @@ impl RequiredPathAccess<'_> {
     }
 }
 
-/// Whether an access to a path affects entries below the path that cannot be listed.
+/// Whether an access affects entries below the path that the policy cannot check, because they cannot be listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UnlistableSubtreeAccessFlag {
     /// The path has no entries below it, or the policy checks each of them separately.

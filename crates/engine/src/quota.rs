@@ -1,8 +1,7 @@
 //! Quotas: workspace usage, the usage that a plan adds, and whether the plan fits into the quota.
 //!
-//! A call that frees more than it adds is never refused because of the workspace quota. An undo is refused because of
-//! the workspace quota only if the usage after the undo would exceed both the quota and the usage before the undone
-//! call.
+//! The workspace quota limits only growth: a call that frees at least as much as it adds is never refused. An undo may
+//! exceed the workspace quota, but only up to the usage before the undone call.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -86,7 +85,7 @@ pub enum RequiredUsageFreshness {
     Cached,
     /// Count the usage of the workspace again only if the last known usage is missing or too old.
     RecountIfStale,
-    /// Purge expired trash and count the usage of the workspace again, unless it was counted a moment ago.
+    /// Purge expired trash and count the usage of the workspace again; a count from a moment ago suffices.
     Recount,
 }
 
@@ -153,7 +152,7 @@ impl QuotaCharge {
         }
     }
 
-    /// Fails if the plan would exceed the quota; for an undo, `before` is the usage before the undone call.
+    /// Fails if the plan would exceed the quota. An undo may restore the usage `before` the undone call.
     pub fn check(&self, usage: &PrincipalUsage, before: Option<WorkspaceUsage>) -> Result<(), Error> {
         let (now, after) = (usage.workspace, self.usage_after(usage.workspace));
         let before = before.unwrap_or_default();
@@ -224,7 +223,8 @@ impl QuotaKind {
     }
 }
 
-/// Counts the workspace usage before a call locks its paths, if the call may change files and the policy sets a quota.
+/// If the call may change files and the policy sets a quota, counts the workspace usage. The call must not have locked
+/// its paths yet, because counting may lock the whole workspace.
 pub(crate) fn ensure_usage_counted(context: &CallContext<'_>, effect: OperationEffectClass) -> Result<(), Error> {
     if effect != OperationEffectClass::None && context.policy.policy.has_quota() {
         context.workspace().principal_usage(&context.caller.principal, RequiredUsageFreshness::RecountIfStale)?;
@@ -237,7 +237,7 @@ pub(crate) fn recount_usage(context: &CallContext<'_>) -> Result<(), Error> {
     context.workspace().principal_usage(&context.caller.principal, RequiredUsageFreshness::Recount).map(|_| ())
 }
 
-/// Fails if a plan would exceed the caller's quota. The commit checks the caller's quota again while it holds its lock.
+/// Fails if a plan would exceed the caller's quota. The commit checks again, because other calls may commit first.
 pub(crate) fn check_plan(context: &CallContext<'_>, plan: &Plan) -> Result<(), Error> {
     let Some(quota) = context.policy.policy.quota(&context.caller.principal) else { return Ok(()) };
     let charge = QuotaCharge::for_plan(plan, quota);

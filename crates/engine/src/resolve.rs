@@ -53,8 +53,8 @@ fn resolve_target(
     Ok(ResolvedTarget { path: found, stat, observed: None, base: request.base.clone() })
 }
 
-/// Resolves a path argument and reads its stat. If symlinks are to be followed but the resolved path is a symlink,
-/// another program has just created that symlink, and the path is resolved again.
+/// Resolves a path argument and reads its stat. If the resolved path is a symlink although symlinks are followed,
+/// another program has just created the symlink, and the path is resolved again.
 fn locate_until_stable(
     workspace: &dyn Workspace,
     request: &RequestedPath,

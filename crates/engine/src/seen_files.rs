@@ -1,6 +1,6 @@
 //! A cache of the file versions that each session last saw, with the text of small files. If a write has no base
-//! version, the cached version is used as the base of a merge. `diff` can compare a file with a cached version, even if
-//! that version was never in the journal, as with unsaved text.
+//! version, the cached version is used as the base of a merge. `diff` can compare a file with a cached version even if
+//! the journal does not contain that version, for example unsaved text.
 //!
 //! Each engine has one cache of seen files in memory, which is bounded and evicts the least recently used file first.
 //! For each session, the cache contains only files that the session read or wrote.

@@ -256,8 +256,8 @@ pub trait SessionStore {
     /// The storage that the workspace uses.
     fn storage_usage(&self) -> Result<StorageUsage, Error>;
 
-    /// The usage that is compared with a principal's quota, or `None` if usage was never counted. Unless it requests
-    /// the cached usage, a caller of `principal_usage` must hold no path locks.
+    /// The usage that is compared with a principal's quota, or `None` if usage was never counted. A caller that holds
+    /// path locks may request only the cached usage.
     fn principal_usage(
         &self,
         principal: &Principal,

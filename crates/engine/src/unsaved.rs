@@ -1,5 +1,5 @@
-//! Unsaved text of editors, which calls read in place of the content on disk. This module owns a call's snapshot of the
-//! open buffers, the unsaved texts that the call has read, and the notices about these texts in the outcome.
+//! Unsaved text of editors, which calls read in place of the content on disk. For each call, this module has a snapshot
+//! of the open buffers, the unsaved texts that the call has read, and the notices about them.
 //!
 //! Operations read unsaved text through their context and plan as if that text were the content of the file. Before the
 //! plan is authorized and committed, [`rebase_plan_onto_disk`] converts it into a plan for the content on disk.
@@ -279,8 +279,8 @@ fn add_notice(fields: &mut Map<String, Value>, notice: String) {
     }
 }
 
-/// Adds the saved and the unsaved version of a file to each JSON object of an outcome that names the unsaved version or
-/// lists hits in the file. Returns `false` if the outcome has no such object.
+/// Adds the saved and the unsaved version of a file to those JSON objects of an outcome that are about the file: they
+/// contain its unsaved version or hits in it. Returns `false` if the outcome has no such object.
 fn mark_versions(fields: &mut Map<String, Value>, notice: &UnsavedTextNotice) -> bool {
     let text = notice.unsaved.to_string();
     let mut marked = false;

@@ -131,7 +131,7 @@ impl CallContext<'_> {
     }
 }
 
-/// The bytes of `piece`, which starts at offset `at` of a file, that lie in the `wanted` range of the file.
+/// The bytes of `piece` that lie in the `wanted` range of a file; `piece` starts at offset `at` of the file.
 fn overlapping_part<'b>(piece: &'b [u8], at: u64, wanted: &Range<u64>) -> Result<&'b [u8], Error> {
     let inside = |offset: u64| {
         let inside = offset.saturating_sub(at).min(piece.len() as u64);

@@ -176,11 +176,11 @@ pub struct JournalCallRecord<'a> {
     pub error_kind: Option<ErrorKind>,
     /// The policy tier of the call.
     pub policy_tier: SupervisionTier,
-    /// The id of the approval that the call uses up, or, if the call was refused, of the approval that it requested.
+    /// The id of the approval that the call uses up; for a refused call, of the approval that it requested.
     pub approval: Option<String>,
     /// The version of the policy that authorized or refused the call.
     pub policy_version: u64,
-    /// The quota of the caller; `None` if the policy sets no quota for anybody, so that usage need not be counted.
+    /// The quota of the caller; `None` if the policy sets no quota for anybody. Usage is then not counted.
     pub quota: Option<Quota>,
     /// Number of bytes that the call read or wrote.
     pub bytes: u64,
@@ -380,11 +380,11 @@ pub enum FileNamePolicy {
 pub struct ImmutableWorkspaceProperties {
     /// The workspace id.
     pub id: String,
-    /// The absolute paths of the workspace root with which a path argument may start.
+    /// Absolute paths of the workspace root; a path argument may start with any of them.
     pub root_spellings: Vec<String>,
     /// Which names new files and directories may have.
     pub name_policy: FileNamePolicy,
-    /// Paths of the server's own files, with which the paths of calls are compared case-insensitively.
+    /// Paths of the server's own files, which calls cannot access; the comparison is case-insensitive.
     pub internal_paths: Vec<RelPath>,
 }
 
@@ -402,8 +402,8 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
     /// The attributes of the entry at a path, or `None` if the path does not exist; a symlink is not followed.
     fn stat(&self, path: &RelPath) -> Result<Option<FileStat>, Error>;
 
-    /// Resolves the symlinks of a path and returns its stat, if that costs nothing extra; otherwise the caller must
-    /// call [`Workspace::stat`].
+    /// Resolves the symlinks of a path, and returns its stat if the implementation has it at no extra cost. Without a
+    /// stat, the caller must call [`Workspace::stat`].
     fn locate_and_stat(&self, path: &RelPath, last: FinalSymlink) -> Result<(RelPath, Option<FileStat>), Error> {
         self.locate(path, last).map(|resolved| (resolved, None))
     }
@@ -438,14 +438,14 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
         Ok(None)
     }
 
-    /// A search filter that excludes files without the required trigrams; `None` if the workspace has no index, or if
-    /// the index cannot exclude any file.
+    /// A filter with which a search skips files that lack the required trigrams; `None` if the workspace has no index,
+    /// or if the index cannot exclude any file.
     fn index_filter(&self, _need: &RequiredTrigrams) -> Option<Box<dyn IndexBasedSearchFilter + '_>> {
         None
     }
 
-    /// The files below a directory that may match a search, according to the search index, for a caller with full read
-    /// access; `None` if the index may be incomplete, or if a walk of the directory would be faster.
+    /// The files below a directory that may match a search, according to the search index. The caller must have full
+    /// read access, which the index does not check. `None` if the index may be incomplete or a walk would be faster.
     fn indexed_walk(&self, _start: &RelPath, _need: &RequiredTrigrams) -> Option<IndexedSearchCandidates> {
         None
     }
@@ -548,8 +548,7 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
     /// The watches of a principal, sorted from the oldest to the newest.
     fn watches(&self, owner: &Principal) -> Result<Vec<Watch>, Error>;
 
-    /// The number of the journal entry that undid the entry `number`; `None` if that entry was not undone, or if the
-    /// undo was itself undone.
+    /// The number of the journal entry that undid the entry `number`; `None` if it was never undone, or was redone.
     fn undone_by(&self, number: u64) -> Result<Option<u64>, Error>;
 
     /// Properties of the workspace to display to people, such as durability, path resolver and sandbox.

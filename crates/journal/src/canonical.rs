@@ -1,9 +1,9 @@
 //! The canonical bytes of a journal entry, over which its hash is computed.
 //!
 //! The canonical bytes are the format byte and then every field of [`JournalEntry`] in the order of declaration. The
-//! fields `tool`, `tier` and `approval` are encoded only in the formats that have them. The encodings are: numbers as
-//! LEB128; times as eight bytes, big-endian; texts as their length and the UTF-8 bytes; optional texts as a byte 0 or 1
-//! and the text; enums as a tag byte and the fields; the list of changes as its length and the changes.
+//! fields `tool`, `tier` and `approval` are encoded only in the formats that have them. Numbers are encoded as LEB128,
+//! times as eight bytes (big-endian), and texts as their length and the UTF-8 bytes. An optional text is a byte 0 or 1
+//! and the text. An enum is a tag byte and the fields. The list of changes is its length and the changes.
 //! [`decode_entry`] accepts exactly the output of [`encode_entry`], and never allocates more than a small multiple of
 //! its input. Within a format, the tags of enums and the order of fields never change.
 
@@ -17,12 +17,11 @@ use crate::entry::{
     RecordedChange,
 };
 
-/// The format number of an encoded entry without tool, tier and approval; the format number is the first byte of every
-/// entry.
+/// The format number, the first byte of an encoded entry, for an entry that has no tool, no tier and no approval.
 pub const FORMAT: u8 = 1;
-/// The format number of an encoded entry with the tool of a dialect, but without tier and approval.
+/// The format number of an entry that has the tool of a dialect, but no tier and no approval.
 pub(crate) const FORMAT_WITH_TOOL: u8 = 2;
-/// The format number of an encoded entry with a tier, an approval or both, and perhaps a tool.
+/// The format number of an entry that has a tier or an approval; it may also have a tool.
 pub(crate) const FORMAT_WITH_POLICY: u8 = 3;
 
 /// The size in bytes of the smallest encoded change: an empty path, a kind, no `to`, and two states without fields.
@@ -323,7 +322,7 @@ mod tests {
         }
     }
 
-    /// Compares an encoded entry with bytes written by hand; if these bytes must change, so must the format number.
+    /// Compares an encoded entry with bytes written by hand. Other bytes would need a new format number.
     #[test]
     fn the_bytes_of_format_1_are_fixed() {
         let expected: Vec<u8> = [

@@ -44,10 +44,10 @@ pub enum JournalCheckpointError {
     /// No signature on the checkpoint is by a key of the workspace; the number is the size of the checkpoint.
     #[error("checkpoint {0} is signed by an unknown key")]
     UnknownKey(u64),
-    /// The checkpoint is signed by a key that a newer key replaced at the size of the checkpoint or before.
+    /// The checkpoint is signed by a key that was already replaced when the journal had the size of the checkpoint.
     #[error("checkpoint {0} is signed by a retired key")]
     RetiredKey(u64),
-    /// The checkpoint is signed by a key that becomes active only after the size of the checkpoint.
+    /// The checkpoint is signed by a key that was not active yet when the journal had the size of the checkpoint.
     #[error("checkpoint {0} is signed by a key that is not active yet")]
     KeyNotYetActive(u64),
 }
@@ -143,8 +143,8 @@ impl JournalCheckpoint {
     }
 }
 
-/// Whether the key that made a signature line is active at this tree size; `None` if the workspace has no key with this
-/// id.
+/// Verifies a signature line, and returns the status of its key at this tree size; `None` if the workspace has no key
+/// with this id.
 fn signing_key_validity(
     line: &SignedNoteSignature<'_>,
     text: &str,

@@ -40,7 +40,7 @@ pub struct JournalEntry {
     /// The policy tier (`notify`, `approval_required` or `blocked`); `None` if the call was unrestricted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<String>,
-    /// The id of the approval that allowed the call, or, if the call was refused, of the approval that it needs.
+    /// The id of the approval that allowed the call; for a refused call, of the approval that it needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<String>,
     /// The changes that the call made.
@@ -182,6 +182,6 @@ pub enum JournalEntryRelation {
     Redoes(u64),
     /// The recorded call restored the trash item with this id.
     Restores(String),
-    /// The entry amends the earlier entry with this number by an outcome that became known later.
+    /// The entry adds an outcome to the earlier entry with this number, because the outcome became known later.
     Amends(u64),
 }

@@ -85,20 +85,19 @@ pub enum JournalExportError {
     /// The export could not be read.
     #[error("the export could not be read: {0}")]
     Read(#[from] std::io::Error),
-    /// The line of the export with this number is longer than [`MAX_LINE_BYTES`]; the number is 0 while an export is
-    /// written.
+    /// The line with this number is longer than [`MAX_LINE_BYTES`]; the number is 0 if the line was to be written.
     #[error("line {0} is longer than {MAX_LINE_BYTES} bytes")]
     LineTooLong(u64),
     /// A line of the export cannot be parsed.
     #[error("line {line} is not valid: {detail}")]
     Syntax {
-        /// The number of the invalid line, from 1; 0 while an export is written.
+        /// The number of the invalid line, from 1; 0 if the line was to be written.
         line: u64,
         /// The error message of the JSON parser.
         detail: String,
     },
-    /// The line of the export with this number is at a wrong position: the first line is not a header, there is a
-    /// second header, or a line follows the end line.
+    /// The line with this number is at a wrong position: the export does not begin with a header, has a second header,
+    /// or continues after its end line.
     #[error("line {0} is not allowed at this position")]
     MisplacedLine(u64),
     /// This version of stead does not know the format of the export.
@@ -207,7 +206,7 @@ fn check_end_line(verifier: &mut JournalVerifier, size: u64, head: Digest) -> Re
     verifier.expect_head(size, head)
 }
 
-/// Reads the rest of the export to decide whether a missing entry was lost or was moved to a later position.
+/// Reads the rest of the export to find out whether a missing entry was lost or comes later.
 fn refine_gap_error(
     error: JournalIntegrityError,
     lines: &mut JournalExportLineReader<impl BufRead>,

@@ -1,9 +1,9 @@
 //! The keys that may sign checkpoints, and key rotation.
 //!
-//! The first key of a workspace is trusted as given. Each later key is endorsed by its predecessor, which signs the
-//! workspace, the new public key and the smallest tree size that the new key signs. A replaced key is not accepted for
-//! checkpoints of that size or a larger size, so a stolen old key cannot sign new checkpoints. Every
-//! [`JournalKeyTrustChain`] has been verified from its first key to its last.
+//! The first key of a workspace is trusted as given. Each later key is endorsed by its predecessor. The endorsement is
+//! a signature over the workspace, the new key and the smallest tree size that the new key signs. From that size on,
+//! the old key is not accepted, so a stolen old key cannot sign new checkpoints. Every [`JournalKeyTrustChain`] has
+//! been verified from its first key to its last.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -50,8 +50,8 @@ impl Signer {
         VerifyingKey(self.0.verifying_key())
     }
 
-    /// Signs bytes. Signed messages must start with a different prefix for each purpose, so that one cannot be used for
-    /// another.
+    /// Signs bytes. Messages for different purposes must have different prefixes, so that a signature is valid for only
+    /// one purpose.
     pub(crate) fn sign_bytes(&self, message: &[u8]) -> Ed25519Signature {
         Ed25519Signature(self.0.sign(message).to_bytes())
     }

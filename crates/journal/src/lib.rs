@@ -5,9 +5,9 @@
 //! recorded byte and a lost, added or moved entry, with bounded memory. This crate does not open files, read a clock,
 //! generate random numbers or panic on untrusted bytes.
 //!
-//! The holder of the active key can rewrite all entries after the last checkpoint or head (the hash of the last entry)
-//! that was published outside the machine. So publish checkpoints and heads of the journal, and check them with
-//! [`JournalVerifier::push_checkpoint`] and [`JournalVerifier::expect_head`].
+//! The holder of the active key can rewrite entries unnoticed, but not those before a checkpoint or head (the hash of
+//! the last entry) that was published outside the machine. So publish checkpoints and heads of the journal, and check
+//! them with [`JournalVerifier::push_checkpoint`] and [`JournalVerifier::expect_head`].
 
 mod canonical;
 mod chain;

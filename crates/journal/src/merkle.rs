@@ -11,7 +11,7 @@ use crate::Digest;
 const LEAF_PREFIX: [u8; 1] = [0x00];
 const NODE_PREFIX: [u8; 1] = [0x01];
 
-/// The largest accepted tree size of a stored frontier, so small that appending entries cannot overflow the size.
+/// The largest tree size that a stored frontier may have; it leaves room to append entries without overflow.
 const MAX_TREE_SIZE: u64 = 1 << 62;
 const SIZE_BYTES: usize = 8;
 const DIGEST_BYTES: usize = 32;

@@ -23,11 +23,11 @@ pub const AWAITED_MAX: usize = 65_536;
 pub struct JournalIntegrityError {
     /// The kind of the integrity error.
     pub kind: JournalIntegrityErrorKind,
-    /// The number of the first entry that is not verified. If a checkpoint does not match the entries, the number is
-    /// that of the first entry after the last matching checkpoint.
+    /// The number of the first entry that is not verified. If a checkpoint does not match, any entry since the last
+    /// matching checkpoint may be wrong, so the number is that of the first of these entries.
     pub number: u64,
-    /// The size of the checkpoint that revealed the error, or the number of a head that still waits for its entry;
-    /// `None` for other errors.
+    /// The size of the checkpoint that the error is about. For a head that still waits for its entry, the number of
+    /// that entry. `None` for other errors.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<u64>,
 }
@@ -122,8 +122,8 @@ pub struct VerifiedJournalPrefix {
 }
 
 impl VerifiedJournalPrefix {
-    /// The bytes in which the verified prefix is stored. A prefix that is stored beside the journal proves nothing, so
-    /// a verifier that resumes also needs the checkpoint of the prefix.
+    /// The bytes in which the verified prefix is stored. An attacker who changes the journal can also change a prefix
+    /// that is stored beside it, so a verifier that resumes also needs the checkpoint of the prefix.
     pub fn to_bytes(&self) -> Vec<u8> {
         [self.head.as_bytes(), &self.frontier.to_bytes()[..]].concat()
     }
@@ -214,8 +214,8 @@ impl JournalVerifier {
         self.remember_error(outcome)
     }
 
-    /// Adds a checkpoint, which is compared with the journal when verification reaches its size. The size of an added
-    /// checkpoint must not be less than the number of verified entries.
+    /// Adds a checkpoint, which is compared with the journal when verification reaches its size. The checkpoint must
+    /// not be smaller than the number of entries verified so far, because these cannot be compared again.
     pub fn push_checkpoint(&mut self, note: &str) -> Result<(), JournalIntegrityError> {
         let outcome = self.ensure_not_failed().and_then(|()| self.try_push_checkpoint(note));
         self.remember_error(outcome)
@@ -330,8 +330,7 @@ impl JournalVerifier {
         }
     }
 
-    /// Compares the verified entries with the checkpoint and the head that were added for the current number of
-    /// entries.
+    /// If a checkpoint or a head was added for exactly this number of entries, compares it with the verified entries.
     fn check_claims(&mut self) -> Result<(), JournalIntegrityError> {
         let size = self.size();
         let suspect = self.covered_by_checkpoint + 1;

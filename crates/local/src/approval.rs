@@ -257,9 +257,8 @@ fn approval_from_row(row: &Row<'_>, now: &ClockReading) -> rusqlite::Result<Appr
     })
 }
 
-/// Whether a request for approval has expired, by the monotonic clock if the machine has not rebooted since the
-/// request. After a reboot, the wall clock decides whether a request has expired, and a request from the future counts
-/// as expired.
+/// Whether a request for approval has expired. Until the machine reboots, the monotonic clock decides. After a reboot,
+/// the wall clock decides; if the request then seems to be from the future, it counts as expired.
 fn is_expired(now: &ClockReading, created_ms: i64, expires_ms: i64, uptime_ms: i64, boot: &str) -> bool {
     if now.boot_id == boot {
         return now.uptime_ms.saturating_sub(uptime_ms) >= expires_ms.saturating_sub(created_ms);

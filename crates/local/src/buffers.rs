@@ -1,8 +1,8 @@
 //! Stores the open buffers and drafts of editors. A change of a buffer is stored in the same transaction as the journal
 //! entry that records it.
 //!
-//! A buffer belongs to the connection that opened it, or to a process with a single client. The owner of a buffer holds
-//! a liveness lock (`path_locks.rs`); once this lock is free, the buffers of the owner count as drafts.
+//! A buffer belongs to the connection that opened it, or to a process with a single client. While the owner of a buffer
+//! is alive, it holds a lock (`path_locks.rs`). Once this lock is free, the buffers of the owner count as drafts.
 
 use std::collections::HashMap;
 
@@ -118,8 +118,8 @@ fn load_buffer(connection: &Connection, id: &str) -> rusqlite::Result<Option<Edi
     Ok(found.map(|(buffer, _)| buffer))
 }
 
-/// Checks inside the transaction whether a request to the buffer store is allowed. `known` contains the buffers, with
-/// the liveness of their owners, as they were before the transaction.
+/// Checks inside the transaction whether a request to the buffer store is allowed. `known` are the buffers before the
+/// transaction; a buffer counts as open there if its owner was alive.
 fn check_buffer_request(
     connection: &Connection,
     request: &BufferStoreRequest,
@@ -159,8 +159,8 @@ fn check_buffer_request(
     }
 }
 
-/// Returns an error if a principal would exceed its limits on buffers by storing `bytes` more bytes in a buffer that
-/// replaces `replaced_drafts`.
+/// Returns an error if `bytes` more bytes of buffer text would exceed the limits of a principal. The drafts in
+/// `replaced_drafts` do not count towards the number of buffers.
 fn check_buffer_quota(
     connection: &Connection,
     caller: &BufferCaller,

@@ -58,7 +58,7 @@ impl LocalWorkspace {
         })
     }
 
-    /// Signs a checkpoint at the end of the journal, unless there is already one.
+    /// Signs a checkpoint over the whole journal, unless the last checkpoint already covers it.
     pub(crate) fn sign_checkpoint(&self) -> Result<(), Error> {
         self.sign_checkpoint_at(self.clock.now().wall_ms)
     }
@@ -90,7 +90,7 @@ impl LocalWorkspace {
     }
 }
 
-/// Inserts a signed checkpoint at the end of the journal, unless there is already one.
+/// Inserts a signed checkpoint over the whole journal, unless the last checkpoint already covers it.
 pub(crate) fn insert_signed_checkpoint(
     transaction: &Connection,
     origin: &JournalWorkspaceId,

@@ -1,6 +1,6 @@
 //! Applies a plan atomically: stages new content, records the journal entry, renames files into place, and returns a
-//! receipt. The commit point is the one sync that records the journal entry. No other code changes files on behalf of a
-//! call. Before a commit, the engine has authorized the plan and locked its paths.
+//! receipt. The plan is committed by one sync to disk, which records the journal entry. No other code changes files on
+//! behalf of a call. Before a commit, the engine has authorized the plan and locked its paths.
 
 use rusqlite::{Connection, params};
 use stead_engine::{

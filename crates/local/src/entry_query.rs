@@ -60,8 +60,8 @@ impl LocalWorkspace {
         rows.into_iter().map(stored_entry_from_row).collect()
     }
 
-    /// Whether a call after the journal entry `number` changed one of `paths`, a path below it, or (except by creating
-    /// it) a directory above it. Changes by other programs do not count, because other programs take no locks.
+    /// Whether a call after the journal entry `number` changed one of `paths`, a path below it, or a directory above
+    /// it. Creating a directory above it does not count, nor do changes by other programs, which take no locks.
     pub(crate) fn changed_after(&self, number: u64, paths: &[RelPath]) -> Result<bool, Error> {
         let external = Principal::External.to_string();
         self.store.run_query(|connection| {
@@ -88,9 +88,9 @@ impl LocalWorkspace {
         })
     }
 
-    /// Whether a call after the journal entry `number` removed or moved one of `directories` or a directory above it. A
-    /// call that removes or moves a directory first waits for the locks of the call that created it, so the creating
-    /// call is done.
+    /// Whether a call after the journal entry `number` moved, removed or otherwise changed one of `directories` or a
+    /// directory above it; creating it does not count. Such a call first waits for the locks of the call that created
+    /// the directory, so the creating call is done.
     pub(crate) fn directory_removed_after(&self, number: u64, directories: &[RelPath]) -> Result<bool, Error> {
         self.store.run_query(|connection| {
             let above = directories.iter().flat_map(RelPath::ancestors);
@@ -116,7 +116,7 @@ impl LocalWorkspace {
     }
 }
 
-/// Whether a call after the journal entry `number` changed one of these directories in another way than by creating it.
+/// Whether a call after the journal entry `number` changed one of these directories; creating it does not count.
 fn any_moved_or_removed_after(
     connection: &Connection,
     number: u64,
@@ -149,7 +149,7 @@ pub(crate) fn last_change_number(connection: &Connection) -> rusqlite::Result<u6
     Ok(number.unwrap_or_default())
 }
 
-/// Whether an encoded journal entry changes this path only by creating it as a directory.
+/// Whether the creation of a directory is the only change of this path in an encoded journal entry.
 pub(crate) fn only_creates(entry: &[u8], path: &str) -> bool {
     stead_journal::decode_entry(entry).is_ok_and(|entry| {
         let at_path = |change: &&RecordedChange| change.path == path || change.to.as_deref() == Some(path);

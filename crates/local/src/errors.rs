@@ -82,8 +82,8 @@ pub(crate) fn commit_uncertain_error(error: rusqlite::Error) -> Error {
     )
 }
 
-/// Converts an error of the database into an error for the caller. The database contains the journal, without which no
-/// call can change anything.
+/// Converts an error of the database into an error for the caller. The error says that the journal cannot be used: it
+/// is in the database, and without it no call changes anything.
 pub(crate) fn store_error(error: rusqlite::Error) -> Error {
     let why = match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => "the disk of the state directory is full".to_owned(),

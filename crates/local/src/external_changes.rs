@@ -52,7 +52,7 @@ pub(crate) struct ExternalChangeRecorderHandle {
     /// A weak reference to the workspace, so that the recorder thread does not keep the workspace open.
     workspace: OnceLock<Weak<LocalWorkspace>>,
     thread: Mutex<Option<ExternalChangeListenerThread>>,
-    /// Whether the recorder thread runs and receives a signal when another process writes to the store.
+    /// Whether the recorder thread runs. It is notified of writes by other processes, so callers need to poll less.
     is_listening: AtomicBool,
     rounds: AtomicU64,
 }

@@ -143,8 +143,8 @@ impl FileApplyStep {
         }
     }
 
-    /// Whether a step of this kind can fail and still take effect: its rename succeeds, the check after the rename
-    /// fails, and the rename cannot be undone.
+    /// Whether a step of this kind can fail although its rename took effect: a check after the rename fails, and the
+    /// rename cannot be undone.
     pub(crate) fn may_be_half_done(&self) -> bool {
         match self {
             FileApplyStep::Put { .. }

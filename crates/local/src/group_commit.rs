@@ -106,8 +106,8 @@ struct QueuedTransaction {
 pub(crate) struct GroupCommitQueue {
     queue: Mutex<Vec<QueuedTransaction>>,
     deferred: Mutex<DeferredJournalEntries>,
-    /// The lock of the thread that writes the queued requests; when another thread gets this lock, its own request
-    /// usually already has a result.
+    /// The lock of the thread that runs all queued requests. A thread that waited for this lock usually finds the
+    /// result of its own request.
     leader_lock: Mutex<()>,
 }
 
@@ -218,7 +218,7 @@ impl LocalWorkspace {
     }
 
     /// Runs a request that appends an entry and returns a value. `body` checks the request and returns an error to
-    /// refuse it; otherwise it calls the given function, which appends the entry, and then writes rows.
+    /// refuse it. Otherwise `body` calls the function that it is given, which appends the entry, and then writes rows.
     pub(crate) fn append_with_result<T: Send + 'static>(
         &self,
         mut draft: PendingJournalEntry,

@@ -1,9 +1,10 @@
 //! The search index knows which files can contain a match, so that a search need not open the other files. The index is
 //! stored in the state directory, is built by a background thread, and can be deleted at any time.
 //!
-//! Promises: a search finds the same matches with and without the index. A file is skipped only if its timestamps and
-//! size are unchanged, or if watches report no change. A part of the index that is damaged, outdated, missing or from
-//! another workspace is not used. The index never decides what a caller may see; the engine does.
+//! Promises: a search finds the same matches with and without the index. A search skips a file only if it is unchanged
+//! since it was indexed: it has the same timestamps and size, or it is watched and no change was reported. A part of
+//! the index that is damaged, outdated, missing or from another workspace is not used. The index never decides what a
+//! caller may see; the engine does.
 
 mod background_thread;
 mod blocks;

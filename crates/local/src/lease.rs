@@ -56,9 +56,8 @@ fn active_leases(connection: &Connection, now: &ClockReading) -> rusqlite::Resul
     all.into_iter().flatten().collect()
 }
 
-/// Whether a lease has not expired. If the machine has not rebooted since the lease was stored, the monotonic clock
-/// decides whether the lease has expired. After a reboot, and for leases that an older version stored, the wall clock
-/// decides whether the lease has expired.
+/// Whether a lease is still valid. Until the machine reboots, the monotonic clock decides. After a reboot, and for
+/// leases that an older version stored, the wall clock decides.
 fn is_active(row: &Row<'_>, now: &ClockReading) -> rusqlite::Result<bool> {
     let ends_ms: i64 = row.get(3)?;
     let boot: Option<String> = row.get(6)?;

@@ -62,8 +62,8 @@ impl MaintenanceSignal {
         self.woken.notify_one();
     }
 
-    /// Lets the maintenance thread sleep until there is work and a short delay has passed, but at most until the next
-    /// check is due. Returns false if the maintenance thread must end.
+    /// Lets the maintenance thread sleep until there is work, but at most until the next check is due. If work arrives,
+    /// the thread sleeps a moment longer to collect more. Returns false if the maintenance thread must end.
     fn wait(&self) -> bool {
         let state = lock_ignoring_poison(&self.state);
         let idle = |state: &mut MaintenanceThreadState| *state == MaintenanceThreadState::Idle;
@@ -173,7 +173,7 @@ impl LocalWorkspace {
         })
     }
 
-    /// Deletes staged files of dead processes that are at least as old as `age`, in recently listed directories.
+    /// Deletes staged files of at least this age that no pending entry needs, in recently listed directories.
     pub fn remove_old_leftovers(&self, age: Duration) {
         let directories: Vec<RelPath> = lock_ignoring_poison(&self.directories_with_leftovers).drain().collect();
         let now_ns = i128::from(self.clock.now().wall_ms) * 1_000_000;

@@ -34,16 +34,15 @@ use crate::{
 };
 
 const DATABASE_FILE: &str = "stead.db";
-/// The trash directory of a workspace whose state directory is on another mount.
+/// The trash directory inside the workspace, which is used if the state directory is on another mount.
 const TRASH_IN_WORKSPACE: &str = ".stead~trash";
 /// The most directories that are noted for a later deletion of abandoned staged files.
 const LEFTOVER_DIRECTORIES_MAX: usize = 1_000;
-/// How often a caller that waits for journal entries polls for those of other processes, if no signal announces them.
+/// How often a waiting caller checks the journal for entries of other processes if no listener thread announces them.
 const NEW_ENTRIES_POLL: Duration = Duration::from_millis(50);
-/// How often a caller that waits for new journal entries polls for entries of other processes although signals announce
-/// them, because a signal may be lost.
+/// How often a waiting caller checks the journal although a listener thread announces entries, in case it missed one.
 const NEW_ENTRIES_POLL_LISTENING: Duration = Duration::from_secs(60);
-/// How often the change counter polls for changes by other processes, if no signal announces them.
+/// How often the change counter looks for changes by other processes if no listener thread announces them.
 const CHANGE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// An open local workspace.
@@ -65,7 +64,7 @@ pub struct LocalWorkspace {
     default_directory: RelPath,
     /// Mount points below the root that belong to the workspace.
     pub(crate) allowed_mounts: Vec<RelPath>,
-    /// A random id of this open workspace, which differs for each process and each time the workspace is opened.
+    /// A random id, created each time a workspace is opened, which marks the database rows of this open workspace.
     pub(crate) process_id: String,
     pub(crate) liveness: Arc<LivenessLockRegistry>,
     /// The numbers of journal entries whose steps are applied but not synced to disk yet.
@@ -79,7 +78,7 @@ pub struct LocalWorkspace {
     pub(crate) new_entries: (Mutex<u64>, Condvar),
     pub(crate) index: SearchIndex,
     pub(crate) session_counts: Mutex<SessionCountsCache>,
-    /// The time of the last lookup of the newest change in the journal, and the entry number of that change.
+    /// When the change counter last looked into the journal, and the number of the newest change that it found.
     last_change_seen: Mutex<(Option<Instant>, u64)>,
     pub(crate) external_changes: ExternalChangeRecorderHandle,
     pub(crate) watch_start: ExternalChangeRecordingStart,
@@ -202,8 +201,8 @@ impl LocalWorkspace {
         }
     }
 
-    /// The number of calls without changes that are not in the journal yet. After [`Self::close`], the count is the
-    /// number of calls that could not be recorded.
+    /// The number of calls without changes that are not in the journal yet. Calls that are still counted after
+    /// [`Self::close`] could not be recorded.
     pub fn unrecorded_count(&self) -> usize {
         self.group_commit.deferred_count()
     }
@@ -220,7 +219,7 @@ impl LocalWorkspace {
         }
     }
 
-    /// The current policy of the workspace. Fails if the policy sets a quota but the workspace is the whole machine.
+    /// The current policy of the workspace. Fails if the policy sets a quota for the whole machine.
     pub(crate) fn current_policy(&self) -> Result<ActivePolicy, Error> {
         let active = self.policy.current_policy(i128::from(self.clock.now().wall_ms) * 1_000_000)?;
         if active.policy.has_quota() && !self.default_directory.is_root() {
@@ -320,8 +319,8 @@ fn format_landlock_report(report: &LandlockReport) -> String {
 }
 
 /// Opens the root directory and the trash directory. The root directory hides the state directory from callers. A
-/// removal is a single rename to the trash, which cannot cross a mount. The trash is in the state directory if that is
-/// on the same mount as the files, and otherwise in a hidden directory of the workspace.
+/// removal is a single rename to the trash, which cannot cross a mount. The trash is therefore on the mount of the
+/// files: in the state directory, or else in a hidden directory of the workspace.
 fn open_root(
     options: &LocalWorkspaceOptions,
     state: &StateDirectory,

@@ -48,9 +48,9 @@ pub enum IndexMode {
 /// When a workspace starts to record changes by other programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExternalChangeRecordingStart {
-    /// A long-running process records changes by other programs from the start, if any watch exists.
+    /// Recording starts when a long-running process opens the workspace, if a watch exists.
     AtOpen,
-    /// A short-lived process records changes by other programs once it begins its first watch.
+    /// Recording starts when a short-lived process begins its first watch.
     OnFirstWatch,
 }
 
@@ -78,7 +78,7 @@ pub struct LocalWorkspaceOptions {
     /// Mount points below the root whose files belong to the workspace.
     pub allowed_mounts: Vec<RelPath>,
     /// The directory to which relative paths refer; it differs from the root only if the workspace is the whole
-    /// machine. The trash is on the file system of the default directory.
+    /// machine. The trash is on the same mount as this directory.
     pub default_directory: RelPath,
     /// Paths below the root that callers cannot access, besides the state directory.
     pub reserved_paths: Vec<RelPath>,
@@ -94,14 +94,14 @@ pub struct LocalWorkspaceOptions {
     pub index_mode: IndexMode,
     /// A search index is built after a search that visits at least this many files.
     pub index_files_min: u64,
-    /// How long a file must be unmodified before the search index relies on its timestamp; at least the resolution of
-    /// the file system's timestamps.
+    /// How long a file must be unmodified before the search index trusts its timestamp. If this time is shorter than
+    /// the resolution of timestamps, a search can miss a change.
     pub index_min_file_age: Duration,
     /// When the workspace starts to record changes by other programs.
     pub watch_start: ExternalChangeRecordingStart,
     /// The clock that the workspace reads.
     pub clock: Arc<dyn Clock>,
-    /// User names by uid, if an active sandbox already prevents reading them; otherwise `None`.
+    /// User names by uid, read before a sandbox was activated; `None` means that they can still be read.
     pub(crate) user_names: Option<HashMap<u32, String>>,
 }
 

@@ -2,9 +2,9 @@
 //! in a table of the process; the locks of processes are byte ranges of a lock file. The kernel frees the locks of a
 //! dead process, so no lock is ever stale.
 //!
-//! A path that a call changes is locked exclusively, and the directories above it are locked shared, so that a
-//! directory cannot be moved while a file below it changes. The position of the locked byte in the lock file is a hash
-//! of the path. If two paths have the same hash, the only effect is that their calls wait for each other.
+//! A path that a call changes is locked exclusively. The directories above it are locked shared, so that they cannot be
+//! moved meanwhile. The position of the locked byte in the lock file is a hash of the path. If two paths have the same
+//! hash, the only effect is that their calls wait for each other.
 //!
 //! Each open workspace, and each connection with open buffers, holds a liveness lock. The name of the liveness lock is
 //! stored in the database rows that belong to the workspace or connection.
@@ -48,8 +48,8 @@ pub(crate) struct PathLockGuard {
 
 impl CallLockGuard for PathLockGuard {}
 
-/// The position in the lock file that a live process or connection holds locked; the hashed text starts with a zero
-/// byte, which no path contains.
+/// The position in the lock file whose lock shows that a process or connection is alive. The hashed text starts with a
+/// zero byte, so that it differs from every path.
 fn liveness_slot(name: &str) -> u64 {
     hash_slot(format!("\0{name}").as_bytes())
 }
@@ -223,7 +223,7 @@ impl LivenessLockRegistry {
         Arc::new(Self { process_id: process.to_owned(), locks: Arc::clone(locks), registered: Mutex::default() })
     }
 
-    /// Holds a liveness lock for the lifetime of a caller. Returns the name of the liveness lock.
+    /// Takes the liveness lock of the caller's process or connection. Returns the name of the liveness lock.
     pub(crate) fn register(self: &Arc<Self>, lifetime: &CallerResourceLifetime) -> Result<String, Error> {
         match lifetime {
             CallerResourceLifetime::Process | CallerResourceLifetime::SingleCall => {

@@ -19,8 +19,8 @@ use crate::store::lock_ignoring_poison;
 pub(crate) const POLICY_FILE: &str = "policy.toml";
 const POLICY_BYTES_MAX: u64 = 1 << 20;
 const POLICY_MODE: u32 = 0o600;
-/// A policy file that was modified less than this time ago is read again at every call, because a second change might
-/// get equal timestamps.
+/// A policy file that was modified less than this time ago is read again at every call, because a further change might
+/// not alter its timestamp.
 const FINGERPRINT_SAFE_AGE_NS: i128 = 2_000_000_000;
 
 /// The location of the policy file and the policy that was last loaded from it.

@@ -33,7 +33,7 @@ pub(crate) const INLINE_BYTES_MAX: u64 = 64 << 10;
 pub(crate) struct PreparedPlan {
     pub(crate) steps: Vec<FileApplyStep>,
     pub(crate) changes: Vec<RecordedChange>,
-    /// The versions to retain: for each version its size, and its content unless the content is stored in a file.
+    /// The versions to retain, each with its size and its content; `None` if the content is stored in a file.
     pub(crate) retained: Vec<(Version, u64, Option<Vec<u8>>)>,
     pub(crate) trashed: Vec<PendingTrashItem>,
     pub(crate) restored: Vec<String>,
@@ -59,7 +59,7 @@ struct PlanOverlay {
 }
 
 impl PlanOverlay {
-    /// Whether an earlier change of the plan determines what is at this path, so that the disk does not show it.
+    /// Whether an earlier change of the plan creates or removes this path or a directory above it.
     fn covers(&self, path: &RelPath) -> bool {
         let decided =
             |candidate: &RelPath| self.freed_paths.contains(candidate) || self.created_paths.contains(candidate);

@@ -4,7 +4,7 @@
 //! killed at any point and run again.
 //!
 //! A power cut can lose some writes and keep later writes; then later entries show whether a step was done
-//! ([`LaterStepEvidence`]). A later step is evidence only if it survived the power cut, and only about its own paths.
+//! ([`LaterStepEvidence`]). Only a later step that survived the power cut is a proof, and only for its own paths.
 
 use std::time::Instant;
 
@@ -32,7 +32,7 @@ pub struct RecoveryReport {
     pub entries: u64,
     /// The number of steps that recovery applied.
     pub redone_steps: u64,
-    /// The number of entries that recovery rolled back because another program had changed a path; that change stays.
+    /// The number of entries that were rolled back because another program had changed one of their paths.
     pub conflicts: u64,
 }
 
@@ -47,15 +47,15 @@ impl UnfinishedJournalEntry {
         self.steps.iter().flat_map(FileApplyStep::paths).cloned().collect()
     }
 
-    /// Converts a disk error of a step; the error names the entry's first path, which is always in the workspace.
+    /// Converts a disk error of a step. The error names the entry's first path, as the failed file may be in the trash.
     fn step_error(&self, error: DiskError) -> Error {
         let path = self.steps.iter().flat_map(FileApplyStep::paths).next().cloned();
         errors::error_at_path(&path.unwrap_or_default(), error)
     }
 
-    /// The paths that only this entry could change, and the paths that concurrent calls may share with it. Shared paths
-    /// are directories that the entry creates, because concurrent calls may need the same directory. If an entry only
-    /// creates directories, none of its paths counts as shared.
+    /// Splits the entry's paths into those that no concurrent call can change, and the directories that the entry
+    /// creates. Concurrent calls may also use these directories. If an entry only creates directories, they are all in
+    /// the first list.
     fn exclusive_and_shared_paths(&self) -> (Vec<RelPath>, Vec<RelPath>) {
         let (created, own): (Vec<&FileApplyStep>, Vec<&FileApplyStep>) =
             self.steps.iter().partition(|step| matches!(step, FileApplyStep::MakeDirectory { .. }));
@@ -65,7 +65,7 @@ impl UnfinishedJournalEntry {
         if own.is_empty() { (paths_of(created), Vec::new()) } else { (paths_of(own), paths_of(created)) }
     }
 
-    /// Whether a step of the entry has one of these paths, a directory above one, or a path below one.
+    /// Whether a path of the entry equals, contains or lies below one of these paths.
     fn overlaps_any(&self, paths: &[RelPath]) -> bool {
         let near = |own_path: &RelPath| paths.iter().any(|path| overlaps(own_path, path));
         self.steps.iter().flat_map(FileApplyStep::paths).any(near)
@@ -139,8 +139,8 @@ impl LocalWorkspace {
     }
 
     /// Determines what later journal entries prove about each step of a pending entry. Returns `None` if later entries
-    /// prove that all steps were done. If the machine was not restarted, one later change of a path proves that all
-    /// steps were done, because a path is changed again only after its pending entry is finished.
+    /// prove that all steps were done. If the machine was not restarted, one later change of the entry's paths is such
+    /// a proof: a path is changed again only after its pending entry is finished.
     fn later_evidence<'a>(
         &self,
         pending: &UnfinishedJournalEntry,
@@ -200,8 +200,8 @@ impl LocalWorkspace {
         })
     }
 
-    /// Loads the unfinished entries of other processes, and those of this process that could be neither finished nor
-    /// rolled back, oldest first.
+    /// Loads the unfinished entries, oldest first: those of other processes, and those of this process that could be
+    /// neither finished nor rolled back.
     fn load_unfinished(&self) -> Result<Vec<UnfinishedJournalEntry>, Error> {
         let mut numbers: Vec<u64> = self.store.run_query(|connection| {
             connection
@@ -251,9 +251,9 @@ pub(crate) enum LaterStepEvidence<'a> {
     Unknown,
     /// A later step used the same path, so the earlier step was done.
     Superseded,
-    /// A later step put a file at the old path of a move, so the file at the old path must stay.
+    /// A later step put a file at the old path of a move, so recovery must not delete the file there.
     OldPathReused,
-    /// A later step replaced a moved file at its new path.
+    /// A later step replaced the moved file at the file's new path.
     Replaced(&'a ReplacedFileRecord),
 }
 
@@ -283,7 +283,7 @@ impl<'a> LaterStepEvidence<'a> {
     }
 }
 
-/// Whether the step `later`, if it survived a power cut, proves the outcome of `step`.
+/// Whether `later` proves that `step` was done, provided that the effect of `later` survived the power cut.
 fn proves_outcome_of(later: &FileApplyStep, step: &FileApplyStep) -> bool {
     match later {
         FileApplyStep::Put { .. }
@@ -314,8 +314,8 @@ fn proves_outcome_of(later: &FileApplyStep, step: &FileApplyStep) -> bool {
     }
 }
 
-/// Whether the step `later` put a file at the old path of `step`, so that the file there must stay. A file in a
-/// directory that never moved proves nothing, because the file may have been there before.
+/// Whether the step `later` put a file at the old path of `step`, so that the file there must stay. A move or restore
+/// counts only if it brought the same file back; any other file below the old path may never have left it.
 fn reuses_old_path(later: &FileApplyStep, step: &FileApplyStep) -> bool {
     let Some((old, id)) = removed_file(step) else { return false };
     match later {
@@ -344,7 +344,7 @@ fn placed_file(step: &FileApplyStep) -> Option<(&RelPath, StoredInodeId)> {
     Some((&path.0, *id))
 }
 
-/// The file that the step `later` replaced, but only if `step` had moved that file there.
+/// The file that `later` replaced, if `step` had moved that same file to this path; otherwise `None`.
 fn file_replaced_by<'a>(later: &'a FileApplyStep, step: &FileApplyStep) -> Option<&'a ReplacedFileRecord> {
     let (FileApplyStep::Put { path, over, .. } | FileApplyStep::Move { to: path, over, .. }) = later else {
         return None;

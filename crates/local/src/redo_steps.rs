@@ -33,7 +33,7 @@ pub(crate) enum BootComparison {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileApplyStepStatus {
     Done,
-    /// The step was done, and another change of its path followed.
+    /// The disk shows neither the file before the step nor the file after it, because another change followed.
     Superseded,
     NotDone,
 }
@@ -82,8 +82,8 @@ impl FileApplyStepExecutor<'_> {
         Ok(Ok(redone))
     }
 
-    /// Removes the old name of a moved file, which a power cut may have brought back. The file then has both names, or
-    /// its new name already belongs to a file that replaced it, and its old name holds content that must be retained.
+    /// Removes the old name of a moved file, which a power cut may have brought back. If the file has both names, the
+    /// old one is deleted. If another file has replaced it at the new name, its content at the old name is retained.
     /// Returns the number of removed file names.
     fn remove_old_name(&self, step: &FileApplyStep, evidence: &LaterStepEvidence<'_>) -> Result<u64, StepApplyError> {
         let (old, new, id) = match step {
@@ -189,7 +189,7 @@ impl FileApplyStepExecutor<'_> {
     }
 
     /// Writes the new content of an unfinished step to its path, from the staged file or from the retained version.
-    /// Only the content that the plan expected there is replaced.
+    /// Content that the plan did not expect at the path is never replaced.
     fn redo_put(&self, put: &UnfinishedFileWrite<'_>, boot: BootComparison) -> Result<(), StepApplyError> {
         let (parent, name) = self.open_parent(put.path)?;
         let over = match (self.content_at(put.path)?, put.replaced) {
@@ -264,8 +264,8 @@ impl FileApplyStepExecutor<'_> {
         Ok((parent.try_clone()?, staged.name().clone()))
     }
 
-    /// Rewrites a file that lost its content by a power cut or a disk error after its rename, unless another program
-    /// has written to it since. Returns the number of rewritten files.
+    /// Rewrites a file whose content was lost, by a power cut or a disk error, after its rename. A file that another
+    /// program has written to since is left alone. Returns the number of rewritten files.
     fn rewrite_torn_file(&self, step: &FileApplyStep) -> Result<u64, StepApplyError> {
         let FileApplyStep::Put { path, staged, version, .. } = step else { return Ok(0) };
         let (parent, name) = self.open_parent(&path.0)?;
@@ -322,8 +322,8 @@ fn proves_earlier_steps_done((found, step): (&FileApplyStepStatus, &FileApplySte
 }
 
 /// Whether an unfinished step may have been done and then lost by a power cut. A later change of the step's path
-/// normally proves that the step was done before. For a renamed directory, a later change is no proof, because a file
-/// may have left the directory before the rename.
+/// normally proves that the step was done before. For a rename it proves nothing: a file that was moved out of a
+/// renamed directory is at its new path even if the rename of the directory was lost.
 fn may_be_lost_in_power_cut(step: &FileApplyStep, evidence: &LaterStepEvidence<'_>) -> bool {
     match evidence {
         LaterStepEvidence::Unknown => true,

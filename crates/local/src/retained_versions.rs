@@ -1,6 +1,6 @@
 //! Retained versions: the content of files before and after changes, for undo and diffs. Small versions are stored in
 //! the database, large versions as blob files. The total size of all retained versions is limited, and a quota also
-//! limits the size per principal. The oldest versions of agents are dropped first, and the journal records each drop.
+//! limits the size per principal. Versions that only agents need are dropped first, and the journal records each drop.
 
 use std::sync::atomic::Ordering;
 
@@ -17,10 +17,10 @@ use crate::{
 const RETAINED_READ_BYTES_MAX: u64 = 64 << 20;
 /// The most retained versions that are dropped at once.
 const PRUNE_BATCH_ROWS: usize = 256;
-/// The retained versions of a principal are checked each time they have grown by the quota divided by this number.
+/// The history quota is checked whenever the newly retained bytes reach the quota divided by this number.
 const HISTORY_QUOTA_SHARE: u64 = 16;
-/// The SQL condition for the retained versions of the principal `?1` whose `agent` flag is at least `?2`. The `agent`
-/// flag is 0 for versions that the history of a user also needs; they do not count for an agent.
+/// The SQL condition for the retained versions of the principal `?1` whose `agent` flag is at least `?2`. The flag is 0
+/// if the history of a user also needs the version. For an agent, `?2` is 1, so that such versions do not count.
 const HISTORY_BYTES_SQL: &str =
     "FROM kept WHERE agent >= ?2 AND number IN (SELECT number FROM entries WHERE principal = ?1)";
 
@@ -132,7 +132,7 @@ impl LocalWorkspace {
         Ok(self.store.run_query(|connection| query_number(connection, &sql, values))?.unwrap_or_default())
     }
 
-    /// Checks the history quota after a change that retained `bytes`, if enough was retained since the last check.
+    /// Counts `bytes` as newly retained; once there are enough, drops the versions that exceed the history quota.
     pub(crate) fn prune_if_over_quota(&self, record: &JournalCallRecord<'_>, bytes: u64) {
         let Some(limit) = record.quota.and_then(|quota| quota.history_bytes) else { return };
         let since_prune = self.retained_since_prune.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
@@ -146,8 +146,8 @@ impl LocalWorkspace {
         }
     }
 
-    /// Drops the oldest retained versions of one principal, except versions of pending entries. If the retained
-    /// versions still exceed twice the limit, syncs the pending entries, and then drops their versions as well.
+    /// Drops the oldest retained versions of one principal, except versions of pending entries. If more than twice the
+    /// limit remains, the pending entries are synced, so that their versions can be dropped as well.
     fn prune_to_limit(&self, owner: &Principal, limit: u64) -> Result<(), Error> {
         self.prune_history(owner, limit)?;
         if self.history_bytes_of(owner)? <= limit.saturating_mul(2) {
@@ -192,7 +192,7 @@ impl LocalWorkspace {
         Ok(self.store.run_query(|connection| query_number(connection, sql, []))?.unwrap_or_default())
     }
 
-    /// The number of the last journal entry after which the file at this path had this version.
+    /// The number of the last journal entry that gave the file at this path this version.
     pub(crate) fn last_entry_with_version(&self, path: &str, version: &Version) -> Result<Option<u64>, Error> {
         let sql = "SELECT number FROM touched WHERE path = ?1 AND version = ?2 ORDER BY number DESC LIMIT 1";
         let values = params![path, version.0.as_bytes().as_slice()];

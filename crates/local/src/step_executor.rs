@@ -2,8 +2,8 @@
 //! another program's change stops and leaves that change alone. A replaced file stays under a temporary name until all
 //! steps of the plan are done; until then the plan can be rolled back.
 //!
-//! A rollback touches only files that the rolled-back plan put there. A rollback gives staged files their temporary
-//! names back, so that an incomplete rollback can still be finished by applying the steps again.
+//! A rollback changes a path only if the path still has the file that the plan put there. A rollback gives staged files
+//! their temporary names back. If it is interrupted, recovery can therefore apply the steps again.
 
 use stead_disk::{
     BlobSyncTiming, DirectoryHandle, DiskError, DiskErrorKind, ExistingTargetPolicy, FileAttributeSource, FileType,
@@ -67,7 +67,7 @@ impl From<StateDirectoryError> for StepApplyError {
 }
 
 impl FileApplyStepExecutor<'_> {
-    /// Applies one step; a failed step changes nothing, unless its rename cannot be undone.
+    /// Applies one step. A step that fails undoes its own rename; a change remains only if that fails, too.
     pub(crate) fn apply(&self, step: &FileApplyStep) -> Result<(), StepApplyError> {
         match step {
             FileApplyStep::Put { path, staged, over, .. } => {
@@ -111,7 +111,7 @@ impl FileApplyStepExecutor<'_> {
         }
     }
 
-    /// Retains the file that a step replaced as a blob, or deletes it if the database has its content. After that, a
+    /// Moves the file that a step replaced to the blobs, or deletes it if the database has its content. After that, a
     /// rollback can restore the content of the replaced file but not its inode.
     pub(crate) fn release_replaced(&self, step: &FileApplyStep) -> Result<(), StepApplyError> {
         if let FileApplyStep::Put { staged, over: Some(replaced), .. } = step {
@@ -127,7 +127,7 @@ impl FileApplyStepExecutor<'_> {
         Ok(())
     }
 
-    /// Retains or deletes a replaced file, unless its temporary name belongs to a different file.
+    /// Retains or deletes the replaced file at `name`. Does nothing if `name` belongs to a different file.
     pub(crate) fn release_replaced_file(
         &self,
         source: &DirectoryHandle,
@@ -242,8 +242,8 @@ impl FileApplyStepExecutor<'_> {
         Ok((self.root.open_directory(&staged.directory.0)?, name))
     }
 
-    /// Checks the effect of a rename: `checked` says whether the right file was moved, and the directory must still be
-    /// at its path. If a check fails, the closure `back` undoes the rename.
+    /// Checks a rename: the right file must have been moved (`checked`), and its directory must still be at its path.
+    /// If a check fails, the closure `back` undoes the rename.
     fn verify_or_undo_rename(
         &self,
         path: &RelPath,
@@ -286,7 +286,7 @@ fn ensure_same_file(parent: &DirectoryHandle, name: &FileName, id: StoredInodeId
     if is_same_file(parent, name, id)? { Ok(()) } else { Err(StepApplyError::ForeignChange) }
 }
 
-/// Fails unless the file with this name is the file that the plan expects to replace, unchanged.
+/// Fails if the file with this name is not the file that the plan expects to replace, or if the file has changed.
 pub(crate) fn ensure_is_replaced_file(
     source: &DirectoryHandle,
     name: &FileName,
@@ -453,7 +453,7 @@ impl FileApplyStepExecutor<'_> {
     }
 }
 
-/// Ignores a [`StepApplyError::ForeignChange`], so that the step counts as a step that did nothing.
+/// Turns [`StepApplyError::ForeignChange`] into the default value, as if the step had nothing to do.
 pub(crate) fn ignore_foreign_change<T: Default>(result: Result<T, StepApplyError>) -> Result<T, DiskError> {
     match result {
         Ok(value) => Ok(value),

@@ -1,8 +1,8 @@
 //! The SQLite database of a workspace: its connections, its tables, and the end of the journal's hash chain. One
 //! database connection writes, under a mutex; up to `POOLED_READERS_MAX` other connections read.
 //!
-//! Promises: if it is unknown whether a failed commit is on disk, the store stays read-only until the next open,
-//! because a retry could acknowledge lost data.
+//! Promises: if a commit fails and may or may not be on disk, the store stays read-only until the next open. A retry
+//! could acknowledge lost data.
 
 use std::{
     path::PathBuf,
@@ -35,7 +35,7 @@ pub(crate) struct ChainTip {
 pub(crate) struct SqliteStore {
     file: PathBuf,
     pub(crate) writer: Mutex<Connection>,
-    /// The current `PRAGMA synchronous` of the writing connection, because setting the pragma again costs time.
+    /// The last value of `PRAGMA synchronous` on the writing connection, which is set again only if it changes.
     synchronous_level: Mutex<&'static str>,
     readers: Mutex<Vec<Connection>>,
     is_broken: AtomicBool,
@@ -264,11 +264,11 @@ pub(crate) fn append_entry(
 /// A journal entry that has no number yet.
 pub(crate) struct PendingJournalEntry {
     pub(crate) entry: JournalEntry,
-    /// The paths by which the journal entry can be found, each with the version of the file there after the entry.
+    /// The paths by which queries find the entry, each with the version that its file has after the entry, if any.
     pub(crate) touched: Vec<(String, Option<Digest>)>,
 }
 
-/// The paths of a recorded change, each with the version of the file there after the change, if it is a file.
+/// The paths of a recorded change, each with the version of its file after the change; `None` if there is no file.
 pub(crate) fn touched_paths(change: &RecordedChange) -> impl Iterator<Item = (String, Option<Digest>)> {
     let version = if let PathState::File { version, .. } = &change.after { Some(*version) } else { None };
     let (first, second) = match &change.to {

@@ -179,8 +179,8 @@ impl LocalWorkspace {
         })
     }
 
-    /// Stores a new access token if `hash` is given, otherwise the new expiry of an existing token, and appends a
-    /// journal entry. The journal entry does not contain the secret of the token.
+    /// Stores an access token and appends a journal entry. With `hash`, the token is new; without it, only the expiry
+    /// of an existing token changes. The journal entry does not contain the secret of the token.
     fn record_token_change(
         &self,
         operation: &str,
@@ -247,7 +247,7 @@ pub(crate) fn format_token(id: &str, secret: &str) -> String {
     format!("{TOKEN_PREFIX}{id}_{secret}")
 }
 
-/// Splits a token text into id and secret, which are both empty if the text is malformed; an empty id matches no token.
+/// Splits a token text into id and secret. Both are empty if the text is malformed, and an empty id matches no token.
 pub(crate) fn split_token(text: &str) -> (&str, &str) {
     text.strip_prefix(TOKEN_PREFIX).and_then(|rest| rest.split_once('_')).unwrap_or_default()
 }

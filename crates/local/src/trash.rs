@@ -20,7 +20,7 @@ use crate::{
     workspace::to_engine_file_type,
 };
 
-/// If the wall clock has advanced this many milliseconds more than the uptime clock, somebody has set the wall clock.
+/// If the wall clock runs ahead of the uptime clock by this many milliseconds, it counts as set by somebody.
 const CLOCK_JUMP_MS: i64 = 60 * 60 * 1000;
 /// The most expired trash items that are deleted at once.
 const EMPTY_BATCH: usize = 64;
@@ -217,8 +217,8 @@ fn trash_item_from_row(row: &SqlRow<'_>) -> rusqlite::Result<TrashItem> {
     })
 }
 
-/// Looks up an item in the trash, and returns its stat and the state that a restore would give its path. The type of a
-/// trash item is read from the item itself, because the database row may describe a different file.
+/// Looks up an item in the trash. Returns its stat, and the [`PathState`] that its path would have after a restore. The
+/// type of a trash item is read from the item itself, because the database row may describe a different file.
 pub(crate) fn find_item(
     trash: &DirectoryHandle,
     name: &FileName,
@@ -239,7 +239,7 @@ pub(crate) fn find_item(
     Ok(Some((stat, after)))
 }
 
-/// Converts an error of [`find_item`]: a trash item that vanished meanwhile was restored or deleted by another call.
+/// Converts an error of [`find_item`]. If the item has vanished, the plan is outdated: another call took the item.
 pub(crate) fn moved_or_failed(path: &RelPath, error: StateDirectoryError) -> CommitError {
     let vanished = [
         DiskErrorKind::NotFound,

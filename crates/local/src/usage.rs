@@ -23,15 +23,15 @@ use crate::{
 
 /// The stored count of a workspace's files and bytes is repeated when it is this old.
 const COUNT_AGE_MAX_MS: i64 = 5 * 60 * 1000;
-/// A stored count that may have missed changes is repeated when it is this old.
+/// The age at which a workspace is counted again if its stored count may have missed changes.
 const DOUBTED_COUNT_AGE_MAX_MS: i64 = 30 * 1000;
-/// A quota refuses a call only if the count of the workspace is younger than this.
+/// Before a quota refuses a call, the workspace is counted again if its stored count is at least this old.
 const REFUSAL_COUNT_AGE_MAX_MS: i64 = 1000;
-/// The walk that counts the workspace is repeated only after this many times its own duration.
+/// A count is used for at least this many times the duration of its walk, so that counting takes little of the time.
 const COUNTING_TIME_DIVISOR: i64 = 20;
 /// The longest time that counting the workspace waits for calls that change files.
 const IDLE_WAIT_MAX: Duration = Duration::from_secs(10);
-/// The number of recent changes for which the usage before the change is stored, because undo needs it.
+/// For this many recent journal entries, the usage before the entry is stored, for the quota check of an undo.
 const REMEMBERED_CHANGES: u64 = 10_000;
 
 /// The counted bytes and files of the workspace after all changes up to `last_change`.
@@ -53,7 +53,7 @@ enum UsageCountAccuracy {
 }
 
 impl LocalWorkspace {
-    /// The usage that counts against a principal's quota; `None` if the workspace was never counted.
+    /// The usage of the workspace and of the principal's trash, for quotas; `None` if the workspace was never counted.
     pub(crate) fn usage_of(
         &self,
         principal: &Principal,
@@ -190,7 +190,7 @@ impl CommitQuotaCharge {
         Self { charge: QuotaCharge::for_plan(plan, quota), owner: owner.to_string(), created_directories }
     }
 
-    /// The number of the commit's new directories that concurrent calls have already created and counted.
+    /// The number of the commit's new directories that a concurrent call created first and has already counted.
     fn created_before(&self, connection: &Connection, number: u64) -> rusqlite::Result<u64> {
         let mut count = 0;
         for path in &self.created_directories {
@@ -271,7 +271,7 @@ fn store_count(connection: &Connection, count: &CountedWorkspaceUsage) -> rusqli
     Ok(())
 }
 
-/// The counted usage, which is in doubt after a rollback, and after a change that did not update the count.
+/// The stored count. It is in doubt after a rollback, and if the journal has a change that did not update the count.
 fn current_count(connection: &Connection) -> rusqlite::Result<Option<CountedWorkspaceUsage>> {
     let Some(mut count) = stored_count(connection)? else { return Ok(None) };
     if entry_query::last_change_number(connection)? != count.last_change {

@@ -1,5 +1,5 @@
-//! Implements the engine's `Workspace` trait for a local workspace. Lookups translate values of the disk into values of
-//! the engine, never write, and never follow a symlink. Other methods delegate to the modules that own the data.
+//! Implements the engine's `Workspace` trait for a local workspace. Lookups convert types of the disk crate to types of
+//! the engine; they never write and never follow a symlink. Other methods delegate to the modules that own the data.
 
 use std::time::Instant;
 

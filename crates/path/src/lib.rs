@@ -1,9 +1,9 @@
-//! Paths without file access. Owns the only path type that reaches the disk ([`RelPath`]), the parser for paths of
-//! callers, the portability rules for new names, and the folded form, by which look-alike names are compared.
+//! Paths without file access. Owns the only path type that reaches the disk ([`RelPath`]) and the parser for paths of
+//! callers. Also owns the portability rules for new names, and the folded form, by which look-alike names are compared.
 //!
 //! Promises: a [`RelPath`] never holds `..`, `.`, an empty component, a NUL or a leading slash, and fits the limits of
-//! the operating system. This crate accesses no file and does not expand `~`, variables, escapes of other layers or
-//! URIs.
+//! the operating system. This crate accesses no file, and does not expand `~`, variables, URIs or the escapes of URLs
+//! and shells.
 
 mod names;
 mod parse;

@@ -10,7 +10,7 @@ pub enum DotDotRule {
     Refuse,
     /// `a/../b` becomes `b` without access to the file system. A path that would leave the root is an error.
     Fold,
-    /// The `..` components are resolved in the absolute path, so that `../ws/a` is valid below a root named `ws`.
+    /// `..` is resolved in the absolute path. `../ws/a` is therefore valid if the root directory is named `ws`.
     FoldAbsolute,
 }
 

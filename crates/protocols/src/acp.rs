@@ -79,7 +79,7 @@ pub enum AcpConnectionClosedBy {
 /// The callers of the engine in the sessions of one connection.
 #[derive(Debug, Clone)]
 pub struct AcpConnectionCallers {
-    /// The agent as a caller of the engine; each ACP session replaces the session in this caller by its own id.
+    /// The agent as a caller of the engine. Each ACP session uses a copy with its own session id.
     pub agent: Caller,
     /// The person at the editor as a caller of the engine, for review requests.
     pub person: Caller,

@@ -24,7 +24,7 @@ use crate::{
 /// The number of bytes of memory that one semaphore permit represents.
 const MEMORY_UNIT_BYTES: usize = 1 << 10;
 
-/// The maximum duration of a call, plus the longest allowed wait if the call waits for an event.
+/// The maximum duration of a call; for a call that waits for an event, the longest allowed wait is added.
 fn call_deadline(cost_class: CallDurationClass) -> Duration {
     match cost_class {
         CallDurationClass::Inline | CallDurationClass::Short | CallDurationClass::Long => DEFAULT_CALL_DEADLINE,
@@ -81,7 +81,7 @@ impl ConnectionCurrentSession {
     }
 }
 
-/// Whether the client has other unanswered requests while a call runs.
+/// Whether the client has other unanswered requests. If so, calls run on threads, so that several can share one commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OtherRequestsPending {
     None,
@@ -144,9 +144,9 @@ pub(crate) struct ClientCallSlots {
 
 #[derive(Debug, Clone)]
 struct CallLimitsSharedByClients {
-    /// One permit for each call, of any client, that waits for an event, because a waiting call occupies a thread.
+    /// Limits the waiting calls of all clients together, because a call that waits for an event occupies a thread.
     waiting_calls: Arc<Semaphore>,
-    /// Permits for the memory of running calls: first the limit of this client, then the limit of all clients together.
+    /// Limits the memory of running calls: the first semaphore for this client, the second for all clients together.
     memory: [Arc<Semaphore>; 2],
     client_memory_units: u32,
 }
@@ -248,8 +248,8 @@ impl CallExecutor {
         self.engine.cost_class(&request.operation, &request.arguments, &request.options)
     }
 
-    /// Runs one call to completion and records it for the request log. The call is cancelled when the future that
-    /// `until_cancelled` returns for its cost class resolves.
+    /// Runs one call to completion and records it for the request log. `until_cancelled` gets the cost class of the
+    /// call and returns a future; when the future resolves, the call is cancelled.
     pub(crate) async fn run<F: Future<Output = ()>>(
         &self,
         request: CallRequest,
@@ -303,8 +303,8 @@ impl CallExecutor {
     }
 }
 
-/// For a call that waits for an event, resolves when the client has disconnected. For any other call, never resolves:
-/// the call runs to completion, so that the client's changes are made.
+/// For a call that waits for an event, resolves when the client has disconnected. For any other call, never resolves,
+/// so that the call runs to completion even if the client disconnects.
 pub(crate) async fn until_disconnected(cost_class: CallDurationClass, mut closed: watch::Receiver<bool>) {
     match cost_class {
         CallDurationClass::Inline | CallDurationClass::Short | CallDurationClass::Long => std::future::pending().await,
@@ -312,7 +312,7 @@ pub(crate) async fn until_disconnected(cost_class: CallDurationClass, mut closed
     }
 }
 
-/// Cancels an engine call when dropped, which has no effect if the call has ended.
+/// Cancels an engine call when this value is dropped; does nothing if the call has already ended.
 struct CancelOnDrop(CancelToken);
 
 impl Drop for CancelOnDrop {
@@ -387,7 +387,7 @@ impl CallProgressReceiver {
         }
     }
 
-    /// Waits for the interval between two progress notifications, and fails as soon as the call ends.
+    /// Waits until the next progress notification is due. Returns an error at once if the call ends before that.
     async fn wait_interval(&mut self) -> Result<(), watch::error::RecvError> {
         let interval = tokio::time::sleep(PROGRESS_INTERVAL);
         tokio::pin!(interval);

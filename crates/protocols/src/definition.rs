@@ -292,7 +292,7 @@ impl ToolDefinition {
         self.name == name || (name.contains(DOT_REPLACEMENT) && self.dotless_name() == name)
     }
 
-    /// The JSON Schema of the tool's arguments, in which no type is a union with null. The schema omits
+    /// The JSON Schema of the tool's arguments. An optional argument is left out, never null. The schema omits
     /// `additionalProperties: false` to keep tool lists short; the error for an unknown argument lists the known ones.
     pub fn input_schema(&self) -> Map<String, Value> {
         let listed = self.inputs.iter().filter(|input| !input.unlisted);

@@ -198,9 +198,9 @@ pub enum DialectSetupError {
     DuplicateTool {
         /// The name of the tool that two dialects have.
         tool: String,
-        /// The dialect that was named first of the two with this tool.
+        /// The first of the two dialects, in the order in which they were named.
         first: String,
-        /// The dialect that was named second of the two with this tool.
+        /// The second of the two dialects, in the order in which they were named.
         second: String,
     },
     /// A dialect with access to the whole machine is combined with other dialects, which would also get this access.
@@ -256,7 +256,7 @@ impl DialectSettings {
         self.0.get(key).map(String::as_str)
     }
 
-    /// Whether the value of a dialect setting, or `default` if the setting was not given, equals `value`.
+    /// Whether a dialect setting equals `value`; a setting that was not given has the value `default`.
     pub fn is_set_to(&self, key: &str, value: &str, default: &str) -> bool {
         self.get(key).unwrap_or(default) == value
     }
@@ -292,7 +292,7 @@ pub fn dialect_names() -> Vec<&'static str> {
 pub struct DialectSet(Vec<Box<dyn Dialect>>);
 
 impl DialectSet {
-    /// Builds the named dialects. Fails if a setting is not an option of at least one of the named dialects.
+    /// Builds the named dialects. Fails if a setting belongs to none of the named dialects.
     pub fn from_names(
         names: &[String],
         settings: &[String],

@@ -97,7 +97,7 @@ pub enum AuthError {
     UnknownToken,
     /// The server cannot check the token at the moment; the value is the reason.
     Unavailable(String),
-    /// The limit of open workspaces is reached, and the server may evict idle clients to close some.
+    /// Too many workspaces are open. The server then evicts idle clients, so that unused workspaces can be closed.
     TooManyOpenWorkspaces,
 }
 

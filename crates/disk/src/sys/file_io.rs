@@ -15,7 +15,7 @@ use crate::{DiskError, faults::SystemCall};
 /// The kernel's limit on the size of an extended attribute, in bytes.
 const ATTRIBUTE_BYTES_MAX: usize = 64 * 1024;
 
-/// Appends the next bytes of a file to `buffer`, which already has all earlier bytes of the file. Returns the number of
+/// Reads the bytes of a file from the offset `buffer.len()` and appends them to `buffer`. Returns the number of
 /// appended bytes, which is 0 at the end of the file.
 pub(crate) fn read_next(file: BorrowedFd<'_>, buffer: &mut Vec<u8>) -> Result<usize, DiskError> {
     let offset = buffer.len() as u64;
@@ -125,8 +125,8 @@ pub(crate) enum RangeLockOperation {
     Unlock,
 }
 
-/// Locks or unlocks `length` bytes of a file from `start`, for its open file description. A lock length of 0 means all
-/// bytes up to the end of the file. Returns `false` if another open file description holds a conflicting lock.
+/// Locks or unlocks `length` bytes of a file from `start` for the open file description of `file`. A length of 0 means
+/// all bytes up to the end of the file. Returns `false` if another file description holds a conflicting lock.
 pub(crate) fn lock_range(
     file: BorrowedFd<'_>,
     start: u64,

@@ -25,7 +25,7 @@ pub(crate) fn create_queue() -> Result<OwnedFd, DiskError> {
     run_system_call(SystemCall::Watch, || inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK))
 }
 
-/// Adds an inotify watch for an open directory. The kernel resolves only the `/proc` path of the handle.
+/// Adds an inotify watch for an open directory. The watch names the directory by the `/proc` path of its handle.
 pub(crate) fn watch_directory(
     queue: BorrowedFd<'_>,
     directory: BorrowedFd<'_>,
@@ -81,12 +81,12 @@ pub(crate) fn create_eventfd() -> Result<OwnedFd, DiskError> {
     run_system_call(SystemCall::Watch, || rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK))
 }
 
-/// Increments the counter of an eventfd. An error means that the counter is full, which also wakes the waiting thread.
+/// Increments the counter of an eventfd. A failed write is ignored: a full counter wakes the thread, too.
 pub(crate) fn signal(counter: BorrowedFd<'_>) {
     rustix::io::write(counter, &1_u64.to_ne_bytes()).unwrap_or_default();
 }
 
-/// Resets the counter of an eventfd. An error means that the eventfd counter is already zero.
+/// Resets the counter of an eventfd. A failed read is ignored: the counter is then already zero.
 pub(crate) fn clear_signal(counter: BorrowedFd<'_>) {
     rustix::io::read(counter, &mut [0; size_of::<u64>()]).unwrap_or_default();
 }

@@ -15,7 +15,7 @@ pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Runs `test` again in a child process, started through `wrapper` (such as `unshare -m`) unless `wrapper` is empty.
+/// Runs `test` again in a child process; a `wrapper` such as `unshare -m` starts it, if not empty.
 pub(crate) fn run_test_in_child(wrapper: &[&str], test: &str) -> Output {
     let binary = std::env::current_exe().unwrap();
     let mut words: Vec<&str> = wrapper.to_vec();
@@ -31,7 +31,7 @@ pub(crate) fn assert_child_passes(wrapper: &[&str], test: &str) {
     assert!(output.status.success() && text.contains("1 passed"), "{wrapper:?} {test}:\n{text}");
 }
 
-/// Runs a test without privileges: returns `true` if this process has none, else runs the test in a child process.
+/// Returns `true` if this process has no privileges and can run the test; else runs it in a child that has none.
 pub(crate) fn rerun_unprivileged(test: &str) -> bool {
     if is_child() || !is_root() {
         return true;

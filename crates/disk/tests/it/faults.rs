@@ -1,5 +1,5 @@
-//! Fault injection. If any system call of a file replacement fails, the old or the new content is complete, and no
-//! temporary file remains.
+//! Fault injection. Whichever system call of a file replacement fails, the file then has its complete old or complete
+//! new content, and no temporary file remains.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -26,11 +26,11 @@ impl Drop for RaceEndGuard<'_> {
 /// The least number of times that the directory is swapped in one race test.
 const SWAPS_MIN: usize = 300;
 
-/// The least number of attacks that must find the directory, to prove that not all were refused.
+/// The least number of attacks that must reach the real directory, because a test in which all fail proves nothing.
 const HITS_MIN: usize = 20;
 const RACE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Runs `attack` while a second thread swaps the directory; `attack` returns how often it found the directory.
+/// Runs `attack` while a second thread swaps the directory with a link; `attack` counts how often it got inside.
 fn attack_while_swapping(f: &DiskFixture, target: &str, attack: impl Fn() -> usize) {
     let (inside, aside, link) = (f.workspace.join("d"), f.workspace.join("aside"), f.workspace.join("link"));
     let done = AtomicBool::new(false);

@@ -1,6 +1,6 @@
 //! The digests that bind an approval to a call and its plan. Every hashed field is prefixed with its length, so that
-//! two different plans never hash the same bytes. The time until which the trash keeps a removed entry is not hashed,
-//! because it depends on when the call is planned.
+//! two different plans never hash the same bytes. The time when a trash item expires is not hashed, because it would
+//! give a repeated call another digest.
 
 use serde_json::Value;
 use stead_journal::{Digest, JournalEntryRelation};
@@ -63,8 +63,8 @@ pub(crate) fn digest_plan(context: &CallContext<'_>, call: &Digest, plan: &Plan)
     Ok(out.digest())
 }
 
-/// Describes whether a plan undoes, redoes or otherwise refers to an earlier journal entry, for the plan digest. The
-/// words for undo and redo must not change, because the digests of pending approvals depend on them.
+/// Describes, for the plan digest, which earlier entry a plan undoes, redoes or amends, or which trash item it
+/// restores. The words of the description must not change, because the digests of pending approvals depend on them.
 fn relation_words(link: &JournalEntryRelation) -> String {
     match link {
         JournalEntryRelation::None => "None".to_owned(),
@@ -254,7 +254,7 @@ impl ApprovalDigestWriter {
         self.write_number(tree.bytes);
     }
 
-    /// Hashes, for every entry of a tree, the metadata that changes when the entry is replaced or written.
+    /// Hashes the metadata of every entry of a tree, so that the digest changes if an entry is replaced or written.
     fn write_tree(
         &mut self,
         context: &CallContext<'_>,

@@ -19,7 +19,7 @@ pub(crate) enum ApprovalCheckResult {
     Approved(String),
     /// The call runs without an approval, because the operator allows all calls.
     AllowedByOperator,
-    /// The call has no approval yet; the pipeline must release its locks and then call [`request_and_wait`].
+    /// No approval was found; the pipeline must release the locks of the call and then call [`request_and_wait`].
     Missing(MissingApproval),
 }
 

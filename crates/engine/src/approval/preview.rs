@@ -21,11 +21,11 @@ use crate::{
     workspace::BytesToRead,
 };
 
-/// The label in a diff for a file that does not exist before or after the change.
+/// The label that a diff shows in place of a file that does not exist before or after the change.
 const NO_FILE_LABEL: &str = "nothing";
 const HOUR_MS: i64 = 60 * 60 * 1000;
 
-/// JSON fields to add to one change of the preview.
+/// JSON fields that describe one change in the preview, as pairs of name and value.
 type ApprovalPreviewFields = Vec<(&'static str, Value)>;
 
 pub(crate) fn preview_plan(context: &CallContext<'_>, plan: &Plan) -> Value {

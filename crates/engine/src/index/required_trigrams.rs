@@ -12,18 +12,18 @@ use regex_syntax::{
 use super::{Trigram, for_each_trigram};
 use crate::ops::SearchCaseSensitivity;
 
-/// The maximum number of texts that are listed as all possible matches of one part of a search pattern. A part of a
-/// pattern with more possible matches gives a less specific condition.
+/// If a part of a search pattern can match at most this many texts, all these texts are listed. A pattern part with
+/// more possible matches gives a less specific condition.
 const EXACT_TEXTS_MAX: usize = 64;
-/// The maximum length of a listed match that combines consecutive parts of a pattern, in bytes.
+/// The maximum length in bytes of a listed text that joins the texts of consecutive pattern parts.
 const EXACT_TEXT_BYTES_MAX: usize = 256;
 /// The maximum number of trigrams and groups in one trigram condition.
 const EXPRESSION_SIZE_MAX: usize = 2_048;
 /// The maximum number of characters in a character class that is expanded to a list of texts.
 const CLASS_MEMBERS_MAX: usize = 12;
-/// The maximum repetition count of a pattern part that is expanded to a list of texts.
+/// The maximum repetition count up to which a repeated pattern part is expanded to a list of texts.
 const REPETITIONS_MAX: u32 = 16;
-/// The maximum number of trigrams of one text that a condition requires.
+/// The maximum number of trigrams that a condition requires of one text; further trigrams of the text are ignored.
 const TRIGRAMS_PER_TEXT_MAX: usize = 48;
 /// The maximum nesting depth of a search pattern that is analyzed.
 const NESTING_DEPTH_MAX: u32 = 100;
@@ -41,7 +41,7 @@ pub enum RequiredTrigrams {
     Any(Vec<RequiredTrigrams>),
 }
 
-/// The result of analyzing a part of a search pattern.
+/// The possible matches of a part of a search pattern, as a complete list or as a condition.
 #[derive(Clone)]
 enum PatternPartTrigramAnalysis {
     /// The pattern part matches exactly these texts and no other.
@@ -218,7 +218,7 @@ fn concatenate_parts(parts: impl Iterator<Item = PatternPartTrigramAnalysis>) ->
     PatternPartTrigramAnalysis::Requires(RequiredTrigrams::all(needs))
 }
 
-/// All concatenations of an element of `texts` with an element of `more`; `None` if they would be too many or too long.
+/// Joins each element of `texts` with each element of `more`; `None` if the results would be too many or too long.
 fn cross_product(texts: &[Vec<u8>], more: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
     let longest = |texts: &[Vec<u8>]| texts.iter().map(Vec::len).max().unwrap_or(0);
     let long = longest(texts) + longest(more) > EXACT_TEXT_BYTES_MAX;

@@ -68,7 +68,7 @@ impl Operation for ListApprovalsArgs {
     }
 }
 
-/// The principal whose approvals the caller may see; `None` means that the caller may see all approvals.
+/// The principal of an agent, because it may see only its own approvals; `None` for a caller who may see all approvals.
 fn visible_principal(context: &CallContext<'_>) -> Option<String> {
     match &context.caller.principal {
         Principal::Agent(_) => Some(context.caller.principal.to_string()),

@@ -1,5 +1,5 @@
-//! Finds the lines of the new text that a recorded change touched, if both versions are stored and small. Deleted lines
-//! are reported as the line that now follows the deletion.
+//! Finds the lines of the new text that a recorded change touched. Both versions must be stored and small enough.
+//! Deleted lines are reported as the line that now follows the deletion.
 
 use std::borrow::Cow;
 
@@ -64,7 +64,7 @@ fn line_ranges_between(old: &str, new: &str) -> Vec<[usize; 2]> {
     ranges
 }
 
-/// Merges the last two line ranges of a list, so that the list stays short and still covers every changed line.
+/// Shortens a list of line ranges: joins the last two ranges to one that covers both and the lines between them.
 fn merge_excess_ranges(ranges: &mut Vec<[usize; 2]>) {
     if let Some(last) = ranges.pop()
         && let Some(range) = ranges.last_mut()

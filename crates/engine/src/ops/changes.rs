@@ -1,6 +1,6 @@
 //! `changes` returns the changes recorded in the journal after a cursor, by page. A cursor that does not belong to this
-//! journal fails with `history_lost`, so that no gap stays hidden. For a change stream that a protocol opened,
-//! [`ChangesFollower`] returns the pages of `changes` without recording journal entries.
+//! journal fails with `history_lost`, so that no gap stays hidden. [`ChangesFollower`] returns the same pages for a
+//! change stream of a protocol, but leaves no journal entries.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};

@@ -1,5 +1,5 @@
-//! `copy` copies a file or a whole tree. A symbolic link is copied only if the copied link, at its new location, points
-//! inside the workspace. Pipes, sockets and devices are never copied. The outcome of `copy` lists skipped entries.
+//! `copy` copies a file or a whole tree. A symbolic link is skipped if it would point outside the workspace from its
+//! new path. Pipes, sockets and devices are never copied. The outcome of `copy` lists skipped entries.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -185,7 +185,7 @@ fn plan_tree_copy(
     })
 }
 
-/// Plans the copy of every entry of a source tree, parents before children, without a destination inside the source.
+/// Plans the copy of every entry of a tree, parents before children; a destination inside the tree is left out.
 fn collect_tree(
     context: &CallContext<'_>,
     from: &RelPath,
@@ -259,8 +259,8 @@ fn check_copy_size(bytes: u64) -> Result<(), Error> {
     .with_detail("limit_bytes", limits::COPY_BYTES_MAX))
 }
 
-/// Whether a symbolic link at `path` has a relative target that never leads above the workspace root. The check does
-/// not resolve other links along the target.
+/// Whether the target of a symbolic link at `path` is relative and never leads above the workspace root. Other links on
+/// the way to the target are not resolved.
 fn link_stays_inside(path: &RelPath, target: &[u8]) -> bool {
     if target.starts_with(b"/") {
         return false;

@@ -84,7 +84,7 @@ fn absent_side(label: &str) -> DiffSideContent {
     DiffSideContent { label: label.to_owned(), version: None, bytes: Vec::new() }
 }
 
-/// Finds the version of a file that the caller named; `written` is the name that the caller gave.
+/// Finds the version of a file that the caller named with `written`, for example `r17` or a hash.
 pub(crate) fn side_at_version(
     context: &CallContext<'_>,
     path: &RelPath,
@@ -126,7 +126,7 @@ pub(crate) fn side_at_version(
     Ok(DiffSideContent { label, version: Some(version), bytes })
 }
 
-/// Reads the saved file from disk; `None` if no editor has unsaved text of the file, or if it is too large to compare.
+/// If an editor has unsaved text, reads the saved file; otherwise, or if the file is too large to compare, `None`.
 fn read_saved_file(context: &CallContext<'_>, path: &RelPath) -> Result<Option<FileBytesWithVersion>, Error> {
     if context.readable_unsaved_file(path).is_none() {
         return Ok(None);
@@ -167,8 +167,8 @@ fn entry_removed_path(context: &CallContext<'_>, number: u64, path: &RelPath) ->
     Ok(removed)
 }
 
-/// Finds the first version of a file for which `matches` is true. The candidates are the current version, unsaved text,
-/// and the versions in the journal.
+/// Finds a version of a file for which `matches` is true. The current version is tried first, then unsaved text, then
+/// the versions in the journal.
 fn find_version_in_history(
     context: &CallContext<'_>,
     path: &RelPath,

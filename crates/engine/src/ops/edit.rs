@@ -1,7 +1,7 @@
 //! `edit` replaces quoted text in one file. All edits of a call are matched against the same bytes, and either all
 //! edits are applied or none. The caller may give a base: the version of the file that it read. By default, `edit`
-//! accepts an outdated base if the text at every quoted place is unchanged. The mode `merge` also merges other changes
-//! since the base; the mode `strict` rejects every outdated base.
+//! accepts an outdated base if the file has not changed at the quoted places. The mode `merge` also merges other
+//! changes since the base; the mode `strict` rejects every outdated base.
 
 mod args;
 pub(in crate::ops) mod errors;
@@ -50,7 +50,7 @@ pub(crate) struct FileToEdit {
 
 struct AppliedEditsResult {
     text: String,
-    /// How each edit was applied; `None` if the edits were merged with other changes.
+    /// How each edit was applied; `None` if the edits and changes of others were merged as whole texts.
     per_edit: Option<EditedText>,
     rebase: EditRebaseStatus,
 }
@@ -131,7 +131,7 @@ impl EditArgs {
         })
     }
 
-    /// Applies the edits to the current text if the base and the mode allow the edits.
+    /// Applies the edits to the current text; the mode decides whether this is allowed with an outdated base.
     fn apply_edits(
         &self,
         context: &CallContext<'_>,
@@ -222,7 +222,7 @@ fn is_exact_match(method: &QuoteMatchMethod) -> bool {
     }
 }
 
-/// Whether an edit replaced exactly the lines that it quotes.
+/// Whether an edit replaced whole lines, namely those that it quotes; white space at both ends of a line is ignored.
 fn covers_whole_lines(text: &str, applied: &AppliedEdit, quote: &str) -> bool {
     let quoted: Vec<&str> = lines::iter(quote).map(str::trim).collect();
     applied.changed_lines.iter().all(|change| {
@@ -243,7 +243,7 @@ enum EditBaseResolution {
     Current,
     /// The base is an older version whose text is stored.
     Older(OlderFileText),
-    /// The text of the base is not stored; the string is the base as the caller wrote it.
+    /// The text of the base is no longer stored; the string is the base as the caller wrote it.
     Unavailable(String),
 }
 

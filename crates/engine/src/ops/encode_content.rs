@@ -62,8 +62,8 @@ pub(crate) fn encode_appended(content: &str, current: &[u8]) -> Result<EncodedBy
     Ok(encoded)
 }
 
-/// Gives the content the line endings of the text that it replaces. If the replaced text uses only CRLF, the result
-/// uses CRLF, otherwise LF. A byte order mark in the content is removed, because the encoding adds it again.
+/// Gives the content the line endings of the text that it replaces. The converted content has CRLF if the replaced text
+/// has only CRLF; otherwise it has LF. A byte order mark in the content is removed, because the encoding adds it again.
 pub(crate) fn match_format(content: &str, current: &[u8]) -> String {
     let plain = content.strip_prefix('\u{feff}').unwrap_or(content).replace("\r\n", "\n");
     let before = match encoding::detect_content(current) {
@@ -74,7 +74,7 @@ pub(crate) fn match_format(content: &str, current: &[u8]) -> String {
     if endings.crlf > 0 && endings.lf == 0 { plain.replace('\n', "\r\n") } else { plain }
 }
 
-/// If the content uses only LF, gives the content the line endings of the text that it replaces.
+/// Converts the content to CRLF if it has only LF line endings and the replaced text has only CRLF.
 pub(crate) fn match_line_endings<'c>(content: &'c str, current: &[u8]) -> Cow<'c, str> {
     match encoding::detect_content(current) {
         DetectedContentKind::Text { encoding } => {

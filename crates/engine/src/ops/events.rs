@@ -71,7 +71,7 @@ fn session_start(context: &CallContext<'_>) -> Result<JournalCursor, Error> {
     }
 }
 
-/// The next batch of entries that may contain events, in journal order.
+/// The next batch of journal entries with file changes or with answers from people, in journal order.
 fn read_batch(context: &CallContext<'_>, after: u64) -> Result<JournalEntryPage, Error> {
     let (mut found, mut rest) = journal_feed::changed_entries(context, after)?;
     // If a batch is full, the entries after its last entry belong to the next batch.

@@ -131,7 +131,7 @@ fn stat_match(context: &CallContext<'_>, path: RelPath) -> Option<FileNameMatch>
     Some(FileNameMatch { path, kind: stat.kind, size, modified_ms: stat.modified_ms })
 }
 
-/// The first matches of one thread in path order, and the number of all matches of this thread.
+/// The matches that one thread has found: the first ones in path order, and the number of all.
 #[derive(Default)]
 struct ThreadFirstMatchingPaths {
     paths: Vec<RelPath>,
@@ -173,7 +173,7 @@ pub(super) fn bounded_limit(requested: Option<u64>, default: usize, most: usize)
     }
 }
 
-/// Renders one line per matching path, then a summary line without its closing bracket, which the caller adds.
+/// Renders one line per matching path, then a summary line; the caller adds the closing bracket of the summary.
 fn render_text(found: &[FileNameMatch], omitted: u64, pattern: &str, match_kind: &FileNameMatchKind) -> String {
     let mut text = String::new();
     for found in found {
@@ -261,7 +261,7 @@ impl FuzzyPattern {
     }
 }
 
-/// A similar name may have one edit for each this many characters of the name in the pattern.
+/// One typo is tolerated for every this many characters of the name in the pattern.
 const CHARACTERS_PER_TYPO: usize = 3;
 
 #[derive(Default)]

@@ -1,5 +1,5 @@
-//! `history` returns the journal entries with changes by page, newest first. `history` omits changes to paths that the
-//! caller may not read, and silently omits entries that have only such changes.
+//! `history` returns the journal entries with changes by page, newest first. Changes to paths that the caller may not
+//! read are omitted; an entry with only such changes is omitted without notice.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -69,7 +69,7 @@ impl Operation for HistoryArgs {
 struct HistoryPage {
     entries: Vec<Map<String, Value>>,
     text: String,
-    /// The number of the last journal entry that this page examined; `None` if no older entries remain.
+    /// The oldest journal entry that this page examined, before which the next page starts; `None` on the last page.
     next: Option<u64>,
 }
 

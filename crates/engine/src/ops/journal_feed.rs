@@ -34,11 +34,11 @@ pub(in crate::ops) enum JournalCursorArgument {
 }
 
 /// A verified position in the journal. A journal cursor is written as `12:` and a prefix of the hash of entry 12, so
-/// that a lost, truncated or replaced journal is detected. If a cursor points inside an entry with many changes, it
-/// ends with the number of delivered changes.
+/// that a lost, truncated or replaced journal is detected. A cursor inside an entry with many changes ends with the
+/// number of changes that are already delivered.
 ///
-/// A cursor names the start of the journal or an entry with changes. An entry with changes is durable before its call
-/// returns, so a crash does not invalidate a cursor.
+/// A cursor that the server chooses names the start of the journal or an entry with changes. An entry with changes is
+/// durable before its call returns, so a crash does not invalidate a cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::ops) struct JournalCursor {
     number: u64,
@@ -100,7 +100,7 @@ impl JournalCursor {
         Self::after_newest(workspace, None)
     }
 
-    /// The journal position after the last entry with changes that precedes entry `number`.
+    /// The journal position before entry `number`: directly after the last earlier entry with changes.
     pub(in crate::ops) fn before_entry(workspace: &dyn Workspace, number: u64) -> Result<Self, Error> {
         Self::after_newest(workspace, Some(number))
     }
@@ -170,7 +170,7 @@ pub(crate) struct JournalFeedPage<E> {
 }
 
 impl<E> JournalFeedPage<E> {
-    /// Ends the page at `position`; later events belong to the next page.
+    /// Ends the page at `position`, because more events follow on the next page.
     pub(super) fn set_end(&mut self, position: JournalCursor) {
         self.position = position;
         self.has_more = true;

@@ -1,6 +1,6 @@
 //! `list` returns the entries below a directory by page, in byte order, parents before children. The next page starts
-//! after the path of the last listed entry, so a concurrent change never makes `list` repeat or omit an unchanged
-//! entry. The walk stops when the page is full.
+//! after the path of the last listed entry. So an unchanged entry is neither repeated nor omitted, even if other
+//! entries change between two pages. The walk stops when the page is full.
 
 mod walk;
 

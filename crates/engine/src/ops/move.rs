@@ -103,7 +103,7 @@ pub(super) fn move_to_trash(
 }
 
 impl MoveArgs {
-    /// The state that the commit must find at the destination of the move.
+    /// The condition that the commit checks: the destination does not exist, or is the file that the move replaces.
     fn expect_destination(
         &self,
         context: &CallContext<'_>,
@@ -129,7 +129,7 @@ impl From<bool> for OverwriteAllowed {
     }
 }
 
-/// Rejects a replacement unless source and destination are files and the caller allows the replacement.
+/// A file may replace a file if the caller allows it; rejects every other replacement.
 pub(crate) fn require_replaceable(
     path: &RelPath,
     new: FileKind,

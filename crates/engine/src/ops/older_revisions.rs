@@ -26,10 +26,10 @@ use crate::{
 /// An older revision that contains a quoted text.
 pub(crate) struct OlderRevisionMatch {
     rev: String,
-    /// The principal and the journal entry of the first change after the older revision.
+    /// The first change after the older revision: its principal and its journal entry.
     changed_by: Option<(String, u64)>,
     diff: String,
-    /// The current lines in the place of the text quoted from an older revision; `None` if these lines were removed.
+    /// The current lines at the place of the quoted text; `None` if these lines were removed.
     lines: Option<RangeInclusive<usize>>,
 }
 
@@ -142,7 +142,7 @@ fn changing_entries(context: &CallContext<'_>, path: &RelPath) -> Option<Vec<Sto
     context.workspace().entries(&filter).ok()
 }
 
-/// The versions of a file that a journal entry records, newest first, each with whether the entry wrote the version.
+/// The versions of a file before and after a journal entry, newest first, each with whether the entry wrote it.
 fn versions_of_path(stored: &StoredJournalEntry, path: &RelPath) -> Vec<(Version, bool)> {
     let wire = path.to_wire();
     let mut found = Vec::new();
@@ -161,7 +161,7 @@ fn versions_of_path(stored: &StoredJournalEntry, path: &RelPath) -> Vec<(Version
     found
 }
 
-/// The last recorded change of a path, including a move of the path to another path, and the entry of the change.
+/// The last recorded change of a path and its journal entry; a move of the path to another path counts too.
 fn last_change_of_path(context: &CallContext<'_>, path: &RelPath) -> Option<(StoredJournalEntry, RecordedChange)> {
     let wire = path.to_wire();
     changing_entries(context, path)?.into_iter().find_map(|stored| {

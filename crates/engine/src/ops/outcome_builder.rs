@@ -107,7 +107,7 @@ pub(crate) fn outcome_from_entry(stored: &StoredJournalEntry) -> CallOutcome {
         .build(text)
 }
 
-/// The version of the file that a journal entry wrote; `None` if the entry did not write exactly one file.
+/// The version of the file that a journal entry wrote; `None` if the entry wrote no file or several files.
 fn resulting_version(stored: &StoredJournalEntry) -> Option<Version> {
     let changes = stored.entry.changes.iter().filter(|change| change.kind != ChangeKind::Remove);
     let mut files = changes.filter_map(|change| recorded_file(&change.after));

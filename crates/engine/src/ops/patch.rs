@@ -3,8 +3,8 @@
 //! sections. Files that a patch removes go to the trash.
 //!
 //! `patch` recognizes a section that an earlier call already applied, for example a call whose response was lost. To
-//! recognize a section as already applied, `patch` compares it with the file or, if the file was removed, with the
-//! journal. A section is never treated as already applied if an earlier section of the same patch touched its path.
+//! recognize such a section, `patch` compares it with the file; if the file was removed, `patch` searches the journal.
+//! A section is never treated as already applied if an earlier section of the same patch touched its path.
 
 mod base_versions;
 mod errors;
@@ -328,7 +328,7 @@ impl MultiFilePatchApplier<'_, '_> {
         Ok(row.with_before_after(self.context, before, after.as_deref()))
     }
 
-    /// If the call options require an existing parent directory, rejects a new path whose parent directory is missing.
+    /// Rejects a new path whose parent directory is missing, if the call options do not allow creating it.
     fn check_parent_exists(&self, target: &ResolvedTarget) -> Result<(), Error> {
         match self.context.options.missing_parents {
             MissingParentPolicy::Create => Ok(()),
@@ -391,7 +391,7 @@ impl MultiFilePatchApplier<'_, '_> {
         Ok(find_already_applied(&text, chunks, &self.chunk_rules(&name)).is_some())
     }
 
-    /// The report row for a patch section that adds a file which already exists with this content; otherwise `None`.
+    /// If the file that a section adds already exists with the same content, the report row for it; otherwise `None`.
     fn already_added(&mut self, content: &str, target: &ResolvedTarget) -> Result<Option<PatchReportRow>, Error> {
         let path = &target.path;
         let is_same_size = target.stat.is_some_and(|stat| stat.size == content.len() as u64);
@@ -406,14 +406,14 @@ impl MultiFilePatchApplier<'_, '_> {
         Ok(Some(PatchReportRow::already_applied(PatchedFileChangeKind::Add, path).with_bytes(content.as_bytes())))
     }
 
-    /// Whether the journal shows that the file which a patch section deletes is already removed.
+    /// Whether the file that a patch section deletes is already gone, and the journal records its removal.
     fn already_removed(&self, target: &ResolvedTarget) -> bool {
         self.detects_reapplied()
             && self.files.is_untouched(&target.path)
             && matches!(find_removal_or_move(self.context, &target.path), Some(FileDisappearanceCause::Removed))
     }
 
-    /// The report row for a patch section that moves a file which already is at its new path; otherwise `None`.
+    /// If an earlier call already made the move of a section, the report row for it; otherwise `None`.
     fn already_moved(
         &mut self,
         chunks: &[PatchChunk],

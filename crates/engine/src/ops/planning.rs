@@ -1,5 +1,5 @@
-//! The parts of a plan that several operations share: the state that the commit must find at a path, the size of a
-//! tree, the missing parent directories of a new path, and common errors. A plan never turns a file into a directory.
+//! Helpers for plans that several operations share: conditions that the commit checks, the size of a tree, missing
+//! parent directories, and common errors. A plan never turns a file into a directory.
 
 use stead_path::RelPath;
 
@@ -16,7 +16,7 @@ use crate::{
 /// The permission bits that a plan may set, without the set-id bits and the sticky bit.
 pub(crate) const PERMISSION_BITS: u32 = 0o777;
 
-/// The state that the commit must find at `path`; a file is hashed unless `observed` already has its version.
+/// The condition for the commit that the entry at `path` has not changed; `observed` saves hashing a file again.
 pub(crate) fn expectation_at(
     context: &CallContext<'_>,
     path: &RelPath,
@@ -74,7 +74,7 @@ pub(crate) fn trash_deadline_ms(context: &CallContext<'_>, retention: TrashReten
     context.workspace().now_ms().saturating_add(retention_ms)
 }
 
-/// Replaces the `too_large` error of a read, whose hint to read a range does not help a change of the file.
+/// Replaces the `too_large` error of a read by one for changes, because the hint to read a range does not help here.
 pub(crate) fn too_large_to_change_error(path: &RelPath, error: Error) -> Error {
     if error.kind != ErrorKind::TooLarge {
         return error;
@@ -111,7 +111,7 @@ pub(crate) fn create_missing_parents(context: &CallContext<'_>, path: &RelPath) 
     }
 }
 
-/// Like [`create_missing_parents`], but ignores the call options and looks up entries with `kind_at`.
+/// Like [`create_missing_parents`], but ignores the call options and asks `kind_at` which entries exist.
 pub(crate) fn missing_parents(
     path: &RelPath,
     mut kind_at: impl FnMut(&RelPath) -> Result<Option<FileKind>, Error>,

@@ -1,7 +1,7 @@
 //! `remove` moves a file, link or tree to the trash of the caller, where the item can be restored until it expires;
 //! nothing is deleted at once. `restore` moves a trash item back to its old path or to another free path. `restore`
-//! never overwrites a file: with `RestoreConflictPolicy::TrashExisting` the existing file goes to the trash. `restore`
-//! does not trust the path that the trash recorded, so it resolves and authorizes this path like any other.
+//! never overwrites a file: it fails or, with `RestoreConflictPolicy::TrashExisting`, trashes the existing file.
+//! `restore` does not trust the path that the trash recorded, so it resolves and authorizes this path like any other.
 
 use serde::Deserialize;
 use stead_journal::{JournalEntryRelation, PathState};
@@ -135,7 +135,7 @@ impl Operation for RestoreFromTrashArgs {
     }
 }
 
-/// Plans to trash the file at the destination of a `restore`, if the call options allow it and a file is restored.
+/// Plans to move the file at the destination of a `restore` to the trash; fails if the options or file kinds forbid it.
 fn trash_existing(
     context: &CallContext<'_>,
     path: &RelPath,

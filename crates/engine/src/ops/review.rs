@@ -1,7 +1,7 @@
 //! `review`, `keep`, `reject` and `turn` show the changes of a session by file and hunk, and let a person accept or
-//! reject the changes. The server computes the changes of a session from the journal and the stored versions; it stores
-//! only the accepted text in addition. `turn` records the start of a session's turn in the journal, so that a person
-//! can review or reject the changes of one turn.
+//! reject the changes. The server computes the changes of a session from the journal and the stored versions. Only the
+//! text with the accepted changes is stored in addition. `turn` records the start of a session's turn in the journal,
+//! so that a person can review or reject the changes of one turn.
 //!
 //! The rejection of a hunk is a recorded file change that reverts the lines of the session. A rejection keeps the lines
 //! that others wrote, whether the lines are saved or not.
@@ -59,7 +59,7 @@ impl SessionOrTurnStart {
 }
 
 /// Determines the session to review. An agent reviews the session that it names, otherwise its current session. A
-/// person names a session by principal and id; if either is missing, the latest matching session is reviewed.
+/// person names a principal, an id or both; of several matching sessions, the latest is reviewed.
 fn resolve_session(
     context: &CallContext<'_>,
     principal: Option<&str>,
@@ -85,8 +85,7 @@ fn resolve_session(
     }
 }
 
-/// The session with the latest change among the sessions that match the given principal and id, or among the sessions
-/// of all agents if no principal is given.
+/// The matching session with the latest change. If no principal is given, only sessions of agents match.
 fn latest_session(
     context: &CallContext<'_>,
     principal: Option<&str>,
@@ -172,7 +171,7 @@ fn change_kind_name(file: &ReviewedFile) -> &'static str {
     }
 }
 
-/// The encoding and line endings of a file; `None` stands for the defaults UTF-8 and line endings without CRLF.
+/// The encoding and line endings of a file; `None` means UTF-8, or line endings without CRLF.
 struct NonDefaultTextFormat {
     encoding: Option<&'static str>,
     line_endings: Option<&'static str>,

@@ -174,7 +174,7 @@ impl SearchArgs {
     }
 }
 
-/// The time after which a search skips large files; `parts` searches share the remaining time of the call.
+/// The time when a search stops reading large files; `parts` searches of a call share the remaining time equally.
 fn large_file_deadline(context: &CallContext<'_>, parts: u32) -> Instant {
     let now = Instant::now();
     now + context.control.deadline().saturating_duration_since(now) * 7 / 8 / parts
@@ -211,7 +211,7 @@ impl FileToSearch<'_, '_, '_> {
     }
 }
 
-/// A search keeps up to `hits_max` times this factor hits before it drops the excess hits.
+/// A search collects up to `hits_max` times this factor hits before it sorts them and drops the excess.
 const RETAINED_HITS_FACTOR: usize = 4;
 
 /// The pattern of a search, with the limits on its hits and its time.

@@ -1,4 +1,4 @@
-//! Tells a session once, in the outcome of its next call, that a file which the session read has changed. The tracker
+//! If a file changes after a session read it, the outcome of the session's next call says so, once. The tracker
 //! remembers which version of each file a session read last, and compares it with new journal entries.
 //!
 //! The tracker detects changes through stead, external changes under a watch, and unsaved text of editors. The tracker
@@ -46,12 +46,12 @@ struct SessionReadsBySessionId {
 }
 
 struct SessionReads {
-    /// The journal position up to which the tracker has compared entries with the files that the session read.
+    /// The journal position up to which recorded changes were compared with the files that the session read.
     position: JournalCursor,
     change_counter: u64,
     reads: HashMap<String, LastReadFileVersion>,
     read_order: VecDeque<String>,
-    /// Notices about changed files that wait for a later outcome, because the last outcome could not carry notices.
+    /// Notices about changed files that the last outcome could not carry; a later outcome carries them.
     pending_notices: Vec<StaleReadNotice>,
 }
 
@@ -272,7 +272,7 @@ fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The state of a file after a recorded change, compared with the version that the session last read.
+/// The effect of a recorded change on a file that a session has read.
 enum FileStatusSinceRead {
     HasVersion(Version),
     Gone,
@@ -305,7 +305,7 @@ fn can_carry_notices(call: &Call<'_>) -> bool {
     call.options.before_after == BeforeAfterContentInclusion::Omit
 }
 
-/// Whether a call does not come through a dialect; other calls are not tracked, because dialects show no notices.
+/// Whether a call comes directly, not through a dialect. Only such calls are tracked: dialects show no notices.
 fn is_native_call(call: &Call<'_>) -> bool {
     call.options.tool.is_none() && call.options.argument_error.is_none()
 }

@@ -31,7 +31,7 @@ struct UndoOrRedoArgs {
     entry: Option<JournalEntryArgument>,
     #[serde(default)]
     dry_run: bool,
-    /// The planned undo or redo, which `requested_paths` stores so that `plan` reverts the same journal entry.
+    /// The planned undo or redo. `requested_paths` stores it here, so that `plan` reverts the same journal entry.
     #[serde(skip)]
     reversal: RefCell<Option<PlannedUndoOrRedo>>,
 }
@@ -174,7 +174,7 @@ fn redo_newest(context: &CallContext<'_>) -> Result<PlannedUndoOrRedo, Error> {
     PlannedUndoOrRedo::new(context, UndoOrRedo::Redo, number, &undoing)
 }
 
-/// Prepares the redo of a journal entry; `number` is the undone entry, its undo, or an earlier redo.
+/// Prepares the redo of a journal entry; `number` names the undone entry, its undo, or an earlier redo of it.
 fn redo_by_number(context: &CallContext<'_>, number: u64) -> Result<PlannedUndoOrRedo, Error> {
     let entry = find_entry(context, number)?.entry;
     let undone = match entry.relation {
@@ -202,7 +202,8 @@ struct PlannedUndoOrRedo {
     direction: UndoOrRedo,
     /// The number of the journal entry that the call undoes or redoes.
     entry_number: u64,
-    /// The journal entry whose changes are reverted: for `undo` the entry or its latest redo, for `redo` the undo.
+    /// The journal entry whose changes are reverted. `redo` reverts the entry of the undo; `undo` reverts the given
+    /// entry, or its latest redo if there is one.
     source_entry: u64,
     steps: Vec<RevertStep>,
 }
@@ -424,7 +425,7 @@ fn principal_filter(context: &CallContext<'_>) -> Option<String> {
 
 const PAGE_ENTRIES: usize = 64;
 
-/// Passes journal entries that changed files to `pick`, newest first, and returns the first result that is not `None`.
+/// Calls `pick` on each entry that changed files, newest first, and returns its first result that is not `None`.
 fn find_newest<T>(
     context: &CallContext<'_>,
     filter: JournalEntryQuery,
@@ -449,7 +450,7 @@ fn find_newest<T>(
     }
 }
 
-/// The latest redo of a journal entry, if any, which records the current trash ids of the removed items.
+/// The latest redo of a journal entry, if any; it has the current trash ids of the items that the entry removed.
 fn latest_redo(context: &CallContext<'_>, number: u64) -> Result<Option<JournalEntry>, Error> {
     let mut latest: Option<JournalEntry> = None;
     for operation in ["redo", "undo"] {

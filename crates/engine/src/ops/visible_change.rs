@@ -136,7 +136,7 @@ fn change_kind_name(kind: ChangeKind) -> &'static str {
     }
 }
 
-/// The version and size of a file in a recorded state; `None` if the state is not a file.
+/// The version and size in a recorded state, if it is the state of a file; `None` for all other states.
 pub(super) fn recorded_file(state: &PathState) -> Option<RecordedFileVersion> {
     match state {
         PathState::File { version, size, .. } => Some(RecordedFileVersion { version: Version(*version), size: *size }),

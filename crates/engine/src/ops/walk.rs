@@ -23,7 +23,7 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IgnoredFileFilter {
     Include,
-    /// The walk omits ignored files, and names with a leading dot unless a negated ignore pattern includes the name.
+    /// The walk omits ignored files and names with a leading dot; a negated ignore pattern can include such a name.
     Exclude,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct ParallelWalkEntry<'m, 'v> {
     pub(super) path: &'m RelPath,
     pub(super) kind: FileKind,
     pub(super) name: &'m FileName,
-    /// The number of bytes in the path of the walk's start directory, with a trailing slash.
+    /// The length of the start directory's path with its trailing slash; relative paths begin after these bytes.
     prefix_bytes: usize,
     /// An open handle of the visited entry's parent directory; `None` if no handle is available.
     directory_reader: Option<&'m (dyn OpenDirectoryForWalk<'v> + 'v)>,

@@ -115,7 +115,7 @@ pub(crate) fn collect_events(
     )
 }
 
-/// Adds the watch events of one journal entry to a page until the page is full; `form` converts each event.
+/// Adds the watch events of one journal entry to a page until the page is full; `form` converts an event for the page.
 pub(super) fn add_watch_events<E>(
     context: &CallContext<'_>,
     watchers: &[WatchMatcher<'_>],
@@ -155,15 +155,15 @@ pub struct CallerWatchEventReader {
     engine: Engine,
     caller: Caller,
     position: Option<JournalCursor>,
-    /// For each watch id, the number of the last journal entry whose events were returned. After the reader moves back
-    /// in the journal, it skips the events of a watch up to this entry.
+    /// For each watch id, the number of the last journal entry whose events were returned. If a new watch makes the
+    /// reader go back in the journal, older watches skip the events up to this entry.
     delivered_up_to: HashMap<String, u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EventReaderNewWatchInclusion {
     All,
-    /// The reader leaves out new watches until all events of the current journal entry are delivered.
+    /// The last page ended inside a journal entry. New watches are left out until the rest of that entry is delivered.
     Selected,
 }
 
@@ -183,7 +183,7 @@ impl CallerWatchEventReader {
     }
 
     /// Chooses the journal cursor from which the reader of watch events continues. If a new watch starts before the
-    /// current cursor, the reader moves back and skips the events that were already returned for the older watches.
+    /// current cursor, the reader goes back, and skips the events that older watches have returned.
     fn choose_start(&mut self, watches: &mut Vec<Watch>) -> Result<EventReaderNewWatchInclusion, Error> {
         self.delivered_up_to.retain(|id, _| watches.iter().any(|watch| watch.id == *id));
         let all = watches.len();

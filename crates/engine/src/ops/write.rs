@@ -46,8 +46,8 @@ enum StaleWriteHandling {
     /// Rejects the write.
     #[default]
     Exact,
-    /// Merges the changes of the caller with the changes of others since the base or, without a base, since the text
-    /// that the session last saw.
+    /// Merges the changes of the caller with the changes that others made since the base. Without a base, the text that
+    /// the session last saw is the base.
     Merge,
 }
 
@@ -195,7 +195,7 @@ fn match_format<'c>(format: LineEndingAndBomPolicy, content: &'c str, before: Op
     }
 }
 
-/// The line endings of the written content; `None` unless they differ from those of the content that the caller gave.
+/// The line endings that `write` gave to the content; `None` if the content keeps the line endings of the caller.
 fn adopted_line_endings(given: &str, formatted: &str) -> Option<&'static str> {
     let has_crlf = |text: &str| text.contains("\r\n");
     match (has_crlf(given), has_crlf(formatted)) {

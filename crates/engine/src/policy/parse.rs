@@ -310,8 +310,8 @@ fn is_principal_pattern(word: &str) -> bool {
 /// The tools of every dialect, one `DIALECT/TOOL` per line, generated from `definitions/`.
 const TOOL_NAMES: &str = include_str!("tools.txt");
 
-/// The error message for a word that is not the name of an operation or tool, and is not a prefix of such a name
-/// followed by a star.
+/// The error message for a word that matches no operation or tool; `None` if it matches one. A star at the end of the
+/// word matches any rest of a name.
 fn unknown_name_error(word: &str) -> Option<String> {
     let matches = |name: &str| match word.strip_suffix('*') {
         Some(start) => name.starts_with(start),

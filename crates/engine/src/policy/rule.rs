@@ -171,8 +171,8 @@ impl PolicyRule {
         self.paths.is_none() && self.rights.is_none() && self.size_over.is_none()
     }
 
-    /// Whether a path pattern of the rule contains the names of a protected path. A pattern such as `**` does not
-    /// count, because it matches the protected path without naming it.
+    /// Whether a path pattern of the rule spells out a protected path, as `**/.git/**` spells out `.git`. A pattern
+    /// such as `**` also matches the protected path, but does not spell it out.
     pub(super) fn names_path(&self, protected: &[&str]) -> bool {
         self.paths().iter().any(|pattern| matches_pattern(pattern, protected))
     }
@@ -232,7 +232,7 @@ pub(super) fn protected_descendant(path: &RelPath) -> Option<&'static [&'static 
     PROTECTED_PATHS.iter().find(|names| (1..names.len()).any(|length| ends_with(&names[..length]))).copied()
 }
 
-/// Whether a path pattern contains the names of a protected path.
+/// Whether a path pattern contains the names of a protected path as consecutive components.
 fn matches_pattern(pattern: &str, protected: &[&str]) -> bool {
     let folded: Vec<_> = pattern.split('/').map(|part| fold_name(part.as_bytes())).collect();
     folded.windows(protected.len()).any(|window| equals(window, protected))

@@ -94,12 +94,11 @@ pub enum PolicyVerdictReason {
         /// Index of the policy layer that sets the rate limit.
         layer: usize,
     },
-    /// The operation asks people or carries their answers, such as `approve`, and so needs no approval itself.
+    /// The operation, such as `approve`, never needs approval, because people are asked or answer through it.
     ApprovalCall,
 }
 
-/// Operations that ask people or carry their answers; no such operation needs approval, because otherwise no approval
-/// request could be answered.
+/// Operations that never need approval, because people are asked or answer through them.
 const APPROVAL_OPERATIONS: &[&str] =
     &["session", "events", "alert", "alerts", "respond", "policy", "approvals", "approve", "deny"];
 
@@ -114,8 +113,8 @@ impl PolicyVerdict {
         if other.tier > self.tier { other } else { self }
     }
 
-    /// Replaces the tier "approval required" by "autonomous" for operations that ask people or answer, such as
-    /// `approve`; they can still be blocked.
+    /// For an operation that never needs approval, such as `approve`, replaces the tier "approval required" by
+    /// "autonomous". A blocked operation stays blocked.
     #[must_use]
     pub(super) fn for_operation(self, operation: &str) -> PolicyVerdict {
         if self.tier == SupervisionTier::ApprovalRequired && APPROVAL_OPERATIONS.contains(&operation) {

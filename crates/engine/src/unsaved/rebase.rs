@@ -69,8 +69,8 @@ pub(crate) fn rebase_plan_onto_disk(
     Ok(notices)
 }
 
-/// Converts one file write of a plan made on unsaved text into a write of the content on disk. Returns a change of the
-/// file's open buffer, unless that buffer is in `planned_buffers` because the plan already changes it.
+/// Converts one file write of a plan made on unsaved text into a write of the content on disk. Also returns the change
+/// of the file's open buffer. A buffer in `planned_buffers` is skipped, because the plan already changes it.
 fn rebase_put(
     context: &CallContext<'_>,
     change: &mut PlannedChange,
@@ -116,8 +116,8 @@ fn update_buffer(buffer: &EditorBufferMetadata, text: Vec<u8>, base: Version) ->
     PlannedBufferChange { id: buffer.id.clone(), expected_revision: buffer.revision, kind }
 }
 
-/// Merges a call's change of the unsaved text to `result` into the file on disk, and returns the new content of the
-/// file and its version.
+/// A call changed the unsaved text to `result`. Merges this change into the file on disk, and returns the new content
+/// of the file and its version.
 fn merge_with_unsaved(
     context: &CallContext<'_>,
     unsaved: &UnsavedFile,
@@ -151,8 +151,8 @@ fn merge_with_unsaved(
     }
 }
 
-/// The unsaved lines that a call would remove or change. A merge alone is not enough: if a call removes a line that
-/// exists only in the unsaved text, the merge finds no conflict.
+/// The unsaved lines that a call would remove or change. A merge does not find them all: if a call removes a line that
+/// exists only in the unsaved text, there is no conflict.
 fn unsaved_lines_touched(base: &str, ours: &str, saved: &str) -> Vec<Range<usize>> {
     let unsaved: Vec<Range<usize>> = hunks(saved, base).into_iter().map(|hunk| hunk.new).collect();
     let overlaps = |one: &Range<usize>, other: &Range<usize>| one.start.max(other.start) < one.end.min(other.end);
@@ -174,7 +174,7 @@ fn content_bytes<'c>(context: &CallContext<'_>, content: &'c PlannedContent) -> 
     }
 }
 
-/// If the planned content is a copy of a file with unsaved text, replaces the planned content by that text.
+/// If a plan copies a file whose unsaved text it has read, copies the unsaved text instead of the file on disk.
 fn resolve_copied_content(
     context: &CallContext<'_>,
     content: &mut PlannedContent,
@@ -188,7 +188,7 @@ fn resolve_copied_content(
     Ok(())
 }
 
-/// If a plan expects a file to have the version of its unsaved text, expects the version on disk instead.
+/// If a plan expects the version of a file's unsaved text, expects the version on disk, which the commit checks.
 fn expect_saved(context: &CallContext<'_>, path: &RelPath, expectation: &mut CommitExpectation) -> Result<(), Error> {
     if let CommitExpectation::File(seen) = expectation {
         *seen = saved_version(context, path, *seen)?;

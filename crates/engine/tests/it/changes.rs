@@ -1,4 +1,4 @@
-//! Tests of `changes`: events are ordered and complete, and a position that is not in this journal is an error.
+//! Tests of `changes`: events are ordered and complete, and a cursor that is not of this journal is an error.
 
 use std::time::{Duration, Instant};
 

@@ -12,7 +12,7 @@ use testkit::pin;
 
 use crate::engine_fixture::{EngineFixture, agent};
 
-/// Invalid policies, one for each table, with an unknown key: the error then lists all known keys of the table.
+/// Invalid policies, each with an unknown key in another table, because the error lists all known keys of that table.
 const TABLES_WITH_UNKNOWN_KEY: &[&str] = &[
     "nothing = 1\n",
     "[system]\nnothing = 1\n",

@@ -113,7 +113,8 @@ pub fn consistency_proof<E>(
     Ok(ConsistencyProof { from, to, path: subtree_roots(&ranges, to, leaves)? })
 }
 
-/// Splits a range of at least two leaves as RFC 9162 does: after the largest power of two leaves below its length.
+/// Splits a range of at least two leaves as RFC 9162 does: the first part has as many leaves as the largest power of
+/// two that is less than the length of the range.
 fn split_range(range: &Range<u64>) -> (Range<u64>, Range<u64>) {
     let length = range.end - range.start;
     let middle = range.start + (1 << (u64::BITS - 1 - (length - 1).leading_zeros()));
@@ -198,7 +199,7 @@ enum SiblingSide {
     Right,
 }
 
-/// A cursor on the way from a leaf to the root: the position of a node and of the last node on the same level.
+/// A cursor on the way from a leaf to the root: the position of a node on its level, and of the last node there.
 struct MerklePathCursor {
     position: u64,
     last_position: u64,

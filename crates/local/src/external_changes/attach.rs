@@ -23,13 +23,13 @@ pub(crate) struct WatchAttachReport {
     pub(crate) denied: Vec<RelPath>,
     /// Directories that no longer exist; the event of their removal is still in the kernel's queue.
     pub(crate) missing: Vec<RelPath>,
-    /// Directories that are already watched under a different path: the new path, then the path known so far.
+    /// Directories that are already watched under an outdated path: the new path, then the outdated path.
     pub(crate) renamed_meanwhile: Vec<(InotifyWatchId, [RelPath; 2])>,
     /// Newly watched directories.
     pub(crate) new: Vec<InotifyWatchId>,
 }
 
-/// Whether the existing entries of newly watched directories are reported as found.
+/// Whether the entries that a newly watched directory already contains are reported as found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WatchPreexistingEntriesReporting {
     Report,
@@ -73,7 +73,7 @@ impl DirectoryWatchInstaller<'_> {
         Ok(attached)
     }
 
-    /// Watches one directory, and returns its handle if the directory must be listed.
+    /// Watches one directory. Returns its handle if the directory must be listed to find its subdirectories.
     fn attach_directory(
         &mut self,
         path: &RelPath,
@@ -87,7 +87,7 @@ impl DirectoryWatchInstaller<'_> {
         }
     }
 
-    /// Stores the path of a watched directory, and returns whether the directory must be listed.
+    /// Stores the path of a watched directory. Returns whether it must be listed to find its subdirectories.
     fn assign_path(&mut self, id: InotifyWatchId, path: &RelPath, attached: &mut WatchAttachReport) -> bool {
         match self.watched.path(id) {
             Some(known) if known == path => return self.contents == WatchPreexistingEntriesReporting::Skip,
@@ -103,8 +103,8 @@ impl DirectoryWatchInstaller<'_> {
     }
 }
 
-/// Adds a directory that could not be watched to the list for its error. An error without a list is returned, unless it
-/// means that the directory is not part of the workspace.
+/// Adds a directory that could not be watched to the list for the kind of error. Errors that mean that the directory is
+/// not part of the workspace are ignored; all other errors are returned.
 fn record_attach_failure(error: DiskError, path: &RelPath, attached: &mut WatchAttachReport) -> Result<(), DiskError> {
     // These errors mean that the directory was removed or replaced. An event of its parent directory reports the
     // change.
@@ -185,8 +185,8 @@ impl WatchedDirectories {
         self.ids.iter().map(|(path, id)| (path.clone(), *id)).collect()
     }
 
-    /// Changes the stored paths of a renamed directory and of the directories below it. Returns the new paths under
-    /// which other directories were watched before.
+    /// Changes the stored paths of a renamed directory and of the directories below it. Returns those new paths that
+    /// were stored for other directories before.
     pub(crate) fn rename(&mut self, from: &RelPath, to: &RelPath) -> Vec<RelPath> {
         let mut overwritten = Vec::new();
         for (path, id) in self.watches_within(from) {

@@ -23,15 +23,15 @@ use crate::open::LocalWorkspace;
 /// The longest wait for the lock of a path that a call is changing.
 const LOCK_WAIT: Duration = Duration::from_millis(50);
 
-/// The permission bits that are recorded for a moved directory whose state is unknown.
+/// The permission bits that are recorded for a moved directory if the journal does not contain them.
 const DIRECTORY_MODE: u32 = 0o755;
 
 /// A change by another program that is not in the journal yet.
 #[derive(Debug)]
 pub(crate) struct UnrecordedExternalChange {
     pub(crate) change: RecordedChange,
-    /// For each path of the change: the number of the last journal entry about the path, and of the last entry about a
-    /// directory above it. If the journal has a newer entry about the path, the change must be classified again.
+    /// For each path of the change: the numbers of the last journal entries about the path and about a directory above
+    /// it, at the time of the classification. If the journal has newer entries, the change must be classified again.
     pub(crate) compared_entries: Vec<(RelPath, u64, u64)>,
     /// The new content of the file, which is retained for later diffs.
     pub(crate) retained: Option<(Version, Vec<u8>)>,
@@ -40,9 +40,9 @@ pub(crate) struct UnrecordedExternalChange {
 }
 
 impl UnrecordedExternalChange {
-    /// Whether the change can still be recorded if the state of the paths for which `is_uncertain` returns true is
-    /// unknown. A move can always be recorded; if its target is uncertain, the state before the move is also recorded
-    /// as the state after it.
+    /// Whether the change can still be recorded; `is_uncertain` returns true for paths that may have changed since they
+    /// were observed. A change of such a path cannot be recorded, but a move always can. If its target is uncertain,
+    /// the state before the move is also recorded as the state after it.
     pub(crate) fn holds_without(&mut self, is_uncertain: impl Fn(&RelPath) -> bool) -> bool {
         match &self.event {
             UnclassifiedFsEvent::Touched { path, .. } => !is_uncertain(path),
@@ -57,8 +57,8 @@ impl UnrecordedExternalChange {
     }
 }
 
-/// The moves by calls that were already matched with file system events: for each old path, the number of the last
-/// journal entry that recorded a matched move.
+/// The moves by calls that are already matched with file system events, so that no second event matches them. Each old
+/// path has the number of the last journal entry with a matched move.
 #[derive(Debug, Default)]
 pub(crate) struct OwnRenames(HashMap<RelPath, u64>);
 
@@ -119,7 +119,7 @@ pub(crate) struct ExternalChangeClassifier<'a> {
     since_entry: u64,
     /// The paths that calls changed after the journal entry `since_entry`; `None` if there are too many changes.
     recently_changed: Option<HashSet<RelPath>>,
-    /// The moves by calls that match events of this batch, each with the number of moves by other programs before it.
+    /// The moves by calls that match events of this batch; the number counts the earlier moves by other programs.
     own_moves: Vec<(usize, ExternalMove)>,
     /// The number of moves by other programs found in this batch so far.
     reported_count: usize,
@@ -189,9 +189,9 @@ impl<'a> ExternalChangeClassifier<'a> {
         Ok(batch)
     }
 
-    /// Adds the paths of recent calls to the paths to examine, under their old and new names. A move by another program
-    /// is recorded late, so the journal may contain a call before the move, although the call changed the path after
-    /// the move.
+    /// Adds the paths that calls changed recently and that moves by other programs affect, under their old and new
+    /// names. Such a move is recorded after the call, even if it happened before. So the journal alone does not tell
+    /// the state of these paths, and the disk is examined.
     fn add_overtaken_paths(
         &mut self,
         touched: Vec<UnclassifiedFsEvent>,
@@ -234,9 +234,9 @@ impl<'a> ExternalChangeClassifier<'a> {
         touched
     }
 
-    /// Finds moves by calls that overlap an earlier move by another program, which the journal will contain only after
-    /// them. A reader who applies the journal entries in order would then move the wrong file. Returns the paths if
-    /// both moves are moves of files; if a directory was moved, marks the paths as uncertain instead.
+    /// Finds moves by calls that overlap an earlier move by another program. The journal will contain the earlier move
+    /// last, so a reader who applies the entries in order would move the wrong file. Returns the paths if only files
+    /// were moved; if a directory was moved, marks the paths as uncertain instead.
     fn moves_crossing_own(&self, batch: &mut ClassifiedBatch) -> BTreeSet<RelPath> {
         let mut files = BTreeSet::new();
         for (before, own) in &self.own_moves {
@@ -289,8 +289,8 @@ impl<'a> ExternalChangeClassifier<'a> {
         }))
     }
 
-    /// Derives the change from a file system event, and returns whether the result is valid without locking the paths;
-    /// `None` if the journal already contains the change.
+    /// Derives the change from a file system event, and whether this result is final; `None` if nothing is to be
+    /// recorded.
     fn examine_event(
         &mut self,
         event: &UnclassifiedFsEvent,
@@ -401,8 +401,8 @@ impl<'a> ExternalChangeClassifier<'a> {
         Ok(own.is_some())
     }
 
-    /// Whether no client can know the old path of a move, because the path appeared within this batch and no call
-    /// changed it.
+    /// Whether clients cannot know the old path of a move, so that the move need not be recorded: the path appeared
+    /// within this batch, and no call changed it.
     fn is_unseen_path(&self, moved: &ExternalMove, known: &LastRecordedPathState) -> bool {
         let is_unknown = matches!(known.state, None | Some(PathState::Absent));
         let is_untouched = |paths: &HashSet<RelPath>| !paths.iter().any(|path| path.is_within(&moved.from));
@@ -413,11 +413,11 @@ impl<'a> ExternalChangeClassifier<'a> {
     }
 }
 
-/// Whether the classification of an event is valid without locking its paths.
+/// Whether the result of comparing an event with the disk and the journal is final, or must be checked under a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ClassificationFinality {
     Final,
-    /// The last journal entry about a path of the event may not be applied to the disk yet.
+    /// The last journal entry about a path may not be applied to the disk yet, so the path must be locked first.
     EntryPending,
 }
 

@@ -1,8 +1,8 @@
 //! Collects file system events in memory until they are recorded.
 //!
 //! A touched path is a path with an event that is not a move. The moves of a batch keep their order and are recorded
-//! first; the touched paths follow, under their last names. So a reader who knows the state of every path before the
-//! batch, and applies its moves in order, knows the state of all other paths after the batch.
+//! first; the touched paths follow, under their last names. So a reader who applies the moves in order, and then the
+//! touched paths, knows the state of every path after the batch.
 
 use std::{
     collections::BTreeMap,
@@ -52,14 +52,14 @@ impl PathEventSummary {
         self.writer_closed || self.disappeared || self.complete || !(self.content_changed || self.created)
     }
 
-    /// Makes sure that any difference between the path and the journal is reported, whether or not the path exists.
+    /// Marks the path as appeared and disappeared, so that any difference between disk and journal is reported.
     pub(crate) fn force_report(&mut self) {
         self.merge(PathEventSummary::APPEARED);
         self.merge(PathEventSummary::DISAPPEARED);
         self.created = false;
     }
 
-    /// Adds a later event of the path to the summary; `created` depends only on the first event.
+    /// Adds a later event of the path to the summary; `created` stays the same, because it is about the first event.
     fn merge(&mut self, later: PathEventSummary) {
         self.appeared |= later.appeared;
         self.disappeared |= later.disappeared;
@@ -78,7 +78,7 @@ pub(crate) struct ExternalMove {
     pub(crate) to: Option<RelPath>,
     pub(crate) subject: FsEventFileType,
     pub(crate) seen_before: OldPathKnownToClients,
-    /// If a directory left the watched tree, the touched paths in it before the move.
+    /// The touched paths at and below the moved path, if the file left the watched tree; otherwise empty.
     pub(crate) touched_paths: Vec<RelPath>,
 }
 
@@ -93,7 +93,7 @@ impl ExternalMove {
         self.paths().any(|one| other.paths().any(|two| meet(one, two)))
     }
 
-    /// The new paths of the touched paths in the moved directory.
+    /// The new names of `touched_paths`; empty if the target of the move is unknown.
     pub(crate) fn paths_left_behind(&self) -> impl Iterator<Item = RelPath> {
         self.touched_paths.iter().filter_map(|path| self.new_path_of(path.clone()))
     }
@@ -112,16 +112,16 @@ impl ExternalMove {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OldPathKnownToClients {
     Yes,
-    /// The old path appeared in the same batch, so a client knows it only if a call changed it.
+    /// The old path appeared in the same batch and is not recorded yet, so a client knows it only if a call changed it.
     No,
 }
 
-/// Whether the events of a rename can be interpreted in only one way.
+/// Whether the events of a rename have only one possible meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RenameCertainty {
     Certain,
-    /// The rename undoes the previous rename, or is the second half of an exchange of two names: both cause the same
-    /// events.
+    /// The rename reverses the previous one. Either the file was moved back, or two files exchanged their names: both
+    /// cause the same events.
     Ambiguous,
 }
 
@@ -162,7 +162,7 @@ impl ExternalEventBatch {
         self.insert_touch(path.clone(), PendingExternalPathEvent { hints, since: now, sequence: order });
     }
 
-    /// Puts events that could not be recorded back into the batch, to which no event was added in the meantime.
+    /// Puts events that could not be recorded back into the batch, which must not contain newer events yet.
     pub(crate) fn requeue(&mut self, events: impl IntoIterator<Item = UnclassifiedFsEvent>, now: Instant) {
         for event in events {
             match event {
@@ -223,8 +223,8 @@ impl ExternalEventBatch {
         self.recheck_former_paths(branch, seen_before);
     }
 
-    /// If clients do not know the old path of a move, adds the old paths to the touched paths, because the move may not
-    /// be recorded.
+    /// If clients do not know the old path of a move, the move may not be recorded. The old paths are then added to the
+    /// touched paths.
     fn recheck_former_paths(
         &mut self,
         branch: Vec<(RelPath, PendingExternalPathEvent)>,
@@ -245,8 +245,7 @@ impl ExternalEventBatch {
         !self.moves.is_empty()
     }
 
-    /// Takes the events that need not wait any longer out of the batch: first the moves, then the touched paths, in
-    /// order.
+    /// Takes the events that are due out of the batch: first the moves, then the touched paths, both in order.
     pub(crate) fn take_ready(&mut self, now: Instant) -> Vec<UnclassifiedFsEvent> {
         let mut ready: Vec<(u64, RelPath, PathEventSummary)> = self
             .touched
@@ -262,7 +261,7 @@ impl ExternalEventBatch {
         moves.chain(ready.into_iter().map(|(_, path, hints)| UnclassifiedFsEvent::Touched { path, hints })).collect()
     }
 
-    /// The time at which the next event of the batch need not wait any longer; `None` if the batch is empty.
+    /// The time at which the next event of the batch is due to be recorded; `None` if the batch is empty.
     pub(crate) fn next_due(&self, now: Instant) -> Option<Instant> {
         if !self.moves.is_empty() {
             return Some(now);

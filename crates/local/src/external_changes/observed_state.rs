@@ -97,8 +97,8 @@ pub(super) fn is_same_state(known: &PathState, seen: &PathState) -> bool {
     }
 }
 
-/// The kind of change from the state of a path in the journal to its state on disk, and the state before the change;
-/// `None` if nothing changed.
+/// Compares the state of a path on disk with its state in the journal, and returns the kind of change and the state
+/// before it; `None` if nothing changed.
 pub(super) fn change_since_recorded(
     known: &LastRecordedPathState,
     seen: &PathState,

@@ -26,7 +26,7 @@ use crate::{
 pub(crate) const CHANGES_PER_ENTRY_MAX: usize = 500;
 /// The largest number of bytes of new file content that one journal entry retains.
 const RETAINED_BYTES_PER_ENTRY_MAX: usize = 1 << 20;
-/// The largest number of pending journal entries that are searched for the first entry that is not applied yet.
+/// How many pending journal entries are read to find the first one that is not applied to the files.
 const PENDING_ENTRIES_CHECKED_MAX: usize = 1_000;
 /// The operation name in journal entries about changes by other programs.
 const EXTERNAL_OPERATION: &str = "outside";
@@ -85,7 +85,7 @@ impl LocalWorkspace {
         Ok(self.store.run_query(|connection| store::load_tip(connection, &self.store.origin))?.number)
     }
 
-    /// The number of the last journal entry up to which all entries are applied to the files.
+    /// The largest number up to which all journal entries are applied to the files.
     pub(crate) fn last_settled_number(&self) -> Result<u64, Error> {
         let (head, pending) = self.store.run_query(|connection| {
             let head = store::load_tip(connection, &self.store.origin)?.number;
@@ -128,10 +128,9 @@ impl LocalWorkspace {
 #[derive(Default)]
 struct RequeuedEvents {
     items: Vec<UnclassifiedFsEvent>,
-    /// Whether `items` contains a move, after which no later event may be recorded.
+    /// Whether `items` contains a move. To keep the order, all later events are then added to `items` too.
     is_stopped: bool,
-    /// The numbers of the journal entries that record this batch, which do not count as changes since its
-    /// classification.
+    /// The numbers of the journal entries that record this batch, which are not mistaken for changes by calls.
     own_entries: Vec<u64>,
     /// The number of the last journal entry when the batch was classified.
     last_entry: u64,

@@ -37,7 +37,7 @@ pub(crate) struct LastRecordedPathState {
     pub(crate) last_parent_entry: u64,
     /// Whether a directory above the path was removed after `last_entry`.
     pub(crate) parent_removed: bool,
-    /// Whether the last journal entry about the path or a directory above it may not be applied to the disk yet.
+    /// Whether the disk may still lack the change in the last journal entry about the path or a directory above it.
     pub(crate) is_pending: bool,
 }
 
@@ -111,9 +111,8 @@ impl<'a> RecordedStateLookup<'a> {
         }
     }
 
-    /// Finds the oldest journal entry after the entry `after` in which a call made this move, and returns its number
-    /// and the target of the move. If the observed move has no target, any move or removal of the path by a call
-    /// matches.
+    /// Finds the oldest journal entry after the entry `after` in which a call made this move. Returns its number and
+    /// the target of the move. If the target was not observed, any move or removal of the path by a call matches.
     pub(crate) fn find_own_move(
         &mut self,
         moved: &ExternalMove,
@@ -145,7 +144,8 @@ impl<'a> RecordedStateLookup<'a> {
         Ok(found)
     }
 
-    /// Whether a journal entry moves or removes a directory above the path after its last change of the path itself.
+    /// Whether a journal entry moves or removes a directory above the path after it changes the path itself, so that
+    /// the path is no longer in the state that the entry contains.
     fn is_overtaken(&mut self, number: u64, path: &RelPath) -> Result<bool, Error> {
         if number == 0 {
             return Ok(false);
@@ -163,8 +163,8 @@ impl<'a> RecordedStateLookup<'a> {
         }))
     }
 
-    /// Whether a directory above the path was removed after the journal entry `after`, and no later entry restored the
-    /// directory with its contents.
+    /// Whether the path is gone because a directory above it was removed after the journal entry `after` and was not
+    /// restored with its contents since.
     fn parent_removed_after(&mut self, path: &RelPath, after: u64) -> Result<bool, Error> {
         // After a rescan entry it is unknown whether the directory is still removed.
         let (mut gone, mut brought) = (0, self.store.run_query(|connection| last_covering_rescan(connection, path))?);
@@ -186,9 +186,9 @@ impl<'a> RecordedStateLookup<'a> {
         Ok(gone > brought)
     }
 
-    /// If the last journal entry about a directory is a call that moved or restored the directory with its contents,
-    /// the time of that entry in unix milliseconds. Moves by other programs do not count, because they are recorded
-    /// after they happened.
+    /// The time at which a call moved or restored a directory with its contents, in unix milliseconds; `None` if the
+    /// last journal entry about the directory is of another kind. Moves by other programs do not count, because they
+    /// are recorded after they happened.
     pub(crate) fn arrival_time_ms(&mut self, directory: &RelPath) -> Result<Option<i64>, Error> {
         let wire = directory.to_string();
         let number = self.store.run_query(|connection| last_change_of(connection, &wire))?;
@@ -199,8 +199,8 @@ impl<'a> RecordedStateLookup<'a> {
         Ok((!is_external(&entry) && creates_path(&entry, &wire)).then_some(entry.time_ms))
     }
 
-    /// The state of a path after the last journal entry that contains its state. An entry that only copies from a path
-    /// does not contain the state of the path.
+    /// The state of a path after the last journal entry that contains its state. Entries without its state, such as a
+    /// copy from the path, are skipped.
     fn state_from_entries(&mut self, newest: u64, oldest: u64, wire: &str) -> Result<Option<PathState>, Error> {
         let mut number = newest;
         for _ in 0..LOOKBACK_ENTRIES_MAX {
@@ -263,8 +263,8 @@ fn creates_path(entry: &JournalEntry, wire: &str) -> bool {
 }
 
 impl UnrecordedPathStates {
-    /// The state of a path after the classified moves: the outer `None` means that no move affects the path, the inner
-    /// `None` that its state is unknown.
+    /// The state of a path after the classified moves. `None` means that no move affects the path, and `Some(None)`
+    /// that its state is unknown.
     fn state_of(&self, path: &RelPath) -> Option<Option<PathState>> {
         if let Some(state) = self.states.get(path) {
             return Some(Some(state.clone()));
@@ -295,8 +295,8 @@ pub(crate) fn changed_since(connection: &Connection, number: u64) -> rusqlite::R
     Ok((entries <= RECENT_CHANGES_MAX).then_some(paths))
 }
 
-/// The number of the last journal entry that changed a directory above the path, or that is a rescan of the path or of
-/// a directory above it; zero if there is none.
+/// The number of the last journal entry after which the state of the path may be unknown: a change of a directory above
+/// it, or a rescan of the path or of a directory above it. Zero if there is none.
 pub(crate) fn last_parent_change(
     connection: &Connection,
     path: &RelPath,
@@ -346,7 +346,7 @@ fn last_change_before(connection: &Connection, wire: &str, number: u64) -> rusql
     Ok(query_number(connection, sql, values)?.unwrap_or_default())
 }
 
-/// The numbers of the first `most` journal entries that may not be applied to the disk yet.
+/// The lowest numbers, at most `most`, of the journal entries that may not be applied to the disk yet.
 pub(crate) fn first_pending_entries(connection: &Connection, most: usize) -> rusqlite::Result<Vec<u64>> {
     connection
         .prepare_cached("SELECT DISTINCT number FROM pending ORDER BY number LIMIT ?1")?

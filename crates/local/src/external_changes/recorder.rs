@@ -1,6 +1,6 @@
-//! The recorder thread, which records changes by other programs. On one kernel event queue, the thread waits for writes
-//! to the store by other processes and for the death of the process that records. In the process that records, the
-//! thread also waits for changes in the directory tree.
+//! The recorder thread, which records changes by other programs. The thread waits on one kernel event queue for writes
+//! to the store by other processes, and for the death of the process that records. If this process records, the thread
+//! also waits for changes in the directory tree.
 
 use std::{
     collections::HashSet,
@@ -34,7 +34,7 @@ const STANDBY_POLL: Duration = Duration::from_secs(30);
 const STANDBY_POLL_FIRST: Duration = Duration::from_millis(20);
 /// The number of attempts to become the recorder that are made with the pause `STANDBY_POLL_FIRST`.
 const STANDBY_FAST_TRIES: u32 = 50;
-/// After another process closed the lock file, the number of checks whether the processes that own watches are alive.
+/// After another process closed the lock file, how often the check for dead owners of watches is repeated.
 const LIVENESS_CHECKS_MAX: u32 = 10;
 /// The pause of the recorder thread after a failed wait for events, or before it recovers from missed events.
 const FAILURE_PAUSE: Duration = Duration::from_secs(1);
@@ -65,10 +65,11 @@ pub(super) struct ExternalChangeRecorder {
     attached: HashSet<String>,
     own_renames: OwnRenames,
     generation: Option<i64>,
-    /// The number of a journal entry that is older than every event that is not recorded yet.
+    /// The number of a journal entry that is older than every event not recorded yet; only later calls can have caused
+    /// one.
     baseline_entry: u64,
     last_sweep: Instant,
-    /// The time of the next check whether the processes that own watches are alive, and the number of checks after it.
+    /// The time of the next check for dead owners of watches, and how often the check may be repeated.
     liveness_check: Option<(Instant, u32)>,
 }
 

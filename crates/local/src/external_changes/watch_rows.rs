@@ -147,7 +147,7 @@ pub(crate) fn insert_watch(
     Ok(Ok(()))
 }
 
-/// The other processes that own watches which end with their process.
+/// The other processes that own watches; these watches end when their process ends.
 pub(crate) fn processes_with_watches(connection: &Connection, process: &str) -> rusqlite::Result<Vec<String>> {
     connection
         .prepare_cached("SELECT DISTINCT process FROM bound_watches WHERE process <> ?1")?

@@ -47,8 +47,7 @@ impl CombinedWatchScopes {
         at(path) || path.ancestors().any(|scope_path| at(&scope_path))
     }
 
-    /// Whether a client's watch covers this path, or a watched path is below it, so that its creation and removal must
-    /// be reported.
+    /// Whether changes of this path must be reported: a client's watch covers the path, or a watched path is below it.
     pub(crate) fn is_relevant(&self, path: &RelPath) -> bool {
         self.parents.contains(path) || self.covers(path)
     }

@@ -2,8 +2,8 @@
 //!
 //! The kernel queues an event before the system call that caused it returns. So if a path was renamed after the last
 //! processed event, the event queue already contains the rename. Therefore a directory is watched only when the event
-//! queue is empty. If the event queue then shows that the directory was renamed, the directory is watched again under
-//! its new path. The state of a path is recorded only if the event queue contains no rename of the path.
+//! queue is empty: its path is then current. If a rename of the directory arrives meanwhile, the directory is watched
+//! again under its new path. The state of a path is recorded only if the event queue contains no rename of the path.
 
 use std::{
     collections::{BTreeSet, HashSet, VecDeque},
@@ -35,7 +35,7 @@ const GATHER_WAIT: Duration = Duration::from_millis(2);
 const GATHER_TIME_MAX: Duration = Duration::from_millis(100);
 /// The longest time to wait for the second of the two events of a rename.
 const RENAME_PAIR_WAIT: Duration = Duration::from_millis(20);
-/// The largest number of events by other programs that are expected between the two events of a rename.
+/// How many events are searched for the second event of a rename; without it, the file counts as moved out of the tree.
 const RENAME_PAIR_EVENTS_MAX: usize = 64;
 /// The largest number of collected file system events; if there are more, the whole tree is rescanned.
 const QUEUED_EVENTS_MAX: usize = 200_000;
@@ -99,7 +99,7 @@ impl WatchedTree {
     }
 
     /// Processes queued events; if one of them reports a change in the tree, first waits briefly for further events.
-    /// `floor` is the number of a journal entry that is older than every event that is not recorded yet.
+    /// `floor` is the number of a journal entry that is older than every event not recorded yet.
     pub(super) fn gather_events(
         &mut self,
         workspace: &LocalWorkspace,
@@ -134,8 +134,8 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// The paths that were renamed since the last processed event, so that the states observed there cannot be
-    /// recorded.
+    /// The paths that were renamed since the last processed event. States observed there may belong to other files, so
+    /// they are not recorded.
     pub(super) fn paths_renamed_since_last_event(&mut self) -> Result<HashSet<RelPath>, Error> {
         self.drain_queue()?;
         let left = self.queued.iter().filter(|event| matches!(event.kind, FsEventKind::MovedFrom(_)));
@@ -312,8 +312,8 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// Handles directories that are watched under an outdated path. If the event queue contains no rename of the
-    /// directory, the rename was missed, and the states of the old and the new path are uncertain.
+    /// Handles directories that are watched under an outdated path. If the event queue is empty, the rename was missed,
+    /// and the states of the old and the new path are uncertain.
     fn doubt_renamed_paths(&mut self, renamed: Vec<(InotifyWatchId, [RelPath; 2])>) -> Result<(), Error> {
         for (id, names) in renamed {
             if self.queued.is_empty() {
@@ -374,7 +374,8 @@ impl WatchedTree {
         Ok(named.filter_map(|event| self.event_path(event)).collect())
     }
 
-    /// Reports the contents of a new directory, except files that a call moved or restored together with the directory.
+    /// Reports the contents of a new directory. If a call moved or restored the directory with its contents, reports
+    /// only the files that are newer than that.
     fn report_contents(
         &mut self,
         workspace: &LocalWorkspace,
@@ -408,8 +409,7 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// Stops watching a path, unless the path exists again. The path of a file exists again if a call replaced the file
-    /// by exchanging two names.
+    /// Stops watching a path, unless it exists again because a call replaced the file by exchanging two names.
     fn unwatch_if_gone(&mut self, workspace: &LocalWorkspace, path: &RelPath) -> Result<(), Error> {
         match workspace.root.stat(path) {
             Ok(Some(_)) => Ok(()),

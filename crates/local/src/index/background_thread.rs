@@ -22,7 +22,7 @@ use crate::store::lock_ignoring_poison;
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// If there was no search for this time, the index thread stops watching the tree.
 const UNWATCH_AFTER_IDLE: Duration = Duration::from_secs(15 * 60);
-/// The pause of the index thread after a build that failed or left no recently modified files.
+/// The pause before the next build if the last build failed, or if no recently modified files are left to index.
 const RETRY_PAUSE: Duration = Duration::from_secs(60);
 /// How long new or recently modified files wait before the index thread indexes them.
 const NEW_FILES_WAIT: Duration = Duration::from_secs(4);
@@ -34,8 +34,7 @@ const DIRECTORIES_PER_STEP: usize = 64;
 const SMALL_SEGMENT_FILES: u32 = 4_000;
 /// If the index has more small segments than this, they are merged.
 const SMALL_SEGMENTS_MAX: usize = 8;
-/// If the number of indexed files exceeds twice the number of files in the tree by this many, the index is built again
-/// from scratch.
+/// If the index has this many more files than twice the tree, it is outdated and is built again from scratch.
 const STALE_FILES_MAX: u64 = 10_000;
 
 struct IndexThreadNextSleep(Duration, IndexThreadWakeBySearchPolicy);
@@ -109,7 +108,7 @@ fn run_round(
     Ok(IndexThreadNextSleep(POLL_INTERVAL, IndexThreadWakeBySearchPolicy::Never))
 }
 
-/// Builds a model of the whole tree. If the tree is watched, searches get the model; otherwise the caller does.
+/// Builds a model of the whole tree. If the tree is watched, stores the model for searches; otherwise returns it.
 fn prepare_model(shared: &IndexSharedState) -> Result<Option<IndexedTreeCache>, IndexedTreeCacheDiscardReason> {
     let top =
         shared.context.root.open_directory(&RelPath::root()).map_err(|_| IndexedTreeCacheDiscardReason::Unsupported)?;
@@ -197,11 +196,12 @@ fn extend_index(
 enum IndexBuildBase {
     /// The build keeps all segments that exist when it begins.
     Current,
-    /// The build keeps the segments of this snapshot, which lacks small and outdated segments.
+    /// The build keeps only the segments of this snapshot, from which small or outdated segments were removed.
     WithoutStale(Arc<IndexSnapshot>),
 }
 
-/// The index snapshot without small and outdated segments; `None` if all segments are kept.
+/// The snapshot that a build extends: empty if too many indexed files are outdated, or without small segments if there
+/// are too many of them. `None` if all segments are kept.
 fn snapshot_without_stale(model: &IndexedTreeCache) -> Option<Arc<IndexSnapshot>> {
     let snapshot = model.snapshot();
     let (files, _) = model.files();

@@ -71,7 +71,7 @@ pub(super) struct IndexedTreeCache {
     directory_of_files: Vec<Vec<u32>>,
     /// The numbers of the directories that must be listed again.
     stale_directories: BTreeSet<u32>,
-    /// The number of the directory that the periodic relisting reached last.
+    /// The number of the directory that the periodic relisting marked last; the next one has the next number.
     relist_position: u32,
     /// Whether every directory of the tree has been listed once.
     complete: bool,
@@ -112,7 +112,7 @@ enum UnindexedReason {
     NeverIndexable,
 }
 
-/// The counts of one directory that a walk over the tree would add to its result.
+/// The numbers that one directory adds to the totals of a search, as a walk over the tree would count them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct DirectoryEntryCounts {
     entries: u64,
@@ -277,8 +277,7 @@ impl IndexedTreeCache {
         }
     }
 
-    /// Removes a watch, unless it now belongs to another directory of the model because the watched directory was
-    /// moved.
+    /// Removes the watch of a directory, unless the directory was moved and is now in the model under another number.
     fn unwatch(&mut self, watch: InotifyWatchId, number: u32) {
         if self.watched.get(&watch).is_some_and(|(owner, _)| *owner == number) {
             self.watched.remove(&watch);

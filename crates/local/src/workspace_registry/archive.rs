@@ -1,6 +1,6 @@
-//! Exports and imports a workspace as an archive. An archive contains the files as they are at one position of the
-//! journal. An import writes file by file through the engine into a workspace that nobody can open until it is
-//! complete.
+//! Exports and imports a workspace as an archive. An archive contains the files as they were after one journal entry,
+//! without later changes. An import writes file by file through the engine into a workspace that nobody can open until
+//! it is complete.
 
 use std::io::{self, Read, Write};
 
@@ -22,12 +22,12 @@ use crate::{errors, open::LocalWorkspace, options::Durability};
 const ARCHIVE_ENTRIES_MAX: u64 = 200_000;
 /// The largest total size of the files of an imported archive.
 const ARCHIVE_BYTES_MAX: u64 = 8 << 30;
-/// The largest file of an imported archive, which is also the limit of the operation `write`.
+/// The largest file of an imported archive. The import calls the operation `write`, which has this limit.
 const ARCHIVE_FILE_BYTES_MAX: u64 = stead_engine::limits::WRITE_BYTES_MAX;
 
 impl WorkspaceRegistry {
-    /// Exports a workspace as an archive. The closure `begin` is called with the counts of the archive before the first
-    /// byte is written. Symlinks and special files are left out of the archive and counted as skipped.
+    /// Exports a workspace as an archive. Calls `begin` with the counts of archived files and directories before it
+    /// writes the first byte. Symlinks and special files are left out of the archive and counted as skipped.
     pub fn export_archive(
         &self,
         by: &Caller,

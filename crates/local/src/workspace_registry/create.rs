@@ -76,7 +76,7 @@ pub(super) struct PendingWorkspace {
 /// Where the content of a new workspace comes from.
 #[derive(Debug, Default)]
 pub(super) struct NewWorkspaceContentOrigin {
-    /// The workspace or archive that the content was copied from, as JSON; `None` for an empty workspace.
+    /// The workspace or archive that the content was copied from, as JSON; `None` if the new workspace is empty.
     pub(super) origin: Option<Value>,
 }
 

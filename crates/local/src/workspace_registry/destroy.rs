@@ -49,7 +49,7 @@ impl WorkspaceRegistry {
         Ok(self.description_of_row(&after))
     }
 
-    /// Restores a workspace from the trash, by its name or id, and gives it the name `rename`, if there is one.
+    /// Restores a workspace from the trash, by its name or id. If `rename` is given, the workspace gets this name.
     pub fn restore(
         &self,
         by: &Caller,

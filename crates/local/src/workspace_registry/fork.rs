@@ -1,4 +1,4 @@
-//! Forks a workspace: copies its files at one position of its journal. Calls that change files of the source wait
+//! Forks a workspace: copies its files as they are after one journal entry. Calls that change files of the source wait
 //! during the copy. The copied files share their disk blocks with the originals if the file system supports that. The
 //! journal of the copy records the source of the copy.
 
@@ -35,7 +35,7 @@ pub struct WorkspaceCopyCounts {
     pub skipped: u64,
 }
 
-/// The counts of a workspace copy, and its source with the position of the source's journal.
+/// The counts of a workspace copy; `origin` names the source workspace and its last journal entry before the copy.
 pub(super) struct WorkspaceCopySummary {
     pub(super) counts: WorkspaceCopyCounts,
     pub(super) origin: Value,
@@ -144,7 +144,7 @@ fn copy_tree(
 }
 
 impl LocalWorkspace {
-    /// Records the first journal entry of a copied workspace: its source, and the position of the source's journal.
+    /// Records the first journal entry of a copied workspace, which names the source and the last entry of its journal.
     fn record_origin(&self, by: &Caller, origin: &Value) -> Result<(), Error> {
         let mut draft = self.pending_system_entry("fork", origin.to_string());
         draft.entry.caller.principal = by.principal.to_string();

@@ -15,7 +15,7 @@ use stead_engine::{Engine, Error, ErrorKind};
 use super::{WorkspaceLifecycle, WorkspaceRegistry, WorkspaceRowReconciliationStatus};
 use crate::{open::LocalWorkspace, store::lock_ignoring_poison};
 
-/// The references to an open workspace that do not count as use: those of its slot and of its engine.
+/// The number of references to an open workspace that no client uses: one in its slot, and one in its engine.
 const INTERNAL_REFERENCES: usize = 2;
 
 /// All workspaces of the registry that are open or being opened.
@@ -96,8 +96,8 @@ impl WorkspaceRegistry {
         lock_ignoring_poison(&self.open_workspaces.slots).get(id).is_some_and(|current| Arc::ptr_eq(current, slot))
     }
 
-    /// The slot of a workspace among the open workspaces, which is created if necessary. If too many workspaces are
-    /// open, the workspace that was unused for the longest time is closed.
+    /// The slot that holds the workspace with this id once it is open; the slot is created if necessary. If too many
+    /// workspaces are open, the workspace that was unused for the longest time is closed.
     fn slot_for(&self, id: &str) -> Result<Arc<OpenWorkspaceSlot>, Error> {
         let mut all = lock_ignoring_poison(&self.open_workspaces.slots);
         if let Some(slot) = all.get(id) {
@@ -173,8 +173,8 @@ impl WorkspaceRegistry {
         lock_ignoring_poison(&self.open_workspaces.slots).len()
     }
 
-    /// Closes the registry and every workspace, even those in use, and writes deferred entries; must be called before
-    /// the process ends. A workspace that is still being opened is not closed, because no call has used it yet.
+    /// Closes the registry and every workspace, even those in use, and writes deferred entries. Must be called before
+    /// the process ends. A workspace that is still being opened is skipped; no call has used it yet.
     pub fn close_all(&self) {
         let slots: Vec<Arc<OpenWorkspaceSlot>> =
             lock_ignoring_poison(&self.open_workspaces.slots).drain().map(|(_, slot)| slot).collect();

@@ -44,7 +44,7 @@ fn block_padding(size: u64) -> usize {
 
 /// The largest size in bytes of the metadata records before a `tar` entry.
 const RECORD_BYTES_MAX: u64 = 64 << 10;
-/// The most groups of metadata records before one `tar` entry.
+/// The most metadata headers, such as long names and PAX records, before one `tar` entry.
 const RECORDS_MAX: usize = 4;
 /// The metadata of `tar` entries that is ignored, such as times and owners.
 const IGNORED_PAX_KEYS: &[&str] = &["mtime", "atime", "ctime", "uid", "gid", "uname", "gname", "comment", "hdrcharset"];
@@ -91,8 +91,7 @@ impl<'a> TarReader<'a> {
         Self { from, entry_count: 0, remaining: (0, 0) }
     }
 
-    /// Reads the next archive entry; `None` at the end of the archive. Unread content of the entry before it is
-    /// skipped.
+    /// Reads the next archive entry; `None` at the end of the archive. Skips unread content of the previous entry.
     pub(super) fn next(&mut self) -> Result<Option<TarEntry>, Error> {
         while self.remaining.0 > 0 {
             let mut piece = [0; BLOCK_BYTES];
@@ -218,8 +217,8 @@ impl<'a> TarReader<'a> {
         }
     }
 
-    /// Returns an error if the archive is compressed; must be called only for an invalid header. A valid `tar` header
-    /// may start with a file name that looks like the signature of a compressed archive.
+    /// Returns an error if the archive starts with the signature of a compression format. Must be called only for an
+    /// invalid header. A valid `tar` header starts with a file name, which may contain the same bytes.
     fn refuse_compressed(&self, start: &[u8]) -> Result<(), Error> {
         match COMPRESSION_SIGNATURES.iter().find(|(magic, _)| self.entry_count == 1 && start.starts_with(magic)) {
             Some((_, program)) => {
@@ -285,7 +284,7 @@ impl<'a> TarReader<'a> {
         Ok(())
     }
 
-    /// Reads metadata records about all archive entries, and fails unless all of them can be ignored.
+    /// Reads metadata records that apply to all later archive entries; fails if one of the records cannot be ignored.
     fn read_global_records(&mut self, size: u64) -> Result<(), Error> {
         let record = self.read_record(size)?;
         match self.parse_pax_pairs(&record)?.iter().all(|(key, _)| is_ignored_pax_key(key)) {

@@ -199,8 +199,8 @@ impl WorkspaceRegistry {
         Ok(self.load_token_with_hash(id)?.1)
     }
 
-    /// Loads an access token with its hash. For an unknown id, the query returns a row that matches no token, so that
-    /// known and unknown ids take the same steps. A token of a workspace that is not ready is loaded and then ignored.
+    /// Loads an access token with its hash. For an unknown id, the query returns a dummy row that matches no token, so
+    /// that all ids take the same steps. A token of a workspace that is not ready is loaded and then ignored.
     fn load_token_with_hash(&self, id: &str) -> Result<([u8; 32], Option<TokenRecordWithScope>), Error> {
         let (hash, token, scope_name, stage) = self
             .run_query(|connection| {

@@ -50,7 +50,7 @@ pub(crate) struct EventDerivedTestTree {
     tree: FileContentsByPath,
     pub(crate) rescans: usize,
     pub(crate) events: usize,
-    /// Whether the client has read the directory since its copy last equaled the disk.
+    /// Whether the copy was read from the directory, so that it may be ahead of events that have not arrived yet.
     is_unsure: bool,
     pub(crate) recent_events: Vec<String>,
 }

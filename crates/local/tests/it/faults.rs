@@ -1,6 +1,6 @@
 //! Fault tests: every system call of a change fails once, and the process dies at every system call. After the fault,
-//! the workspace is completely old or completely new, as the reply said; the journal verifies and matches the disk; and
-//! the change can be made or undone.
+//! the workspace has either the old or the new content, as the reply said. The journal verifies and matches the disk,
+//! and the change can be made or undone.
 
 mod dying;
 mod rig;

@@ -19,7 +19,7 @@ use stead_local::{IndexMode, IndexStatus, LocalWorkspace, LocalWorkspaceOptions}
 use tempfile::TempDir;
 use testkit::stress::SeededRng;
 
-/// Changes with at least this time between them have different timestamps on every file system that tests run on.
+/// Two changes that are at least this far apart get different timestamps on every file system that the tests run on.
 const MIN_FILE_AGE: Duration = Duration::from_millis(30);
 
 pub(crate) struct SearchTestWorkspace {

@@ -1,5 +1,5 @@
-//! Opens a fixture: a state directory of version 0.1.0 that contains a recorded change which was not applied. The
-//! content of the fixture is still valid, and new journal entries use the same words. The file
+//! Tests that a state directory of version 0.1.0, the fixture, can still be opened. It contains a change that was
+//! recorded but not applied. Old tokens, approvals, leases and watches must still be valid. The file
 //! `fixtures/0.1.0/README.md` describes the content and origin of the fixture.
 
 #![expect(clippy::disallowed_methods, reason = "the test copies a directory and looks at it from outside")]

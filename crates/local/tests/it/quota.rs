@@ -301,7 +301,7 @@ fn the_strictest_applicable_quota_wins() {
     quota.exact_usage();
 }
 
-/// Removing and writing a file again fills the quota of the trash, in which only expired or restored items make room.
+/// An agent that removes and rewrites a file fills its trash quota. Only expired or restored items make room again.
 #[test]
 fn trash_quota_does_not_expire_items_early() {
     let quota = QuotaFixture::with_policy("[agent.\"agent:*\".quota]\nbytes = 10\ntrash_bytes = 40\n");

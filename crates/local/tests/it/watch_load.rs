@@ -1,4 +1,4 @@
-//! Tests watching under load and while processes die: no change is missed unless a rescan is reported.
+//! Tests watching under load and while processes die: the client learns of every change, or is told to rescan.
 
 #![expect(clippy::disallowed_methods, reason = "the test is the other program, and starts it")]
 

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::dialect::acp::{self, READ_METHOD, WRITE_METHOD};
 
-/// The text of a file on disk, which may be older than the editor's text, or the error for a file that is not UTF-8.
+/// The text of a file on disk; an error if the file is not UTF-8. The editor may have newer, unsaved text.
 struct DiskText(Result<String, AcpError>);
 
 impl AcpRunningFileCall<'_> {

@@ -273,7 +273,7 @@ impl AcpReviewMethodHandler<'_> {
         Ok(())
     }
 
-    /// Calls the engine to keep or reject changes in a root; succeeds if the root has no changes.
+    /// Calls the engine to keep or reject changes in a root. A root without changes is not an error.
     async fn apply_in_root(
         &self,
         root: usize,
@@ -315,7 +315,7 @@ impl AcpReviewMethodHandler<'_> {
         Ok(json!({ "sessionId": self.session.id, key: paths, "left": skipped }))
     }
 
-    /// The indexes of the session roots that a review call applies to, with at most one root of each workspace.
+    /// The session roots that a review call applies to, by index. Of the roots of one workspace, only the first counts.
     fn target_roots(&self) -> Vec<usize> {
         let mut known = HashSet::new();
         let roots = self.session.roots().iter().enumerate();

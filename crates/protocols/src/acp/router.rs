@@ -42,7 +42,7 @@ pub(super) enum AcpRoutingDecision {
     ReplyToSender(Vec<u8>),
     /// Forward a prompt, and start a turn of the session with this id.
     ForwardPrompt(String),
-    /// Forward the line. The forwarded line is the agent's response that created this session.
+    /// Forward the line. The line is the agent's response to the request for this new session.
     ForwardSessionCreated(Arc<AcpSession>),
     /// Forward nothing, because the router has already handled the line.
     Consumed,
@@ -111,7 +111,7 @@ enum PendingAgentResponse {
     Initialize,
     /// A request for a new session; the response contains the session id.
     NewSession(Box<AcpSession>),
-    /// A request to load or resume a session; if it fails, the previous session with this id is restored.
+    /// A request to load or resume a session. If it fails, `previous`, which had this id before, is used again.
     ExistingSession {
         id: String,
         previous: Option<Arc<AcpSession>>,

@@ -60,7 +60,7 @@ pub(super) struct AcpResolvedPath {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum LastSeenContent {
     Missing,
-    /// The text that the agent read or wrote, without changes of others that the engine merged into a write.
+    /// The text that the agent read or wrote. It lacks the changes of others, unseen by the agent, that a write merged.
     Text(Arc<str>),
 }
 
@@ -73,8 +73,7 @@ impl LastSeenContent {
     }
 }
 
-/// The revision of the content that a session remembers for a file. `None` means that the session remembers no content
-/// of the file.
+/// A number that grows each time a session remembers new content of a file; `None` if it remembers none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SeenFileRevision(Option<u64>);
 
@@ -86,7 +85,7 @@ pub(super) struct AcpSession {
     rejected_paths: Mutex<HashSet<AcpResolvedPath>>,
     write_locks: Mutex<HashMap<AcpResolvedPath, Arc<sync::Mutex<()>>>>,
     cancel_count: sync::watch::Sender<u64>,
-    /// The number of turn marks that the session is recording at the moment.
+    /// The number of turn marks that are being recorded. A turn mark is the journal entry at which a prompt starts.
     open_turn_marks: sync::watch::Sender<usize>,
     /// The MCP server that the proxy added to this session, if any.
     pub(super) mcp_server: Option<AttachedMcpServer>,
@@ -194,7 +193,7 @@ impl AcpSession {
         SeenFileRevision(self.lock_seen_files().last_revision.get(path).copied())
     }
 
-    /// Remembers the content that a read returned, unless the session has written the file since the read started.
+    /// Remembers the content that a read returned, unless the remembered content has changed since the read started.
     pub(super) fn remember_read(&self, path: &AcpResolvedPath, revision: SeenFileRevision, seen: LastSeenContent) {
         let mut seen_files = self.lock_seen_files();
         if SeenFileRevision(seen_files.last_revision.get(path).copied()) == revision {
@@ -296,7 +295,8 @@ impl AcpOpenedSessionRoot {
 ///
 /// No write of the session comes between a prompt and its turn mark, because file methods wait until the mark is
 /// recorded. The proxy cannot delay the writes of an MCP server in another process; with such a server, it delays the
-/// prompt until the turn mark is recorded or a timeout expires. An error while a turn mark is recorded is ignored.
+/// prompt until the turn mark is recorded or a timeout expires. The prompt is forwarded even if its mark cannot be
+/// recorded.
 pub(super) async fn record_turn(session: Arc<AcpSession>) {
     // While a turn mark is being recorded, all writes wait. If too many marks are being recorded, another mark would
     // not separate any writes and is left out.

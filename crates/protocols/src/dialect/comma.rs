@@ -2,9 +2,9 @@
 //! reply has the same envelope, and every error has one of a fixed list of kinds and suggests the next step.
 //!
 //! The dialect `comma` was published as code, called the original, and as a document. If the original code and the
-//! document agree, replies use the published sentences verbatim. If the original code and the document differ, the
-//! dialect follows the document, unless an option selects the code. The dialect makes no decisions about files: hashes,
-//! forbidden paths and the trash belong to the engine.
+//! document agree, replies use the published sentences verbatim. Where the original code and the document differ, the
+//! dialect follows the document by default; an option selects the code. The dialect makes no decisions about files:
+//! hashes, forbidden paths and the trash belong to the engine.
 
 use serde_json::{Map, Value, json};
 use stead_engine::{

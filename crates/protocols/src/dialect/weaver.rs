@@ -2,8 +2,8 @@
 //! the text, and whether the text is an error. The dialect supports both published versions of its original code:
 //! 0.1.2, which its document describes, and the newest.
 //!
-//! Replies use the sentences of the original code verbatim. Unlike the original code, a write through a symbolic link
-//! that leads out of the workspace is refused even if the target of the link does not exist yet.
+//! Replies use the sentences of the original code verbatim. A write through a symbolic link that leads out of the
+//! workspace is always refused; the original code allows it if the target of the link does not exist yet.
 
 use serde_json::{Map, Value};
 use stead_engine::{

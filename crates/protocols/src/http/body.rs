@@ -16,7 +16,7 @@ use super::{
     limits::{BODY_BYTES_MAX, BODY_READ_TIMEOUT},
 };
 
-/// The size of a response frame; responses that fit into one frame do not count against the memory limit.
+/// The size of the frames in which a response body is sent. A body that fits into one frame does not count as memory.
 const BODY_FRAME_BYTES: usize = 16 << 10;
 
 const SHORT_BODY_BYTES_MAX: usize = 1 << 20;
@@ -87,7 +87,7 @@ pub(super) async fn meter_response(
     Ok(response)
 }
 
-/// Keeps `guard` until an event stream response ends, and drops `guard` at once for any other response.
+/// If the response is an event stream, keeps `guard` until the stream ends; otherwise drops `guard` at once.
 pub(super) fn hold_while_streaming<B, G>(response: Response<B>, guard: G) -> Response<Body>
 where
     B: hyper::body::Body<Data = Bytes> + Send + 'static,

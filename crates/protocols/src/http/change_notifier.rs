@@ -25,7 +25,7 @@ pub(super) struct ChangeNotifier(watch::Sender<ChangeNotifierSignal>);
 
 #[derive(Clone, Copy)]
 enum ChangeNotifierSignal {
-    /// The notifier thread does not watch the journal yet, so subscribers would miss a change.
+    /// The notifier thread does not watch the journal yet. Subscribers wait, because they would miss a change.
     Starting,
     /// The notifier thread watches the journal; this signal is sent again for every change.
     Notified,
@@ -34,7 +34,7 @@ enum ChangeNotifierSignal {
 /// A subscription to the changes of one workspace.
 pub(super) struct ChangeSubscription {
     receiver: watch::Receiver<ChangeNotifierSignal>,
-    /// The subscription keeps the notifier alive, because the thread runs only as long as the notifier exists.
+    /// Keeps the notifier thread running, which ends when the last reference to the notifier is dropped.
     _notifier: Arc<ChangeNotifier>,
 }
 

@@ -118,7 +118,7 @@ fn load_dialects(names: &[String], location: &WorkspaceLocation) -> Result<Diale
     DialectSet::from_names(names, &[], location).map_err(|_| dialects_not_loaded())
 }
 
-/// The rejection for dialects that cannot be loaded, an internal error because the server checked them at startup.
+/// The rejection for dialects that cannot be loaded: an internal error, because the server has checked them at startup.
 pub(super) fn dialects_not_loaded() -> HttpRejection {
     HttpRejection::internal_error("internal error: the configured dialects cannot be loaded")
 }
@@ -163,7 +163,7 @@ impl AuthenticatedHttpClient {
         Ok(self.rpc_server.get_or_init(|| built).clone())
     }
 
-    /// Whether the principal of this client has no active request or stream, counting all tokens of the principal.
+    /// Whether no request or stream of this client's principal is active, with this or any other of its tokens.
     pub(super) fn is_idle(&self) -> bool {
         self.limits.is_idle()
     }

@@ -1,4 +1,4 @@
-//! HTTP error responses. A rejected request gets a status code and a reason; a failed call gets the status code of its
+//! HTTP error responses. A rejected request gets a status code and a reason. A failed call gets the status code of its
 //! error kind, and the engine's error object as the body.
 
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::call_executor::CallAbortError;
 pub(super) const JSON_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/json");
 const BEARER_CHALLENGE: HeaderValue = HeaderValue::from_static("Bearer realm=\"stead\"");
 
-/// A rejection of a request that ended without the outcome of a call.
+/// An error response to a request for which the engine returned neither a result nor an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct HttpRejection {
     pub(super) status: StatusCode,

@@ -1,5 +1,5 @@
 //! `buffer.change` receives the changes that a person typed in an editor. If an agent wrote to the buffer meanwhile,
-//! the server merges both texts for the editor; on a merge conflict the editor gets both texts.
+//! the server merges both texts for the editor. On a merge conflict the call fails, and the error has the agent's text.
 
 use serde::Deserialize;
 use stead_text::merge::{MergeResult, merge};
@@ -28,7 +28,7 @@ pub(crate) struct BufferChangeArgs {
 
 struct MergedBufferText {
     text: String,
-    /// Whether the text of the buffer differs from the text that the editor sent.
+    /// Whether the text has changes of an agent, so that it differs from the text that the editor sent.
     merged: bool,
 }
 

@@ -108,7 +108,7 @@ fn byte_offset(text: &str, [line, column]: [usize; 2], index: usize) -> Result<u
     Err(outside_text_error(index, "the text has no such line"))
 }
 
-/// The byte offset of a column in a line. The last valid column is the position before the line ending.
+/// The byte offset of a column in a line. The last valid column is the one after the last character of the line.
 fn column_offset(content: &str, column: usize) -> Option<usize> {
     let body = content.trim_end_matches('\n').trim_end_matches('\r');
     let mut offsets = body.char_indices().map(|(at, _)| at).chain([body.len()]);

@@ -1,6 +1,6 @@
-//! The arguments of `edit`, including mistakes that models often make. A list of edits in a string and a whole number
-//! written as a fraction are accepted. If the caller uses a field name of another tool or puts an edit in the wrong
-//! place, the error names the right field.
+//! The arguments of `edit`, including mistakes that models often make. A list of edits that is written as a string, and
+//! a whole number that is written as `3.0`, are accepted. If the caller uses a field name of another tool or puts an
+//! edit in the wrong place, the error names the right field.
 
 use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::{Map, Value};

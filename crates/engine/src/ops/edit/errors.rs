@@ -39,8 +39,8 @@ pub(super) fn not_text_error(path: &RelPath) -> Error {
         .with_detail("path", path.to_string())
 }
 
-/// The error of `edit` for an outdated base, if the mode requires a current base, or if the text of the base is no
-/// longer stored and the edits cannot be applied safely.
+/// The error for an outdated base that `edit` cannot accept: the mode is `strict`, or the text of the base is no longer
+/// stored and the edits are unsafe without it.
 pub(super) fn stale_base_error(
     context: &CallContext<'_>,
     target: &ResolvedTarget,

@@ -26,7 +26,7 @@ use crate::{
     workspace::CommitReceipt,
 };
 
-/// How edits that were written for the base were transferred to the current version.
+/// How edits that quote the base, an older version, were applied to the current version.
 pub(super) enum EditRebaseStatus {
     /// The caller gave no base, or the base is the current version of the file.
     NotNeeded,
@@ -70,7 +70,7 @@ impl EditRebaseStatus {
     }
 }
 
-/// The data for the outcome of `edit`; the report owns its data, because the outcome is built after the commit.
+/// The data from which the outcome of `edit` is built after the commit.
 pub(super) struct EditReport {
     path: String,
     version: Version,

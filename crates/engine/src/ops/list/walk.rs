@@ -20,12 +20,12 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ListCursor(Vec<Vec<u8>>);
 
-/// Whether earlier pages of a listing contain a directory entry.
+/// How much of a directory entry and its descendants the earlier pages of a listing contain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum EntryListedEarlierStatus {
     /// Earlier pages list the entry and everything below it.
     Listed,
-    /// Earlier pages list the entry and its descendants up to this cursor; `None` means that no descendant is listed.
+    /// Earlier pages list the entry and its descendants up to this cursor, or only the entry if the cursor is `None`.
     PartlyListed(Option<ListCursor>),
     NotListed,
 }
@@ -80,7 +80,7 @@ struct ListingDirectory {
     /// The entries of the directory that are not visited yet, in reverse order.
     remaining: Vec<DirectoryEntry>,
     after: Option<ListCursor>,
-    /// The prefetched metadata of the last entries in `remaining`, in the order of `remaining`.
+    /// The metadata of the last entries in `remaining`, requested in advance, in the order of `remaining`.
     stats_ahead: Vec<StatResult>,
 }
 
@@ -113,7 +113,7 @@ pub(super) struct ListWalk<'v, 'a> {
     pub(super) depth: usize,
     pub(super) entries: Vec<ListingEntry>,
     pub(super) chars: usize,
-    /// The number of entries of the top directory, without omitted hidden entries.
+    /// The number of entries directly in the top directory, without hidden entries that the listing omits.
     pub(super) total: usize,
     /// The number of entries omitted because their name starts with a dot.
     pub(super) hidden_count: usize,

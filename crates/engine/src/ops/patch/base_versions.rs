@@ -1,4 +1,4 @@
-//! The base versions that the caller gives for the paths of a patch. Each base version is assigned to a section of the
+//! The base versions that the caller gives for the paths of a patch. Each base version is matched with a path of the
 //! patch and compared with the current version of the file.
 
 use std::collections::BTreeMap;
@@ -75,7 +75,7 @@ impl PatchBaseVersions {
         if is_current { Ok(()) } else { Err(stale_base_error(context, target, base, current)) }
     }
 
-    /// Rejects a base version of a missing file, unless the base says that the file does not exist.
+    /// If a file of the patch does not exist, rejects a base version that says that the file exists.
     pub(super) fn check_absent_base(&self, written: &str, target: &ResolvedTarget) -> Result<(), Error> {
         let Some(base) = self.0.get(written) else { return Ok(()) };
         match BaseVersion::parse(base)? {

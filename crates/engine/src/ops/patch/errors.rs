@@ -31,7 +31,7 @@ use crate::{
 
 const NOTHING_WRITTEN: &str = "nothing was written";
 
-/// The position and the operation of a patch section, for an error about the section.
+/// The number, the first line and the operation of a patch section, for an error about it.
 #[derive(Clone, Copy)]
 pub(super) struct PatchSectionLocation {
     pub(super) section: usize,
@@ -251,7 +251,7 @@ impl PatchChunkErrorBuilder<'_> {
         self.with_nearest_lines(error, anchor, "put a whole line of the file after @@, or nothing")
     }
 
-    /// Adds to an error the lines most similar to a quoted text, or `otherwise` as the next step if no line is similar.
+    /// Adds the lines most similar to a quoted text to an error; if no line is similar, the next step is `otherwise`.
     fn with_nearest_lines(&self, error: Error, quoted: &str, otherwise: &str) -> Error {
         let Some(nearest) = self.finder.nearest_candidate(quoted) else {
             return error.with_next_step(otherwise);
@@ -308,7 +308,7 @@ fn similar_sibling(context: &CallContext<'_>, path: &RelPath) -> Option<RelPath>
         .and_then(|(_, name)| parent.join(&name).ok())
 }
 
-/// The file with the name of the missing file that is closest to the workspace root.
+/// A file elsewhere that has the same name as the missing file; of several, the one closest to the workspace root.
 fn same_name_elsewhere(context: &CallContext<'_>, path: &RelPath) -> Option<RelPath> {
     let (_, name) = path.split()?;
     let mut queue = VecDeque::from([RelPath::root()]);

@@ -1,5 +1,5 @@
-//! The files that a patch touches, with their state before and after the patch. The difference between the two states
-//! of a file becomes at most one planned change per path.
+//! The files that a patch touches, with their state before and after the patch. For each path, the plan gets at most
+//! one change, from the state before to the state after the patch.
 
 use std::{
     borrow::Cow,
@@ -39,9 +39,9 @@ struct PatchedFileState {
 
 struct PatchedFileContent {
     kind: FileKind,
-    /// The path that had this content before the patch; `None` if the patch adds the file.
+    /// The path that the file had before the patch; `None` if the patch adds the file.
     origin: Option<RelPath>,
-    /// The new bytes of the file; `None` if the file keeps the content of `origin`.
+    /// The new content; `None` if the patch leaves the content of `origin` unchanged.
     bytes: Option<Vec<u8>>,
 }
 
@@ -54,7 +54,7 @@ impl<'v, 'w> PatchedFileMap<'v, 'w> {
         self.context
     }
 
-    /// Records the current state of a path, unless an earlier section of the patch already recorded the state.
+    /// Records the state of a path before the patch; does nothing if an earlier section already recorded it.
     pub(super) fn track(&mut self, target: &ResolvedTarget) {
         let origin = Some(target.path.clone());
         let after = target.stat.map(|stat| PatchedFileContent { kind: stat.kind, origin, bytes: None });
@@ -98,7 +98,7 @@ impl<'v, 'w> PatchedFileMap<'v, 'w> {
         }
     }
 
-    /// The new bytes of a file, or, if the content is unchanged, the path that had the content before the patch.
+    /// `Ok` with the new bytes of a file, or `Err` with the path to read if the patch leaves the content unchanged.
     fn content(&self, path: &RelPath) -> Result<Result<&[u8], RelPath>, Error> {
         match self.files.get(path).and_then(|file| file.after.as_ref()) {
             Some(PatchedFileContent { bytes: Some(bytes), .. }) => Ok(Ok(bytes)),
@@ -160,8 +160,8 @@ impl<'v, 'w> PatchedFileMap<'v, 'w> {
     }
 
     /// The planned changes of the whole patch. A file that only gets a new name is moved. If a moved file also gets new
-    /// content, the plan writes the new path and trashes the old file, because a commit allows only one change per
-    /// path.
+    /// content, the plan writes the new path and moves the old file to the trash. A move and a write would be two
+    /// changes of the new path, but a commit allows only one.
     pub(super) fn planned_changes(&mut self) -> Result<Vec<PlannedChange>, Error> {
         self.refuse_nested()?;
         let paths: Vec<RelPath> = self.files.keys().cloned().collect();
@@ -187,7 +187,7 @@ impl<'v, 'w> PatchedFileMap<'v, 'w> {
         Ok(directories.into_values().chain(changes).collect())
     }
 
-    /// The planned change at one path; `None` if the patch does not change the content at this path.
+    /// The planned write or move to one path; `None` if the patch leaves or removes the file at this path.
     fn change_at(&mut self, path: &RelPath) -> Result<Option<PlannedChange>, Error> {
         let Some(file) = self.files.get(path) else { return Ok(None) };
         let (Some(content), before) = (&file.after, file.before) else { return Ok(None) };
@@ -251,7 +251,7 @@ impl<'v, 'w> PatchedFileMap<'v, 'w> {
         }
     }
 
-    /// Rejects a path below a file, and names that some file systems cannot distinguish.
+    /// Rejects a path below a file, and two paths whose names some file systems cannot distinguish.
     fn refuse_nested(&self) -> Result<(), Error> {
         let will_exist = |path: &RelPath| self.files.get(path).is_some_and(|file| file.after.is_some());
         let mut names = BTreeMap::new();

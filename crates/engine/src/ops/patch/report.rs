@@ -18,7 +18,7 @@ use crate::{
     workspace::CommitReceipt,
 };
 
-/// The value of the outcome field `by` for a patch chunk that has neither context lines nor an anchor.
+/// The outcome field `by` has this value if a patch chunk has neither context lines nor an anchor.
 const NO_CONTEXT: &str = "no_context";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,7 +117,7 @@ impl PatchReportRow {
         self.with_version(Version::hash_bytes(bytes))
     }
 
-    /// Records how each chunk was matched that did not match exactly or has no context.
+    /// Records how chunks were matched, but only chunks that did not match exactly or have no context.
     pub(super) fn with_chunks(mut self, applied: &PatchedText) -> Self {
         let inexact = applied.matches.iter().enumerate().filter(|(_, matched)| {
             let has_no_context = matched.basis == PatchPlacementBasis::Default;
@@ -204,7 +204,7 @@ pub(super) struct PatchReport {
     /// The paths that the patch moves to the trash, in the order of the plan.
     removed: Vec<RelPath>,
     recoverable_until_ms: Option<i64>,
-    /// The short name of each row's file version; `None` if the row has no version or the plan changes files.
+    /// The short name of each row's file version, if the patch changes nothing; otherwise, or without version, `None`.
     revs: Vec<Option<String>>,
 }
 

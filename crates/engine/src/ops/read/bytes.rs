@@ -1,6 +1,6 @@
-//! Reads byte ranges of a file. One outcome returns the whole requested byte range regardless of the page size, so that
-//! programs can transfer large files. A byte range is returned as text if it is UTF-8, otherwise as base64. The server
-//! holds only the requested byte range in memory, not the whole file.
+//! Reads byte ranges of a file. A requested byte range is returned as a whole, even if it is longer than a page, so
+//! that programs can transfer large files. A byte range is returned as text if it is UTF-8, otherwise as base64. The
+//! server holds only the requested byte range in memory, not the whole file.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use stead_text::visible::escape_deceptive_line;
@@ -23,7 +23,7 @@ const BASE64_PAGE_BYTES: u64 = (limits::OUTCOME_PAGE_CHARS / 4 * 3) as u64;
 enum ReadRangeChosenBy {
     /// The caller requested no byte range, so the server returns the first page of the file.
     Server,
-    /// The caller requested a byte range, so the outcome counts as complete even if the file continues after the range.
+    /// The caller requested the byte range, so the outcome is complete even if the file continues after the range.
     Caller,
 }
 
@@ -130,7 +130,7 @@ enum ReadEofStatus {
     AtEof,
 }
 
-/// Decodes a byte range as UTF-8, without a character that the end of the range cuts and the next `read` returns.
+/// Decodes a byte range as UTF-8; a character that the end of the range cuts is left to the next `read`.
 fn decode_complete_text(bytes: Vec<u8>, end: ReadEofStatus) -> Result<String, Vec<u8>> {
     String::from_utf8(bytes).or_else(|error| {
         let (whole, cut) = (error.utf8_error().valid_up_to(), error.utf8_error().error_len().is_none());
@@ -158,7 +158,7 @@ impl PayloadEncoding {
     }
 }
 
-/// The content of a byte range as text or base64, and the number of file bytes that the content represents.
+/// The content of a byte range as text or base64, and the number of file bytes that were encoded.
 struct EncodedReadContent {
     content: String,
     length: u64,

@@ -113,7 +113,7 @@ fn lines_continuation(first: usize, range: Option<ReadRangeBounds>, format: Read
     ReadContinuation { argument: "lines", range, format }
 }
 
-/// The `read` call that continues inside a line that was cut at byte `cut` of the decoded text.
+/// The `read` call for the rest of a long line that the page cuts; `cut` is the byte position in the decoded text.
 fn bytes_continuation(body: &str, cut: usize, encoding: Encoding, size: u64, format: ReadFormat) -> ReadContinuation {
     let offset = match encoding {
         Encoding::Utf8 | Encoding::Utf8Bom => (encoding.byte_order_mark().len() + cut) as u64,

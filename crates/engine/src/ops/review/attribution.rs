@@ -1,6 +1,6 @@
 //! Computes the author of each line of a text from its successive versions ([`Blame`]). Each hunk of a review has the
-//! authors of its lines and a stable name. [`TextWithLineAuthors`] tracks authors and hunks of a text outside the
-//! workspace, such as an editor buffer that an agent writes to.
+//! authors of its lines and a stable name. [`TextWithLineAuthors`] does the same for a text outside the workspace, such
+//! as an editor buffer that an agent writes to.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -16,7 +16,7 @@ pub(super) struct Blame {
     text: String,
     /// The author of each line of the text; `None` for lines of the original text.
     authors: Vec<Option<String>>,
-    /// Maps the text of a removed line to the author who last removed such a line.
+    /// For the text of each removed line, the author who last removed a line with this text.
     removed_by_line: HashMap<String, String>,
 }
 
@@ -75,8 +75,8 @@ impl ReviewHunk {
     }
 }
 
-/// The hunks between the text `before` and the text of `blame`. Adjacent lines of different authors become separate
-/// hunks if the hunk has as many old lines as new lines.
+/// The hunks between the text `before` and the current text of `blame`. A hunk with as many old lines as new lines is
+/// split where the author of the lines changes.
 pub(super) fn diff_hunks(before: &str, blame: &Blame) -> Vec<ReviewHunk> {
     let (old, new): (Vec<&str>, Vec<&str>) = (lines::iter(before).collect(), lines::iter(blame.text()).collect());
     let mut found: Vec<ReviewHunk> = Vec::new();
@@ -114,7 +114,7 @@ fn split_by_author(old: Range<usize>, new: Range<usize>, blame: &Blame) -> Vec<(
     parts
 }
 
-/// Derives the name of a hunk from a hash of its lines; hunks with equal lines get different names.
+/// Derives the name of a hunk from a hash of its lines; a second hunk with the same lines gets another name.
 fn stable_hunk_name(old: &str, new: &str, earlier: &[ReviewHunk]) -> String {
     let name = |repetition: usize| {
         let content = format!("{}\0{old}\0{new}\0{repetition}", old.len());
@@ -123,7 +123,7 @@ fn stable_hunk_name(old: &str, new: &str, earlier: &[ReviewHunk]) -> String {
     (0..).map(name).find(|name| earlier.iter().all(|hunk| hunk.name != *name)).unwrap_or_default()
 }
 
-/// Applies the chosen hunks to the text `before`, taking the new lines of the hunks from the text `after`.
+/// Replaces the old lines of the chosen hunks in the text `before` by their new lines from the text `after`.
 pub(super) fn apply_hunks(before: &str, after: &str, chosen: &[&ReviewHunk]) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (lines::iter(before).collect(), lines::iter(after).collect());
     let (mut text, mut at) = (String::new(), 0);
@@ -188,15 +188,15 @@ impl TextWithLineAuthors {
         self.compute_hunks().iter().map(ReviewHunk::to_json).collect()
     }
 
-    /// The baseline with the named hunk, or all hunks if `name` is `None`, applied. Returns `None` for an unknown name.
+    /// The baseline with the named hunk applied, or all hunks if `name` is `None`. Returns `None` for an unknown name.
     pub fn accept_hunks(&self, name: Option<&str>) -> Option<String> {
         let found = self.compute_hunks();
         let chosen: Vec<&ReviewHunk> = found.iter().filter(|hunk| name.is_none_or(|name| hunk.name == name)).collect();
         (name.is_none() || !chosen.is_empty()).then(|| apply_hunks(&self.before, self.text(), &chosen))
     }
 
-    /// The text without an author's changes in the named hunk, or in all hunks if `name` is `None`. Lines of other
-    /// authors are kept. Returns `None` if the author changed none of these hunks.
+    /// The text without the changes that an author made in the named hunk, or in all hunks if `name` is `None`. Lines
+    /// of other authors are kept. Returns `None` if the author changed none of the chosen hunks.
     pub fn revert_author(&self, name: Option<&str>, author: &str) -> Option<String> {
         let found = self.compute_hunks();
         let is_chosen = |hunk: &&ReviewHunk| hunk.authors.contains(author) && name.is_none_or(|name| hunk.name == name);

@@ -140,7 +140,7 @@ pub(crate) struct RejectChangesArgs {
 
 enum FileRejectPlan {
     Revert(Vec<PlannedChange>),
-    /// The rejection leaves the file unchanged, for the reason in the string.
+    /// The rejection does not change this file; the string is the reason.
     Leave(&'static str),
 }
 

@@ -22,12 +22,12 @@ use crate::{
 
 const TRACKING_BATCH_ENTRIES: usize = 500;
 
-/// The state of a path that the journal records.
+/// The state of a path according to the journal: absent, a file with a version, or something else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum JournaledFileState {
     Absent,
     File(Version),
-    /// The path is a directory or a link, or the journal does not record the state of the path.
+    /// The path is a directory or a link, or the journal does not record its state.
     Other,
 }
 
@@ -60,7 +60,7 @@ struct SessionChangedFileHistory {
     origin: RelPath,
     baseline: JournaledFileState,
     changes: Vec<AuthoredChange>,
-    /// The id of the file in the trash, if the reviewed session was the last to remove the file.
+    /// The trash id of the file, if the last removal of the file was made by the reviewed session.
     trash_id: Option<String>,
 }
 
@@ -78,7 +78,7 @@ pub(super) struct ReviewedFile {
     pub(super) before: Option<String>,
     /// The current content of the file; `None` if the file does not exist or is too large to compare.
     pub(super) current: Option<ReviewedFileCurrentContent>,
-    /// The authors of the lines and the hunks; `None` if a version of the file is not text or no longer stored.
+    /// The line authors and the hunks; `None` if a version of the file is not text or no longer stored.
     pub(super) blame_and_hunks: Option<(Blame, Vec<ReviewHunk>)>,
     /// The id of the file in the trash, if the reviewed session was the last to remove the file.
     pub(super) trash_id: Option<String>,
@@ -143,7 +143,7 @@ fn last_turn_entry(context: &CallContext<'_>, session: &ReviewedSessionKey) -> R
     Ok(started.map_or(0, |stored| stored.entry.number))
 }
 
-/// Scans the journal from the first change of the session that follows entry `after`.
+/// Collects all changes from the session's first change after entry `after`; `true` if the scan limit was reached.
 fn collect_tracks(
     context: &CallContext<'_>,
     session: &ReviewedSessionKey,
@@ -193,7 +193,7 @@ fn collect_tracks(
     }
 }
 
-/// Adds one recorded change to the file histories; only a change by the reviewed session (`own`) starts a new history.
+/// Adds a recorded change to the history of its file. Only a change by the session itself (`own`) starts a history.
 fn track_change(
     tracks: &mut BTreeMap<RelPath, SessionChangedFileHistory>,
     author: &str,
@@ -336,7 +336,7 @@ fn current_content(context: &CallContext<'_>, path: &RelPath) -> Result<Option<R
     Ok(Some(ReviewedFileCurrentContent { observed, bytes: file.bytes }))
 }
 
-/// The stored bytes of a file in a recorded state: `None` if the bytes are unknown, `Some(None)` if there was no file.
+/// The stored bytes of a file: `None` if the bytes are unknown, `Some(None)` if the file did not exist.
 #[expect(clippy::option_option, reason = "unknown content and no file are different results")]
 fn state_bytes(context: &CallContext<'_>, state: &JournaledFileState) -> Result<Option<Option<Vec<u8>>>, Error> {
     match state {

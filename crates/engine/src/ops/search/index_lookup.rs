@@ -35,7 +35,7 @@ impl<'s> WalkedDirectorySearchIndex<'s> {
 
 impl SearchArgs {
     /// Searches only the files that a live index names as candidates, instead of walking the tree. Returns `None` if
-    /// there is no live index, or if a filter, a hidden path or unsaved text would make the result differ from a walk.
+    /// the tree must be walked: there is no live index, or a filter, a restricted scope or unsaved text is in effect.
     pub(super) fn search_by_index(
         &self,
         search_context: &SearchPatternAndLimits<'_>,
@@ -76,7 +76,7 @@ impl SearchArgs {
     }
 }
 
-/// Whether neither the policy nor a filter of the call hides any entry from the caller.
+/// Whether the caller may read everything and the call has no filter, so that no entry is hidden from the search.
 fn sees_unfiltered_tree(context: &CallContext<'_>) -> bool {
     let filter = &context.options.walk_filter;
     context.has_full_read_access() && filter.include.is_empty() && filter.exclude.is_empty()

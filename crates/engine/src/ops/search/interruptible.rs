@@ -1,8 +1,8 @@
 //! A pattern matcher that searches a text in pieces, so that a call can be cancelled in the middle of a file.
 //!
 //! Patterns never backtrack, but the search time per byte grows with the size of the pattern. Each searched piece of a
-//! text consists of whole lines, and pieces are smaller for an expensive pattern. Searching a text in pieces finds the
-//! same hits, except that lines too long for an expensive pattern are skipped and counted.
+//! text consists of whole lines, and pieces are smaller for an expensive pattern. Searching in pieces finds the same
+//! hits, except in long lines that would take too long: they are skipped and counted.
 
 use std::{
     cell::{Cell, RefCell},
@@ -32,7 +32,7 @@ impl SearchPatternCostClass {
         }
     }
 
-    /// The maximum length of a line that is searched without first estimating the search time.
+    /// The maximum length of a line that is always searched; a longer line may be skipped.
     fn line_bytes(self) -> usize {
         match self {
             Self::Literal => usize::MAX,
@@ -43,7 +43,7 @@ impl SearchPatternCostClass {
     }
 }
 
-/// The length of the part of a long line that is searched first, to estimate the time for the whole line.
+/// To estimate the search time of a long line, this many bytes of it are searched first.
 const COST_TRIAL_BYTES: usize = 16 << 10;
 const LINE_TIME_MAX: Duration = Duration::from_secs(5);
 
@@ -86,7 +86,7 @@ impl<'a> InterruptibleMatcher<'a> {
         })
     }
 
-    /// Whether searching a line is expected to end within the time limit for one line.
+    /// Whether to search a line; a long line is skipped if the pattern is slow or the search would take too long.
     fn is_affordable(&self, line: &[u8]) -> Result<bool, SearchInterrupted> {
         if line.len() <= self.cost.line_bytes() {
             return Ok(true);
@@ -106,7 +106,7 @@ impl<'a> InterruptibleMatcher<'a> {
     }
 }
 
-/// Converts the error type of the wrapped regular expression matcher, which never fails.
+/// Converts the result of the regular expression matcher, which never fails, to the error type of this matcher.
 fn infallible<T>(result: Result<T, grep_matcher::NoError>) -> Result<T, SearchInterrupted> {
     result.map_err(|_| SearchInterrupted)
 }

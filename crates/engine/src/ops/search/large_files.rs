@@ -1,6 +1,6 @@
 //! Searches files that are too large to hold in memory, as a stream. The search of a large file uses bounded memory and
 //! time, and the call can be cancelled in the middle of a file. The outcome reports every large file that was not
-//! searched completely. For a dialect with its own outcome format, large files are only counted.
+//! searched completely. For a dialect with its own outcome format, large files are not searched, only counted.
 
 use std::{
     io::{self, Read},
@@ -25,7 +25,7 @@ use crate::{
 
 enum LargeFileSearchOutcome {
     Searched(TextMatches, u64),
-    /// The file is not UTF-8, so the caller must search the file again with this encoding.
+    /// The file is not UTF-8 and must be searched again with this encoding.
     RetryWith(Encoding),
     NotText,
     Stopped(IncompleteSearchReason),
@@ -132,7 +132,7 @@ impl SearchPatternAndLimits<'_> {
 
 /// The number of bytes that one read of a large file requests; the first read also determines the encoding.
 const PIECE_BYTES: usize = 256 << 10;
-/// The mark that replaces the rest of a truncated line, so that a pattern for a line's end does not match at the cut.
+/// The text that replaces the rest of a truncated line, so that a pattern such as `end$` does not match at the cut.
 const CUT_LINE_MARK: &str = "…";
 
 /// How the search of a large file as a stream ended.
@@ -204,7 +204,7 @@ impl<'a> LargeFileReader<'a> {
         self.offset
     }
 
-    /// Detects the encoding of a file whose bytes at `offset` are not UTF-8; `None` unless all earlier bytes are ASCII.
+    /// Detects the encoding of a file that is not UTF-8 at `offset`, if all earlier bytes are ASCII; else `None`.
     fn detect_other_encoding(&self, offset: u64) -> Result<Option<Encoding>, Error> {
         if self.has_non_ascii || self.stream.encoding() != Encoding::Utf8 {
             return Ok(None);
@@ -238,8 +238,8 @@ impl<'a> LargeFileReader<'a> {
         if count == 0 { Err(LargeFileSearchStreamEnd::Complete) } else { Ok(()) }
     }
 
-    /// Truncates a line that exceeds the maximum length; only the first line in `decoded` can be too long, because one
-    /// read is shorter than the maximum length of a line.
+    /// Truncates a line that exceeds the maximum length. Only the first line in `decoded` can be too long, because one
+    /// read is shorter than the maximum.
     fn cut_long_lines(&mut self) {
         let first = memchr::memchr(b'\n', self.decoded.as_bytes());
         let length = self.line_bytes.saturating_add(first.unwrap_or(self.decoded.len()));
@@ -292,7 +292,7 @@ fn detect_encoding(file: &dyn FileReader) -> Result<Option<Encoding>, Error> {
     })
 }
 
-/// Whether a search error concerns only one file and not the whole call.
+/// Whether an error affects only one file, so that the search continues with the next file.
 fn is_file_error(error: &Error) -> bool {
     !matches!(error.kind, ErrorKind::Cancelled | ErrorKind::Deadline)
 }

@@ -35,7 +35,7 @@ pub(super) struct TextMatches {
     pub(super) hits: Vec<SearchHit>,
     /// The number of all matching lines, including lines that are not in `hits`.
     pub(super) hits_total: usize,
-    /// Whether the search skipped lines that are too long for an expensive pattern.
+    /// Whether long lines were skipped or truncated, so that hits in them may be missing.
     pub(super) skipped_long_lines: bool,
 }
 
@@ -198,7 +198,7 @@ fn build_searcher(limits: HitLimits<'_>) -> SearcherBuilder {
     searcher
 }
 
-/// The trigrams that a text must contain to match any of the queries, with or without whole-word matching.
+/// The trigrams that every text with a match of any query contains; whole-word matching needs no other trigrams.
 fn required_trigrams(queries: &[&str], syntax: QuerySyntax, cases: SearchCaseSensitivity) -> RequiredTrigrams {
     match (syntax, cases) {
         (QuerySyntax::Literal, SearchCaseSensitivity::Sensitive) => {
@@ -358,7 +358,7 @@ impl SearchHit {
         self.render_filtered(out, &mut |_| true);
     }
 
-    /// Renders a hit with those context lines for whose line number `wanted` returns true.
+    /// Renders a hit with its context lines, but only those for whose line number `wanted` returns true.
     pub(super) fn render_filtered(&self, out: &mut String, wanted: &mut dyn FnMut(u64) -> bool) {
         let escape = |line: &str| escape_deceptive_line(line.trim_end_matches('\r')).into_owned();
         for (at, line) in self.before.iter().enumerate() {

@@ -90,7 +90,7 @@ fn page_request(search: &SearchArgs, hits_max: usize) -> Result<SearchPageReques
     Ok(SearchPageRequest { start, hits_max, budget_chars })
 }
 
-/// Adds context lines to the hits by searching the files again, if a search has only few hits.
+/// If a search has only few hits, searches their files again to add context lines.
 fn add_context_lines(search_context: &SearchPatternAndLimits<'_>, found: &mut SearchResults) -> Result<(), Error> {
     let Some((_, context)) = limits::SEARCH_AUTO_CONTEXT.iter().find(|(most, _)| found.hits_total <= *most) else {
         return Ok(());
@@ -165,7 +165,7 @@ fn render_notes(found: &SearchResults, omissions: WalkOmissions) -> String {
     if notes.is_empty() { String::new() } else { format!("[{}]\n", notes.join("; ")) }
 }
 
-/// The outcome of a query without hits: the hits of another interpretation of the query, and similar file names.
+/// The outcome of a query without hits: hits of a related query, such as one that ignores case, and similar file names.
 fn no_match_outcome(
     search: &SearchArgs,
     search_context: &SearchPatternAndLimits<'_>,

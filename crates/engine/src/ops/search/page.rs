@@ -22,7 +22,7 @@ pub(super) struct SearchPageRequest {
     /// The number of search hits on earlier pages.
     pub(super) start: usize,
     pub(super) hits_max: usize,
-    /// The maximum number of characters of a search page's text; a page shows at least one hit even if it is longer.
+    /// The maximum number of characters of a page's text; the first hit is shown even if it exceeds the maximum.
     pub(super) budget_chars: usize,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct SearchPage {
 /// Search hits in display order, each as the index of its file and the index of the hit within the file.
 pub(super) type OrderedHitIndices = Vec<(usize, usize)>;
 
-/// The number of hits of each file that come first if a query is searched by words; all other hits follow.
+/// In a search by words, the best hits of every file come first, at most this many per file; all other hits follow.
 const WORD_RANKED_LINES: usize = 3;
 
 /// Orders the hits of a query that is a name or an expression by their role and score.
@@ -92,7 +92,7 @@ struct HitRow<'a> {
 enum HitRowStyle {
     /// The row shows the text of the matching line, below the name of its file.
     Line,
-    /// The row shows only the location of the matching line, for imports on a page that also has a definition.
+    /// The row shows only the location of the line, for imports on a page that starts with a definition.
     LocationOnly,
 }
 
@@ -107,7 +107,7 @@ impl AlreadyShownSearchLines {
         Self(files.iter().enumerate().flat_map(hit_lines).collect())
     }
 
-    /// Renders a search hit; the line keeps its indentation only if the hit has context lines.
+    /// Renders a search hit; if the hit has no context lines, the indentation of its line is removed.
     fn render_hit(&mut self, at: usize, hit: &SearchHit) -> String {
         if hit.has_no_context() {
             return format!("{} {}\n", hit.line, escape_deceptive_line(hit.text.trim()));
@@ -185,7 +185,7 @@ fn render_rows(rows: &[HitRow<'_>]) -> String {
 }
 
 impl HitRow<'_> {
-    /// The heading above a search hit: the file name, if the file or the hit's role differs from the previous row.
+    /// The heading above a search hit: its file and role, or nothing if both are the same as in the previous row.
     fn render_heading(&self, previous: Option<&HitRow<'_>>) -> String {
         let role = self.hit.weight.role;
         if self.style == HitRowStyle::LocationOnly {

@@ -22,7 +22,7 @@ pub(super) enum SearchQueryTexts {
 }
 
 impl SearchQueryTexts {
-    /// The texts to search for. A query from a dialect with its own outcome format is not split at line feeds.
+    /// The texts to search for. A dialect with its own outcome format does not split a text at line feeds.
     pub(super) fn texts(&self, context: &CallContext<'_>) -> Result<Vec<&str>, Error> {
         let texts: Vec<&str> = match (self, context.options.before_after) {
             (Self::Text(text), BeforeAfterContentInclusion::Include) => vec![text],
@@ -74,7 +74,7 @@ impl AlternativeQueryInterpretation {
         }
     }
 
-    /// The description of an interpretation of the query, for the list of interpretations that had no hits either.
+    /// The phrase for this interpretation in the list of interpretations that were tried without hits.
     pub(super) fn describe(self) -> &'static str {
         match self {
             Self::WordParts => "parts of words",
@@ -171,7 +171,7 @@ fn spelling_variants(query: &str) -> Vec<String> {
     spellings
 }
 
-/// The lengths of the query words for which a search tries other spellings.
+/// A search tries other spellings of a query word only if the word has this many letters.
 const SPELLING_LETTERS: std::ops::RangeInclusive<usize> = 5..=40;
 
 /// The words of the search queries, with compound names such as `parseHeader` split.
@@ -188,7 +188,7 @@ pub(super) fn split_words(queries: &[&str]) -> Vec<String> {
     natural_language::query_words(&spaced)
 }
 
-/// Whether a file name contains the letters and digits of a search query, ignoring case and all other characters.
+/// Whether a file name contains a search query, if only letters and digits are compared and case is ignored.
 pub(super) fn is_similar_name(name: &str, query: &str) -> bool {
     let normalize = |text: &str| -> String {
         text.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()

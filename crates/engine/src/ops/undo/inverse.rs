@@ -109,7 +109,7 @@ pub(crate) struct InversePlan {
     pub(crate) merged: Vec<RelPath>,
 }
 
-/// One recorded change of the entry to revert; its paths are checked before they are locked and again during planning.
+/// One recorded change of the entry to revert, which is checked before its paths are locked and again during planning.
 #[derive(Debug)]
 pub(crate) struct RevertStep {
     path: RelPath,

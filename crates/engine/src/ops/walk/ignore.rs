@@ -1,11 +1,11 @@
 //! The rules of `.ignore`, `.gitignore` and `.git/info/exclude` files that make a walk omit paths. The rules of a
-//! directory include the rules of its parents up to the workspace root. The ignore file closer to a path has
-//! precedence, `.ignore` has precedence over `.gitignore`, and git rules end at a repository boundary. Ignore files
-//! that the caller may not read are skipped.
+//! directory include the rules of its parents up to the workspace root. `.ignore` files have precedence over
+//! `.gitignore` files, and these over `.git/info/exclude`. Among files of one kind, the closest to the path has
+//! precedence. Git files outside the repository of a path do not apply. Ignore files that the caller may not read are
+//! skipped.
 //!
-//! An ignore file is interpreted as in git: the last matching pattern wins, `!` negates a pattern, a pattern with a
-//! trailing slash matches only directories, and any other slash anchors the pattern at the directory of the ignore
-//! file.
+//! An ignore file is interpreted as in git. The last matching pattern wins, and `!` negates a pattern. A pattern with a
+//! trailing slash matches only directories. Any other slash anchors the pattern at the directory of the ignore file.
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path, sync::Arc};
 
@@ -18,7 +18,7 @@ use crate::{call_context::CallContext, limits, plan::FileKind, workspace::Direct
 #[derive(Debug, Default)]
 pub(crate) struct IgnoreRules {
     parent: Option<Arc<IgnoreRules>>,
-    /// The number of bytes in the directory's path with a trailing slash.
+    /// The length of the directory's path with its trailing slash; relative paths begin after these bytes.
     prefix_bytes: usize,
     ignore_file: Option<ParsedIgnoreFile>,
     git_ignore_file: Option<ParsedIgnoreFile>,
@@ -51,8 +51,7 @@ impl IgnoreRules {
         rules
     }
 
-    /// The ignore rules inside a directory; `listed` has its entries in byte order, and `read` returns a file's
-    /// content.
+    /// The ignore rules inside a directory. `listed` has its entries in byte order; `read` returns a file's content.
     pub(crate) fn enter_directory(
         self: Arc<Self>,
         read: &dyn Fn(&RelPath) -> Option<Vec<u8>>,

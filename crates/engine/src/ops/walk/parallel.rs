@@ -1,5 +1,5 @@
-//! A tree walk on several threads. The walk ends when no job is left, when it reaches the entry limit, or when a thread
-//! fails, for example because the call was cancelled or its deadline passed.
+//! A tree walk on several threads. The walk ends when no job is left or when it reaches the entry limit. It also ends
+//! when a thread fails, for example because the call was cancelled.
 //!
 //! The number of open directory handles is bounded for any tree. The walk of a small tree starts no further thread. If
 //! a thread of the walk panics, the other threads continue. The last added job runs first, so the job queue grows with
@@ -40,7 +40,7 @@ const HANDLES_MAX: usize = 128;
 pub(super) struct ParallelWalk<'a, 'v> {
     context: &'a CallContext<'v>,
     start: &'a RelPath,
-    /// The number of bytes in the path of the walk's start directory, with a trailing slash.
+    /// The length of the start directory's path with its trailing slash; relative paths begin after these bytes.
     prefix_bytes: usize,
     queue: Mutex<WalkQueue<'v>>,
     queue_changed: Condvar,

@@ -2,8 +2,8 @@
 //! caller may not read.
 //!
 //! One watch event reports a directory that is created or removed with its content. The event of a directory is
-//! reported even if the watch's pattern does not match the directory, because the content may match. A change to a
-//! parent of the watched path is reported as an event of the watched path.
+//! reported even if the watch's pattern does not match the directory, because the content may match. If a parent of the
+//! watched path is removed, moved or restored, the event names the watched path.
 
 use std::cell::OnceCell;
 
@@ -185,13 +185,14 @@ impl<'a> WatchMatcher<'a> {
         }
     }
 
-    /// Whether the watched path is below the directory `above`, and the caller may read the watched path.
+    /// Whether a change of the directory `above` affects the watched path, which is below it and readable for the
+    /// caller.
     fn is_below(&self, context: &CallContext<'_>, above: &RelPath) -> bool {
         self.watch.path != *above && self.watch.path.is_within(above) && context.may_read(&self.watch.path)
     }
 
-    /// Whether the watch reports a changed path: the caller may read the path, and either the watch's pattern matches
-    /// the path or the path is a tree that may contain matches.
+    /// Whether the watch reports a changed path. The path must be in the watched directory and readable for the caller.
+    /// The path must also match the watch's pattern, unless the change affects a tree, whose content may match.
     fn covers(&self, context: &CallContext<'_>, path: &RelPath, extent: ChangedTreeScope) -> bool {
         let deep = extent == ChangedTreeScope::WholeTree && self.watch.depth == WatchDepth::Deep;
         self.watch.covers_path(path) && context.may_read(path) && (deep || self.matches_path(path))

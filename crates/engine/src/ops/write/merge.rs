@@ -30,7 +30,7 @@ const CONFLICT_LINES_SHOWN: usize = 5;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum WriteMergeStatus {
     NotMerged,
-    /// The written content was merged with the changes since the version with this short name.
+    /// The written content was merged with the changes that others made since the version with this short name.
     MergedSince(String),
 }
 
@@ -90,8 +90,8 @@ impl WriteArgs {
         }
     }
 
-    /// The common ancestor of the merge: the text of the base, otherwise the text that the protocol remembers,
-    /// otherwise the text that the session last saw.
+    /// The common ancestor of the merge, which is the first of these that exists: the text of the base, the text that
+    /// the protocol remembers, the text that the session last saw.
     fn merge_base(
         &self,
         context: &CallContext<'_>,

@@ -25,7 +25,7 @@ const SEGMENT_FILE_MODE: u32 = 0o600;
 /// The numbers of the files that contain one trigram; each number is encoded as its difference from the previous one.
 #[derive(Default)]
 struct PostingList {
-    /// The last file number of the list plus one.
+    /// The last file number of the list plus one; 0 while the list is empty.
     next_number: u32,
     encoded_steps: Vec<u8>,
 }
@@ -64,7 +64,7 @@ pub(in crate::index) struct IndexSegmentWriter<'d> {
     /// The path, first file number, offset and length of every directory that is already written to the segment.
     directories: Vec<(Vec<u8>, u32, u64, u64)>,
     files: u32,
-    /// The start of the segment by the clock of the file system: the modification time of the new segment file.
+    /// The time at which the segment was begun, by the clock of the file system: the modification time of its new file.
     pub(in crate::index) started_ns: i128,
 }
 

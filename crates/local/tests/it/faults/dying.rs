@@ -66,7 +66,7 @@ fn run_child(
     CrashTestChildOutcome { reply, survived: said.contains(SURVIVED), counted_calls: calls }
 }
 
-/// Does nothing unless it runs in the child process.
+/// Runs in the child process; in an ordinary test run, this function returns at once.
 #[test]
 fn child_process() {
     let Ok(task) = std::env::var(CHILD_TASK_ENV) else { return };

@@ -133,7 +133,7 @@ pub(crate) fn check_journal(fixture: &LocalFixture, context: &str) {
     assert_eq!(shown, told, "{context}: the journal does not agree with the disk");
 }
 
-/// Checks that the cleanup removes all staged files, and that `expected` allows those that exist before the cleanup.
+/// Checks that the cleanup removes all staged files. With `expected` `None`, none may exist even before the cleanup.
 pub(crate) fn check_leftovers(fixture: &LocalFixture, expected: LeftoverFilesExpectation, context: &str) {
     let root = fixture.path("");
     let left = find_leftovers(&root);
@@ -150,7 +150,7 @@ pub(crate) fn check_leftovers(fixture: &LocalFixture, expected: LeftoverFilesExp
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LeftoverFilesExpectation {
     None,
-    /// Staged files may exist: the fault hit the cleanup itself, or the process died before the journal had the entry.
+    /// Staged files may exist, because the fault hit the cleanup, or the process died before the entry was recorded.
     Possible,
 }
 

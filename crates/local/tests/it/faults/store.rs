@@ -1,6 +1,6 @@
-//! Tests system calls of SQLite that fail: a tracer replaces their results, because they cannot be made to fail inside
-//! the process. While the workspace is open, a change that was not acknowledged is not visible, and reads continue to
-//! work. After a failed sync, nothing is written until the next open, and then the journal matches the disk.
+//! Tests how SQLite handles failed system calls. A tracer makes them fail, because the process itself cannot. While the
+//! workspace is open, a change that was not acknowledged is not visible, and reads continue to work. After a failed
+//! sync, nothing is written until the next open, and then the journal matches the disk.
 
 #![expect(clippy::disallowed_methods, reason = "the test needs a traced process")]
 
@@ -62,7 +62,7 @@ fn run_traced_child(
     trace.contains("(INJECTED)").then_some(FaultTestChildOutput(said))
 }
 
-/// Does nothing unless it runs in the child process.
+/// Runs in the child process; in an ordinary test run, this function returns at once.
 #[test]
 fn child_process() {
     let Ok(directory) = std::env::var(CHILD_DIRECTORY_ENV) else { return };

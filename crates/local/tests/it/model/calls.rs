@@ -159,8 +159,8 @@ pub(crate) fn random_call(
     RandomCall { caller: random.random_below(3), operation, arguments, key, model_trash }
 }
 
-/// Treats the errors `Expired` and `Conflict` as equal: local workspace and model refuse an undo of large content
-/// differently. The local workspace retains large content only when it is replaced, but the model retains all content.
+/// Treats `Expired` as `Conflict`, because local workspace and model refuse an undo of large content with different
+/// errors. The local workspace retains large content only once its file is replaced.
 pub(crate) fn comparable_kind(kind: ErrorKind) -> ErrorKind {
     if kind == ErrorKind::Expired { ErrorKind::Conflict } else { kind }
 }

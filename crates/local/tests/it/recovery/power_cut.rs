@@ -1,5 +1,5 @@
 //! Tests the effects of a power cut on renames: an old name exists again, a directory was not moved, or a file is lost
-//! with its name. The tests cause the damage while the renames are pending.
+//! with its name. The tests cause the damage before the renames are synced.
 
 #![expect(clippy::disallowed_methods, reason = "the test does what a power cut does")]
 
@@ -10,10 +10,10 @@ use serde_json::json;
 use super::LocalFixture;
 use crate::faults::check_journal;
 
-/// How often a test is repeated if its changes were synced before it could do the damage.
+/// How often a test is retried, because the changes may be synced before the test can damage them.
 const CUT_TRIES_MAX: usize = 20;
 
-/// Opens the workspace with another boot id while this many of its journal entries are pending.
+/// Runs `life` on a new workspace, and opens it with another boot id while `entries` journal entries are pending.
 fn power_cut_after(entries: u64, life: impl Fn(&LocalFixture)) -> LocalFixture {
     for _ in 0..CUT_TRIES_MAX {
         let fixture = LocalFixture::open_on_first_boot();
@@ -33,7 +33,7 @@ impl LocalFixture {
         self.call_ok("move", json!({ "from": from, "to": to }));
     }
 
-    /// The path of a hard link outside the workspace that preserves a file.
+    /// The path, outside the workspace, of a hard link by which a test keeps a file.
     fn saved_copy(&self) -> PathBuf {
         self.directory.path().join("saved")
     }

@@ -1,6 +1,6 @@
-//! Every system call fails once while a workspace is created, forked, imported or destroyed, and the disk fails at
-//! every one of them. Afterwards the workspace exists completely or not at all, as reported; nothing is left over; and
-//! the operation can be repeated.
+//! Creates, forks, imports and destroys workspaces. In each run, one system call fails, or one and all calls after it.
+//! Afterwards the workspace exists completely or not at all, as reported; nothing is left over; and the operation can
+//! be repeated.
 
 #![expect(clippy::disallowed_methods, reason = "the test looks at the directory from outside")]
 
@@ -139,7 +139,7 @@ fn check_consistency(
     assert!(report.integrity_error.is_none(), "{context}");
 }
 
-/// Runs the operation with a fault in its system call number `at`. Returns whether it made that many system calls.
+/// Runs the operation with a fault in its system call number `at`. Returns false if it made fewer system calls.
 fn run_with_fault(operation: RegistryFaultTestOperation, at: u64, action: InjectedFaultEffect) -> bool {
     let directory = fast_temporary_directory();
     let registry = prepare_registry(directory.path());

@@ -96,7 +96,7 @@ fn parse_allowed_paths(settings: &DialectSettings, key: &str) -> Result<CommaAll
     }
 }
 
-/// The paths that both lists allow, where each listed path also allows everything below it.
+/// The paths that both lists allow. A listed path also allows everything below it.
 fn intersect_paths(granted: &[RelPath], allowed: &[RelPath]) -> Vec<RelPath> {
     let common = |granted: &RelPath, path: &RelPath| {
         if path.is_within(granted) { Some(path.clone()) } else { granted.is_within(path).then(|| granted.clone()) }

@@ -145,7 +145,7 @@ fn entry_to_json(entry: CommaDirectoryEntry) -> Value {
         .into()
 }
 
-/// Punctuation in collation order; other ASCII characters, except letters and digits, sort before all of it.
+/// Punctuation in collation order. Other ASCII characters that are neither letters nor digits sort before punctuation.
 const PUNCTUATION_ORDER: &str = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$";
 
 /// Accented letters, grouped by their plain letter. An accented letter sorts together with its plain letter.

@@ -199,8 +199,8 @@ fn render_capability(operation: &ToolDefinition) -> Value {
     })
 }
 
-/// The tier of each capability, which is `blocked` if the policy blocks it on every path, and then the policy rules. A
-/// policy rule may be stricter than the tier that the definition of a capability declares.
+/// The tier of each capability, then the policy rules. The tier is `blocked` if the policy blocks the capability on
+/// every path. A policy rule may be stricter than the tier that the definition of a capability declares.
 fn render_policy(call: &KruxCall<'_>, outcome: &CallOutcome) -> Value {
     let tier_rule = |tool: &ToolDefinition| {
         let blocked = is_blocked(call, outcome, tool);

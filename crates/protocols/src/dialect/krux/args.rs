@@ -108,7 +108,7 @@ impl KruxPathMapper {
         stead_path::parse_path(given, &roots, &path_syntax()).ok().map(|parsed| parsed.path)
     }
 
-    /// The absolute path of the parent directory; the workspace root if the path is outside the workspace.
+    /// The absolute path of the parent directory; the workspace root if the path is the root or outside the workspace.
     pub(super) fn parent_path(&self, given: &str) -> String {
         let parent = self.parse(given).and_then(|path| path.parent());
         parent.map_or_else(|| self.workspace_root.clone(), |parent| self.absolute_path(&parent.to_string()))

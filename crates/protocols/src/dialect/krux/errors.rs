@@ -52,7 +52,7 @@ pub(super) fn error_object(
     })
 }
 
-/// The absolute path that an error is about, as the caller wrote it if the input with the path is known.
+/// The absolute path that an error is about, in the caller's spelling if the error kind shows which input is wrong.
 fn error_path(krux: &KruxDialect, arguments: &Map<String, Value>, error: &Error) -> String {
     let given = |name: &str| arguments.get(name).and_then(Value::as_str);
     let names = ["path", "source", "destination", "original_path", "trash_path"];

@@ -83,7 +83,7 @@ fn is_workspace_root_refused(error: &Error) -> bool {
     error_detail(error, "path") == Some(".")
 }
 
-/// The regular file that the path of a call uses as a parent directory.
+/// The file that the path of a failed call uses like a directory, such as `a` in `a/b`.
 fn blocking_file(error: &Error) -> Option<&str> {
     ["file", "path"].into_iter().find_map(|name| error_detail(error, name))
 }

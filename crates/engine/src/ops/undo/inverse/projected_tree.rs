@@ -74,7 +74,7 @@ impl<'a> TreeAfterPlan<'a> {
         }
     }
 
-    /// The file system entry that `path`, which must not contain symbolic links, will have after the planned changes.
+    /// The file system entry that will be at `path` after the planned changes; `path` must not contain symbolic links.
     pub(crate) fn entry_at(&self, path: &RelPath) -> Result<EntryAfterPlan, Error> {
         match self.changes.get(path) {
             Some(PlannedTreeChange::Removed) => return Ok(EntryAfterPlan::Absent),

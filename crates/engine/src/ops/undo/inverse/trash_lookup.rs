@@ -1,6 +1,6 @@
-//! Finds the current trash id of a removed file or tree. If `restore` or `undo` takes an item out of the trash, a later
-//! undo or redo puts the item back under a new trash id. Relations between journal entries link an item's old and new
-//! trash ids.
+//! Finds the current trash id of a removed file or tree. After `restore` or `undo` has taken an item out of the trash,
+//! another undo or redo may remove the item again. The item then gets a new trash id. The relations between the journal
+//! entries lead from the old trash id to the new one.
 
 use std::collections::HashSet;
 
@@ -19,7 +19,7 @@ pub(super) struct TrashIdAndJournalEntry {
     pub(super) entry: u64,
 }
 
-/// Finds an item that is now in the trash, by following the trash ids from one removal of the item to the next.
+/// Finds an item in the trash. If the trash id of `removal` is outdated, follows the other removals of the same item.
 pub(super) fn find_trash_item(
     context: &CallContext<'_>,
     removal: TrashIdAndJournalEntry,
@@ -39,7 +39,7 @@ pub(super) fn find_trash_item(
     Ok(None)
 }
 
-/// Later or earlier removals that put the same item into the trash.
+/// Earlier and later removals of the same item, which have other trash ids.
 fn linked_removals(
     context: &CallContext<'_>,
     removal: &TrashIdAndJournalEntry,
@@ -59,7 +59,7 @@ fn linked_removals(
     Ok(next)
 }
 
-/// The removals by an undo of the `restore` of a trash item; empty if no such `restore` was undone.
+/// If an undo reverted the `restore` of a trash item: the removals by that undo.
 fn removals_by_undone_restore(context: &CallContext<'_>, id: &str) -> Result<Vec<TrashIdAndJournalEntry>, Error> {
     let restoring = JournalEntryRelation::Restores(id.to_owned());
     let filter = JournalEntryQuery { operation: Some("restore".to_owned()), ..JournalEntryQuery::default() };
@@ -72,7 +72,7 @@ fn removals_by_undone_restore(context: &CallContext<'_>, id: &str) -> Result<Vec
     Ok(stored.map(|stored| entry_removals(&stored.entry).map(|(_, removal)| removal).collect()).unwrap_or_default())
 }
 
-/// The removal that trashed the item which entry `number` restored; `None` if entry `number` is not a `restore`.
+/// The removal of the item that entry `number` restored from the trash; `None` if entry `number` is not a `restore`.
 fn removal_before_restore(context: &CallContext<'_>, number: u64) -> Result<Option<TrashIdAndJournalEntry>, Error> {
     let Some(stored) = context.workspace().entry(number)? else { return Ok(None) };
     let JournalEntryRelation::Restores(id) = stored.entry.relation else { return Ok(None) };
@@ -82,7 +82,7 @@ fn removal_before_restore(context: &CallContext<'_>, number: u64) -> Result<Opti
     })
 }
 
-/// The removals of one path by journal entry `number` and by the latest redo of that entry.
+/// The removals, by journal entry `number` and by its latest redo, of the path that `entry` removed as trash item `id`.
 fn removals_redone(
     context: &CallContext<'_>,
     number: u64,
