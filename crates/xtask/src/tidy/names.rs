@@ -8,10 +8,13 @@ use super::{RepositoryFile, TidyFinding};
 const GERUNDS_ALLOWED: &[&str] = &["Encoding", "Mapping", "Setting", "Warning"];
 /// Irregular past forms of verbs, which type names must not be, without words that are also nouns (`Read`, `Set`,
 /// `Split`).
-const IRREGULAR_PAST_FORMS: &str = "Begun Blown Born Bought Broken Brought Built Caught Chosen Dealt Done Drawn Driven Fallen Felt Flown \
-    Forgotten Found Frozen Given Gone Grown Heard Held Hidden Kept Known Laid Left Lent Lost Made Meant \
-    Met Paid Said Seen Sent Shown Sold Sought Spent Spoken Stood Taken Taught Thought Thrown Told Torn \
-    Understood Won Worn Written";
+const IRREGULAR_PAST_FORMS: &str = "Became Been Begun Bent Bitten Blown Born Bought Bound Broken Brought Built Burnt Came Caught Chosen \
+    Clung Crept Dealt Done Drawn Driven Drunk Dug Eaten Fallen Fed Felt Fled Flown Forbidden Forgotten Fought \
+    Found Frozen Gave Given Gone Got Grown Heard Held Hidden Hung Hurt Kept Knew Known Laid Lain Learnt Led \
+    Left Lent Lit Lost Made Meant Met Misled Overwritten Paid Put Ran Rewritten Ridden Risen Said Sank \
+    Sat Seen Sent Shaken Shown Shut Slept Slid Sold Sought Spent Spoken Spun Stolen Stood Struck Stuck Sunk \
+    Swept Sworn Swung Taken Taught Thought Threw Thrown Told Took Torn Understood Undone Went Withdrawn \
+    Withheld Woken Won Worn Woven Written Wrote";
 
 /// Finds types that have the same name as another type in `crates/`, except for associated types.
 pub(super) fn find_duplicate_types(files: &[RepositoryFile]) -> Vec<TidyFinding> {
@@ -81,7 +84,15 @@ mod tests {
 
     #[test]
     fn bare_verb_forms_are_found() {
-        for bad in ["struct Begun;", "pub enum Asked {}", "trait Waiting {}", "type Held = u8;", "struct Reading {}"] {
+        for bad in [
+            "struct Begun;",
+            "pub enum Asked {}",
+            "trait Waiting {}",
+            "type Held = u8;",
+            "struct Reading {}",
+            "struct Slept;",
+            "enum Put {}",
+        ] {
             let file = RepositoryFile::new("crates/a/src/lib.rs", bad);
             assert_eq!(find_verb_form_types(&[file]).len(), 1, "{bad}");
         }
