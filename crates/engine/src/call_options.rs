@@ -8,7 +8,10 @@ use std::sync::Arc;
 use stead_path::PathSyntax;
 pub use stead_text::patch::PatchParseOptions;
 
-use crate::{errors::Error, glob::Globs, plan::FileModeSource, policy::SupervisionTier, watches::WatchLifetimeKind};
+use crate::{
+    call_notation::CallNotation, errors::Error, glob::Globs, plan::FileModeSource, policy::SupervisionTier,
+    watches::WatchLifetimeKind,
+};
 
 /// The options of one call; the default options are those of stead's own dialect.
 #[derive(Debug, Clone, Default)]
@@ -63,6 +66,8 @@ pub struct CallOptions {
     pub known_text: Option<Arc<str>>,
     /// Whether the server or an editor writes the changed file.
     pub applied_by: ChangeApplierChoice,
+    /// How the text of the outcome writes the call that comes next.
+    pub call_notation: CallNotation,
 }
 
 /// A tool that a dialect offers to its client, and its operation.

@@ -9,6 +9,7 @@ mod approval;
 mod authorization;
 mod buffers;
 mod call_context;
+mod call_notation;
 mod call_options;
 mod caller;
 mod control;
@@ -39,6 +40,7 @@ pub use buffers::{
     BufferLineEndings, BufferOpenState, BufferStore, BufferStoreRequest, BufferWithText, EditorBufferMetadata,
     PlannedBufferChange, PlannedBufferChangeKind,
 };
+pub use call_notation::CallNotation;
 pub use call_options::{
     BeforeAfterContentInclusion, CallOptions, ChangeApplierChoice, CopyMoveAllowedEntryKinds,
     DirectoryRemovalPermission, LineEndingAndBomPolicy, ListingPageSizeAndDetail, MissingBaseVersionPolicy,

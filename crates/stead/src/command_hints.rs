@@ -5,8 +5,10 @@
 use serde_json::Value;
 use stead_engine::{Call, Error, ErrorKind};
 
-/// Hints that do not depend on details of the call. A row of hints contains error kinds, operations (an empty list
-/// means all) and the hint; the first matching row applies.
+use crate::command_notation::quote_for_shell;
+
+/// Hints that do not depend on details of the call. A row contains the kinds of errors, the operations (an empty list
+/// means all) and the hint. The first matching row applies.
 const FIXED_HINTS: &[(&[ErrorKind], &[&str], &str)] = &[
     (&[ErrorKind::NotFound, ErrorKind::Expired], &["restore"], "to list the trash, run: stead trash list"),
     (&[ErrorKind::NotFound], &["buffer.list", "buffer.drop"], "to list the drafts, run: stead buffer.list"),
@@ -18,12 +20,12 @@ const FIXED_HINTS: &[(&[ErrorKind], &[&str], &str)] = &[
     (
         &[ErrorKind::BadRequest],
         &["watched"],
-        "omit the cursor, or pass the one that an earlier run printed; for the events of one watch, pass --watch ID",
+        "omit the position, or pass the one that an earlier run printed; for the events of one watch, pass --watch ID",
     ),
     (
         &[ErrorKind::BadRequest],
         &["changes", "events"],
-        "pass the cursor that an earlier run printed, an entry such as r12, 0 for the start, or now",
+        "pass the position that an earlier run printed, an entry such as r12, 0 for the start, or now",
     ),
     (
         &[ErrorKind::NotFound],
@@ -35,7 +37,7 @@ const FIXED_HINTS: &[(&[ErrorKind], &[&str], &str)] = &[
     (
         &[ErrorKind::NotFound, ErrorKind::Stale, ErrorKind::Conflict],
         &["review", "keep", "reject"],
-        "to see the changes and the current names of their hunks, run: stead review",
+        "to see the changes and the current names of their hunks, run: stead review --json",
     ),
     (
         &[ErrorKind::BadRequest, ErrorKind::NotFound, ErrorKind::Conflict, ErrorKind::NothingToDo],
@@ -51,8 +53,23 @@ const FIXED_HINTS: &[(&[ErrorKind], &[&str], &str)] = &[
     (&[ErrorKind::NotEmpty], &[], "pass --recursive to remove the directory with its contents"),
     (&[ErrorKind::Exists], &["restore"], "choose a free destination; restore never overwrites"),
     (&[ErrorKind::BadRequest], &["read"], "pass one range within the file, such as --lines 1-50 or --bytes 0-1023"),
-    (&[ErrorKind::BadRequest], &["policy"], "pass all arguments of the call as NAME=VALUE, such as path=notes.txt"),
+    (
+        &[ErrorKind::BadRequest],
+        &["policy"],
+        "pass an operation and its arguments, such as: stead policy check write path=notes.txt",
+    ),
     (&[ErrorKind::TooMany], &["watch"], "to stop a watch, run: stead unwatch ID"),
+    (&[ErrorKind::TooMany], &["lock"], "to release a lock that you no longer need, run: stead unlock PATH"),
+    (&[ErrorKind::TooMany, ErrorKind::NothingToDo], &["session"], "to end a session, run: stead session end --id ID"),
+    (&[ErrorKind::Exists], &["respond"], "to read the answer, run: stead alerts list"),
+    (&[ErrorKind::NotOwner], &["buffer.drop"], "to list your own drafts, run: stead buffer.list"),
+    (&[ErrorKind::BadRequest], &["list"], "omit --cursor, or repeat the command that the previous page printed"),
+    (
+        &[ErrorKind::OutOfScope],
+        &[],
+        "choose another path, or change --readable and --writable, which limit this caller",
+    ),
+    (&[ErrorKind::QuotaExceeded], &[], "remove or shorten files; to see how much is free, run: stead usage"),
     (
         &[ErrorKind::PolicyDenied],
         &["keep", "reject", "approve", "deny"],
@@ -82,9 +99,15 @@ fn fixed_hint(operation: &str, kind: ErrorKind) -> Option<&'static str> {
 /// Hints that contain the path of the call, or details of the error.
 fn hint_from_details(call: &Call<'_>, error: &Error) -> Option<String> {
     let detail = |name: &str| error.details.get(name).and_then(Value::as_str);
-    let has_detail = |name: &str| error.details.contains_key(name);
     let argument = |name: &str| call.arguments.get(name).and_then(Value::as_str);
-    let unquoted = detail("path").or_else(|| argument("path")).or_else(|| argument("from")).unwrap_or(".");
+    let path = detail("path").or_else(|| argument("path")).or_else(|| argument("from")).unwrap_or(".");
+    hint_about_path(call, error, path).or_else(|| hint_about_content(call, error, &quote_for_shell(path)))
+}
+
+/// Hints for errors about a missing path, or a path of the wrong type.
+fn hint_about_path(call: &Call<'_>, error: &Error, unquoted: &str) -> Option<String> {
+    let detail = |name: &str| error.details.get(name).and_then(Value::as_str);
+    let has_detail = |name: &str| error.details.contains_key(name);
     let path = quote_for_shell(unquoted);
     Some(match (error.kind, call.operation) {
         (ErrorKind::NotFound | ErrorKind::Stale, _) if has_detail("moved_to") => {
@@ -100,10 +123,31 @@ fn hint_from_details(call: &Call<'_>, error: &Error) -> Option<String> {
             let parent = unquoted.trim_end_matches('/').rsplit_once('/').map_or(".", |(parent, _)| parent);
             format!("to see the names in the directory, run: stead list {}", quote_for_shell(parent))
         }
-        (ErrorKind::IsDirectory, "read") => format!("to list the directory, run: stead list {path}"),
+        (ErrorKind::IsDirectory, "read" | "edit" | "append" | "diff") => {
+            format!("to list the directory, run: stead list {path}")
+        }
+        (ErrorKind::NotDirectory, _) if has_detail("file") => {
+            format!("{} is a file, so nothing can be below it; correct the path", detail("file")?)
+        }
         (ErrorKind::NotDirectory, "list") => format!("to print the file, run: stead read {path}"),
+        (_, _) => return None,
+    })
+}
+
+/// Hints for errors about versions, content, policy and limits.
+fn hint_about_content(call: &Call<'_>, error: &Error, path: &str) -> Option<String> {
+    let detail = |name: &str| error.details.get(name).and_then(Value::as_str);
+    let has_detail = |name: &str| error.details.contains_key(name);
+    let argument = |name: &str| call.arguments.get(name).and_then(Value::as_str);
+    Some(match (error.kind, call.operation) {
         (ErrorKind::Exists | ErrorKind::BaseRequired, "write") => {
             format!("to see the file, run: stead read {path}; to replace it, pass --base {}", detail("rev")?)
+        }
+        (ErrorKind::Exists, "patch") => {
+            "write *** Update File: to change the file, or pass --overwrite to replace it".to_owned()
+        }
+        (ErrorKind::Stale, "patch") => {
+            format!("to see the file, run: stead read {path}; then correct the patch and its --base")
         }
         (ErrorKind::Exists, "copy" | "move") if detail("type") == Some("file") => {
             "choose another destination; to replace the file, pass --overwrite".to_owned()
@@ -130,6 +174,9 @@ fn hint_from_details(call: &Call<'_>, error: &Error) -> Option<String> {
         {
             format!("to see the version of the file, run: stead stat {path}; older versions: stead history {path}")
         }
+        (ErrorKind::BadRequest, "edit") if !has_detail("edit") => {
+            "pass the edits as JSON, such as --edits '[{\"old\": \"one\", \"new\": \"two\"}]'".to_owned()
+        }
         (ErrorKind::TextNotFound, "edit" | "patch") if !has_detail("nearest") => {
             format!("quote text as it is in the file; to see it, run: stead read {path}")
         }
@@ -137,7 +184,7 @@ fn hint_from_details(call: &Call<'_>, error: &Error) -> Option<String> {
         (ErrorKind::NotText, "edit" | "append") => {
             format!("to replace the whole file, run: stead write {path} < NEW_CONTENT")
         }
-        (ErrorKind::TooLarge, "read") => {
+        (ErrorKind::TooLarge, "read" | "diff") => {
             format!("to print a part of the file, run: stead read {path} --bytes 0-1048575")
         }
         (ErrorKind::PolicyDenied, _) if has_detail("rule") => {
@@ -152,16 +199,6 @@ fn hint_from_details(call: &Call<'_>, error: &Error) -> Option<String> {
         }
         (_, _) => return None,
     })
-}
-
-/// Quotes a word for a POSIX shell: puts it in single quotes unless all its characters are plain.
-fn quote_for_shell(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "._-/:@%+=,".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod approvals;
 mod audit_rows;
 mod cli;
 mod command_hints;
+mod command_notation;
 mod config;
 mod help_texts;
 mod host_files;

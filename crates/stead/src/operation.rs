@@ -8,14 +8,17 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, builder::PossibleValuesParser, value_parser};
 use serde_json::{Map, Value};
 use stead_engine::{
-    Call, CallControl, CallOutcome, CallProgress, Caller, CancelToken, Error, ErrorKind, limits::WRITE_BYTES_MAX,
+    Call, CallControl, CallNotation, CallOutcome, CallProgress, Caller, CancelToken, Error, ErrorKind,
+    limits::WRITE_BYTES_MAX,
 };
 use stead_local::LandlockMode;
 use stead_protocols::definition::{ToolArgumentDefinition, ToolArgumentType, ToolDefinition};
 
 use crate::{
     cli::{CALLER_HEADING, CallerAccessCliFlags, WorkspaceFlags},
-    command_hints, help_texts,
+    command_hints,
+    command_notation::render_command,
+    help_texts,
     open_workspace::{self, CallerProtocol, CommandLineWorkspace},
     output::{self, CliCommandResult, CommandError, CommandExit, OutputFormat},
     progress_line::ProgressLine,
@@ -77,7 +80,7 @@ pub(crate) fn run(operation: &ToolDefinition, flags: &WorkspaceFlags, matches: &
     let caller = open_workspace::caller_from_flags(&call_flags.caller, CallerProtocol::Person)?;
     let arguments = operation_arguments(operation, matches)?;
     let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
-    let mut call = Call::new(&caller, &operation.name, arguments);
+    let mut call = new_call(&caller, &operation.name, arguments);
     call.idempotency_key = call_flags.key.as_deref();
     let format = OutputFormat::from(call_flags.json);
     let progress_line = ProgressLine::for_person();
@@ -110,7 +113,14 @@ pub(crate) fn call_operation(
 ) -> Result<CallOutcome, Error> {
     let mut arguments = arguments.as_object().cloned().unwrap_or_default();
     arguments.retain(|_, value| !value.is_null());
-    run_call(opened, &Call::new(caller, operation, arguments))
+    run_call(opened, &new_call(caller, operation, arguments))
+}
+
+/// A call whose outcome names the next step as a command.
+fn new_call<'a>(caller: &'a Caller, operation: &'a str, arguments: Map<String, Value>) -> Call<'a> {
+    let mut call = Call::new(caller, operation, arguments);
+    call.options.call_notation = CallNotation::Command(render_command);
+    call
 }
 
 /// Runs a call. An error names the next step as a command.
@@ -167,7 +177,7 @@ fn read_standard_input(
 ) -> Result<(), CommandError> {
     let mut stdin = std::io::stdin().lock();
     if stdin.is_terminal() {
-        output::print_note("reading standard input; end with Ctrl-D");
+        output::print_note("enter the text; end it with Ctrl-D on a new line");
     }
     let mut bytes = Vec::new();
     stdin.by_ref().take(WRITE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
@@ -179,8 +189,8 @@ fn read_standard_input(
             STANDARD.encode(error.as_bytes())
         }
         Err(_) => {
-            return Err(Error::new(ErrorKind::NotText, "standard input is not UTF-8")
-                .with_next_step("to write binary content, run: stead write PATH")
+            return Err(Error::new(ErrorKind::NotText, "standard input is not UTF-8 text; nothing was changed")
+                .with_next_step("to write binary content, run: stead write PATH < FILE")
                 .into());
         }
     };
@@ -199,8 +209,9 @@ fn print_content(answer: &CallOutcome) -> CliCommandResult {
         output::print_bytes(field("content").as_bytes())?;
     }
     if answer.json.get("truncated") == Some(&Value::Bool(true)) {
-        let next = answer.json.get("next").map(Value::to_string).unwrap_or_default();
-        output::print_note(&format!("output truncated; continue with {next}"));
+        let next = answer.json.get("next").and_then(Value::as_object);
+        let command = next.map(|next| format!("; for the rest, run: {}", render_command("read", next)));
+        output::print_note(&format!("output truncated{}", command.unwrap_or_default()));
     }
     Ok(CommandExit::Success)
 }

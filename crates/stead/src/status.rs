@@ -33,13 +33,33 @@ pub(crate) fn run_status(flags: &WorkspaceFlags, arguments: &StatusCliArgs) -> C
         facts.extend(more);
         facts.sort_keys();
     }
-    let rows = facts.as_object().into_iter().flatten().map(|(name, value)| match value.as_str() {
-        Some(text) => format!("{name}: {text}\n"),
-        None => format!("{name}: {value}\n"),
-    });
-    let text: String = rows.collect();
+    let text = render_status(&facts);
     output::print_as(OutputFormat::from(arguments.json), || facts, || text)?;
     Ok(CommandExit::Success)
+}
+
+/// The lines for people: the key of each fact in the JSON form, its label, and an explanation of its value.
+const STATUS_LINES: &[(&str, &str, &str)] = &[
+    ("root", "Workspace directory", ""),
+    ("workspace", "Workspace id", ""),
+    ("entries", "Journal entries", ""),
+    ("head", "Hash of the last entry", ""),
+    ("trash", "Items in the trash", " (to list them, run: stead trash list)"),
+    ("index", "Search index", ""),
+    ("durability", "Durability", " (full: changes are synced to disk; fast: a power cut can lose changes)"),
+    ("resolver", "Path resolver", " (kernel: the system call openat2; walker: one path component at a time)"),
+    ("background_failures", "Failed background tasks", ""),
+];
+
+fn render_status(facts: &Value) -> String {
+    let lines = STATUS_LINES.iter().map(|(key, label, explanation)| {
+        let value = facts[key].as_str().map_or_else(|| facts[key].to_string(), str::to_owned);
+        format!("{label}: {value}{explanation}\n")
+    });
+    // This command never activates the sandbox, so the fact `wall` says nothing about a server.
+    lines
+        .chain(["Landlock sandbox: off for this command; stead mcp, stead rpc and stead serve use it\n".to_owned()])
+        .collect()
 }
 
 #[derive(Debug, Args)]

@@ -38,7 +38,10 @@ impl Operation for ChangesArgs {
         let page = journal_feed::wait_for_page(context, self.wait_ms, start, &mut |position| {
             collect_changes(context, position)
         })?;
-        Ok(OperationPlanningResult::Read { outcome: page.into_outcome("no changes", "changes"), bytes: 0 })
+        Ok(OperationPlanningResult::Read {
+            outcome: page.into_outcome(context.options.call_notation, "no changes", "changes"),
+            bytes: 0,
+        })
     }
 }
 
@@ -113,6 +116,6 @@ impl ChangesFollower {
         let policy = workspace.active_policy()?;
         let page = collect_changes(&CallContext::new(workspace, &call, &policy), self.position)?;
         self.position = page.position;
-        Ok(page.into_outcome("no changes", "changes"))
+        Ok(page.into_outcome(call.options.call_notation, "no changes", "changes"))
     }
 }

@@ -50,7 +50,10 @@ impl Operation for PollSessionEventsArgs {
                 add_session_events(context, &watchers, stored, page, &mut ranges)
             })
         })?;
-        Ok(OperationPlanningResult::Read { outcome: page.into_outcome("no events", "events"), bytes: 0 })
+        Ok(OperationPlanningResult::Read {
+            outcome: page.into_outcome(context.options.call_notation, "no events", "events"),
+            bytes: 0,
+        })
     }
 }
 

@@ -11,6 +11,7 @@ use stead_text::visible::escape_deceptive_line;
 
 use crate::{
     call_context::CallContext,
+    call_notation::CallNotation,
     call_options::ListingPageSizeAndDetail,
     errors::{Error, ErrorKind},
     glob::Globs,
@@ -77,7 +78,10 @@ impl Operation for FindArgs {
         let found: Vec<FileNameMatch> = first.into_iter().filter_map(|path| stat_match(context, path)).collect();
         let omitted = total.saturating_sub(found.len() as u64);
         let truncated = omissions.limit_reached || omitted > 0;
-        let text = render_text(&found, omitted, &self.pattern, &match_kind) + &omissions.render_note() + "]";
+        let notation = context.options.call_notation;
+        let mut text = render_text(&found, omitted, &self.pattern, &match_kind, notation);
+        text.extend(omissions.render_note(notation).map(|note| format!("; {note}")));
+        text.push(']');
         let matches: Vec<_> = found.iter().map(FileNameMatch::to_json).collect();
         let outcome = OutcomeBuilder::new()
             .with_field("path", top.to_string())
@@ -169,12 +173,18 @@ pub(super) fn bounded_limit(requested: Option<u64>, default: usize, most: usize)
         None => Ok(default),
         Some(Ok(number)) if (1..=most).contains(&number) => Ok(number),
         Some(_) => Err(Error::new(ErrorKind::BadRequest, format!("max must be from 1 to {most}"))
-            .with_next_step("pass a narrower path or pattern to get all matches")),
+            .with_next_step("omit max, or pass a number in this range; a narrower path or pattern has fewer matches")),
     }
 }
 
-/// Renders one line per matching path, then a summary line; the caller adds the closing bracket of the summary.
-fn render_text(found: &[FileNameMatch], omitted: u64, pattern: &str, match_kind: &FileNameMatchKind) -> String {
+/// Renders one line per match, then a summary line. The caller adds the closing bracket of the summary.
+fn render_text(
+    found: &[FileNameMatch],
+    omitted: u64,
+    pattern: &str,
+    match_kind: &FileNameMatchKind,
+    notation: CallNotation,
+) -> String {
     let mut text = String::new();
     for found in found {
         text.push_str(&escape_deceptive_line(&found.path.to_wire()));
@@ -200,7 +210,8 @@ fn render_text(found: &[FileNameMatch], omitted: u64, pattern: &str, match_kind:
     }
     if omitted > 0 {
         text.push_str(&format!(
-            "; truncated, {omitted} more: pass a narrower path, or raise max up to {}",
+            "; truncated, {omitted} more: pass a narrower path, or raise {} up to {}",
+            notation.render_argument_name("max"),
             limits::FIND_MATCHES_MAX
         ));
     }

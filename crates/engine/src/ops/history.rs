@@ -50,8 +50,10 @@ impl Operation for HistoryArgs {
                 .into_json()
         });
         let mut text = page.text;
-        match (page.next, page.entries.is_empty()) {
-            (Some(number), _) => text.push_str(&format!("… more: call history with cursor \"r{number}\"")),
+        match (&next, page.entries.is_empty()) {
+            (Some(next), _) => {
+                text.push_str(&format!("… more: {}", context.options.call_notation.render_call("history", next)));
+            }
             (None, true) => text.push_str("no changes"),
             (None, false) => text.truncate(text.trim_end().len()),
         }
@@ -152,8 +154,10 @@ fn history_item(
         text.push_str(&format!("  {}\n", change.render_line()));
     }
     if omitted > 0 {
-        let before = entry.number.saturating_sub(1);
-        text.push_str(&format!("  … and {omitted} more: call changes with since \"r{before}\"\n"));
+        let before = format!("r{}", entry.number.saturating_sub(1));
+        let arguments = OutcomeBuilder::new().with_field("since", before).into_json();
+        let call = context.options.call_notation.render_call("changes", &arguments);
+        text.push_str(&format!("  … and {omitted} more: {call}\n"));
     }
     let changes: Vec<_> = first.into_iter().map(VisibleChange::into_json).collect();
     let object = OutcomeBuilder::new()

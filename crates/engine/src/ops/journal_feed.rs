@@ -7,11 +7,12 @@ use std::{
 };
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use stead_journal::Digest;
 
 use crate::{
     call_context::CallContext,
+    call_notation::CallNotation,
     engine::CallOutcome,
     errors::{Error, ErrorKind},
     limits,
@@ -176,13 +177,15 @@ impl<E> JournalFeedPage<E> {
         self.has_more = true;
     }
 
-    /// Renders the last line of a page: the cursor or, if more events follow, the call that returns the next page.
-    pub(super) fn render_end(&self, call: &str, argument: &str) -> String {
-        let cursor = &self.position;
-        if self.has_more {
-            format!("… more: call {call} with {argument} \"{cursor}\"")
-        } else {
-            format!("[cursor {cursor}]")
+    /// The last line of the text. It contains the cursor and, if more events follow, the call that returns the next
+    /// page. A command contains the cursor in any case.
+    pub(super) fn render_end(&self, notation: CallNotation, operation: &str, argument: &str) -> String {
+        let cursor = self.position.to_string();
+        let arguments = Map::from_iter([(argument.to_owned(), Value::from(cursor.clone()))]);
+        match (self.has_more, notation) {
+            (true, _) => format!("… more: {}", notation.render_call(operation, &arguments)),
+            (false, CallNotation::ToolCall) => format!("[cursor {cursor}]"),
+            (false, CallNotation::Command(render)) => format!("[later events: {}]", render(operation, &arguments)),
         }
     }
 }
@@ -191,9 +194,9 @@ impl<E> JournalFeedPage<E> {
 pub(super) type RenderedEvent = (Value, String);
 
 impl JournalFeedPage<RenderedEvent> {
-    /// Builds the outcome of a page. The text of a page without events is `empty_text`.
-    pub(super) fn into_outcome(self, empty_text: &str, call: &str) -> CallOutcome {
-        let end = self.render_end(call, "since");
+    /// Builds the outcome of a page. If the page has no events, the text is `empty_text`.
+    pub(super) fn into_outcome(self, notation: CallNotation, empty_text: &str, operation: &str) -> CallOutcome {
+        let end = self.render_end(notation, operation, "since");
         let (events, lines): (Vec<Value>, Vec<String>) = self.events.into_iter().unzip();
         let text = if lines.is_empty() { format!("{empty_text}\n") } else { lines.concat() };
         OutcomeBuilder::new()

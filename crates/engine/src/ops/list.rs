@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     call_context::CallContext,
+    call_notation::CallNotation,
     errors::{Error, ErrorKind},
     limits,
     operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
@@ -73,7 +74,7 @@ impl Operation for ListArgs {
         let mut walk = ListWalk::new(context, top, self.depth()?, self.hidden_file_filter());
         walk.run(after.as_ref())?;
         let next = walk.next_cursor.as_ref().map(|last| self.continuation_args(top, last));
-        let text = render_text(top, &walk);
+        let text = render_text(top, &walk, next.as_ref(), context.options.call_notation);
         let entries: Vec<_> = walk.entries.iter().map(entry_json).collect();
         let outcome = OutcomeBuilder::new()
             .with_field("path", top.to_string())
@@ -128,7 +129,12 @@ fn link_target_json(stat: FileStat) -> Value {
 }
 
 /// Renders one line per entry, then a summary line.
-fn render_text(top: &RelPath, walk: &ListWalk<'_, '_>) -> String {
+fn render_text(
+    top: &RelPath,
+    walk: &ListWalk<'_, '_>,
+    next: Option<&Map<String, Value>>,
+    notation: CallNotation,
+) -> String {
     let mut text = String::with_capacity(walk.chars + 128);
     for entry in &walk.entries {
         text.push_str(&entry.line);
@@ -145,13 +151,11 @@ fn render_text(top: &RelPath, walk: &ListWalk<'_, '_>) -> String {
     };
     let hidden = match walk.hidden_count {
         0 => String::new(),
-        hidden => format!(", {hidden} hidden (all: true shows them)"),
+        hidden => format!(", {hidden} hidden ({} shows them)", notation.render_switch("all")),
     };
     text.push_str(&format!("[{}: {count}{hidden}]", escape_deceptive_line(&path)));
-    if let Some(last) = &walk.next_cursor {
-        let cursor = last.to_wire();
-        let (path, cursor) = (escape_deceptive_line(&path), escape_deceptive_line(&cursor));
-        text.push_str(&format!("\n… truncated: call list with path {path}, depth {}, cursor \"{cursor}\"", walk.depth));
+    if let Some(next) = next {
+        text.push_str(&format!("\n… truncated: {}", notation.render_call("list", next)));
     }
     text
 }

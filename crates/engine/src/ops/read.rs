@@ -7,10 +7,7 @@ mod lines;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use stead_text::{
-    encoding::{DetectedContentKind, detect_content},
-    visible::escape_deceptive_line,
-};
+use stead_text::encoding::{DetectedContentKind, detect_content};
 
 use crate::{
     call_context::CallContext,
@@ -197,10 +194,8 @@ impl ReadContinuation {
             .into_json()
     }
 
-    fn describe(&self, target: &ResolvedTarget) -> String {
-        let form = self.format.as_argument().map_or(String::new(), |form| format!(", as \"{form}\""));
-        let path = target.path.to_wire();
-        format!("call read with path {}, {} \"{}\"{form}", escape_deceptive_line(&path), self.argument, self.range)
+    fn render(&self, context: &CallContext<'_>, target: &ResolvedTarget) -> String {
+        context.options.call_notation.render_call("read", &self.to_json(target))
     }
 }
 

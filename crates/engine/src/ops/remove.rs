@@ -9,6 +9,7 @@ use stead_path::RelPath;
 
 use crate::{
     call_context::CallContext,
+    call_notation::CallNotation,
     call_options::{BeforeAfterContentInclusion, DirectoryRemovalPermission, RestoreConflictPolicy},
     caller::Principal,
     engine::{BeforeAfterBytes, CallOutcome},
@@ -59,6 +60,7 @@ impl Operation for RemoveArgs {
         let retain_until_ms = planning::trash_deadline_ms(context, context.options.removal_retention);
         let before_after = bytes_before(context, target, stat)?;
         let removed = path.to_string();
+        let notation = context.options.call_notation;
         let plan = Plan::new(vec![PlannedChange::Remove { path, expectation, retain_until_ms, tree }]);
         Ok(OperationPlanningResult::Files {
             plan,
@@ -66,8 +68,12 @@ impl Operation for RemoveArgs {
                 let trash = receipt.trash_ids.first().cloned();
                 let until = format_iso_utc(retain_until_ms);
                 let id = trash.as_deref().unwrap_or("unknown");
+                let restore = match notation {
+                    CallNotation::ToolCall => format!("restore with trash {id} until {until}"),
+                    CallNotation::Command(_) => format!("to restore it until {until}, run: stead restore {id}"),
+                };
                 let text = format!(
-                    "removed {removed} ({}, r{}); restore with trash {id} until {until}",
+                    "removed {removed} ({}, r{}); {restore}",
                     planning::describe_tree_size(&tree),
                     receipt.entry
                 );

@@ -11,7 +11,7 @@ mod keep_reject;
 mod session_changes;
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use stead_path::RelPath;
 use stead_text::{
     diff::diff_stat,
@@ -26,6 +26,7 @@ pub(crate) use self::keep_reject::{KeepChangesArgs, RejectChangesArgs};
 use self::{attribution::ReviewHunk, session_changes::ReviewedFile};
 use crate::{
     call_context::CallContext,
+    call_notation::CallNotation,
     caller::Principal,
     errors::{Error, ErrorKind},
     limits,
@@ -39,6 +40,8 @@ use crate::{
 struct ReviewedSessionKey {
     principal: String,
     session: String,
+    /// The other sessions that matched the request, the session with the latest change first.
+    others: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -74,11 +77,12 @@ fn resolve_session(
                     .with_next_step("omit author; only a person can review the changes of others"));
             }
             let session = session.unwrap_or(&context.caller.session).to_owned();
-            Ok(ReviewedSessionKey { principal: own, session })
+            Ok(ReviewedSessionKey { principal: own, session, others: Vec::new() })
         }
         Principal::User(_) | Principal::System | Principal::External => {
             if let (Some(principal), Some(session)) = (&requested, session) {
-                return Ok(ReviewedSessionKey { principal: principal.clone(), session: session.to_owned() });
+                let (principal, session) = (principal.clone(), session.to_owned());
+                return Ok(ReviewedSessionKey { principal, session, others: Vec::new() });
             }
             latest_session(context, requested.as_deref(), session)
         }
@@ -98,14 +102,36 @@ fn latest_session(
         limit: limits::ENTRIES_SCANNED_MAX,
         ..JournalEntryQuery::default()
     };
-    let found = context.workspace().entries(&filter)?.into_iter().map(|stored| stored.entry.caller).find(|caller| {
+    let entries = context.workspace().entries(&filter)?;
+    let mut callers = entries.into_iter().map(|stored| stored.entry.caller).filter(|caller| {
         let is_candidate = principal.is_some() || caller.principal.starts_with("agent:");
         is_candidate && session.is_none_or(|session| caller.session == session)
     });
-    found.map(|caller| ReviewedSessionKey { principal: caller.principal, session: caller.session }).ok_or_else(|| {
+    let latest = callers.next().ok_or_else(|| {
         Error::new(ErrorKind::NothingToDo, "no agent session has changes to review")
             .with_next_step("call history to see who changed what")
-    })
+    })?;
+    let mut others = Vec::new();
+    for caller in callers {
+        if caller.session != latest.session && !others.contains(&caller.session) {
+            others.push(caller.session);
+        }
+    }
+    Ok(ReviewedSessionKey { principal: latest.principal, session: latest.session, others })
+}
+
+impl ReviewedSessionKey {
+    /// The first line of the text for a person: which session is shown, and how to see the others.
+    fn render_heading(&self, notation: CallNotation) -> String {
+        let Self { principal, session, others } = self;
+        let others = others.first().map_or_else(String::new, |next| {
+            let arguments = Map::from_iter([("session".to_owned(), next.clone().into())]);
+            let call = notation.render_call("review", &arguments);
+            let plural = if others.len() == 1 { "" } else { "s" };
+            format!("; {} earlier session{plural} also changed files, to see the latest of them {call}", others.len())
+        });
+        format!("session {session} of {principal}{others}\n")
+    }
 }
 
 fn require_person(context: &CallContext<'_>) -> Result<(), Error> {
@@ -140,13 +166,18 @@ impl Operation for ReviewArgs {
         let total = changes.files.len();
         let texts = if only.is_some() { FullTextInclusion::Include } else { FullTextInclusion::Omit };
         let mut diff_lines_max = limits::DIFF_LINES_MAX;
-        let mut text = String::new();
+        let mut text = match &context.caller.principal {
+            Principal::Agent(_) => String::new(),
+            Principal::User(_) | Principal::System | Principal::External => {
+                session.render_heading(context.options.call_notation)
+            }
+        };
         let listed = changes.files.iter().take(limits::REVIEW_FILES_MAX);
         let files: Vec<Value> =
             listed.map(|file| review_file_json(file, texts, &mut diff_lines_max, &mut text)).collect();
         let omitted = total - files.len();
         if total == 0 {
-            text.push_str("nothing to review\n");
+            text.push_str("no changes to review\n");
         } else if omitted > 0 {
             text.push_str(&format!("… and {omitted} more files: pass a path\n"));
         }

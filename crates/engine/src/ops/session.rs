@@ -41,13 +41,13 @@ impl Operation for SessionOperationArgs {
         match (self.action.unwrap_or(RequestedSessionAction::Show), &self.id) {
             (RequestedSessionAction::Show, _) => {
                 let fields = self.session_fields(context)?;
-                let text = format!("session {}", str_field(&fields, "session"));
+                let text = describe_session(&fields);
                 Ok(OperationPlanningResult::Read { outcome: fields.build_one_line(text), bytes: 0 })
             }
             (RequestedSessionAction::Begin, None) => Ok(plan_begin()),
             (RequestedSessionAction::Begin, Some(_)) => {
                 Err(Error::new(ErrorKind::BadRequest, "the id of a new session cannot be chosen")
-                    .with_next_step("omit id"))
+                    .with_next_step("omit id; the result has the id of the new session"))
             }
             (RequestedSessionAction::End, _) => self.plan_end(context),
         }
@@ -103,7 +103,8 @@ impl SessionOperationArgs {
             }
         })?;
         if session.ended_ms.is_some() {
-            return Err(Error::new(ErrorKind::NothingToDo, format!("session {id} has already ended")));
+            return Err(Error::new(ErrorKind::NothingToDo, format!("session {id} has already ended"))
+                .with_next_step("call session with action begin to start another one"));
         }
         let ends_own = context.caller.session == session.id;
         let fields = SessionOperationArgs { action: None, id: Some(session.id.clone()) }.session_fields(context)?;
@@ -178,6 +179,23 @@ fn scope_json(context: &CallContext<'_>) -> Map<String, Value> {
         .into_json()
 }
 
-fn str_field(fields: &OutcomeBuilder, name: &str) -> String {
-    fields.field(name).and_then(Value::as_str).unwrap_or_default().to_owned()
+fn describe_session(fields: &OutcomeBuilder) -> String {
+    let text = |name: &str| match fields.field(name) {
+        Some(Value::String(text)) => text.clone(),
+        Some(value) => value.to_string(),
+        None => String::new(),
+    };
+    let list = |name: &str| {
+        let paths: Vec<&str> =
+            fields.field(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+        if paths.is_empty() { "nothing".to_owned() } else { paths.join(", ") }
+    };
+    format!(
+        "session {} of {}, {} calls so far; may read {} and change {}",
+        text("session"),
+        text("principal"),
+        text("calls"),
+        list("readable"),
+        list("writable")
+    )
 }

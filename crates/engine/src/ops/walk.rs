@@ -14,6 +14,7 @@ use stead_path::{FileName, RelPath};
 
 use crate::{
     call_context::CallContext,
+    call_notation::CallNotation,
     errors::Error,
     limits,
     plan::FileKind,
@@ -94,8 +95,8 @@ impl WalkOmissions {
         (self.ignored > 0).then_some(self.ignored)
     }
 
-    pub(super) fn render_note(&self) -> String {
-        self.ignored_count().map_or_else(String::new, |count| format!("; {count} ignored (all: true includes them)"))
+    pub(super) fn render_note(&self, notation: CallNotation) -> Option<String> {
+        self.ignored_count().map(|count| format!("{count} ignored ({} includes them)", notation.render_switch("all")))
     }
 
     fn add(&mut self, other: Self) {

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     call_context::CallContext,
+    call_notation::CallNotation,
     caller::Caller,
     control::{CallControl, CancelToken},
     engine::{Call, CallOutcome, Engine},
@@ -63,7 +64,10 @@ impl Operation for PollWatchEventsArgs {
         let page = journal_feed::wait_for_page(context, self.wait_ms, start, &mut |position| {
             collect_events(context, &watchers, own, position)
         })?;
-        Ok(OperationPlanningResult::Read { outcome: watched_outcome(page, watches.len()), bytes: 0 })
+        Ok(OperationPlanningResult::Read {
+            outcome: watched_outcome(page, watches.len(), context.options.call_notation),
+            bytes: 0,
+        })
     }
 }
 
@@ -84,11 +88,15 @@ impl PollWatchEventsArgs {
     }
 }
 
-fn watched_outcome(page: JournalFeedPage<WatchEvent>, watches: usize) -> CallOutcome {
-    let (cursor, end) = (page.position.to_string(), page.render_end("watched", "cursor"));
+fn watched_outcome(page: JournalFeedPage<WatchEvent>, watches: usize, notation: CallNotation) -> CallOutcome {
+    let (cursor, end) = (page.position.to_string(), page.render_end(notation, "watched", "cursor"));
     let mut text: String = page.events.iter().map(WatchEvent::render_line).collect();
     if page.events.is_empty() {
-        text.push_str(if watches == 0 { "no watches; call watch first\n" } else { "no events\n" });
+        text.push_str(match (watches, notation) {
+            (0, CallNotation::ToolCall) => "you have no watches; call watch to start one\n",
+            (0, CallNotation::Command(_)) => "you have no watches; to watch a path, run: stead watch PATH\n",
+            (_, _) => "no events\n",
+        });
     }
     let events: Vec<_> = page.events.into_iter().map(WatchEvent::into_json).collect();
     OutcomeBuilder::new()

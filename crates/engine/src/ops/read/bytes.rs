@@ -200,7 +200,7 @@ fn payload_outcome(
     );
     let more = next.as_ref().map(|next| {
         let word = if truncated { "truncated" } else { "more" };
-        format!("… {word}: {}", next.describe(target))
+        format!("… {word}: {}", next.render(context, target))
     });
     let text = if exceeds_page(&content) {
         render_text("the content is long: it is only in the field content of the structured outcome", &facts_line, more)

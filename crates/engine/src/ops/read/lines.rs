@@ -28,8 +28,10 @@ pub(super) fn read_lines_page(
     format: ReadFormat,
 ) -> Result<OperationPlanningResult, Error> {
     let FileBytesWithVersion { bytes, version, stat } = file;
-    let decoded = decode_text(bytes, encoding)
-        .ok_or_else(|| Error::new(ErrorKind::NotText, format!("{} is not valid {}", target.path, encoding.name())))?;
+    let decoded = decode_text(bytes, encoding).ok_or_else(|| {
+        Error::new(ErrorKind::NotText, format!("{} is not valid {}", target.path, encoding.name()))
+            .with_next_step("call read with as \"base64\" to get the bytes")
+    })?;
     let body = decoded.strip_prefix(BYTE_ORDER_MARK).filter(|_| encoding == Encoding::Utf8Bom).unwrap_or(&decoded);
     let mut counter = LineCounter::default();
     counter.feed(body.as_bytes());
@@ -60,7 +62,7 @@ pub(super) fn read_lines_page(
         if bom { " with byte-order mark" } else { "" },
         if ends_without_newline { ", no newline at the end" } else { "" },
     );
-    let more = next.as_ref().map(|next| format!("… truncated: {}", next.describe(target)));
+    let more = next.as_ref().map(|next| format!("… truncated: {}", next.render(context, target)));
     let text = render_text(page.text, &facts_line, more);
     let outcome = read_outcome_fields(target, &version, rev, &stat, page.text.to_owned())
         .with_field("encoding", encoding.name())

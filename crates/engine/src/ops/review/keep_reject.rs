@@ -56,7 +56,7 @@ impl Operation for KeepChangesArgs {
             baselines.push(ReviewBaseline { path: file.path.clone(), text: self.accepted_text(file)? });
         }
         let paths: Vec<String> = baselines.iter().map(|file| file.path.to_string()).collect();
-        let ReviewedSessionKey { principal, session } = reviewed;
+        let ReviewedSessionKey { principal, session, .. } = reviewed;
         let request = SessionStoreWriteRequest::AcceptChanges {
             principal: principal.clone(),
             session: session.clone(),
@@ -111,7 +111,7 @@ fn unknown_hunk_error(name: &str) -> Error {
 }
 
 fn nothing_to_review_error(reviewed: &ReviewedSessionKey, since: SessionOrTurnStart) -> Error {
-    let ReviewedSessionKey { principal, session } = reviewed;
+    let ReviewedSessionKey { principal, session, .. } = reviewed;
     match since {
         SessionOrTurnStart::Session => {
             Error::new(ErrorKind::NothingToDo, format!("{principal} has no changes to review in session {session}"))

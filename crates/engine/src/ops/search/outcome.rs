@@ -13,6 +13,7 @@ use stead_text::visible::escape_deceptive_line;
 
 use crate::{
     call_context::CallContext,
+    call_notation::CallNotation,
     errors::{Error, ErrorKind},
     limits,
     operation::{OperationPlanningResult, ResolvedTarget},
@@ -39,6 +40,7 @@ pub(super) fn native_outcome(
     hits_max: usize,
 ) -> Result<OperationPlanningResult, Error> {
     let request = page_request(search, hits_max)?;
+    let notation = search_context.context.options.call_notation;
     let started = Instant::now();
     let (mut found, omissions) = search.search_tree(search_context, target)?;
     if found.hits_total == 0 {
@@ -53,11 +55,16 @@ pub(super) fn native_outcome(
     let mut text = render_summary(search, &found, request);
     text.push_str(&page.text);
     if let Some(next) = page.next_start {
-        text.push_str(&format!("[{} more: cursor \"{next}\"]\n", found.hits_total - next));
+        let call = match notation {
+            CallNotation::ToolCall => format!("cursor \"{next}\""),
+            CallNotation::Command(render) => render("search", &continuation_args(search, next)),
+        };
+        text.push_str(&format!("[{} more: {call}]\n", found.hits_total - next));
     } else if unlisted > 0 {
-        text.push_str(&format!("[{unlisted} more not listed: pass a narrower path or a glob]\n"));
+        let glob = notation.render_argument_name("glob");
+        text.push_str(&format!("[{unlisted} more not listed: pass a narrower path or {glob}]\n"));
     }
-    text.push_str(&render_notes(&found, omissions));
+    text.push_str(&render_notes(&found, omissions, notation));
     let truncated = omissions.limit_reached || page.next_start.is_some() || unlisted > 0;
     let next = page.next_start.map(|next| continuation_args(search, next));
     let fields = OutcomeBuilder::new()
@@ -76,7 +83,10 @@ fn page_request(search: &SearchArgs, hits_max: usize) -> Result<SearchPageReques
         None => 0,
         Some(Ok(start)) => start,
         Some(Err(_)) => {
-            return Err(bad("the cursor is not a number".to_owned(), "pass the cursor of the last outcome"));
+            return Err(bad(
+                "the cursor is not one that search returned".to_owned(),
+                "omit the cursor, or pass the one in the previous result of the same search",
+            ));
         }
     };
     let budget_chars = match search.budget.map(usize::try_from) {
@@ -84,7 +94,10 @@ fn page_request(search: &SearchArgs, hits_max: usize) -> Result<SearchPageReques
         Some(Ok(budget)) if (1..=limits::OUTCOME_PAGE_CHARS).contains(&budget) => budget,
         Some(_) => {
             let detail = format!("budget must be from 1 to {} characters", limits::OUTCOME_PAGE_CHARS);
-            return Err(bad(detail, "pass a smaller budget, and get further hits with the cursor of the outcome"));
+            return Err(bad(
+                detail,
+                "omit budget, or pass a number in this range; the cursor of the result gives further hits",
+            ));
         }
     };
     Ok(SearchPageRequest { start, hits_max, budget_chars })
@@ -152,16 +165,16 @@ fn counts_json(found: &SearchResults, omissions: WalkOmissions) -> Map<String, V
         .into_json()
 }
 
-/// Renders notes about files that were not searched.
-fn render_notes(found: &SearchResults, omissions: WalkOmissions) -> String {
+/// Notes about files that were not searched.
+fn render_notes(found: &SearchResults, omissions: WalkOmissions, notation: CallNotation) -> String {
     let counts = [(found.binary_files, "not text"), (found.unreadable_files, "not readable")];
     let mut notes: Vec<String> =
         counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
     notes.extend(found.incomplete.render_note());
-    notes.extend(omissions.ignored_count().map(|_| match found.hits_total {
-        0 => omissions.render_note().trim_start_matches("; ").to_owned(),
-        _ => format!("{} ignored", omissions.ignored),
-    }));
+    notes.extend(match (found.hits_total, notation) {
+        (0, _) | (_, CallNotation::Command(_)) => omissions.render_note(notation),
+        (_, CallNotation::ToolCall) => omissions.ignored_count().map(|count| format!("{count} ignored")),
+    });
     if notes.is_empty() { String::new() } else { format!("[{}]\n", notes.join("; ")) }
 }
 
@@ -230,7 +243,11 @@ fn no_match_outcome(
         text = format!("{}\nfiles with similar names: {}", text.trim_end(), escaped.join(", "));
         fields = fields.with_field("names", names);
     }
-    let text = format!("{}\n{}", text.trim_end(), render_notes(found, omissions));
+    let text = format!(
+        "{}\n{}",
+        text.trim_end(),
+        render_notes(found, omissions, search_context.context.options.call_notation)
+    );
     Ok(OperationPlanningResult::Read { outcome: fields.build(text.trim_end()), bytes })
 }
 
@@ -381,7 +398,7 @@ fn render_by_path(found: &SearchResults, query: &str, omissions: WalkOmissions) 
             text.push_str(&format!("; {count} {what}"));
         }
     }
-    text.push_str(&omissions.render_note());
+    text.extend(omissions.render_note(CallNotation::ToolCall).map(|note| format!("; {note}")));
     text.push(']');
     text
 }

@@ -1,0 +1,51 @@
+//! How the text of an outcome writes the call that comes next: as a tool call for models, or as a command for people.
+
+use serde_json::{Map, Value};
+use stead_text::visible::escape_deceptive_line;
+
+/// The notation of calls in texts.
+#[derive(Debug, Clone, Copy, Default)]
+pub enum CallNotation {
+    /// A tool call, for models: `call list with path src, cursor "41"`.
+    #[default]
+    ToolCall,
+    /// A command, for people. The function renders an operation with its arguments.
+    Command(fn(&str, &Map<String, Value>) -> String),
+}
+
+impl CallNotation {
+    /// Renders a call with its arguments.
+    pub(crate) fn render_call(self, operation: &str, arguments: &Map<String, Value>) -> String {
+        match self {
+            CallNotation::ToolCall => {
+                let arguments: Vec<String> = arguments.iter().map(render_tool_argument).collect();
+                format!("call {operation} with {}", arguments.join(", "))
+            }
+            CallNotation::Command(render) => format!("run: {}", render(operation, arguments)),
+        }
+    }
+
+    /// Renders the name of an argument.
+    pub(crate) fn render_argument_name(self, name: &str) -> String {
+        match self {
+            CallNotation::ToolCall => name.to_owned(),
+            CallNotation::Command(_) => format!("--{}", name.replace('_', "-")),
+        }
+    }
+
+    /// Renders an argument that is set to true.
+    pub(crate) fn render_switch(self, name: &str) -> String {
+        match self {
+            CallNotation::ToolCall => format!("{name}: true"),
+            CallNotation::Command(_) => self.render_argument_name(name),
+        }
+    }
+}
+
+fn render_tool_argument((name, value): (&String, &Value)) -> String {
+    match value.as_str() {
+        Some(path) if name == "path" => format!("path {}", escape_deceptive_line(path)),
+        Some(text) => format!("{name} \"{}\"", escape_deceptive_line(text)),
+        None => format!("{name} {value}"),
+    }
+}
