@@ -85,6 +85,12 @@ fn calls_that_need_approval() -> Vec<(&'static str, Value)> {
         ("move", json!({ "from": file, "to": "kept/b", "overwrite": true })),
         ("remove", json!({ "path": file })),
         ("remove", json!({ "path": "kept/d", "recursive": true })),
+        // The copy makes a link; the patch writes a file with the mode of another one.
+        ("copy", json!({ "from": "kept/linked", "to": "kept/f" })),
+        (
+            "patch",
+            json!({ "patch": "*** Begin Patch\n*** Update File: kept/a\n*** Move to: kept/moved\n@@\n-one\n+1\n*** End Patch\n" }),
+        ),
     ]
 }
 
@@ -111,6 +117,8 @@ fn request_approval(fixture: &EngineFixture, operation: &str, arguments: Value) 
 /// The digests and preview fields of the approvals that [`calls_that_need_approval`] request.
 fn render_bindings() -> String {
     let mut fixture = EngineFixture::with_files(&[("kept/a", "one\n"), ("kept/b", "other\n"), ("kept/d/f", "f\n")]);
+    fixture.workspace.put_file("kept/linked/f", "f\n");
+    fixture.workspace.put_link("kept/linked/link", "f");
     fixture.caller = agent("asking");
     fixture.call_ok("write", json!({ "path": "kept/undone", "content": "x\n" }));
     let undone = fixture.call_ok("write", json!({ "path": "kept/redone", "content": "x\n" }));

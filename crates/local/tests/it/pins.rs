@@ -2,8 +2,8 @@
 
 use rusqlite::Connection;
 use serde_json::json;
-use stead_engine::{AccessMode, Caller, Grants, Principal};
-use stead_local::{CreateTokenRequest, CreateWorkspaceRequest};
+use stead_engine::{AccessMode, Caller, Grants, JournalEntryQuery, Principal, Workspace};
+use stead_local::{CreateTokenRequest, CreateWorkspaceRequest, WorkspaceRegistry, WorkspaceRegistryOptions};
 use stead_path::RelPath;
 use testkit::pin;
 
@@ -105,7 +105,9 @@ fn stored_words_are_those_of_0_1_0() {
 #[test]
 fn registry_stores_and_accepts_the_words_of_0_1_0() {
     let directory = tempfile::tempdir().unwrap();
-    let registry = workspace_registry::open_registry(directory.path());
+    let mut options = WorkspaceRegistryOptions::new(directory.path().join("estate"));
+    options.trash_retention_ms = 0;
+    let registry = WorkspaceRegistry::open(options).unwrap();
     let steward = workspace_registry::admin_caller();
     registry.create(&steward, &workspace_registry::name("one"), &CreateWorkspaceRequest::default()).unwrap();
     registry
@@ -118,6 +120,14 @@ fn registry_stores_and_accepts_the_words_of_0_1_0() {
         "SELECT name || ' ' || stage || ' ' || lasting || ' ' || maker FROM workspaces ORDER BY name",
     ];
     let mut out = words(&own, &queries);
+    registry.expire_and_reconcile().unwrap();
+    let query = JournalEntryQuery { limit: 100, ..JournalEntryQuery::default() };
+    for stored in registry.registry_workspace().entries(&query).unwrap() {
+        let caller = &stored.entry.caller;
+        if caller.principal == Principal::System.to_string() {
+            out.push_str(&format!("{} in session {} of {}\n", stored.entry.operation, caller.session, caller.protocol));
+        }
+    }
     for probe in [json!({ "nothing": 1 }), json!({ "lasting": "nothing" })] {
         let refusal = serde_json::from_value::<CreateWorkspaceRequest>(probe).unwrap_err();
         out.push_str(&format!("{refusal}\n"));

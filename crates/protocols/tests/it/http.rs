@@ -5,6 +5,7 @@ mod event_stream;
 mod fairness;
 mod files;
 mod oauth_metadata;
+mod pins;
 mod tls;
 mod websocket;
 

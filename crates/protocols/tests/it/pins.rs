@@ -19,7 +19,7 @@ use crate::{
 const TEXTS: &[&str] = &["description", "title"];
 
 /// Collects the paths of all keys in a value. The elements of a list share one path.
-fn collect_keys(value: &Value, above: &str, found: &mut BTreeSet<String>) {
+pub(crate) fn collect_keys(value: &Value, above: &str, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => {
             for (name, below) in fields {
