@@ -3,7 +3,8 @@
 //! The `sh` blocks of a page run in order, in one shell, in an empty directory with a state directory of its own. Lines
 //! that begin with `#>` are the expected output of the command above them, where `…` stands for any text. A command
 //! must succeed unless it ends in a comment `# exit CODE`. A block that cannot run is marked `sh no-run: REASON`; its
-//! `stead` commands and flags must exist. `json` and `toml` blocks must parse.
+//! `stead` commands and flags must exist, and so must those after `$ ` in `console` blocks and in inline code that
+//! starts with `stead`. `json` and `toml` blocks must parse.
 
 use std::{fmt::Write as _, fs, path::Path, path::PathBuf, process::Command};
 
@@ -162,9 +163,10 @@ fn find_unknown_flags(line: &str) -> Vec<String> {
         let words: Vec<&str> = command.split([' ', '|', ')', '"']).take_while(|word| !word.starts_with('#')).collect();
         // After `--` comes the command line of another program.
         let words = words.split(|word| *word == "--").next().unwrap_or_default();
-        let is_name = |word: &&&str| !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase());
+        let is_name = |word: &&&str| !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c == '.');
         let names: Vec<&str> = words.iter().take_while(is_name).copied().collect();
-        let Some(help) = (1..=names.len()).rev().find_map(|count| help_text(&names[..count])) else {
+        let fewest = usize::from(words.first().is_some_and(|word| !word.starts_with("--")));
+        let Some(help) = (fewest..=names.len()).rev().find_map(|count| help_text(&names[..count])) else {
             problems.push(format!("`stead {command}`: no such command"));
             continue;
         };
@@ -183,7 +185,24 @@ fn help_text(names: &[&str]) -> Option<String> {
     output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
 }
 
-/// All problems of one documentation page: failing commands, unknown flags, and JSON or TOML that does not parse.
+/// Inline code of a page that looks like a `stead` command. Inline code can continue on the next line.
+fn inline_commands(page: &str) -> Vec<String> {
+    let mut is_open = false;
+    let text = page.lines().filter(|line| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_open ^= is_fence;
+        !is_open && !is_fence
+    });
+    let paragraphs = text.collect::<Vec<_>>().join("\n");
+    let spans = paragraphs.split("\n\n").flat_map(|paragraph| paragraph.split('`').skip(1).step_by(2));
+    let commands = spans.map(|span| span.split_whitespace().collect::<Vec<_>>().join(" "));
+    let looks_like_command = |span: &String| {
+        span.strip_prefix("stead ").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_lowercase() || c == '-'))
+    };
+    commands.filter(looks_like_command).collect()
+}
+
+/// Every problem of one page.
 fn check_page(page: &str) -> Vec<String> {
     let mut problems = Vec::new();
     let mut commands = Vec::new();
@@ -201,11 +220,15 @@ fn check_page(page: &str) -> Vec<String> {
             "toml" => {
                 toml::from_str::<toml::Table>(&block.text).err().map(|error| error.to_string()).into_iter().collect()
             }
-            "console" | "text" | "rust" => Vec::new(),
+            "console" => {
+                block.text.lines().filter_map(|line| line.strip_prefix("$ ")).flat_map(find_unknown_flags).collect()
+            }
+            "text" | "rust" => Vec::new(),
             other => vec![format!("a block of the language '{other}'")],
         };
         problems.extend(found.into_iter().map(|problem| format!("line {}: {problem}", block.line)));
     }
+    problems.extend(inline_commands(page).iter().flat_map(|command| find_unknown_flags(command)));
     problems.extend(run_commands(&commands));
     problems
 }
@@ -237,6 +260,9 @@ fn wrong_pages_are_reported() {
         "```sh no-run:\ntrue\n```",
         "```sh no-run: needs a server\nstead frobnicate\n```",
         "```sh no-run: needs a server\nstead read --frobnicate\n```",
+        "```console\n$ stead frobnicate\noutput of stead\n```",
+        "Run `stead\nfrobnicate` now.",
+        "Run `stead read --frobnicate`.",
         "```json\n{]\n```",
         "```toml\n= 1\n```",
         "```\nplain\n```",
@@ -246,6 +272,7 @@ fn wrong_pages_are_reported() {
     for good in [
         "```sh\nx=1\necho a $x c\n#> a … c\n(exit 3) # exit 3\n```",
         "```sh no-run: needs a server\nstead read --help\n```",
+        "`stead --help`, `stead read PATH --lines 1-2`, `stead`, `stead.read`",
     ] {
         assert_eq!(check_page(good), Vec::<String>::new(), "{good}");
     }
