@@ -219,7 +219,8 @@ impl LocalWorkspace {
         }
     }
 
-    /// The current policy of the workspace. Fails if the policy sets a quota for the whole machine.
+    /// The current policy of the workspace. Fails if the policy sets a quota for the whole machine, which cannot be
+    /// measured.
     pub(crate) fn current_policy(&self) -> Result<ActivePolicy, Error> {
         let active = self.policy.current_policy(i128::from(self.clock.now().wall_ms) * 1_000_000)?;
         if active.policy.has_quota() && !self.default_directory.is_root() {

@@ -48,9 +48,9 @@ pub enum IndexMode {
 /// When a workspace starts to record changes by other programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExternalChangeRecordingStart {
-    /// Recording starts when a long-running process opens the workspace, if a watch exists.
+    /// A long-running process records changes by other programs as soon as it opens the workspace, if a watch exists.
     AtOpen,
-    /// Recording starts when a short-lived process begins its first watch.
+    /// A short-lived process records changes by other programs only after it has begun its first watch.
     OnFirstWatch,
 }
 

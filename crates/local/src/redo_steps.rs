@@ -322,8 +322,8 @@ fn proves_earlier_steps_done((found, step): (&FileApplyStepStatus, &FileApplySte
 }
 
 /// Whether an unfinished step may have been done and then lost by a power cut. A later change of the step's path
-/// normally proves that the step was done before. For a rename it proves nothing: a file that was moved out of a
-/// renamed directory is at its new path even if the rename of the directory was lost.
+/// normally proves that the step was done before. For a rename, such a change proves nothing: a file that was moved out
+/// of a renamed directory is at its new path even if the rename of the directory was lost.
 fn may_be_lost_in_power_cut(step: &FileApplyStep, evidence: &LaterStepEvidence<'_>) -> bool {
     match evidence {
         LaterStepEvidence::Unknown => true,

@@ -1,5 +1,5 @@
-//! Known ways in which file servers have damaged files, each with a test that it does not happen here. The number of
-//! each test is that of the case in the original list.
+//! Known ways in which file servers have damaged files, each with a test that it does not happen here. Each kind of
+//! damage has a number, such as D1, with which the names of its tests begin.
 
 #![expect(clippy::disallowed_methods, reason = "the test looks at the directory from outside")]
 

@@ -60,7 +60,7 @@ pub(super) struct AcpResolvedPath {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum LastSeenContent {
     Missing,
-    /// The text that the agent read or wrote. It lacks the changes of others, unseen by the agent, that a write merged.
+    /// The text as the agent knows it: changes of others that the engine merged into a write are not included.
     Text(Arc<str>),
 }
 

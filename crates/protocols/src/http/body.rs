@@ -16,7 +16,7 @@ use super::{
     limits::{BODY_BYTES_MAX, BODY_READ_TIMEOUT},
 };
 
-/// The size of the frames in which a response body is sent. A body that fits into one frame does not count as memory.
+/// The size of a response frame. A response that fits into one frame does not count against the client's memory limit.
 const BODY_FRAME_BYTES: usize = 16 << 10;
 
 const SHORT_BODY_BYTES_MAX: usize = 1 << 20;

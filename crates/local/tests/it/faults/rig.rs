@@ -133,7 +133,7 @@ pub(crate) fn check_journal(fixture: &LocalFixture, context: &str) {
     assert_eq!(shown, told, "{context}: the journal does not agree with the disk");
 }
 
-/// Checks that the cleanup removes all staged files. With `expected` `None`, none may exist even before the cleanup.
+/// Checks that the cleanup removes all staged files, and, if `expected` is `None`, that there were none before.
 pub(crate) fn check_leftovers(fixture: &LocalFixture, expected: LeftoverFilesExpectation, context: &str) {
     let root = fixture.path("");
     let left = find_leftovers(&root);
