@@ -7,6 +7,7 @@
 //! entries of a moved tree are also checked at their new paths, because a move must not create a protected path.
 
 use stead_path::{RelPath, check_portable_name, fold_name};
+use stead_text::visible::escape_deceptive_line;
 
 use crate::{
     call_context::CallContext,
@@ -43,7 +44,8 @@ pub(crate) fn check_targets(
     targets: &[ResolvedTarget],
 ) -> Result<TargetPolicyVerdicts, Error> {
     if effect != OperationEffectClass::None && context.caller.grants.access == AccessMode::ReadOnly {
-        return Err(Error::new(ErrorKind::ReadOnly, "you have read-only access to this workspace"));
+        return Err(Error::new(ErrorKind::ReadOnly, "you have read-only access to this workspace")
+            .with_next_step("only read files, or ask a person for write access"));
     }
     let mut verdicts = TargetPolicyVerdicts { reads: PolicyVerdict::UNRESTRICTED, writes: PolicyVerdict::UNRESTRICTED };
     for (request, target) in requests.iter().zip(targets) {
@@ -141,7 +143,13 @@ fn refuse_blocked(context: &CallContext<'_>, path: &RelPath, verdict: PolicyVerd
 fn with_requested_path(context: &CallContext<'_>, request: &RequestedPath, error: Error) -> Error {
     let CallerOrRecordedPath::FromCaller(text) = &request.argument else { return error };
     match stead_path::parse_path(text, &context.workspace().profile().root_spellings, &context.options.path_spelling) {
-        Ok(spelling) => error.with_detail("path", spelling.path.to_string()),
+        Ok(spelling) => {
+            let mut error = error.with_detail("path", spelling.path.to_string());
+            if error.kind == ErrorKind::OutOfScope {
+                error.message = format!("{}: {}", escape_deceptive_line(&spelling.path.to_string()), error.message);
+            }
+            error
+        }
         Err(_) => error,
     }
 }
@@ -151,7 +159,14 @@ fn check_readable(context: &CallContext<'_>, target: &ResolvedTarget) -> Result<
     if context.has_read_grant(&target.path) || (listing && context.may_traverse(&target.path)) {
         return Ok(());
     }
-    Err(Error::new(ErrorKind::OutOfScope, "the path is outside your readable scope"))
+    Err(out_of_scope_error("read"))
+}
+
+/// The error for a path outside the caller's scope. It does not name the path, because the resolved path would reveal
+/// where a symlink leads.
+pub(crate) fn out_of_scope_error(verb: &str) -> Error {
+    Error::new(ErrorKind::OutOfScope, format!("the path is outside the directories that you may {verb}"))
+        .with_next_step("call session to see which directories you may read and change")
 }
 
 /// Fails if the caller's grants forbid changing a path, or an agent would change its policy file; checks no rules.
@@ -163,7 +178,7 @@ fn check_writable(
     let grants = &context.caller.grants;
     let excluded = grants.hidden.covers(path) || grants.read_only.covers(path);
     if excluded || !grants.writable.iter().any(|granted| path.is_within(granted)) {
-        return Err(Error::new(ErrorKind::OutOfScope, "the path is outside your writable scope"));
+        return Err(out_of_scope_error("change"));
     }
     if context.caller.principal.is_agent() && context.policy.is_policy_file(path, identity) {
         return Err(policy_file_error(path));
@@ -173,8 +188,11 @@ fn check_writable(
 
 /// The error for an agent that tries to change its own policy file.
 fn policy_file_error(path: &RelPath) -> Error {
-    Error::new(ErrorKind::ProtectedPath, format!("{path} is, or contains, the policy file that applies to you"))
-        .with_next_step("ask a person to change the policy")
+    Error::new(
+        ErrorKind::ProtectedPath,
+        format!("{path} is, or contains, the policy file that applies to you; agents cannot change it"),
+    )
+    .with_next_step("ask a person to change the policy")
 }
 
 fn check_leases(context: &CallContext<'_>, changed: &[RelPath]) -> Result<(), Error> {
@@ -189,7 +207,7 @@ fn check_leases(context: &CallContext<'_>, changed: &[RelPath]) -> Result<(), Er
             let until = format_iso_utc(lease.ends_ms);
             let message = format!("{} is held by {} until {until}", lease.path, lease.holder);
             Err(Error::new(ErrorKind::Locked, message)
-                .with_next_step("wait until the lease ends, or work on something else")
+                .with_next_step("wait until the lock ends, or work on another file")
                 .with_detail("holder", lease.holder)
                 .with_detail("ends_ms", lease.ends_ms))
         }
@@ -204,7 +222,7 @@ pub(crate) fn check_plan(context: &CallContext<'_>, plan: &Plan) -> Result<Polic
             ErrorKind::TooLarge,
             format!("this call would make more than {} changes", limits::PLAN_CHANGES_MAX),
         )
-        .with_next_step("work on a smaller subtree"));
+        .with_next_step("divide the work into calls on smaller directories"));
     }
     let names = context.workspace().profile().name_policy;
     let mut verdict = PolicyVerdict::UNRESTRICTED;
@@ -336,14 +354,21 @@ fn refuse_exposing_unreadable(context: &CallContext<'_>, from: &RelPath, to: &Re
     if context.may_read(from) || !context.may_traverse(to) {
         return Ok(());
     }
-    Err(Error::new(ErrorKind::OutOfScope, "the path is outside your readable scope")
-        .with_next_step("choose a destination that you cannot read either"))
+    Err(Error::new(
+        ErrorKind::OutOfScope,
+        "you may not read the source, so it cannot be moved to a path that you may read",
+    )
+    .with_next_step("choose a destination outside the directories that you may read"))
 }
 
 /// Refuses to move a directory that contains the server's files, or, for an agent, the policy file.
 fn refuse_moving_server_files(context: &CallContext<'_>, path: &RelPath) -> Result<(), Error> {
     if context.workspace().profile().internal_paths.iter().any(|internal| internal.is_within(path)) {
-        return Err(Error::new(ErrorKind::ProtectedPath, format!("{path} contains files that belong to the server")));
+        return Err(Error::new(
+            ErrorKind::ProtectedPath,
+            format!("{path} contains stead's own files, such as the journal or the trash"),
+        )
+        .with_next_step("move or remove the other entries of the directory one by one"));
     }
     if context.caller.principal.is_agent() && context.policy.contains_policy_file(path) {
         return Err(policy_file_error(path));

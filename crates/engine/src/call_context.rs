@@ -7,6 +7,7 @@ use std::sync::{PoisonError, RwLock};
 use stead_path::{FileName, RelPath};
 
 use crate::{
+    authorization::out_of_scope_error,
     call_options::{BeforeAfterContentInclusion, CallOptions},
     caller::Caller,
     control::CallControl,
@@ -185,7 +186,7 @@ impl<'a> CallContext<'a> {
         if self.may_read(path) {
             return Ok(());
         }
-        Err(Error::new(ErrorKind::OutOfScope, "the path is outside your readable scope"))
+        Err(out_of_scope_error("read"))
     }
 
     /// Whether the caller may be forbidden to see some names in a directory, so that each name must be checked.
@@ -323,7 +324,7 @@ impl<'a> CallContext<'a> {
                     ErrorKind::TooLarge,
                     format!("{top} contains more than {} entries", limits::TREE_ENTRIES_MAX),
                 )
-                .with_next_step("work on a smaller subtree"));
+                .with_next_step("divide the work into calls on smaller directories"));
             }
         }
         Ok(tree)

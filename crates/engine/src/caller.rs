@@ -240,7 +240,11 @@ impl ConnectionScopedResources {
     ) -> Result<(), Error> {
         let mut resources = self.resources.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(resources) = resources.as_mut() else {
-            return Err(Error::new(ErrorKind::Cancelled, "the connection has ended"));
+            return Err(Error::new(
+                ErrorKind::Cancelled,
+                "the connection to the client has ended, so the call was cancelled",
+            )
+            .with_next_step("connect again, then repeat the call"));
         };
         if !resources.contains_key(name) {
             resources.insert(name.to_owned(), make()?);

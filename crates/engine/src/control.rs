@@ -108,7 +108,8 @@ impl<'a> CallControl<'a> {
     /// Fails if the call was cancelled or has passed its deadline. Every loop of unknown length must call `check`.
     pub fn check(&self) -> Result<(), Error> {
         if self.cancel.is_cancelled() {
-            return Err(Error::new(ErrorKind::Cancelled, "the caller cancelled this call; nothing was changed"));
+            return Err(Error::new(ErrorKind::Cancelled, "the caller cancelled this call; nothing was changed")
+                .with_next_step("repeat the call if its result is still needed"));
         }
         if Instant::now() > self.deadline {
             return Err(Error::new(ErrorKind::Deadline, "the call exceeded its deadline; nothing was changed")

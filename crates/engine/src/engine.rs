@@ -195,7 +195,13 @@ impl Engine {
         let approval = self.workspace.approval(id)?;
         let is_own = approval.is_some_and(|approval| approval.request.principal == caller.principal.to_string());
         if self.approval_mode != ApprovalMode::TrustClient || !is_own {
-            return Err(Error::new(ErrorKind::PolicyDenied, format!("this client may not answer approval {id}")));
+            return Err(Error::new(
+                ErrorKind::PolicyDenied,
+                format!("this client cannot answer approval request {id}"),
+            )
+            .with_next_step(format!(
+                "ask a person to run `stead approvals show {id}` and to approve or deny it there"
+            )));
         }
         let answer = ApprovalAnswer { id: id.to_owned(), decision, reason: Some("answered by the client".to_owned()) };
         pipeline::record_client_answer(&*self.workspace, caller, &answer)

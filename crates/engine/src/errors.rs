@@ -281,6 +281,6 @@ impl From<PathError> for Error {
             let hint = "give a path relative to the workspace root, without '..', for example src/main.rs";
             return error.with_next_step(hint);
         }
-        error
+        error.with_next_step("use a shorter path, with shorter names or fewer directories")
     }
 }

@@ -154,7 +154,7 @@ fn run_rounds(
         }
     }
     Err(Error::new(ErrorKind::Busy, "the files keep changing while the call runs; nothing was changed")
-        .with_next_step("call again"))
+        .with_next_step("repeat the call"))
 }
 
 enum PlanningRoundResult {
@@ -390,7 +390,8 @@ fn find_completed_call(
         return Err(Error::new(
             ErrorKind::BadRequest,
             format!("an idempotency key must have 1 to {} bytes", limits::IDEMPOTENCY_KEY_BYTES_MAX),
-        ));
+        )
+        .with_next_step("pass another key, or none"));
     }
     match workspace.entry_for_idempotency_key(&call.caller.principal, key)? {
         Some(number) => {
@@ -471,8 +472,9 @@ fn outcome_of_completed_call(workspace: &dyn Workspace, number: u64) -> Result<C
     let stored = workspace.entry(number)?.ok_or_else(|| {
         Error::new(
             ErrorKind::HistoryLost,
-            format!("the outcome of this call is lost: entry r{number} is not in the journal"),
+            format!("this idempotency key was used for entry r{number}, which is no longer in the journal"),
         )
+        .with_next_step("read the files to see whether the change was made, then use a new key")
     })?;
     Ok(ops::outcome_from_entry(&stored))
 }

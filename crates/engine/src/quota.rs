@@ -254,8 +254,11 @@ pub(crate) fn check_plan(context: &CallContext<'_>, plan: &Plan) -> Result<(), E
 
 /// The error for a quota that cannot be checked, because usage was never counted.
 pub fn usage_not_counted() -> Error {
-    Error::new(ErrorKind::QuotaExceeded, "the quota cannot be checked: workspace usage has not been counted yet")
-        .with_next_step("call again")
+    Error::new(
+        ErrorKind::QuotaExceeded,
+        "the quota cannot be checked yet: the files of the workspace are still being counted; nothing was changed",
+    )
+    .with_next_step("repeat the call")
 }
 
 /// The quota of a principal, with the used and the remaining amount of each limit; `None` if no limit applies.

@@ -71,7 +71,8 @@ fn locate_until_stable(
             return Ok((found, stat));
         }
     }
-    Err(Error::new(ErrorKind::Busy, "the path keeps changing while it is resolved").with_next_step("call again"))
+    Err(Error::new(ErrorKind::Busy, format!("{} keeps changing while it is resolved", parsed.path))
+        .with_next_step("repeat the call"))
 }
 
 fn locate(
@@ -92,7 +93,8 @@ fn locate(
         ) => Err(Error::new(
             ErrorKind::InvalidPath,
             format!("{}/ has a slash at the end, but the call needs the path of a file", parsed.path),
-        )),
+        )
+        .with_next_step("remove the slash, or add the name of a file")),
         // A trailing slash after a symlink refers to the target of the symlink, but the call acts on the symlink
         // itself. The call is refused, because either entry could be meant.
         (
@@ -140,7 +142,8 @@ fn refuse_server_files(workspace: &dyn Workspace, path: &RelPath, parsed: &Parse
     if !is_internal {
         return Ok(());
     }
-    let error = Error::new(ErrorKind::ProtectedPath, "the path belongs to the server");
+    let message = format!("{} is reserved for stead's own files", parsed.path);
+    let error = Error::new(ErrorKind::ProtectedPath, message).with_next_step("choose another path");
     Err(error.with_detail("path", parsed.path.to_string()))
 }
 
@@ -179,7 +182,7 @@ fn compare_with_base(
                 ErrorKind::BadRequest,
                 format!("{} is not a file, so it has no base version", target.path),
             )
-            .with_next_step("leave base out")
+            .with_next_step("omit base")
             .with_detail("type", file_kind_name(stat.kind))),
             None => Err(Error::new(ErrorKind::Stale, format!("{} no longer exists", target.path))
                 .with_next_step(format!("call history with path {} to see which call removed it", target.path))),

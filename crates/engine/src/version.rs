@@ -135,8 +135,10 @@ impl CallContext<'_> {
 fn overlapping_part<'b>(piece: &'b [u8], at: u64, wanted: &Range<u64>) -> Result<&'b [u8], Error> {
     let inside = |offset: u64| {
         let inside = offset.saturating_sub(at).min(piece.len() as u64);
-        usize::try_from(inside)
-            .map_err(|_| Error::new(ErrorKind::TooLarge, "the byte range is too long for this machine"))
+        usize::try_from(inside).map_err(|_| {
+            Error::new(ErrorKind::TooLarge, "the byte range is too long to read at once")
+                .with_next_step("request a shorter range")
+        })
     };
     Ok(&piece[inside(wanted.start)?..inside(wanted.end)?.max(inside(wanted.start)?)])
 }

@@ -430,7 +430,7 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
 
     /// Opens a regular file for reading in pieces; the default implementation always fails.
     fn open_file(&self, path: &RelPath) -> Result<Box<dyn FileReader>, Error> {
-        Err(Error::new(ErrorKind::TooLarge, format!("{path} cannot be read in pieces")))
+        Err(Error::new(ErrorKind::TooLarge, format!("{path} is too large to read at once")))
     }
 
     /// Opens and lists a directory for a walk, or returns `None` if the workspace does not support open directories.

@@ -46,7 +46,11 @@ impl LocalWorkspace {
         let (now, by, answer) = (self.clock.now(), record.caller.principal.to_string(), answer.clone());
         self.append_with_result(draft, TransactionSyncTiming::Now, move |transaction, append| {
             let Some(approval) = load_approval(transaction, &answer.id, &now)? else {
-                return Ok(Err(Error::new(ErrorKind::NotFound, "no such approval")));
+                return Ok(Err(Error::new(
+                    ErrorKind::NotFound,
+                    format!("this workspace has no approval request '{}'", answer.id),
+                )
+                .with_next_step("call approvals to list the requests of this workspace")));
             };
             if approval.state != ApprovalState::Pending {
                 return Ok(Err(already_answered(&approval)));
@@ -175,8 +179,11 @@ fn insert_request(
     }
     let other_calls = pending.iter().filter(|other| other.request.call_digest != request.call_digest).count();
     if other_calls >= limits::APPROVALS_PENDING_MAX {
-        return Ok(Err(Error::new(ErrorKind::TooMany, "too many of your calls are already waiting for approval")
-            .with_next_step("wait until some are answered; call approvals to see them")));
+        return Ok(Err(Error::new(
+            ErrorKind::TooMany,
+            "too many of your calls are already waiting for approval; nothing was changed",
+        )
+        .with_next_step("wait until a person has answered some of them; call approvals to see them")));
     }
     connection.execute(
         "UPDATE approvals SET state = ?3 WHERE principal = ?1 AND call = ?2 AND state IN (?4, ?5)",
@@ -212,7 +219,13 @@ fn insert_request(
         ],
     )?;
     let stored = load_approval(connection, id, now)?;
-    Ok(stored.ok_or_else(|| Error::new(ErrorKind::AuditUnavailable, "the approval request was not stored")))
+    Ok(stored.ok_or_else(|| {
+        Error::new(
+            ErrorKind::AuditUnavailable,
+            "internal error: the approval request was not stored; nothing was changed",
+        )
+        .with_next_step("repeat the call")
+    }))
 }
 
 fn approval_from_row(row: &Row<'_>, now: &ClockReading) -> rusqlite::Result<Approval> {

@@ -42,7 +42,8 @@ impl LocalWorkspace {
             return Err(Error::new(
                 ErrorKind::BadRequest,
                 format!("a secret needs at least {SECRET_CHARS_MIN} characters and at most {SECRET_BYTES_MAX} bytes"),
-            ));
+            )
+            .with_next_step("no secret was set; run stead approvals setup again with another secret"));
         }
         let salt: [u8; 16] = random_bytes()?;
         let stored = ApproverSecretHash { salt, hash: hash_secret(secret, &salt)? };
@@ -62,9 +63,15 @@ impl LocalWorkspace {
         let failed: FailedApproverAttempts = self.load_meta_value("approver_tries")?.unwrap_or_default();
         let wait_ms = failed.last_failed_ms.saturating_add(retry_delay_ms(failed.failed_count)).saturating_sub(now_ms);
         if (1..=RETRY_DELAY_MS_MAX).contains(&wait_ms) {
-            return Err(Error::new(ErrorKind::RateLimited, format!("{} wrong secrets in a row", failed.failed_count))
-                .with_next_step(format!("wait {} s, then try again", wait_ms / 1000 + 1))
-                .with_detail("retry_after_ms", wait_ms));
+            return Err(Error::new(
+                ErrorKind::RateLimited,
+                format!(
+                    "the approver secret was wrong {} times in a row, so the next attempt must wait",
+                    failed.failed_count
+                ),
+            )
+            .with_next_step(format!("wait {} s, then try again", wait_ms / 1000 + 1))
+            .with_detail("retry_after_ms", wait_ms));
         }
         // The attempt is counted before the secret is compared. So the attempt counts even if the process is killed
         // before the result is known.
@@ -72,7 +79,8 @@ impl LocalWorkspace {
             FailedApproverAttempts { failed_count: failed.failed_count.saturating_add(1), last_failed_ms: now_ms };
         self.record_secret_change("approver_try", &[("approver_tries", text(&counted)?)])?;
         if secret.len() > SECRET_BYTES_MAX || !constant_time_eq(&hash_secret(secret, &stored.salt)?, &stored.hash) {
-            return Err(Error::new(ErrorKind::PolicyDenied, "wrong approver secret"));
+            return Err(Error::new(ErrorKind::PolicyDenied, "wrong approver secret; nothing was approved or changed")
+                .with_next_step("enter the secret that was set with `stead approvals setup`"));
         }
         self.record_secret_change("approver_shown", &[("approver_tries", text(&FailedApproverAttempts::default())?)])
     }
@@ -88,7 +96,13 @@ impl LocalWorkspace {
                 .query_row(params![name], |row| row.get(0))
                 .optional()
         })?;
-        let malformed = |_| Error::new(ErrorKind::AuditUnavailable, format!("malformed value {name} in the database"));
+        let malformed = |_| {
+            Error::new(
+                ErrorKind::AuditUnavailable,
+                format!("the database in the state directory is damaged: its value {name} cannot be read"),
+            )
+            .with_next_step("restore the state directory from a backup")
+        };
         found.map(|found| serde_json::from_str(&found).map_err(malformed)).transpose()
     }
 

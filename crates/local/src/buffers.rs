@@ -147,7 +147,8 @@ fn check_buffer_request(
         | BufferStoreRequest::Close { id } => id,
     };
     let Some(buffer) = load_buffer(connection, id)? else {
-        return Ok(Err(Error::new(ErrorKind::NotFound, format!("there is no buffer {id}"))));
+        return Ok(Err(Error::new(ErrorKind::NotFound, format!("buffer {id} is no longer open"))
+            .with_next_step("call buffer.open to open the file again")));
     };
     match request {
         BufferStoreRequest::ResumeDraft { .. } => check_not_open(&buffer.path),
@@ -307,7 +308,7 @@ pub(crate) fn restore_buffers(connection: &Connection, number: i64) -> rusqlite:
 
 fn buffer_changed_error() -> Error {
     Error::new(ErrorKind::Busy, "an open editor buffer changed since it was read; nothing was written")
-        .with_next_step("call again")
+        .with_next_step("repeat the call")
 }
 
 #[cfg(test)]

@@ -54,7 +54,11 @@ impl LocalWorkspace {
             .collect::<Result<_, _>>()
             .map_err(|_| unreadable_key_error())?;
         JournalKeyTrustChain::new(self.store.origin.clone(), records).map_err(|problem| {
-            Error::new(ErrorKind::CorruptHistory, format!("the signing keys do not fit together: {problem}"))
+            Error::new(
+                ErrorKind::CorruptHistory,
+                format!("the signing keys in the state directory are damaged: {problem}"),
+            )
+            .with_next_step("restore the state directory from a backup")
         })
     }
 
@@ -116,5 +120,6 @@ pub(crate) fn insert_signed_checkpoint(
 }
 
 fn unreadable_key_error() -> Error {
-    Error::new(ErrorKind::CorruptHistory, "a signing key in the store cannot be read")
+    Error::new(ErrorKind::CorruptHistory, "a signing key in the state directory is damaged and cannot be read")
+        .with_next_step("restore the state directory from a backup")
 }

@@ -18,43 +18,68 @@ pub(crate) fn error_at_path(path: &RelPath, error: DiskError) -> Error {
         DiskErrorKind::NotFound if path.is_root() => Error::workspace_missing(),
         DiskErrorKind::NotFound => Error::new(ErrorKind::NotFound, detail("does not exist"))
             .with_next_step(format!("call list with path {} to see its contents", path.parent().unwrap_or_default())),
-        DiskErrorKind::Exists => Error::new(ErrorKind::Exists, detail("already exists")),
+        DiskErrorKind::Exists => {
+            Error::new(ErrorKind::Exists, detail("already exists")).with_next_step("choose another path")
+        }
         DiskErrorKind::NotDirectory => {
-            Error::new(ErrorKind::NotDirectory, detail("is not a directory, or is below a file"))
+            Error::new(ErrorKind::NotDirectory, detail("is not a directory, or one of its parents is a file"))
+                .with_next_step("correct the path; call stat on its parents to see which one is a file")
         }
         DiskErrorKind::IsDirectory => Error::new(ErrorKind::IsDirectory, detail("is a directory"))
             .with_next_step(format!("call list with path {path}")),
         DiskErrorKind::NotRegularFile => {
             Error::new(ErrorKind::NotRegular, detail("is a pipe, socket or device, not a file"))
+                .with_next_step("only regular files can be used; choose another path")
         }
-        DiskErrorKind::SymlinkLoop => Error::new(ErrorKind::LinkLoop, detail("goes through too many links")),
-        DiskErrorKind::OutsideRoot => Error::new(ErrorKind::PathEscape, detail("leads out of the workspace")),
-        DiskErrorKind::CrossesMount => Error::new(ErrorKind::CrossMount, detail("is on another file system")),
-        DiskErrorKind::Hidden => Error::new(ErrorKind::ProtectedPath, "the path belongs to the server"),
-        DiskErrorKind::NotEmpty => Error::new(ErrorKind::NotEmpty, detail("is not empty")),
+        DiskErrorKind::SymlinkLoop => {
+            Error::new(ErrorKind::LinkLoop, detail("leads through too many symbolic links, or through a cycle of them"))
+                .with_next_step("use the path of the real file, or ask a person to correct the links")
+        }
+        DiskErrorKind::OutsideRoot => {
+            Error::new(ErrorKind::PathEscape, detail("leads out of the workspace through a symbolic link"))
+                .with_next_step("use a path inside the workspace, or ask a person to move the target into it")
+        }
+        DiskErrorKind::CrossesMount => {
+            Error::new(ErrorKind::CrossMount, detail("is on another file system, which is not part of the workspace"))
+                .with_next_step("use another path, or ask the operator to add the mount point with --mount")
+        }
+        DiskErrorKind::Hidden => Error::new(ErrorKind::ProtectedPath, detail("is reserved for stead's own files"))
+            .with_next_step("choose another path"),
+        DiskErrorKind::NotEmpty => Error::new(ErrorKind::NotEmpty, detail("is not empty"))
+            .with_next_step("remove its entries first, or pass recursive: true"),
         // The caller has already resolved or refused every symlink of the path, so this symlink is new.
         DiskErrorKind::ChangedConcurrently | DiskErrorKind::IsSymlink => {
-            Error::new(ErrorKind::Busy, detail("changed while it was read")).with_next_step("call again")
+            Error::new(ErrorKind::Busy, detail("changed while it was read")).with_next_step("repeat the call")
         }
-        DiskErrorKind::Busy => Error::new(ErrorKind::Busy, detail("is in use")).with_next_step("call again"),
+        DiskErrorKind::Busy => Error::new(ErrorKind::Busy, detail("is in use")).with_next_step("repeat the call"),
         DiskErrorKind::NoSpace | DiskErrorKind::QuotaExceeded => {
             Error::new(ErrorKind::NoSpace, "the disk is full; nothing was changed")
+                .with_next_step("ask a person to free disk space, then repeat the call")
         }
-        DiskErrorKind::ReadOnly => Error::new(ErrorKind::ReadOnly, "the file system is read-only"),
-        DiskErrorKind::PermissionDenied => {
-            Error::new(ErrorKind::SystemDenied, detail("is not accessible to the server (permission denied)"))
-        }
+        DiskErrorKind::ReadOnly => Error::new(ErrorKind::ReadOnly, detail("is on a read-only file system"))
+            .with_next_step("use another path, or ask a person to make the file system writable"),
+        DiskErrorKind::PermissionDenied => Error::new(
+            ErrorKind::SystemDenied,
+            detail("cannot be accessed: the operating system denied permission to the server"),
+        )
+        .with_next_step("ask a person to change the permissions of the file or its directories"),
         DiskErrorKind::NameTooLong => {
             Error::new(ErrorKind::NameTooLong, detail("has a name that is too long for this file system"))
+                .with_next_step("use a shorter name")
         }
         DiskErrorKind::TooManyOpenFiles => {
-            Error::new(ErrorKind::Busy, "the server has too many open files").with_next_step("call again")
+            Error::new(ErrorKind::Busy, "the server has too many open files; nothing was changed")
+                .with_next_step("repeat the call")
         }
         DiskErrorKind::TooLarge => Error::new(ErrorKind::TooLarge, detail("is too large to read at once"))
             .with_next_step(format!("call read with path {path} and bytes \"0-1048575\", then the next range")),
         DiskErrorKind::Unsupported | DiskErrorKind::Io => {
             let number = error.errno.map_or_else(String::new, |errno| format!(" (error {errno})"));
-            Error::new(ErrorKind::Io, format!("{path}: I/O error at {}{number}", error.step))
+            Error::new(
+                ErrorKind::Io,
+                format!("{path} could not be accessed: the system call {} failed{number}", error.step),
+            )
+            .with_next_step("repeat the call; if it fails again, ask a person to check the disk")
         }
     }
 }
@@ -62,16 +87,20 @@ pub(crate) fn error_at_path(path: &RelPath, error: DiskError) -> Error {
 /// Converts an error of the state directory into an error for the caller. `StateDirectoryError` is a separate type, so
 /// that an error about a file of the workspace cannot be reported as an error of the state directory.
 pub(crate) fn state_directory_error(error: StateDirectoryError) -> Error {
-    Error::new(ErrorKind::AuditUnavailable, format!("state directory error at {error}"))
+    Error::new(ErrorKind::AuditUnavailable, format!("stead cannot use its state directory: {error}")).with_next_step(
+        "nothing was changed; ask a person to check the disk and the permissions of the state directory",
+    )
 }
 
 pub(crate) fn watch_error(error: DiskError) -> Error {
     Error::new(ErrorKind::Io, format!("the workspace cannot be watched: {error}"))
+        .with_next_step("call list or stat to see changes")
 }
 
 /// Converts an error of the search index into an error for the caller.
 pub(crate) fn index_error(error: DiskError) -> Error {
-    Error::new(ErrorKind::Io, format!("search index error at {error}"))
+    Error::new(ErrorKind::Io, format!("the search index cannot be used: {error}"))
+        .with_next_step("check the free space of the state directory, or run without an index: --index off")
 }
 
 /// Converts the error of a commit whose sync failed, so that its journal entry may or may not be on disk.
@@ -96,14 +125,16 @@ pub(crate) fn store_error(error: rusqlite::Error) -> Error {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => "the database file is damaged".to_owned(),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             let locked = "the journal cannot be used: another process has locked it";
-            return Error::new(ErrorKind::AuditUnavailable, locked)
-                .with_next_step("nothing was changed; call again, and if it fails again, end the other process");
+            return Error::new(ErrorKind::AuditUnavailable, locked).with_next_step(
+                "nothing was changed; repeat the call, and if it fails again, ask a person to end the other process",
+            );
         }
-        Some(code) => format!("{code:?}"),
-        None => "an unexpected error".to_owned(),
+        Some(code) => format!("its database reports {code:?}"),
+        None => "its database reports an unexpected error".to_owned(),
     };
-    Error::new(ErrorKind::AuditUnavailable, format!("the journal cannot be used: {why}"))
-        .with_next_step("nothing was changed; free space or repair the state directory, then call again")
+    Error::new(ErrorKind::AuditUnavailable, format!("the journal cannot be used: {why}")).with_next_step(
+        "nothing was changed; ask a person to free space or to repair the state directory, then repeat the call",
+    )
 }
 
 #[cfg(test)]

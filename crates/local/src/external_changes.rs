@@ -115,7 +115,7 @@ impl LocalWorkspace {
             .spawn(move || recorder.run(&weak, &stopped))
             .map_err(|error| {
                 let message = format!("cannot start the thread that watches the workspace: {error}");
-                Error::new(ErrorKind::Busy, message).with_next_step("call again")
+                Error::new(ErrorKind::Busy, message).with_next_step("repeat the call")
             })?;
         *running = Some(ExternalChangeListenerThread { waker, stop, thread });
         Ok(())
@@ -204,7 +204,8 @@ impl LocalWorkspace {
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(Error::new(ErrorKind::Busy, "the watch did not start in time").with_next_step("call again"));
+                return Err(Error::new(ErrorKind::Busy, "the watch did not start in time, so there is no watch")
+                    .with_next_step("repeat the call"));
             }
             let is_same = |count: &mut u64| *count == announced;
             let count = lock_ignoring_poison(&self.new_entries.0);
@@ -243,7 +244,8 @@ impl LocalWorkspace {
 }
 
 fn watch_ended_error() -> Error {
-    Error::new(ErrorKind::NotFound, "the watch was ended before it started")
+    Error::new(ErrorKind::NotFound, "the watch was ended by another call before it started")
+        .with_next_step("call watch to start another one")
 }
 
 /// The error if the system's limit on file watches is reached.

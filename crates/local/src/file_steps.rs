@@ -167,7 +167,11 @@ impl FileApplyStep {
 }
 
 fn malformed_step_error() -> Error {
-    Error::new(stead_engine::ErrorKind::AuditUnavailable, "a pending step in the database cannot be read")
+    Error::new(
+        stead_engine::ErrorKind::AuditUnavailable,
+        "the database in the state directory is damaged: a pending step cannot be read",
+    )
+    .with_next_step("restore the state directory from a backup")
 }
 
 #[cfg(test)]

@@ -92,7 +92,8 @@ impl TransactionOutcome {
 }
 
 fn not_recorded_error() -> Error {
-    Error::new(ErrorKind::AuditUnavailable, "the call was not recorded in the journal")
+    Error::new(ErrorKind::AuditUnavailable, "the call could not be recorded in the journal; nothing was changed")
+        .with_next_step("repeat the call")
 }
 
 struct QueuedTransaction {

@@ -270,7 +270,10 @@ impl LocalWorkspace {
 
     /// Builds the search index and waits until the build is done. Recently modified files are not indexed.
     pub fn build_index(&self) -> Result<IndexStatus, Error> {
-        let off = || Error::new(ErrorKind::SystemDenied, "the search index is off");
+        let off = || {
+            Error::new(ErrorKind::SystemDenied, "the search index is switched off, so it cannot be built")
+                .with_next_step("pass --index on")
+        };
         let shared = self.index_state().ok_or_else(off)?;
         background_thread::build_once(shared).map_err(errors::index_error)?;
         if let (Some(current), Some(model)) = (shared.current_snapshot(), lock_ignoring_poison(&shared.model).as_mut())
@@ -284,7 +287,8 @@ impl LocalWorkspace {
     pub fn drop_index(&self) -> Result<(), Error> {
         let Some(shared) = self.index_state() else { return Ok(()) };
         let Some(directory) = shared.context.open_directory() else { return Ok(()) };
-        let busy = || Error::new(ErrorKind::Busy, "another process is building the index").with_next_step("call again");
+        let busy =
+            || Error::new(ErrorKind::Busy, "another process is building the index").with_next_step("repeat the call");
         let _building = shared.context.try_lock_for_build().map_err(errors::state_directory_error)?.ok_or_else(busy)?;
         *lock_ignoring_poison(&shared.model) = None;
         build::delete_index_files(&directory).map_err(errors::index_error)

@@ -101,7 +101,10 @@ impl LocalWorkspace {
     ) -> Result<Result<(), JournalIntegrityError>, Error> {
         let mut checkpoints = self.checkpoints_from(start)?;
         for note in against {
-            let malformed = |error| Error::new(ErrorKind::BadRequest, format!("malformed checkpoint: {error}"));
+            let malformed = |error| {
+                Error::new(ErrorKind::BadRequest, format!("the given checkpoint cannot be read: {error}"))
+                    .with_next_step("pass a file with the output of `stead log checkpoint`")
+            };
             checkpoints.push((JournalCheckpoint::parse(note).map_err(malformed)?.size, note.clone()));
         }
         checkpoints.sort_by_key(|(size, _)| *size);
@@ -144,7 +147,10 @@ impl LocalWorkspace {
     pub fn prove_entry(&self, number: u64) -> Result<EntryProof, Error> {
         self.flush()?;
         self.sign_checkpoint()?;
-        let unknown = || Error::new(ErrorKind::NotFound, format!("entry {number} is not in the journal"));
+        let unknown = || {
+            Error::new(ErrorKind::NotFound, format!("entry {number} is not in the journal"))
+                .with_next_step("run stead log to see the entries")
+        };
         let (size, checkpoint) = self.checkpoints_from(number)?.pop().ok_or_else(unknown)?;
         let hashes: Vec<Vec<u8>> = self.store.run_query(|connection| {
             connection
@@ -178,8 +184,10 @@ impl LocalWorkspace {
         let mut write = |line: &JournalExportLine| -> Result<(), Error> {
             let text = line.to_json().map_err(|error| Error::new(ErrorKind::Io, error.to_string()))?;
             lines += 1;
-            writeln!(out, "{text}")
-                .map_err(|error| Error::new(ErrorKind::Io, format!("cannot write the export: {}", error.kind())))
+            writeln!(out, "{text}").map_err(|error| {
+                Error::new(ErrorKind::Io, format!("cannot write the export: {}", error.kind()))
+                    .with_next_step("check the free space and the permissions of the destination")
+            })
         };
         write(&JournalExportLine::header(&ring))?;
         let mut checkpoints = self.checkpoints_from(0)?.into_iter().peekable();
@@ -198,7 +206,13 @@ impl LocalWorkspace {
             }
             for (number, bytes, hash) in rows {
                 after = number.unsigned_abs();
-                let unreadable = || Error::new(ErrorKind::CorruptHistory, format!("entry {number} cannot be read"));
+                let unreadable = || {
+                    Error::new(
+                        ErrorKind::CorruptHistory,
+                        format!("journal entry {number} is damaged and cannot be read"),
+                    )
+                    .with_next_step("run stead log verify to check the journal")
+                };
                 let entry = stead_journal::decode_entry(&bytes).map_err(|_| unreadable())?;
                 let hash = store::digest_from_bytes(&hash).ok_or_else(unreadable)?;
                 head = hash;

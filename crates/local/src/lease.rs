@@ -106,24 +106,26 @@ fn check_lease_request(
     match request {
         LeaseRequest::Acquire { path, ends_ms } => {
             if let Some(other) = leases.iter().find(|lease| lease.holder != holder && overlaps(&lease.path, path)) {
-                return Ok(Err(Error::new(ErrorKind::Locked, format!("{} is held by {}", other.path, other.holder))
-                    .with_next_step("wait until the lease ends, or work on something else")
+                return Ok(Err(Error::new(ErrorKind::Locked, format!("{} is locked by {}", other.path, other.holder))
+                    .with_next_step("wait until the lock ends, or work on another file")
                     .with_detail("holder", other.holder.clone())
                     .with_detail("ends_ms", other.ends_ms)));
             }
             if leases.iter().filter(|lease| lease.holder == holder).count() >= limits::LEASES_PER_PRINCIPAL_MAX {
-                return Ok(Err(
-                    Error::new(ErrorKind::TooMany, "you hold too many leases").with_next_step("unlock one first")
-                ));
+                return Ok(Err(Error::new(ErrorKind::TooMany, "you hold too many locks")
+                    .with_next_step("call unlock on a path that you no longer need")));
             }
             let fence = next_fence(connection)?;
             Ok(Ok(Lease { path: path.clone(), holder: holder.to_owned(), fencing_token: fence, ends_ms: *ends_ms }))
         }
         LeaseRequest::Release { path } => match leases.into_iter().find(|lease| lease.path == *path) {
-            None => Ok(Err(Error::new(ErrorKind::NotFound, format!("there is no lease on {path}")))),
-            Some(lease) if lease.holder != holder => {
-                Ok(Err(Error::new(ErrorKind::NotOwner, format!("{path} is held by {}", lease.holder))))
-            }
+            None => Ok(Err(Error::new(ErrorKind::NotFound, format!("{path} is not locked"))
+                .with_next_step("continue: there is nothing to unlock"))),
+            Some(lease) if lease.holder != holder => Ok(Err(Error::new(
+                ErrorKind::NotOwner,
+                format!("{path} is locked by {}, so you cannot unlock it", lease.holder),
+            )
+            .with_next_step("wait until the lock ends, or ask its holder to unlock the path"))),
             Some(lease) => Ok(Ok(lease)),
         },
     }

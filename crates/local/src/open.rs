@@ -332,8 +332,10 @@ fn open_root(
             allowed_mounts: options.allowed_mounts.clone(),
             hidden_inodes: hidden,
         };
-        RootDirectory::open(&options.root_path, root_options)
-            .map_err(|error| Error::new(ErrorKind::NotFound, format!("cannot open the workspace directory: {error}")))
+        RootDirectory::open(&options.root_path, root_options).map_err(|error| {
+            Error::new(ErrorKind::NotFound, format!("cannot open the workspace directory: {error}"))
+                .with_next_step("check that the directory exists and that this user may read it")
+        })
     };
     let root = open(vec![state.id()])?;
     let top = root.open_directory(&options.default_directory).map_err(errors::at_path(&options.default_directory))?;

@@ -199,7 +199,7 @@ impl Drop for PathLockGuard {
 }
 
 fn lock_timeout_error() -> Error {
-    Error::new(ErrorKind::Busy, "another call is changing the same path").with_next_step("call again")
+    Error::new(ErrorKind::Busy, "another call is changing the same path").with_next_step("repeat the call")
 }
 
 /// The character between process id and connection number in the name of a liveness lock; process ids never contain it.

@@ -64,10 +64,11 @@ impl PolicyFileLoader {
             None => (state.join(POLICY_FILE), PolicyFileRequirement::Optional),
         };
         let unusable = |reason: &str| {
-            Error::new(ErrorKind::PolicyDenied, format!("cannot load the policy {}: {reason}", file.display()))
+            Error::new(ErrorKind::PolicyDenied, format!("cannot load the policy file {}: {reason}", file.display()))
+                .with_next_step("correct the file, or name another one with --policy")
         };
         let file_name = file.file_name().and_then(|name| FileName::new(name.as_encoded_bytes()).ok());
-        let name = file_name.ok_or_else(|| unusable("not a file name"))?;
+        let name = file_name.ok_or_else(|| unusable("the path has no file name"))?;
         let opened = RootDirectory::open(&parent_or_current(&file), RootDirectoryOptions::default())
             .and_then(|root| Ok((root.open_directory(&RelPath::root())?, root)));
         let (directory, root) = opened.map_err(|error| unusable(&error.to_string()))?;
@@ -120,14 +121,18 @@ impl PolicyFileLoader {
 
     fn unusable_policy_error(&self, reason: impl std::fmt::Display) -> Error {
         let file = self.display_path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Error::new(ErrorKind::PolicyDenied, format!("all calls are refused: cannot load the policy {file}: {reason}"))
-            .with_next_step("ask the operator to fix the policy")
+        Error::new(
+            ErrorKind::PolicyDenied,
+            format!("all calls are refused: cannot load the policy file {file}: {reason}"),
+        )
+        .with_next_step("ask a person to correct the policy file, then repeat the call")
     }
 
     /// Converts an error of writing the policy file, which may be outside the state directory.
     fn unwritable(&self, error: DiskError) -> Error {
         let file = self.display_path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Error::new(ErrorKind::Io, format!("cannot write the policy {file}: {error}"))
+        Error::new(ErrorKind::Io, format!("cannot write the policy file {file}: {error}"))
+            .with_next_step("check the permissions of the file and its directory")
     }
 
     pub(crate) fn display_path(&self) -> &Path {

@@ -274,8 +274,9 @@ impl LocalWorkspace {
                 Some(bytes) => Ok(LoadedNewContent::InMemory(bytes)),
                 None => Err(Error::new(
                     ErrorKind::Expired,
-                    format!("the requested version of {} is no longer retained", put.path),
+                    format!("the requested version of {} is no longer stored; nothing was changed", put.path),
                 )
+                .with_next_step("call history to see which changes are still stored")
                 .into()),
             },
             PlannedContent::CopyOf(from, seen) => self.open_expected(from, seen).map(LoadedNewContent::InFile),
@@ -378,7 +379,10 @@ impl LocalWorkspace {
     ) -> Result<(), CommitError> {
         self.check_expectation(path, &CommitExpectation::Absent, prepared)?;
         self.refuse_other_mount_than_trash(path)?;
-        let gone = || Error::new(ErrorKind::NotFound, format!("{id} is not in the trash"));
+        let gone = || {
+            Error::new(ErrorKind::NotFound, format!("{id} is no longer in the trash; nothing was changed"))
+                .with_next_step("call history to see whether it was restored")
+        };
         let name = FileName::new(id.as_bytes()).map_err(|_| gone())?;
         let found = self.trash_directory.with(|trash| trash::find_item(trash, &name, id, tree));
         let (stat, after) = found.map_err(|error| trash::moved_or_failed(path, error))?.ok_or_else(gone)?;

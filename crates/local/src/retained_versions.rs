@@ -59,8 +59,9 @@ impl LocalWorkspace {
             }
         };
         if Version::hash_bytes(&bytes) != *version {
-            let corrupt = format!("the retained content of version {version} does not match its hash");
-            return Err(Error::new(ErrorKind::CorruptHistory, corrupt));
+            let corrupt = format!("the stored content of version {version} is damaged: it does not match its hash");
+            return Err(Error::new(ErrorKind::CorruptHistory, corrupt)
+                .with_next_step("use another version, or restore the state directory from a backup"));
         }
         Ok(Some(bytes))
     }

@@ -216,26 +216,30 @@ fn check_session_request(
             count_open("SELECT COUNT(*) FROM sessions WHERE principal = ?1 AND ended_ms IS NULL")?,
             limits::SESSIONS_OPEN_MAX,
             "you have too many open sessions",
+            "call session with action end and the id of a session that you no longer need",
         ),
         SessionStoreWriteRequest::SendAlert { .. } => check_limit(
             count_open("SELECT COUNT(*) FROM alerts WHERE sender = ?1 AND answered_ms IS NULL")?,
             limits::ALERTS_OPEN_MAX,
             "you have too many unanswered alerts",
+            "wait until a person has answered some of them",
         ),
         SessionStoreWriteRequest::AcceptChanges { .. } | SessionStoreWriteRequest::BeginTurn => Ok(()),
         SessionStoreWriteRequest::End { session_id } => match load_session(connection, session_id)? {
             Some(session) if session.ended_ms.is_none() => Ok(()),
-            Some(_) | None => Err(Error::new(ErrorKind::NothingToDo, "the session has already ended")),
+            Some(_) | None => Err(Error::new(ErrorKind::NothingToDo, "the session has already ended")
+                .with_next_step("call session with action begin to start another one")),
         },
         SessionStoreWriteRequest::AnswerAlert { alert_id, .. } => match load_alert(connection, alert_id)? {
             Some(alert) if alert.response.is_none() => Ok(()),
-            Some(_) | None => Err(Error::new(ErrorKind::Exists, "the alert was already answered")),
+            Some(_) | None => Err(Error::new(ErrorKind::Exists, "the alert was already answered")
+                .with_next_step("call alerts with its id to read the answer")),
         },
     })
 }
 
-fn check_limit(count: usize, limit: usize, message: &str) -> Result<(), Error> {
-    if count >= limit { Err(Error::new(ErrorKind::TooMany, message)) } else { Ok(()) }
+fn check_limit(count: usize, limit: usize, message: &str, hint: &str) -> Result<(), Error> {
+    if count >= limit { Err(Error::new(ErrorKind::TooMany, message).with_next_step(hint)) } else { Ok(()) }
 }
 
 fn write_session_request(

@@ -69,8 +69,13 @@ impl SqliteStore {
             .and_then(|writer| writer.execute_batch(FILE_PRAGMAS).map(|()| writer))
             .map_err(errors::store_error)?;
         let id = prepare_schema(&writer, fresh_id)?;
-        let origin = JournalWorkspaceId::new(&id)
-            .map_err(|_| Error::new(ErrorKind::AuditUnavailable, "malformed workspace id in the database"))?;
+        let origin = JournalWorkspaceId::new(&id).map_err(|_| {
+            Error::new(
+                ErrorKind::AuditUnavailable,
+                "the database in the state directory is damaged: the workspace id cannot be read",
+            )
+            .with_next_step("restore the state directory from a backup")
+        })?;
         Ok(Self {
             file,
             writer: Mutex::new(writer),
@@ -138,7 +143,7 @@ impl SqliteStore {
                 ErrorKind::AuditUnavailable,
                 "the journal could not be synced to disk; the workspace is read-only",
             )
-            .with_next_step("repair the storage and restart the server"));
+            .with_next_step("ask a person to repair the disk and to restart the server"));
         }
         Ok(())
     }
@@ -163,7 +168,7 @@ fn open_connection(file: &std::path::Path) -> rusqlite::Result<Connection> {
 fn prepare_schema(connection: &Connection, fresh_id: &str) -> Result<String, Error> {
     let format = stored_format(connection);
     if format.is_some_and(|format| !(FORMAT_OLDEST..=FORMAT).contains(&format)) {
-        let newer = "the state directory was written by a newer version of stead";
+        let newer = "the state directory was written by a newer version of stead, which this version cannot read";
         return Err(Error::new(ErrorKind::AuditUnavailable, newer).with_next_step("update stead on this machine"));
     }
     upgrade_schema(connection, format, fresh_id).map_err(errors::store_error)

@@ -91,7 +91,13 @@ impl AccessTokenRecord {
 
     /// The paths and operations that the token permits.
     pub fn grants(&self) -> Result<Grants, Error> {
-        let broken = |_| Error::new(ErrorKind::AuditUnavailable, "malformed token in the store");
+        let broken = |_| {
+            Error::new(
+                ErrorKind::AuditUnavailable,
+                "the database in the state directory is damaged: a token cannot be read",
+            )
+            .with_next_step("revoke the token and create a new one")
+        };
         let paths = |wires: &[String]| -> Result<Vec<RelPath>, Error> {
             wires.iter().map(|wire| RelPath::from_wire(wire).map_err(broken)).collect()
         };
@@ -113,7 +119,7 @@ impl LocalWorkspace {
         let now_ms = self.clock.now().wall_ms;
         if old.is_expired(now_ms) {
             return Err(Error::new(ErrorKind::Expired, format!("token {id} is revoked or expired"))
-                .with_next_step("create a new one with `stead token create`"));
+                .with_next_step("to create a new token, run: stead token create --principal PRINCIPAL"));
         }
         let request = CreateTokenRequest {
             principal: Principal::parse(&old.principal)?,
@@ -222,8 +228,8 @@ impl LocalWorkspace {
 /// Generates an access token and its secret without storing them.
 pub(crate) fn generate_token(request: &CreateTokenRequest, now_ms: i64) -> Result<(AccessTokenRecord, String), Error> {
     if request.label.chars().count() > LABEL_CHARS_MAX {
-        let limit = format!("a label has at most {LABEL_CHARS_MAX} characters");
-        return Err(Error::new(ErrorKind::TooLarge, limit));
+        let limit = format!("the label of the token has more than {LABEL_CHARS_MAX} characters");
+        return Err(Error::new(ErrorKind::TooLarge, limit).with_next_step("choose a shorter label"));
     }
     let id: [u8; ID_BYTES] = random_bytes()?;
     let secret: [u8; SECRET_BYTES] = random_bytes()?;
@@ -269,7 +275,7 @@ pub(crate) fn journal_arguments(token: &AccessTokenRecord, replaces: Option<&str
 pub(crate) fn token_limit_error(valid: i64) -> Option<Error> {
     let full = || {
         Error::new(ErrorKind::TooMany, format!("the limit of {TOKENS_MAX} valid tokens is reached"))
-            .with_next_step("revoke some with `stead token revoke`")
+            .with_next_step("revoke tokens that are no longer needed: stead token revoke ID")
     };
     (valid >= TOKENS_MAX as i64).then(full)
 }
@@ -287,7 +293,8 @@ pub(crate) fn insert_token(
 }
 
 pub(crate) fn token_not_found(id: &str) -> Error {
-    Error::new(ErrorKind::NotFound, format!("no token {id}")).with_next_step("`stead token list` shows all tokens")
+    Error::new(ErrorKind::NotFound, format!("there is no token {id}"))
+        .with_next_step("to list the tokens, run: stead token list")
 }
 
 pub(crate) fn token_from_row(row: &Row<'_>) -> rusqlite::Result<([u8; 32], AccessTokenRecord)> {
@@ -355,7 +362,8 @@ impl LocalWorkspace {
             )
         })?;
         match bound {
-            0 => Err(Error::new(ErrorKind::NotFound, "no such session ticket, or it is bound to another session")),
+            0 => Err(Error::new(ErrorKind::NotFound, "the session ticket does not exist, or another session uses it")
+                .with_next_step("open a new session")),
             _ => Ok(()),
         }
     }

@@ -85,8 +85,10 @@ impl Workspace for LocalWorkspace {
                 file.read_and_hash(length).map_err(at)?
             }
             BytesToRead::Range { offset, length } => {
-                let length = usize::try_from(length.min(stat.size.saturating_sub(offset)))
-                    .map_err(|_| Error::new(ErrorKind::TooLarge, "the byte range is too long"))?;
+                let length = usize::try_from(length.min(stat.size.saturating_sub(offset))).map_err(|_| {
+                    Error::new(ErrorKind::TooLarge, "the byte range is too long to read at once")
+                        .with_next_step("request a shorter range")
+                })?;
                 (file.read_range(offset, length).map_err(at)?, file.hash().map_err(at)?.0)
             }
         };

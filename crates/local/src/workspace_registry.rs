@@ -144,7 +144,8 @@ impl WorkspaceRegistry {
     /// Opens or creates a workspace registry, and finishes or removes the unfinished work of dead processes.
     pub fn open(options: WorkspaceRegistryOptions) -> Result<Arc<Self>, Error> {
         let directory = StateDirectory::open(&options.directory).map_err(|error| {
-            Error::new(ErrorKind::AuditUnavailable, format!("cannot use the registry directory: {error}"))
+            Error::new(ErrorKind::AuditUnavailable, format!("cannot use the directory of hosted workspaces: {error}"))
+                .with_next_step("pass a local directory that this user owns with --workspaces")
         })?;
         let path = directory.path().to_owned();
         let (workspaces, trash) = (
@@ -233,7 +234,7 @@ impl WorkspaceRegistry {
                         ErrorKind::Busy,
                         "another process is opening, creating or deleting the workspace",
                     )
-                    .with_next_step("call again"));
+                    .with_next_step("repeat the call"));
                 }
                 None => std::thread::sleep(LOCK_RETRY_PAUSE),
             }

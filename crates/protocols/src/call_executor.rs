@@ -91,9 +91,9 @@ pub(crate) enum OtherRequestsPending {
 /// Why an engine call ended without a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CallAbortError {
-    #[error("internal error: the call panicked; committed changes are in the history")]
+    #[error("internal error: the call panicked; call history to see whether it changed files")]
     Panicked,
-    #[error("the server is shutting down")]
+    #[error("the server is shutting down; call again when it runs again")]
     ShuttingDown,
 }
 

@@ -98,7 +98,7 @@ impl RpcServer {
     async fn answer_batch(&self, requests: Vec<Value>, pending: &RpcPendingMessageGuard) -> Option<Value> {
         let reject = |reason| Some(RpcMessageError::invalid_request(None, reason).into_response());
         if requests.is_empty() {
-            return reject("a batch must contain at least one request");
+            return reject("the batch is empty; send at least one request");
         }
         if requests.len() > BATCH_REQUESTS_MAX {
             return reject("the batch contains too many requests; send several batches");

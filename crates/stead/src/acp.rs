@@ -14,6 +14,7 @@ use std::{
 };
 
 use stead_engine::{ApprovalMode, Caller};
+use stead_local::LandlockMode;
 use stead_protocols::{
     acp::{
         self, AcpCapabilityOffered, AcpConnectionCallers, AcpFileCapabilities, AcpPeerStreams, AcpProxyConfig,
@@ -48,7 +49,7 @@ const FINAL_OUTPUT_WAIT: Duration = Duration::from_secs(2);
 const SIGNAL_EXIT_BASE: i32 = 128;
 
 pub(crate) fn run(flags: &WorkspaceFlags, workspace: FlagSource, acp: &AcpFlags) -> CliCommandResult {
-    open_workspace::print_warnings(flags);
+    open_workspace::print_warnings(flags, LandlockMode::Off);
     let agent = open_workspace::caller_from_flags(&acp.caller, CallerProtocol::Acp)?;
     let person = Caller {
         protocol: agent.protocol,
@@ -120,8 +121,12 @@ struct AgentProcess(Child);
 impl AgentProcess {
     /// Starts the agent; must be called inside a tokio runtime.
     fn start(program: &OsString, arguments: &[OsString]) -> Result<(Self, AcpPeerStreams), CommandError> {
-        let failed =
-            |error: io::Error| CommandError::System(format!("cannot start the agent {}: {error}", program.display()));
+        let failed = |error: io::Error| {
+            CommandError::System(format!(
+                "cannot start the agent {}: {error}; pass a program that exists, for example: stead acp -- opencode acp",
+                program.display()
+            ))
+        };
         let mut child = Command::new(program)
             .args(arguments)
             .stdin(Stdio::piped())
@@ -130,7 +135,10 @@ impl AgentProcess {
             .spawn()
             .map_err(failed)?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(CommandError::System(format!("the agent {} was started without pipes", program.display())));
+            return Err(CommandError::System(format!(
+                "internal error: the agent {} was started without pipes",
+                program.display()
+            )));
         };
         Ok((Self(child), AcpPeerStreams { input: Box::new(stdout), output: Box::new(stdin) }))
     }
@@ -140,7 +148,7 @@ impl AgentProcess {
         if let Ok(waited) = tokio::time::timeout(AGENT_EXIT_WAIT, self.0.wait()).await {
             return exit_of_status(waited);
         }
-        output::print_note("the agent did not exit in time and was killed");
+        output::print_note("the agent did not exit in time, so stead killed it");
         // Killing the agent fails if it has just exited.
         drop(self.0.start_kill());
         exit_of_status(self.0.wait().await)

@@ -49,18 +49,18 @@ enum ApprovalsSubcommand {
         #[arg(long, value_name = "FILE")]
         old_secret_file: Option<PathBuf>,
     },
-    /// List pending approvals
+    /// List calls that wait for approval
     List {
-        /// Include approvals that were answered, used or have expired
+        /// Include requests that were answered, used or have expired
         #[arg(long)]
         all: bool,
         /// Print the answer as one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Show one approval with all changes that the call would make
+    /// Show one approval request with all changes that the call would make
     Show {
-        /// Approval id
+        /// Id of the approval request, as stead approvals list prints it
         id: String,
         /// Print the answer as one JSON object
         #[arg(long)]
@@ -91,7 +91,7 @@ enum ApprovalsSubcommand {
 struct ApprovalAnswerFlags {
     #[command(flatten)]
     caller: CallerAccessCliFlags,
-    /// Approval id
+    /// Id of the approval request, as stead approvals list prints it
     id: String,
     /// Reason to record with the answer
     #[arg(long)]
@@ -118,14 +118,14 @@ enum AlertsSubcommand {
     Show {
         #[command(flatten)]
         flags: AlertsFlags,
-        /// Alert id
+        /// Id of the alert, as stead alerts list prints it
         id: String,
     },
     /// Answer an alert; the agent receives the answer as an event
     Answer {
         #[command(flatten)]
         flags: AlertsFlags,
-        /// Alert id
+        /// Id of the alert, as stead alerts list prints it
         id: String,
         /// Text of the answer
         text: String,
@@ -217,12 +217,17 @@ fn local_person(flags: &CallerAccessCliFlags) -> Result<Caller, CommandError> {
 fn authenticated_approver(opened: &CommandLineWorkspace, answer: &ApprovalAnswerFlags) -> Result<Caller, CommandError> {
     let mut caller = local_person(&answer.caller)?;
     if !matches!(caller.principal, Principal::User(_)) {
-        return Err(Error::new(ErrorKind::PolicyDenied, "only a person can answer an approval").into());
+        return Err(Error::new(ErrorKind::PolicyDenied, "only a person can answer an approval request")
+            .with_next_step("repeat the command as a person: --principal user:NAME")
+            .into());
     }
     if !opened.local.has_approver_secret()? {
-        return Err(Error::new(ErrorKind::PolicyDenied, "no approver's secret is set")
-            .with_next_step("run: stead approvals setup")
-            .into());
+        return Err(Error::new(
+            ErrorKind::PolicyDenied,
+            "no approver's secret is set, so approval requests cannot be answered",
+        )
+        .with_next_step("to set a secret, run: stead approvals setup")
+        .into());
     }
     opened.local.check_approver_secret(&read_secret(answer.secret_file.as_deref())?)?;
     caller.grants.approver = CallerApproverStatus::SecretVerified;
@@ -279,7 +284,7 @@ fn read_new_secret(file: Option<&Path>) -> Result<String, CommandError> {
     }
     let first = prompt_secret("new approver's secret: ")?;
     if first != prompt_secret("repeat it: ")? {
-        return Err(usage_error("the two secrets differ; no secret was set"));
+        return Err(usage_error("the two secrets differ; no secret was set. Run the command again"));
     }
     Ok(first)
 }
@@ -293,7 +298,7 @@ fn generate_secret() -> Result<String, CommandError> {
 fn prompt_secret(question: &str) -> Result<String, CommandError> {
     stead_disk::terminal::prompt_hidden(question).map_err(|error| {
         usage_error(if error.kind() == io::ErrorKind::Interrupted {
-            "interrupted; nothing was changed"
+            "interrupted before the secret was entered; nothing was changed"
         } else if error.kind() == io::ErrorKind::InvalidData {
             "the secret is not UTF-8; nothing was changed"
         } else {

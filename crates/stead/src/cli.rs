@@ -56,10 +56,10 @@ pub(crate) struct WorkspaceFlags {
     /// (dialect weaver with restrict=false)
     #[arg(long, global = true, value_enum, default_value = "workspace")]
     pub(crate) reach: FilesystemReachArg,
-    /// Search index: on = servers maintain it, use = read an existing one, off = none
+    /// Search index: on = servers keep it up to date, use = searches read an existing one, off = no index
     #[arg(long, global = true, value_enum, default_value = "on")]
     pub(crate) index: IndexModeArg,
-    /// Path resolver
+    /// How paths are resolved: kernel = openat2, walker = one component at a time, auto = kernel if it is available
     #[arg(long, global = true, value_enum, default_value = "auto", hide = true)]
     pub(crate) resolver: PathResolverArg,
 }
@@ -118,7 +118,7 @@ pub(crate) struct DialectFlags {
     /// Dialect: the set of tools to offer (repeatable if tool names do not collide)
     #[arg(long, value_name = "NAME", default_value = "stead")]
     pub(crate) dialect: Vec<String>,
-    /// Option of the dialect (repeatable)
+    /// Option of the dialect, such as generation=newest (repeatable)
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) dialect_option: Vec<String>,
 }
@@ -156,10 +156,10 @@ pub(crate) struct AcpFlags {
     /// Encoding of an existing file after an agent writes it
     #[arg(long, value_enum, default_value = "kept")]
     pub(crate) encoding: WriteEncodingArg,
-    /// Do not add the stead MCP server to sessions
+    /// Do not offer stead's own MCP tools to the agent
     #[arg(long)]
     pub(crate) no_mcp: bool,
-    /// Agent command and its arguments; without one, run as a proxy under a conductor
+    /// Command that starts the agent, with its arguments; omit it if an ACP conductor starts stead acp
     #[arg(last = true, value_name = "AGENT")]
     pub(crate) agent: Vec<std::ffi::OsString>,
 }
@@ -210,7 +210,7 @@ pub(crate) struct RpcFlags {
     /// Dialect: the set of methods to offer (repeatable if names do not collide) [default: stead and krux]
     #[arg(long, value_name = "NAME")]
     pub(crate) dialect: Vec<String>,
-    /// Option of the dialect (repeatable)
+    /// Option of the dialect, such as generation=newest (repeatable)
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) dialect_option: Vec<String>,
     #[command(flatten)]
@@ -259,7 +259,7 @@ pub(crate) enum BuiltinCliCommand {
     Mcp(McpFlags),
     /// Serve JSON-RPC over standard input and output, one object per line
     Rpc(RpcFlags),
-    /// List, approve and deny pending approvals
+    /// List, approve and deny calls that need approval
     Approvals(ApprovalsCliArgs),
     /// Print file changes or supervisor events as they happen
     Watch(WatchCliArgs),
@@ -273,9 +273,9 @@ pub(crate) enum BuiltinCliCommand {
     Trash(TrashCliArgs),
     /// Build, show and delete the search index
     Index(IndexCliArgs),
-    /// Show how the workspace is opened, and the head of its journal
+    /// Show the directory, journal, trash, search index and settings of the workspace
     Status(StatusCliArgs),
-    /// Replay recorded tool calls and report differing answers
+    /// Repeat recorded tool calls and report answers that differ from the recording
     Replay(ReplayCliArgs),
     /// Print a shell completion script
     Completions {

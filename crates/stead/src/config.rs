@@ -61,11 +61,11 @@ pub(crate) fn run(
         }
         ConfigSubcommand::Check { serve } => {
             serve::check_settings(flags, serve)?;
-            let config_file = layered
-                .config_file
-                .as_ref()
-                .map_or_else(|| "no configuration file".to_owned(), |file| file.display().to_string());
-            output::print_text(&format!("{config_file}: the server would start"))?;
+            let config_file = layered.config_file.as_ref().map_or_else(
+                || "no configuration file".to_owned(),
+                |file| format!("configuration file {}", file.display()),
+            );
+            output::print_text(&format!("the settings are valid ({config_file}); stead serve would start with them"))?;
         }
         ConfigSubcommand::Reference => output::print_text(&settings::settings_reference(settings))?,
     }

@@ -35,11 +35,11 @@ fn find_help(command: &str) -> Option<&'static OperationHelp> {
 }
 
 const BASE: &str = "Fail if the file is no longer at this version, such as r17";
-const CURSOR: &str = "Continue from the cursor that the previous page printed";
+const CURSOR: &str = "Continue from this position, which the previous page printed";
 const DRY_RUN: &str = "Show what would change without changing anything";
 const WAIT_FOR_EVENT_MS: &str = "Time to wait for the first event, in milliseconds, up to 60000 [default: 0]";
 const HIDDEN_AND_IGNORED: &str = "Include hidden files and files excluded by ignore files";
-const REVIEWED_SESSION: &str = "Session id [default: the session with the latest change]";
+const REVIEWED_SESSION: &str = "Id of the session [default: the agent session with the latest change]";
 const REVIEWED_AUTHOR: &str = "Only changes made by this principal: agent:NAME or user:NAME";
 const REVIEWED_SINCE: &str = "Where to start: at the beginning of the session or at its last turn [default: session]";
 
@@ -98,7 +98,7 @@ const OPERATIONS_HELP: &[OperationHelp] = &[
             ("context", "Lines to show around each hit, up to 20 [default: a few if there are at most three hits]"),
             ("all", HIDDEN_AND_IGNORED),
             ("max", "Maximum number of hits, up to 1000 [default: 100]"),
-            ("budget", "Maximum length of the answer in characters, up to 40000 [default: 8000]"),
+            ("budget", "Maximum length of the output in characters, up to 40000 [default: 8000]"),
             ("cursor", CURSOR),
         ],
     },
@@ -237,10 +237,10 @@ const OPERATIONS_HELP: &[OperationHelp] = &[
     },
     OperationHelp {
         command: "changes",
-        about: "List the changes made since a cursor",
+        about: "List the changes made since an earlier position in the journal",
         details: "",
         arguments: &[
-            ("since", "Cursor that the previous run printed; 0 for the start of the journal, now for its end"),
+            ("since", "Position that the previous run printed, 0 for the start of the journal, or now for its end"),
             ("wait_ms", "Time to wait for the first change, in milliseconds, up to 60000 [default: 0]"),
         ],
     },
@@ -253,7 +253,12 @@ const OPERATIONS_HELP: &[OperationHelp] = &[
             ("seconds", "Time until the lock expires, in seconds, up to 86400 [default: 900]"),
         ],
     },
-    OperationHelp { command: "unlock", about: "Release a lock", details: "", arguments: &[("path", "Locked path")] },
+    OperationHelp {
+        command: "unlock",
+        about: "Release a lock",
+        details: "",
+        arguments: &[("path", "Path to unlock, as it was locked")],
+    },
     OperationHelp {
         command: "session",
         about: "Show the caller, its permissions and its session",
@@ -265,10 +270,10 @@ const OPERATIONS_HELP: &[OperationHelp] = &[
     },
     OperationHelp {
         command: "events",
-        about: "Show watch events and answers to alerts since a cursor",
+        about: "Show watch events and answers to alerts since an earlier position",
         details: "",
         arguments: &[
-            ("since", "Cursor that the previous run printed [default: the start of the session]"),
+            ("since", "Position that the previous run printed [default: the start of the session]"),
             ("wait_ms", WAIT_FOR_EVENT_MS),
         ],
     },
@@ -282,17 +287,25 @@ const OPERATIONS_HELP: &[OperationHelp] = &[
         command: "alert",
         about: "Send an alert to the people who supervise agents",
         details: "To list and answer alerts, run stead alerts.",
-        arguments: &[("message", "Text of the alert, up to 4000 characters"), ("severity", "Urgency [default: info]")],
+        arguments: &[
+            ("message", "Text of the alert, up to 4000 characters"),
+            ("severity", "Urgency of the alert [default: info]"),
+        ],
     },
-    OperationHelp { command: "unwatch", about: "Stop a watch", details: "", arguments: &[("watch", "Watch id")] },
+    OperationHelp {
+        command: "unwatch",
+        about: "Stop a watch",
+        details: "",
+        arguments: &[("watch", "Id of the watch, as stead watched --json prints it")],
+    },
     OperationHelp {
         command: "watched",
-        about: "Show the events of your watches since a cursor",
+        about: "Show the events of your watches since an earlier position",
         details: "To follow a path at a terminal, run stead watch.",
         arguments: &[
-            ("cursor", "Cursor that the previous run printed [default: the start of your oldest watch]"),
+            ("cursor", "Position that the previous run printed [default: the start of your oldest watch]"),
             ("wait_ms", WAIT_FOR_EVENT_MS),
-            ("watch", "Only events of this watch"),
+            ("watch", "Only events of the watch with this id"),
             ("own", "Include your own changes"),
         ],
     },
@@ -306,11 +319,11 @@ const OPERATIONS_HELP: &[OperationHelp] = &[
         command: "buffer.drop",
         about: "Discard a draft of a disconnected editor",
         details: "",
-        arguments: &[("draft", "Draft id")],
+        arguments: &[("draft", "Id of the draft, as stead buffer.list prints it")],
     },
     OperationHelp {
         command: "turn",
-        about: "Mark the start of a turn in the journal",
+        about: "Mark the start of a turn (one request to an agent) in the journal",
         details: "A turn is one request that a person makes of an agent. review and reject can select the last turn of a session.",
         arguments: &[],
     },
@@ -331,7 +344,7 @@ const OPERATIONS_HELP: &[OperationHelp] = &[
         details: "Accepted changes are not shown by stead review again. No file changes.",
         arguments: &[
             ("path", "File whose changes to accept [default: all files]"),
-            ("hunk", "Only this hunk of the file, as stead review prints it"),
+            ("hunk", "Only the hunk with this name, as stead review --json prints it"),
             ("session", REVIEWED_SESSION),
             ("author", REVIEWED_AUTHOR),
         ],
@@ -342,7 +355,7 @@ const OPERATIONS_HELP: &[OperationHelp] = &[
         details: "Later changes by others stay. A rejection is recorded as a change and can be undone with stead undo.",
         arguments: &[
             ("path", "File whose changes to revert [default: all files]"),
-            ("hunk", "Only this hunk of the file, as stead review prints it"),
+            ("hunk", "Only the hunk with this name, as stead review --json prints it"),
             ("session", REVIEWED_SESSION),
             ("author", REVIEWED_AUTHOR),
             ("since", REVIEWED_SINCE),

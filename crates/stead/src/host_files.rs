@@ -33,7 +33,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String, CommandError> {
     let size = fs::metadata(path).map_err(|error| file_error("read", path, &error))?.len();
     if size > READ_BYTES_MAX {
         let reason =
-            format!("cannot read {}: it has {size} bytes, at most {READ_BYTES_MAX} are allowed", path.display());
+            format!("cannot read {}: it has {size} bytes, and at most {READ_BYTES_MAX} are allowed", path.display());
         return Err(CommandError::System(reason));
     }
     fs::read_to_string(path).map_err(|error| file_error("read", path, &error))
@@ -131,7 +131,8 @@ fn lock_directory(path: &Path) -> io::Result<fs::File> {
             Ok(()) => return Ok(directory),
             Err(fs::TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(LOCK_RETRY_PAUSE),
             Err(fs::TryLockError::WouldBlock) => {
-                let reason = "another program has locked the directory";
+                let reason =
+                    "another process has locked the directory of the socket; try again, or choose another directory";
                 return Err(io::Error::new(ErrorKind::ResourceBusy, reason));
             }
             Err(fs::TryLockError::Error(error)) => return Err(error),

@@ -56,7 +56,7 @@ struct JournalFilterFlags {
     /// Only entries from this time on (UTC): 2026-05-09, 2026-05-09T07:29, or 2h for two hours ago
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Only entries up to this time
+    /// Only entries up to this time, in the same form as --since
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
     /// Only entries that changed files
@@ -71,7 +71,7 @@ struct JournalFilterFlags {
 enum LogSubcommand {
     /// Verify the hash chain and the signatures of the journal
     Verify(verify::LogVerifyCliArgs),
-    /// Print the newest signed checkpoint; store it elsewhere to verify the journal against it later
+    /// Print the newest signed checkpoint; store it on another machine, for stead log verify --against
     Checkpoint,
     /// Export the journal as JSON lines, which can be verified without the database
     Export {
@@ -92,7 +92,9 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &LogCliArgs) -> CliCommandR
                 output::print_text(&note)?;
                 Ok(CommandExit::Success)
             }
-            None => Err(Error::new(ErrorKind::NotFound, "the journal is empty, so it has no checkpoint").into()),
+            None => Err(Error::new(ErrorKind::NotFound, "the journal is empty, so it has no checkpoint")
+                .with_next_step("repeat the command after the first call in this workspace")
+                .into()),
         },
         Some(LogSubcommand::Export { file }) => export_journal(&opened, file.as_deref()),
         Some(LogSubcommand::RotateKey) => {

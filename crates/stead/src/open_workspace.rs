@@ -46,7 +46,7 @@ impl Drop for CommandLineWorkspace {
         let unrecorded = self.local.unrecorded_count();
         if unrecorded > 0 {
             output::print_note(&format!(
-                "cannot write the journal: {unrecorded} calls without changes are not recorded"
+                "cannot write the journal: {unrecorded} calls that changed no file are not recorded; check the disk of the state directory"
             ));
         }
     }
@@ -162,7 +162,8 @@ pub(crate) fn open_with_options(options: LocalWorkspaceOptions) -> Result<Comman
     let state = options.state_path.display().to_string();
     let local = LocalWorkspace::open(options).map_err(|error| {
         if error.kind == ErrorKind::AuditUnavailable && error.next_step.is_none() {
-            return error.with_next_step(format!("the state directory is {state}; choose another with --state"));
+            return error
+                .with_next_step(format!("check the state directory {state}, or choose another one with --state DIR"));
         }
         error
     })?;
@@ -176,7 +177,7 @@ pub(crate) fn open_sandboxed(
     approval: &ApprovalFlags,
     readable_paths: Vec<PathBuf>,
 ) -> Result<CommandLineWorkspace, CommandError> {
-    print_warnings(flags);
+    print_warnings(flags, LandlockMode::Restrict);
     let mut options = open_options(flags, LandlockMode::Restrict, &DialectFilesystemReach::Workspace)?;
     options.readable_paths = readable_paths;
     let mut opened = open_with_options(options)?;
@@ -191,13 +192,13 @@ pub(crate) fn approval_mode(approve: ApprovalModeArg) -> ApprovalMode {
         ApprovalModeArg::Deny => ApprovalMode::DenyAll,
         ApprovalModeArg::Allow => {
             output::print_note(
-                "approve=allow: calls that need a person's approval run without it, and the journal records that",
+                "--approve allow: calls that need a person's approval run without it; the journal records this",
             );
             ApprovalMode::AllowAll
         }
         ApprovalModeArg::Client => {
             output::print_note(
-                "approve=client: the client answers approvals; if the client is the agent, it approves its own calls",
+                "--approve client: the client answers approval requests; if the client is the agent itself, it approves its own calls",
             );
             ApprovalMode::TrustClient
         }
@@ -205,15 +206,21 @@ pub(crate) fn approval_mode(approve: ApprovalModeArg) -> ApprovalMode {
 }
 
 /// Warns about running as root and about `--durability fast`.
-pub(crate) fn print_warnings(flags: &WorkspaceFlags) {
+pub(crate) fn print_warnings(flags: &WorkspaceFlags, landlock: LandlockMode) {
     if host_files::effective_user() == Some(ROOT_USER) {
-        output::print_note(
-            "running as root: new files belong to root, and only stead's checks limit what callers can access; run it as a \
-             dedicated user if possible",
-        );
+        let confinement = match landlock {
+            LandlockMode::Restrict => "stead's own path checks and, if the kernel supports it, the Landlock sandbox",
+            LandlockMode::Off => "stead's own path checks (the Landlock sandbox is off)",
+        };
+        output::print_note(&format!(
+            "running as root: new files belong to root, and file permissions do not limit callers; only {confinement} keep \
+             callers in the workspace. Run stead as a dedicated user if possible"
+        ));
     }
     if flags.durability == DurabilityArg::Fast {
-        output::print_note("durability=fast: an acknowledged change survives a crash of stead, but not a power cut");
+        output::print_note(
+            "--durability fast: completed changes survive a crash of stead, but a power cut can lose the latest ones",
+        );
     }
 }
 
@@ -246,7 +253,7 @@ pub(crate) fn build_dialects(flags: &WorkspaceFlags, chosen: &DialectFlags) -> R
 fn open_root(directory: &Path) -> Result<RootDirectory, CommandError> {
     RootDirectory::open(directory, RootDirectoryOptions::default()).map_err(|error| {
         Error::new(ErrorKind::NotFound, format!("cannot open the workspace directory {}: {error}", directory.display()))
-            .with_next_step("pass an existing directory with --workspace")
+            .with_next_step("pass an existing directory with --workspace DIR")
             .into()
     })
 }
@@ -254,7 +261,7 @@ fn open_root(directory: &Path) -> Result<RootDirectory, CommandError> {
 fn state_home() -> Result<PathBuf, CommandError> {
     let named = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     named("XDG_STATE_HOME").or_else(|| named("HOME").map(|home| home.join(".local/state"))).ok_or_else(|| {
-        output::usage_error("neither XDG_STATE_HOME nor HOME is set; pass a state directory with --state")
+        output::usage_error("there is no default state directory, because neither XDG_STATE_HOME nor HOME is set; pass one with --state DIR")
     })
 }
 

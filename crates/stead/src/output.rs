@@ -64,7 +64,7 @@ impl From<io::Error> for CommandError {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return CommandError::OutputClosed;
         }
-        CommandError::System(format!("cannot write the output: {error}"))
+        CommandError::System(format!("cannot read standard input or write the output: {error}"))
     }
 }
 

@@ -92,7 +92,10 @@ fn engine_request(
         }
         Err(found) => {
             let names: Vec<String> = found.into_iter().map(|(name, _)| name).collect();
-            Err(output::usage_error(format!("'{name}' is ambiguous: use {}", names.join(" or "))))
+            Err(output::usage_error(format!(
+                "several dialects have a tool '{name}'; pass one of: {}",
+                names.join(", ")
+            )))
         }
     }
 }
@@ -105,9 +108,11 @@ fn parse_arguments(written: &[String]) -> Result<Map<String, Value>, CommandErro
             arguments.extend(whole);
             continue;
         }
-        let (name, value) = word
-            .split_once('=')
-            .ok_or_else(|| output::usage_error(format!("'{word}' is neither NAME=VALUE nor a JSON object")))?;
+        let (name, value) = word.split_once('=').ok_or_else(|| {
+            output::usage_error(format!(
+                "'{word}' is not an argument; pass NAME=VALUE, such as path=notes.txt, or one JSON object"
+            ))
+        })?;
         let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
         arguments.insert(name.to_owned(), value);
     }

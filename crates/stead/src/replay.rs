@@ -52,14 +52,14 @@ struct ReplaySummary {
 
 pub(crate) fn run(arguments: &ReplayCliArgs) -> CliCommandResult {
     let [dialect] = arguments.dialects.dialect.as_slice() else {
-        return Err(output::usage_error("a recording is of one dialect; pass --dialect once"));
+        return Err(output::usage_error("a recording belongs to one dialect; pass --dialect exactly once"));
     };
     let expected = load_deviations(arguments)?;
     let steps = recording::parse_recording(&host_files::read_text(&arguments.file)?)
         .map_err(|problem| output::usage_error(format!("{}: {problem}", arguments.file.display())))?;
     if let Some(line) = expected.keys().find(|line| steps.iter().all(|step| step.line != **line)) {
         return Err(output::usage_error(format!(
-            "line {line} is listed as a deviation, but the recording has no such step"
+            "the file of --deviations lists line {line}, but the recording has no step there; remove it from the file"
         )));
     }
     let mut player = RecordingPlayer::new(dialect, &arguments.dialects.dialect_option)?;
@@ -70,7 +70,9 @@ pub(crate) fn run(arguments: &ReplayCliArgs) -> CliCommandResult {
             (Some(Ok(())), None) => summary.passed += 1,
             (Some(Ok(())), Some(_)) => {
                 summary.failed += 1;
-                output::print_text(&format!("line {line} is listed as a deviation but does not differ: {text}"))?;
+                output::print_text(&format!(
+                    "line {line} does not differ from the recording, but --deviations lists it; remove it from that file: {text}"
+                ))?;
             }
             (Some(Err(mismatch)), None) => {
                 summary.failed += 1;
@@ -78,7 +80,9 @@ pub(crate) fn run(arguments: &ReplayCliArgs) -> CliCommandResult {
             }
             (Some(Err(_)), Some(reason)) => {
                 summary.deviations += 1;
-                output::print_text(&format!("line {line} differs as expected: {reason}"))?;
+                output::print_text(&format!(
+                    "line {line} differs from the recording, as --deviations expects: {reason}"
+                ))?;
             }
         }
     }
@@ -89,7 +93,7 @@ fn print_summary(summary: &ReplaySummary) -> CliCommandResult {
     let counted = format!("{} passed, {} failed", summary.passed, summary.failed);
     output::print_text(&match summary.deviations {
         0 => counted,
-        deviations => format!("{counted}, {deviations} deviations"),
+        deviations => format!("{counted}, expected deviations: {deviations}"),
     })?;
     Ok(if summary.failed == 0 { CommandExit::Success } else { CommandExit::Failed })
 }
@@ -97,7 +101,7 @@ fn print_summary(summary: &ReplaySummary) -> CliCommandResult {
 fn mismatch_text(line: usize, text: &str, mismatch: &ReplayMismatch) -> String {
     let start: String = text.chars().take(STEP_CHARS_SHOWN).collect();
     let more = if start.len() < text.len() { "…" } else { "" };
-    format!("line {line}: {start}{more}\n{}", mismatch.diff_text())
+    format!("line {line} differs from the recording: {start}{more}\n{}", mismatch.diff_text())
 }
 
 /// Maximum number of characters of a step that are shown above its difference.

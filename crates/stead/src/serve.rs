@@ -144,7 +144,7 @@ fn serve_hosted(
     directory: &Path,
     bound: BoundListener,
 ) -> CliCommandResult {
-    open_workspace::print_warnings(flags);
+    open_workspace::print_warnings(flags, LandlockMode::Restrict);
     let idle_ms = time::parse_duration("--idle-close", &serve_flags.idle_close)?;
     let idle = Duration::from_millis(idle_ms.unsigned_abs());
     bound.refuse_key_inside(directory)?;
@@ -180,7 +180,10 @@ async fn run_upkeep(state: Arc<HttpServerState>, registry: Arc<WorkspaceRegistry
             registry.expire_and_reconcile()
         });
         if let Ok(Err(error)) = outcome.await {
-            output::print_note(&format!("maintenance of the workspaces failed: {}", error.message));
+            output::print_note(&format!(
+                "maintenance of the hosted workspaces failed and will be repeated: {}",
+                error.message
+            ));
         }
     }
 }
@@ -208,15 +211,15 @@ fn serve_with<F: Future<Output = ()> + Send + 'static>(
         per_address_limit: flags.limits.per_address_limit(address_meaning(flags)),
     };
     let state = HttpServerState::with_options(authenticator, hosts, settings, options);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .max_blocking_threads(CALL_THREADS)
-        .build()
-        .map_err(|error| CommandError::System(format!("cannot start the async runtime: {error}")))?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().max_blocking_threads(CALL_THREADS).build().map_err(
+            |error| CommandError::System(format!("cannot start the server: starting its threads failed: {error}")),
+        )?;
     let signals = {
         let _inside = runtime.enter();
-        ServerSignals::install()
-            .map_err(|error| CommandError::System(format!("cannot install signal handlers: {error}")))?
+        ServerSignals::install().map_err(|error| {
+            CommandError::System(format!("cannot start the server: installing the signal handlers failed: {error}"))
+        })?
     };
     print_banner(&bound);
     runtime.spawn(upkeep(state.clone()));
@@ -261,14 +264,14 @@ async fn serve_until_stopped(
         }
         BoundListener::Unix(listener, path) => {
             let user = host_files::effective_user()
-                .ok_or_else(|| output::usage_error("cannot read /proc/self, which shows the user of this process"))?;
+                .ok_or_else(|| output::usage_error("cannot read /proc/self to find the user of this process; mount /proc, or use --listen instead of --socket"))?;
             socket = Some(path);
             HttpListener::Unix(tokio::net::UnixListener::from_std(listener).map_err(failed)?, user)
         }
     };
     let serving = tokio::spawn(serve(state.clone(), listener));
     signals.until_shutdown(tls_files.as_ref()).await;
-    output::print_note("shutting down: finishing in-flight requests");
+    output::print_note("shutting down: finishing the requests in progress");
     state.shut_down();
     drop(serving.await);
     // Dropping the socket removes its file.
@@ -355,7 +358,7 @@ impl ServerLimitFlags {
         let room = connection_limit(allowed, workspaces);
         if room < self.connections {
             output::print_note(&format!(
-                "limiting connections to {room} instead of {}: this process may have only {allowed} open files (ulimit -Hn)",
+                "accepting {room} connections at most, not {}: this process may have only {allowed} open files; raise the limit with ulimit -Hn",
                 self.connections
             ));
         }

@@ -47,7 +47,7 @@ pub(crate) fn start_export() {
     let name = variable("OTEL_SERVICE_NAME").unwrap_or_else(|| "stead".to_owned());
     let started = start_exporter(&address, &name).and_then(install_subscriber);
     if let Err(reason) = started {
-        output::print_error(&format!("cannot export spans: {reason}"));
+        output::print_error(&format!("tracing is off, because OTEL_EXPORTER_OTLP_ENDPOINT cannot be used: {reason}"));
     }
 }
 
@@ -82,8 +82,10 @@ fn export_batches(collector: &OtlpEndpoint, from: &Receiver<Value>) {
         }
         let sent = collector.send_batch(&batch);
         match (&sent, was_failing) {
-            (Err(error), false) => output::print_error(&format!("cannot send spans to the collector: {error}")),
-            (Ok(()), true) => output::print_note("sending spans to the collector again"),
+            (Err(error), false) => output::print_error(&format!(
+                "cannot send trace spans to the OpenTelemetry collector: {error}; stead tries again with the next spans"
+            )),
+            (Ok(()), true) => output::print_note("trace spans reach the OpenTelemetry collector again"),
             (Err(_), true) | (Ok(()), false) => {}
         }
         was_failing = sent.is_err();

@@ -90,7 +90,6 @@ impl StdioServer {
         approval: &ApprovalFlags,
         kind: CallerProtocol,
     ) -> Result<Self, CommandError> {
-        open_workspace::print_warnings(flags);
         let runtime = build_runtime(CALL_THREADS_MAX + STREAM_THREADS)?;
         let (input, output) = {
             let _inside = runtime.enter();
@@ -98,6 +97,11 @@ impl StdioServer {
         };
         let dialects = open_workspace::build_dialects(flags, dialects)?;
         let reach = dialects.filesystem_reach();
+        let landlock = match reach {
+            DialectFilesystemReach::Workspace => LandlockMode::Restrict,
+            DialectFilesystemReach::WholeMachine => LandlockMode::Off,
+        };
+        open_workspace::print_warnings(flags, landlock);
         if reach == DialectFilesystemReach::WholeMachine {
             output::print_note(
                 "restrict=false: callers can access every file that this user can; the Landlock sandbox is off",
@@ -118,7 +122,7 @@ pub(crate) fn build_runtime(blocking_threads: usize) -> Result<Runtime, CommandE
         .enable_all()
         .max_blocking_threads(blocking_threads)
         .build()
-        .map_err(|error| CommandError::System(format!("cannot start the async runtime: {error}")))
+        .map_err(|error| CommandError::System(format!("cannot start the server: starting its threads failed: {error}")))
 }
 
 /// Opens standard input; must be called inside a tokio runtime.
@@ -177,7 +181,7 @@ fn resolver_for_ticket(
     if known.is_none_or(|known| known.principal != caller.principal.to_string()) {
         let refused = Error::new(
             ErrorKind::NotOwner,
-            format!("{TICKET_VARIABLE} is not valid for this workspace and principal"),
+            format!("the session ticket in {TICKET_VARIABLE} is not valid for this workspace and principal"),
         )
         .with_next_step(
             "start the server with the command and environment that the session provided, or unset STEAD_TICKET",

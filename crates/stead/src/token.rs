@@ -28,7 +28,7 @@ pub(crate) struct TokenCliArgs {
     /// With --workspaces: workspace that the token opens
     #[arg(long, value_name = "NAME", global = true, requires = "workspaces")]
     workspace_name: Option<String>,
-    /// With --workspaces: administrator tokens, which manage workspaces and open none
+    /// With --workspaces: administrator tokens, which manage workspaces but cannot open them
     #[arg(long, global = true, requires = "workspaces", conflicts_with = "workspace_name")]
     estate: bool,
     #[command(subcommand)]
@@ -57,9 +57,9 @@ enum TokenSubcommand {
         #[arg(long)]
         json: bool,
     },
-    /// Replace a token: create one with the same access, and expire the old one
+    /// Replace a token: create one with the same access, and let the old one expire
     Rotate {
-        /// Token id
+        /// Id of the token, as stead token list prints it
         id: String,
         /// Time during which both tokens are valid
         #[arg(long, value_name = "TIME", default_value = "1h")]
@@ -70,7 +70,7 @@ enum TokenSubcommand {
     },
     /// Revoke a token immediately
     Revoke {
-        /// Token id
+        /// Id of the token, as stead token list prints it
         id: String,
     },
 }
@@ -95,7 +95,7 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &TokenCliArgs) -> CliComman
             Ok(CommandExit::Success)
         }
         TokenSubcommand::Revoke { id } => {
-            output::print_text(&token_line(&store.revoke(id)?, store.now_ms()))?;
+            output::print_text(&format!("revoked: {}", token_line(&store.revoke(id)?, store.now_ms())))?;
             Ok(CommandExit::Success)
         }
     }
@@ -213,7 +213,10 @@ fn print_new_token(token: &AccessTokenRecord, secret: &str, format: OutputFormat
             output::print_json(&object)?;
         }
         OutputFormat::Text => {
-            output::print_note(&format!("token {} for {}; it is not shown again", token.id, token.principal));
+            output::print_note(&format!(
+                "created token {} for {}; copy it now, it is not shown again",
+                token.id, token.principal
+            ));
             output::print_text(secret)?;
         }
     }
@@ -223,7 +226,9 @@ fn print_new_token(token: &AccessTokenRecord, secret: &str, format: OutputFormat
 fn token_line(token: &AccessTokenRecord, now_ms: i64) -> String {
     let until = match token.expires_ms {
         None => "until revoked".to_owned(),
-        Some(ends_ms) if token.is_expired(now_ms) => format!("expired {}", time::iso_utc(ends_ms)),
+        Some(ends_ms) if token.is_expired(now_ms) => {
+            format!("not valid since {} (revoked or expired)", time::iso_utc(ends_ms))
+        }
         Some(ends_ms) => format!("until {}", time::iso_utc(ends_ms)),
     };
     let access = if token.is_read_only() { ", read-only" } else { "" };

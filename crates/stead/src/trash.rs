@@ -36,7 +36,7 @@ enum TrashSubcommand {
     Restore {
         #[command(flatten)]
         caller: CallerAccessCliFlags,
-        /// Item id
+        /// Id of the item, as stead trash list prints it
         id: String,
         /// Destination [default: the original path]
         #[arg(long, value_name = "PATH")]
@@ -126,7 +126,9 @@ fn purge_items(
     ids: &[String],
 ) -> CliCommandResult {
     if !matches!(caller.principal, Principal::User(_)) {
-        return Err(Error::new(ErrorKind::NotOwner, "only a person can purge the trash").into());
+        return Err(Error::new(ErrorKind::NotOwner, "only a person can purge the trash")
+            .with_next_step("repeat the command as a person: --principal user:NAME")
+            .into());
     }
     let owner = match scope {
         TrashPurgeOwnerScope::Own => Some(&caller.principal),
@@ -150,7 +152,7 @@ fn check_purgeable(opened: &CommandLineWorkspace, owner: Option<&Principal>, id:
             .with_next_step("to list the trash, run: stead trash list")
     })?;
     if owner.is_some_and(|owner| item.owner != owner.to_string()) {
-        return Err(Error::new(ErrorKind::NotOwner, format!("{id} was removed by {}", item.owner))
+        return Err(Error::new(ErrorKind::NotOwner, format!("{id} was not deleted: {} removed it", item.owner))
             .with_next_step("add --all to purge items that others removed")
             .into());
     }

@@ -72,8 +72,10 @@ struct CreateTokenArgs {
 }
 
 fn decode_args<T: DeserializeOwned>(arguments: Map<String, Value>) -> Result<T, Error> {
-    serde_json::from_value(Value::Object(arguments))
-        .map_err(|error| Error::new(ErrorKind::BadRequest, format!("invalid arguments: {error}")))
+    serde_json::from_value(Value::Object(arguments)).map_err(|error| {
+        Error::new(ErrorKind::BadRequest, format!("invalid arguments: {error}"))
+            .with_next_step("GET /v1/openapi.json describes the arguments")
+    })
 }
 
 fn parse_paths(wires: Option<Vec<String>>) -> Result<Vec<RelPath>, Error> {
@@ -128,7 +130,10 @@ impl RegistryWorkspaceAdmin {
 
     fn revoke_token(&self, by: &Caller, name: &str, id: &str) -> Result<Value, Error> {
         let scope = self.0.scope_of_workspace(&WorkspaceName::parse(name)?)?;
-        let missing = || Error::new(ErrorKind::NotFound, format!("workspace {name} has no token {id}"));
+        let missing = || {
+            Error::new(ErrorKind::NotFound, format!("workspace {name} has no token {id}"))
+                .with_next_step(format!("GET /v1/workspaces/{name}/tokens lists its tokens"))
+        };
         self.0.load_token(id)?.filter(|found| found.scope == scope).ok_or_else(missing)?;
         Ok(token_to_json(&self.0.revoke_token(by, id)?))
     }

@@ -135,7 +135,9 @@ pub(crate) fn open_registry(
     directory: Option<&PathBuf>,
     missing: MissingRegistryRule,
 ) -> Result<Arc<WorkspaceRegistry>, CommandError> {
-    let directory = directory.ok_or_else(|| output::usage_error("--workspaces DIR is required"))?;
+    let directory = directory.ok_or_else(|| {
+        output::usage_error("--workspaces DIR is required: the directory that stead serve --workspaces DIR serves")
+    })?;
     if missing == MissingRegistryRule::Refuse && !host_files::exists(&WorkspaceRegistry::registry_directory(directory))
     {
         let detail = format!("there are no workspaces in {}", directory.display());
@@ -238,7 +240,7 @@ fn print_workspaces(answer: &Value, format: OutputFormat) -> CliCommandResult {
                 output::print_text(&workspace_line(one))?;
             }
             if let Some(cursor) = answer["cursor"].as_str() {
-                output::print_note(&format!("more workspaces: continue with --cursor {cursor}"));
+                output::print_note(&format!("there are more workspaces: repeat the command with --cursor {cursor}"));
             }
         }
     }

@@ -92,13 +92,16 @@ impl Operation for AnswerAlertArgs {
         match &context.caller.principal {
             Principal::User(_) => {}
             Principal::Agent(_) | Principal::System | Principal::External => {
-                return Err(Error::new(ErrorKind::NotOwner, "only a person can answer an alert"));
+                return Err(Error::new(ErrorKind::NotOwner, "only a person can answer an alert")
+                    .with_next_step("ask a person to run `stead alerts`"));
             }
         }
         let alert = find_visible_alert(context, &self.alert)?;
         if let Some(response) = &alert.response {
             let detail = format!("alert {} is already answered by {}", alert.id, response.responder);
-            return Err(Error::new(ErrorKind::Exists, detail));
+            return Err(
+                Error::new(ErrorKind::Exists, detail).with_next_step("call alerts with the id to read the answer")
+            );
         }
         let text = validate_alert_text(&self.text, "text")?;
         Ok(OperationPlanningResult::Session {
@@ -121,11 +124,12 @@ fn find_visible_alert(context: &CallContext<'_>, id: &str) -> Result<AgentToPers
 
 fn validate_alert_text(text: &str, name: &str) -> Result<String, Error> {
     if text.trim().is_empty() {
-        return Err(Error::new(ErrorKind::BadRequest, format!("the {name} is empty")));
+        return Err(Error::new(ErrorKind::BadRequest, format!("the {name} is empty"))
+            .with_next_step(format!("pass a {name} of 1 to {} characters", limits::ALERT_CHARS_MAX)));
     }
     if text.chars().count() > limits::ALERT_CHARS_MAX {
         let detail = format!("the {name} is longer than {} characters", limits::ALERT_CHARS_MAX);
-        return Err(Error::new(ErrorKind::TooLarge, detail).with_next_step("shorten it"));
+        return Err(Error::new(ErrorKind::TooLarge, detail).with_next_step(format!("shorten the {name}")));
     }
     Ok(text.to_owned())
 }

@@ -56,7 +56,7 @@ impl Operation for ListApprovalsArgs {
                 };
                 let found = context.workspace().approvals(&filter)?;
                 let lines: Vec<String> = found.iter().map(render_approval_line).collect();
-                let text = if lines.is_empty() { "no pending approvals".to_owned() } else { lines.join("\n") };
+                let text = if lines.is_empty() { "no pending approval requests".to_owned() } else { lines.join("\n") };
                 let rows: Vec<_> = found.iter().map(|found| approval_json(found, PlanPreviewInclusion::Omit)).collect();
                 OutcomeBuilder::new()
                     .with_field("approvals", rows)

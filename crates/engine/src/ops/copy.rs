@@ -12,6 +12,7 @@ use super::{
     planning::{self, PERMISSION_BITS},
 };
 use crate::{
+    authorization::out_of_scope_error,
     call_context::CallContext,
     errors::{Error, ErrorKind},
     limits,
@@ -45,7 +46,7 @@ impl Operation for CopyArgs {
         let stat = planning::require_present(source)?;
         planning::require_movable(context, source, stat)?;
         if !context.may_read(&source.path) {
-            return Err(Error::new(ErrorKind::OutOfScope, "path is outside your readable scope"));
+            return Err(out_of_scope_error("read"));
         }
         match stat.kind {
             FileKind::File => self.plan_file_copy(context, source, stat, destination),

@@ -191,7 +191,10 @@ impl MultiFilePatchApplier<'_, '_> {
                 | PatchSectionKind::Delete { .. }
                 | PatchSectionKind::Move { .. },
                 _,
-            ) => Err(Error::new(ErrorKind::BadRequest, "a section of the patch names the wrong number of paths")),
+            ) => Err(Error::new(
+                ErrorKind::BadRequest,
+                "internal error: a section of the patch has the wrong number of paths",
+            )),
         }
     }
 

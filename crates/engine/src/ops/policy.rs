@@ -37,7 +37,7 @@ impl Operation for InspectPolicyArgs {
             let principal = Principal::parse(text)?;
             if matches!(context.caller.principal, Principal::Agent(_)) && principal != context.caller.principal {
                 return Err(Error::new(ErrorKind::OutOfScope, "an agent can inspect only its own policy")
-                    .with_next_step("omit principal"));
+                    .with_next_step("omit principal to see your own policy"));
             }
             caller.principal = principal;
         }
@@ -99,11 +99,11 @@ fn explain_call(
     arguments: &Map<String, Value>,
 ) -> Result<CallOutcome, Error> {
     let Some(row) = super::find_operation(name) else {
-        let known = super::OPERATIONS.iter().map(|row| row.name);
+        let names: Vec<&str> = super::OPERATIONS.iter().map(|row| row.name).collect();
         let error = Error::new(ErrorKind::BadRequest, format!("there is no operation '{name}'"));
-        return Err(match nearest_name(name, known) {
+        return Err(match nearest_name(name, names.iter().copied()) {
             Some(nearest) => error.with_next_step(format!("did you mean {nearest}?")),
-            None => error,
+            None => error.with_next_step(format!("operations: {}", names.join(", "))),
         });
     };
     let options = context.options.options_of_inspected_call.as_deref().unwrap_or(context.options);

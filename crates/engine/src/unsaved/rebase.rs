@@ -128,7 +128,7 @@ fn merge_with_unsaved(
     let file = context.workspace().read(&buffer.path, want)?;
     if file.version != unsaved.saved_version.version {
         return Err(Error::new(ErrorKind::Busy, format!("{} changed while the call ran", buffer.path))
-            .with_next_step("call again"));
+            .with_next_step("repeat the call"));
     }
     let texts = (decode_diff_text(&unsaved.text), decode_diff_text(result), decode_diff_text(&file.bytes));
     let (Some(base), Some(ours), Some(theirs)) = texts else {
@@ -165,7 +165,8 @@ fn content_bytes<'c>(context: &CallContext<'_>, content: &'c PlannedContent) -> 
         PlannedContent::Bytes(bytes) => Ok(Cow::Borrowed(bytes)),
         PlannedContent::Retained(version) => match context.workspace().retained_bytes(version)? {
             Some(bytes) => Ok(Cow::Owned(bytes)),
-            None => Err(Error::new(ErrorKind::Expired, "the content of this version is no longer stored")),
+            None => Err(Error::new(ErrorKind::Expired, "the content of this version is no longer stored")
+                .with_next_step("read the file and write the wanted content")),
         },
         PlannedContent::CopyOf(from, _) => {
             let want = BytesToRead::Whole { limit_bytes: limits::WRITE_BYTES_MAX };
@@ -235,8 +236,12 @@ fn unsaved_text_error(
 ) -> Error {
     let path = &buffer.path;
     if !context.may_read(path) {
-        return Error::new(ErrorKind::Conflict, format!("{path} cannot be {participle} now; nothing was changed"))
-            .with_detail("path", path.to_string());
+        return Error::new(
+            ErrorKind::Conflict,
+            format!("{path} cannot be {participle}: an editor has unsaved text of it; nothing was changed"),
+        )
+        .with_next_step("ask a person to save or close the file")
+        .with_detail("path", path.to_string());
     }
     let owner = &buffer.owner;
     let lines: Vec<[usize; 2]> = ranges

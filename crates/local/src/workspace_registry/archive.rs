@@ -127,6 +127,7 @@ fn whole_seconds(nanoseconds: i128) -> u64 {
 
 fn receiver_gone_error(error: io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("cannot write the archive: {}", error.kind()))
+        .with_next_step("check the free space and the permissions of the destination, then export again")
 }
 
 /// Reads the content of an open file from its start, for the archive.

@@ -43,8 +43,8 @@ impl CreateWorkspaceRequest {
     /// The text to write to the policy file of the new workspace; `None` if it needs no policy file.
     pub(super) fn policy_text(&self) -> Result<Option<String>, Error> {
         if self.label.chars().count() > LABEL_CHARS_MAX {
-            let limit = format!("a label has at most {LABEL_CHARS_MAX} characters");
-            return Err(Error::new(ErrorKind::TooLarge, limit));
+            let limit = format!("the label of the workspace has more than {LABEL_CHARS_MAX} characters");
+            return Err(Error::new(ErrorKind::TooLarge, limit).with_next_step("choose a shorter label"));
         }
         let limits = [("bytes", self.bytes_max), ("files", self.files_max)];
         let lines: String =
@@ -56,8 +56,10 @@ impl CreateWorkspaceRequest {
                     .with_next_step("put bytes and files into [system.quota] of the policy"))
             }
             (Some(text), true) => {
-                Policy::parse(text)
-                    .map_err(|error| Error::new(ErrorKind::BadRequest, format!("invalid policy: {error}")))?;
+                Policy::parse(text).map_err(|error| {
+                    Error::new(ErrorKind::BadRequest, format!("the policy of the new workspace is invalid: {error}"))
+                        .with_next_step("no workspace was created; correct the policy and repeat the call")
+                })?;
                 Ok(Some(text.clone()))
             }
             (None, false) => Ok(Some(format!("[system.quota]\n{lines}"))),
@@ -190,7 +192,7 @@ impl WorkspaceRegistry {
             let taken = self.update_without_entry(move |transaction| {
                 if rows::find_active_by_name(transaction, &wanted.name)?.is_some() {
                     let taken = format!("workspace {} already exists", wanted.name);
-                    return Ok(Err(Error::new(ErrorKind::Exists, taken)));
+                    return Ok(Err(Error::new(ErrorKind::Exists, taken).with_next_step("choose another name")));
                 }
                 if rows::count_workspaces(transaction)? >= WORKSPACES_MAX {
                     let full = format!("the limit of {WORKSPACES_MAX} workspaces is reached");
@@ -213,7 +215,8 @@ impl WorkspaceRegistry {
                 other => return other,
             }
         }
-        Err(Error::new(ErrorKind::Exists, format!("workspace {} already exists", row.name)))
+        Err(Error::new(ErrorKind::Exists, format!("workspace {} already exists", row.name))
+            .with_next_step("choose another name"))
     }
 
     /// Creates the file directory, the state directory and the policy file of a workspace.
@@ -265,7 +268,8 @@ impl WorkspaceRegistry {
 /// Converts an error that occurred while a workspace was created.
 fn creation_error(error: StateDirectoryError) -> Error {
     if matches!(error.kind(), DiskErrorKind::NoSpace | DiskErrorKind::QuotaExceeded) {
-        return Error::new(ErrorKind::NoSpace, "the disk is full; nothing was changed");
+        return Error::new(ErrorKind::NoSpace, "the disk is full; nothing was changed")
+            .with_next_step("free disk space, then repeat the call");
     }
     errors::state_directory_error(error)
 }

@@ -57,8 +57,8 @@ impl WorkspaceRegistry {
         rename: Option<&WorkspaceName>,
     ) -> Result<WorkspaceDescription, Error> {
         let missing = || {
-            Error::new(ErrorKind::NotFound, format!("no workspace {name} in the trash"))
-                .with_next_step("see `stead workspace list --trash`")
+            Error::new(ErrorKind::NotFound, format!("there is no workspace {name} in the trash"))
+                .with_next_step("to list them, run: stead workspace list --trash --workspaces DIR")
         };
         let found = self.run_query(|connection| rows::find_trashed_by_name(connection, name))?;
         let id = found.ok_or_else(missing)?.id;

@@ -106,9 +106,11 @@ fn copy_tree(
             continue;
         }
         if copied.files + copied.directories + copied.links >= COPIED_ENTRIES_MAX || depth >= DEPTH_MAX {
-            let limit =
-                format!("the workspace has more than {COPIED_ENTRIES_MAX} files or more than {DEPTH_MAX} levels");
-            return Err(Error::new(ErrorKind::TooLarge, limit));
+            let limit = format!(
+                "the workspace is too large to copy: it has more than {COPIED_ENTRIES_MAX} files or {DEPTH_MAX} levels of directories"
+            );
+            return Err(Error::new(ErrorKind::TooLarge, limit)
+                .with_next_step("remove files that the copy does not need, then copy it again"));
         }
         let path = at.join(name)?;
         let failed = errors::at_path(&path);

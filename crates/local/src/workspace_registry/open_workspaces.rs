@@ -111,7 +111,7 @@ impl WorkspaceRegistry {
                 Some(longest) => closed = all.remove(&longest).map(|slot| (longest, slot)),
                 None => {
                     return Err(Error::new(ErrorKind::Busy, "too many workspaces are open and in use")
-                        .with_next_step("call again later"));
+                        .with_next_step("repeat the call later, or ask the operator to raise --open-max"));
                 }
             }
         }
@@ -125,7 +125,10 @@ impl WorkspaceRegistry {
     }
 
     fn open_from_disk(&self, id: &str) -> Result<Arc<LocalWorkspace>, Error> {
-        let gone = || Error::new(ErrorKind::NotFound, "the workspace no longer exists");
+        let gone = || {
+            Error::new(ErrorKind::NotFound, "the workspace no longer exists")
+                .with_next_step("ask an administrator to restore or to create the workspace")
+        };
         let row = self.load_row(id)?.filter(|row| row.lifecycle == WorkspaceLifecycle::Ready).ok_or_else(gone)?;
         if row.reconciliation == WorkspaceRowReconciliationStatus::Pending {
             self.reconcile_if_unlocked(id)?;

@@ -263,7 +263,8 @@ pub(crate) fn revoke_workspace_tokens(connection: &Connection, id: &str, now_ms:
 }
 
 pub(crate) fn workspace_not_found(name: &str) -> Error {
-    Error::new(ErrorKind::NotFound, format!("no workspace {name}")).with_next_step("see `stead workspace list`")
+    Error::new(ErrorKind::NotFound, format!("there is no workspace {name}"))
+        .with_next_step("to list the workspaces, run: stead workspace list --workspaces DIR")
 }
 
 const NAME_BYTES_MAX: usize = 63;
@@ -285,7 +286,7 @@ impl WorkspaceName {
         let rule = format!(
             "a workspace name has 1 to {NAME_BYTES_MAX} characters of a-z, 0-9 and -, and neither begins nor ends with -"
         );
-        Err(Error::new(ErrorKind::InvalidName, rule))
+        Err(Error::new(ErrorKind::InvalidName, rule).with_next_step("choose such a name, for example team-1"))
     }
 
     /// The workspace name as text.
@@ -308,7 +309,13 @@ pub(crate) fn generate_id() -> Result<String, Error> {
 
 pub(crate) fn directory_name_of_id(id: &str) -> Result<FileName, Error> {
     let digits = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-    let malformed = || Error::new(ErrorKind::AuditUnavailable, "malformed workspace id in the registry");
+    let malformed = || {
+        Error::new(
+            ErrorKind::AuditUnavailable,
+            "the registry of hosted workspaces is damaged: a workspace id cannot be read",
+        )
+        .with_next_step("restore the directory of hosted workspaces from a backup")
+    };
     if id.len() != 2 * ID_BYTES || !id.bytes().all(digits) {
         return Err(malformed());
     }

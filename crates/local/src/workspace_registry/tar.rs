@@ -374,7 +374,8 @@ impl<'a> TarReader<'a> {
             match self.from.read(buffer) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    return Err(Error::new(ErrorKind::Io, format!("cannot read the archive: {}", error.kind())));
+                    return Err(Error::new(ErrorKind::Io, format!("cannot read the archive: {}", error.kind()))
+                        .with_next_step("send the whole archive again"));
                 }
                 Ok(count) => return Ok(count),
             }
@@ -383,8 +384,12 @@ impl<'a> TarReader<'a> {
 
     /// The error about the current archive entry, without its name, because the name is not trusted.
     pub(super) fn malformed(&self, what: &str) -> Error {
-        Error::new(ErrorKind::BadRequest, format!("archive entry {}: {what}; nothing was imported", self.entry_count))
-            .with_detail("entry", self.entry_count)
+        Error::new(
+            ErrorKind::BadRequest,
+            format!("entry {} of the archive: {what}; nothing was imported", self.entry_count),
+        )
+        .with_next_step("correct the archive, which must be an uncompressed tar file, and import it again")
+        .with_detail("entry", self.entry_count)
     }
 }
 

@@ -69,7 +69,8 @@ impl WorkspaceRegistry {
         match request.principal {
             Principal::User(_) => self.insert_new_token(by, TokenScope::Administration, request),
             Principal::Agent(_) | Principal::System | Principal::External => {
-                Err(Error::new(ErrorKind::BadRequest, "an admin token needs a principal user:NAME"))
+                Err(Error::new(ErrorKind::BadRequest, "an administrator token cannot belong to an agent")
+                    .with_next_step("pass a principal of the form user:NAME"))
             }
         }
     }
@@ -91,10 +92,10 @@ impl WorkspaceRegistry {
                 && rows::find_by_id(transaction, &scope_name)?
                     .is_none_or(|row| row.lifecycle != WorkspaceLifecycle::Ready)
             {
-                return Ok(TransactionOutcome::Refused(Error::new(
-                    ErrorKind::NotFound,
-                    "the workspace no longer exists",
-                )));
+                return Ok(TransactionOutcome::Refused(
+                    Error::new(ErrorKind::NotFound, "the workspace no longer exists")
+                        .with_next_step("create the workspace again, or choose another one"),
+                ));
             }
             let valid: i64 = transaction
                 .prepare_cached(
@@ -144,7 +145,8 @@ impl WorkspaceRegistry {
     ) -> Result<(TokenRecordWithScope, String), Error> {
         let old = self.load_token(id)?.ok_or_else(|| token::token_not_found(id))?;
         if old.token.is_expired(self.now_ms()) {
-            return Err(Error::new(ErrorKind::Expired, format!("token {id} is revoked or expired")));
+            return Err(Error::new(ErrorKind::Expired, format!("token {id} is revoked or expired"))
+                .with_next_step("create a new token for the same workspace"));
         }
         let request = CreateTokenRequest {
             principal: Principal::parse(&old.token.principal)?,
@@ -219,7 +221,9 @@ impl WorkspaceRegistry {
                     })
                     .optional()
             })?
-            .ok_or_else(|| Error::new(ErrorKind::AuditUnavailable, "the token query returned no row"))?;
+            .ok_or_else(|| {
+                Error::new(ErrorKind::AuditUnavailable, "internal error: the token query returned no row")
+            })?;
         let is_usable = scope_name == ADMIN_SCOPE_NAME || stage == WorkspaceLifecycle::Ready.to_number();
         let found = (is_usable && !token.id.is_empty())
             .then(|| TokenRecordWithScope { token, scope: TokenScope::from_stored_name(scope_name) });

@@ -61,7 +61,9 @@ pub(super) async fn export_workspace(
         }
         drop(permit);
     });
-    let aborted = HttpRejection::internal_error("internal error: the export was aborted");
+    let aborted = HttpRejection::internal_error(
+        "internal error: the export was aborted, so the archive is incomplete; export the workspace again",
+    );
     let summary = started.await.map_err(|_| aborted)??;
     let mut response = Response::new(Body::from_stream(ReceiverStream::new(receiver)));
     let headers = response.headers_mut();
@@ -97,7 +99,9 @@ pub(super) async fn import_workspace(
         }
     }
     drop(sender);
-    let aborted = HttpRejection::internal_error("internal error: the import was aborted");
+    let aborted = HttpRejection::internal_error(
+        "internal error: the import was aborted; GET /v1/workspaces/NAME shows whether the workspace exists",
+    );
     let created = import.await.map_err(|_| aborted)??;
     Ok(errors::json_response(StatusCode::CREATED, &created))
 }

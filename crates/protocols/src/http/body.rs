@@ -29,17 +29,25 @@ pub(super) struct ReceivedBody {
 
 /// Reads a request body. Fails if the body exceeds the size limit, the time limit or the memory limit of the client.
 pub(super) async fn read_body(limits: &ClientLimits, body: Body) -> Result<ReceivedBody, HttpRejection> {
-    let timed_out = HttpRejection::new(StatusCode::REQUEST_TIMEOUT, "timed out reading the request body");
+    let timed_out = HttpRejection::new(
+        StatusCode::REQUEST_TIMEOUT,
+        "the request body did not arrive in time; send the request again",
+    );
     tokio::time::timeout(BODY_READ_TIMEOUT, read_frames(limits, body)).await.unwrap_or(Err(timed_out))
 }
 
 async fn read_frames(limits: &ClientLimits, mut body: Body) -> Result<ReceivedBody, HttpRejection> {
     let (mut bytes, mut reservation, mut covered) = (Vec::<u8>::new(), None, 0);
     while let Some(frame) = body.frame().await {
-        let rejection = HttpRejection::bad_request("the request body was incomplete");
+        let rejection = HttpRejection::bad_request(
+            "the request body was incomplete: it is shorter than its Content-Length; send the request again",
+        );
         let Ok(data) = frame.map_err(|_| rejection)?.into_data() else { continue };
         if bytes.len() + data.len() > BODY_BYTES_MAX {
-            return Err(HttpRejection::new(StatusCode::PAYLOAD_TOO_LARGE, "the request body is too large"));
+            return Err(HttpRejection::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "the request body is too large; send less in one request",
+            ));
         }
         if bytes.capacity() - bytes.len() < data.len() {
             // The default growth would double the buffer, and would allocate much more memory than was reserved for the
@@ -61,10 +69,14 @@ pub(super) async fn read_short_body(body: Body) -> Result<Vec<u8>, HttpRejection
     let read = axum::body::to_bytes(body, SHORT_BODY_BYTES_MAX);
     match tokio::time::timeout(BODY_READ_TIMEOUT, read).await {
         Ok(Ok(bytes)) => Ok(bytes.into()),
-        Ok(Err(_)) => {
-            Err(HttpRejection::new(StatusCode::PAYLOAD_TOO_LARGE, "the request body is too large or incomplete"))
-        }
-        Err(_) => Err(HttpRejection::new(StatusCode::REQUEST_TIMEOUT, "timed out reading the request body")),
+        Ok(Err(_)) => Err(HttpRejection::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "the request body is too large or incomplete; send less in one request",
+        )),
+        Err(_) => Err(HttpRejection::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "the request body did not arrive in time; send the request again",
+        )),
     }
 }
 
@@ -79,7 +91,7 @@ pub(super) async fn meter_response(
     };
     let reservation = limits.reserve_bytes(size)?;
     let (head, body) = response.into_parts();
-    let aborted = HttpRejection::internal_error("internal error: the response was aborted");
+    let aborted = HttpRejection::internal_error("internal error: the response was aborted; send the request again");
     let remaining = axum::body::to_bytes(body, size).await.map_err(|_| aborted)?;
     let frames = tokio_stream::iter(MemoryReservedResponseBody { remaining, _reservation: reservation });
     let mut response = Response::from_parts(head, Body::new(StreamBody::new(frames)));

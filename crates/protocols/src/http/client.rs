@@ -66,7 +66,7 @@ impl<S: Sync> FromRequestParts<S> for ClientRequestPermit {
     type Rejection = HttpRejection;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Self::Rejection> {
-        let missing = HttpRejection::unauthorized("missing token");
+        let missing = HttpRejection::unauthorized("missing token; send 'Authorization: Bearer TOKEN'");
         let client = parts.extensions.get::<Arc<AuthenticatedHttpClient>>().cloned().ok_or(missing)?;
         let permit = client.acquire_request_permit()?;
         Ok(Self { client, permit })
@@ -169,12 +169,15 @@ impl AuthenticatedHttpClient {
     }
 
     fn acquire_request_permit(&self) -> Result<OwnedSemaphorePermit, HttpRejection> {
-        let rejection = HttpRejection::too_many_requests("too many concurrent requests of this client; retry later");
+        let rejection = HttpRejection::too_many_requests(
+            "this client has too many requests in progress; retry when some of them are answered",
+        );
         self.limits.requests.clone().try_acquire_owned().map_err(|_| rejection)
     }
 
     pub(super) fn acquire_stream_permit(&self) -> Result<OwnedSemaphorePermit, HttpRejection> {
-        let rejection = HttpRejection::too_many_requests("too many open streams of this client; close one first");
+        let rejection =
+            HttpRejection::too_many_requests("this client has too many open streams; close one, then retry");
         self.limits.streams.clone().try_acquire_owned().map_err(|_| rejection)
     }
 

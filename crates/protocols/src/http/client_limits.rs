@@ -99,9 +99,12 @@ impl ClientLimits {
     /// Counts one request against the rate limit.
     pub(super) fn take_request(&self) -> Result<(), HttpRejection> {
         let Some(bucket) = &self.rate_bucket else { return Ok(()) };
-        bucket
-            .take_token(Instant::now())
-            .map_err(|wait| HttpRejection::too_many_requests("rate limit reached; retry later").retry_after(wait))
+        bucket.take_token(Instant::now()).map_err(|wait| {
+            HttpRejection::too_many_requests(
+                "this client sent too many requests in a short time; retry after the seconds in Retry-After",
+            )
+            .retry_after(wait)
+        })
     }
 
     /// Waits until the rate limit allows the next message on a WebSocket.
@@ -127,9 +130,12 @@ impl ClientLimits {
         let acquire = |semaphore: &Arc<Semaphore>, rejection: HttpRejection| {
             semaphore.clone().try_acquire_many_owned(units).map_err(|_| rejection)
         };
-        let client_full = HttpRejection::too_many_requests("per-client memory limit reached; retry later");
+        let client_full = HttpRejection::too_many_requests(
+            "the pending requests of this client use too much memory; retry when some of them are answered",
+        );
         let client_permit = acquire(&self.client_bytes, client_full)?;
-        let global_full = HttpRejection::unavailable("server memory limit reached; retry later");
+        let global_full =
+            HttpRejection::unavailable("the pending requests of all clients use too much memory; retry later");
         Ok(MemoryReservation { client_permit, global_permit: acquire(&self.global_bytes, global_full)? })
     }
 

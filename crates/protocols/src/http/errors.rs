@@ -102,10 +102,12 @@ impl From<HttpRejection> for HttpHandlerError {
 impl From<CallAbortError> for HttpHandlerError {
     fn from(abort: CallAbortError) -> Self {
         HttpHandlerError::Rejected(match abort {
-            CallAbortError::Panicked => {
-                HttpRejection::internal_error("internal error: the call panicked; committed changes are in the history")
+            CallAbortError::Panicked => HttpRejection::internal_error(
+                "internal error: the call panicked; POST /v1/history shows whether it changed files",
+            ),
+            CallAbortError::ShuttingDown => {
+                HttpRejection::unavailable("the server is shutting down; retry when it runs again")
             }
-            CallAbortError::ShuttingDown => HttpRejection::unavailable("the server is shutting down"),
         })
     }
 }

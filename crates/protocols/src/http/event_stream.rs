@@ -86,7 +86,7 @@ fn starting_cursor(
     query: Option<&str>,
     headers: &HeaderMap,
 ) -> Result<String, HttpRejection> {
-    let malformed = HttpRejection::bad_request("/events takes since=CURSOR, since=now or since=0");
+    let malformed = HttpRejection::bad_request("invalid query of /events; pass since=CURSOR, since=now or since=0");
     let since = match query.unwrap_or_default().split_once('=') {
         None if query.is_none_or(str::is_empty) => CURSOR_NOW,
         Some(("since", since)) if !since.contains(['&', '%']) => since,
@@ -98,7 +98,9 @@ fn starting_cursor(
             let id = id.to_str().map_err(|_| malformed)?;
             let (cursor, hash) = id.rsplit_once('.').ok_or(malformed)?;
             if hash != client_hash(client, cursor) {
-                return Err(HttpRejection::forbidden("Last-Event-ID belongs to another client"));
+                return Err(HttpRejection::forbidden(
+                    "Last-Event-ID belongs to another client; omit it, or pass the id of an event that this client received",
+                ));
             }
             Ok(cursor.to_owned())
         }

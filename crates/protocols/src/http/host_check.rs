@@ -86,7 +86,11 @@ impl AllowedHosts {
         let (Some(host), None) = (values.next(), values.next()) else {
             return Err(bad("the request must have exactly one Host header"));
         };
-        let host = host.to_str().ok().and_then(parse_authority).ok_or(bad("the Host header is malformed"))?;
+        let host = host
+            .to_str()
+            .ok()
+            .and_then(parse_authority)
+            .ok_or(bad("the Host header is malformed; send HOST or HOST:PORT"))?;
         self.check_host(&host)?;
         if let Some(other) = target.authority() {
             self.check_host(other)?;
@@ -94,7 +98,9 @@ impl AllowedHosts {
         self.check_origin(headers, &host)?;
         let mut fetched = headers.get_all("sec-fetch-site").iter();
         if fetched.any(|site| !SAME_SITE_FETCH_VALUES.contains(&site.as_bytes())) {
-            return Err(HttpRejection::forbidden("cross-site request refused"));
+            return Err(HttpRejection::forbidden(
+                "the request comes from a web page of another site and was refused; start the server with --origin URL to allow the site",
+            ));
         }
         Ok(())
     }
@@ -108,7 +114,9 @@ impl AllowedHosts {
         if is_configured || (port_matches && LOOPBACK_HOSTS.contains(&name.as_str())) {
             return Ok(());
         }
-        Err(HttpRejection::forbidden("Host not allowed; add it with --host"))
+        Err(HttpRejection::forbidden(
+            "the host name in the Host header is not allowed; use the address of the server, or start the server with --host HOST",
+        ))
     }
 
     /// Accepts the server's own origin and the configured origins.
@@ -123,7 +131,9 @@ impl AllowedHosts {
         if values.all(|origin| origin.to_str().is_ok_and(is_allowed)) {
             return Ok(());
         }
-        Err(HttpRejection::forbidden("Origin not allowed; add it with --origin"))
+        Err(HttpRejection::forbidden(
+            "the web origin in the Origin header is not allowed; start the server with --origin URL to allow it",
+        ))
     }
 }
 

@@ -2,7 +2,7 @@
 //! messages, and each message is first checked as strictly as over stdio. Each client has its own list of sessions, so
 //! that no client can use a session of another client.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use axum::{
     body::Bytes,
@@ -79,9 +79,14 @@ pub(super) async fn serve_named_dialect(
         Ok(Path(dialect)) if dialect::dialect_names().contains(&dialect.as_str()) => {
             forward_to_service(&state, request_permit, &[dialect], request).await
         }
-        Ok(_) | Err(_) => Err(HttpRejection::not_found("unknown dialect").into()),
+        Ok(_) | Err(_) => Err(HttpRejection::not_found(UNKNOWN_DIALECT.as_str()).into()),
     }
 }
+
+static UNKNOWN_DIALECT: LazyLock<String> = LazyLock::new(|| {
+    let endpoints: Vec<String> = dialect::dialect_names().iter().map(|name| format!("/mcp/{name}")).collect();
+    format!("unknown dialect; available: {}", endpoints.join(", "))
+});
 
 async fn forward_to_service(
     state: &HttpServerState,

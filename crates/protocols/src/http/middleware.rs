@@ -144,11 +144,13 @@ fn authorize_route(
         | (HttpRouteRequiredRole::Workspace, WorkspaceOrAdminClient::Workspace(_))
         | (HttpRouteRequiredRole::Admin, WorkspaceOrAdminClient::Admin(_)) => {}
         (HttpRouteRequiredRole::Workspace, WorkspaceOrAdminClient::Admin(_)) => {
-            let reason = "this is an admin token and cannot open a workspace; create a workspace token";
+            let reason = "this is an administrator token, which cannot open a workspace; create a workspace token with POST /v1/workspaces/NAME/tokens";
             return Err(HttpRejection::forbidden(reason));
         }
         (HttpRouteRequiredRole::Admin, WorkspaceOrAdminClient::Workspace(_)) => {
-            return Err(HttpRejection::forbidden("this endpoint requires an admin token"));
+            return Err(HttpRejection::forbidden(
+                "this endpoint requires an administrator token; create one with: stead token create --workspaces DIR --estate --principal user:NAME",
+            ));
         }
     }
     client.limits().take_request()?;
@@ -179,9 +181,10 @@ fn check_content_length(headers: &HeaderMap, route: HttpRouteGroup) -> Result<()
     };
     let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     match length.and_then(|length| length.parse::<u64>().ok()) {
-        Some(length) if length > limit => {
-            Err(HttpRejection::new(StatusCode::PAYLOAD_TOO_LARGE, "the request body is too large"))
-        }
+        Some(length) if length > limit => Err(HttpRejection::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "the request body is too large; send less in one request",
+        )),
         Some(_) | None => Ok(()),
     }
 }
@@ -202,16 +205,22 @@ pub(super) fn require_json(headers: &HeaderMap) -> Result<(), HttpRejection> {
     if kind.eq_ignore_ascii_case("application/json") {
         return Ok(());
     }
-    Err(HttpRejection::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json"))
+    Err(HttpRejection::new(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "the body must be JSON; send the header Content-Type: application/json",
+    ))
 }
 
 /// The bearer token of the Authorization header.
 fn bearer_token(headers: &HeaderMap) -> Result<Option<&str>, HttpRejection> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
-    let malformed = HttpRejection::unauthorized("the Authorization header must be 'Bearer TOKEN'");
+    let malformed =
+        HttpRejection::unauthorized("the Authorization header is malformed; send 'Authorization: Bearer TOKEN'");
     match (values.next(), values.next()) {
         (None, _) => Ok(None),
-        (Some(_), Some(_)) => Err(HttpRejection::bad_request("more than one Authorization header")),
+        (Some(_), Some(_)) => {
+            Err(HttpRejection::bad_request("the request has more than one Authorization header; send one"))
+        }
         (Some(value), None) => {
             let (scheme, token) = value.to_str().ok().and_then(|text| text.split_once(' ')).ok_or(malformed)?;
             let is_valid = scheme.eq_ignore_ascii_case("bearer") && !token.trim().is_empty();

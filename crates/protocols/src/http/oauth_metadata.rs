@@ -101,5 +101,7 @@ fn metadata_response(state: &HttpServerState, headers: &HeaderMap, path: &str) -
 }
 
 fn not_found() -> HttpRejection {
-    HttpRejection::not_found("no authorization server is configured for this path")
+    HttpRejection::not_found(
+        "no authorization server is configured for this path; send a token that stead token create printed",
+    )
 }

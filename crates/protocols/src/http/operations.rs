@@ -33,7 +33,9 @@ pub(super) async fn call_operation(
     headers: HeaderMap,
     content: Body,
 ) -> HttpResult {
-    let invalid = HttpRejection::bad_request("the operation name is not valid UTF-8");
+    let invalid = HttpRejection::bad_request(
+        "the operation name in the URL is not valid UTF-8; GET /v1/openapi.json lists the operations",
+    );
     let Path(operation) = operation.map_err(|_| invalid)?;
     let arguments = parse_arguments(&body::read_body(&client.limits, content).await?.bytes)?;
     let call_headers = CallHeaders::from_headers(&headers);
@@ -203,7 +205,8 @@ fn partial_response(mut outcome: CallOutcome, first: u64, headers: &HeaderMap, m
     // The version differs from If-Range if the file changed after `stat`, or if the file is too large to have a
     // version.
     if !matches_if_range(headers, &outcome) {
-        let reason = "the file changed; its version no longer matches If-Range";
+        let reason =
+            "the file changed: its version is not the one in If-Range; request the file again without If-Range";
         return Err(HttpRejection::new(StatusCode::PRECONDITION_FAILED, reason).into());
     }
     let size = outcome_size(&outcome);
@@ -222,7 +225,7 @@ fn partial_response(mut outcome: CallOutcome, first: u64, headers: &HeaderMap, m
 }
 
 fn range_not_satisfiable(size: u64) -> Response<Body> {
-    let reason = "the requested range is outside the file";
+    let reason = "the requested range is outside the file; Content-Range has the size of the file";
     let mut response = HttpRejection::new(StatusCode::RANGE_NOT_SATISFIABLE, reason).into_response();
     if let Ok(range) = HeaderValue::from_str(&format!("bytes */{size}")) {
         response.headers_mut().insert(header::CONTENT_RANGE, range);
@@ -234,7 +237,9 @@ fn range_not_satisfiable(size: u64) -> Response<Body> {
 /// the empty version, which means that the file must not exist.
 fn base_version(headers: &HeaderMap) -> Result<Option<String>, HttpRejection> {
     let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or_default().trim());
-    let malformed = HttpRejection::bad_request("If-Match must be one quoted version; If-None-Match must be *");
+    let malformed = HttpRejection::bad_request(
+        "invalid precondition: If-Match must be one quoted version such as \"r17\", and If-None-Match must be *",
+    );
     match (text(header::IF_MATCH), text(header::IF_NONE_MATCH)) {
         (None, None) => Ok(None),
         (None, Some("*")) => Ok(Some(String::new())),
@@ -248,7 +253,7 @@ fn base_version(headers: &HeaderMap) -> Result<Option<String>, HttpRejection> {
 /// Rejects a path that is not UTF-8 after percent-decoding. `POST /v1/{operation}` can access a file whose name is not
 /// UTF-8, because paths in arguments can contain escapes.
 fn reject_path(_rejection: PathRejection) -> HttpRejection {
-    HttpRejection::bad_request("the percent-decoded path is not valid UTF-8")
+    HttpRejection::bad_request("the path in the URL is not valid UTF-8 after percent-decoding; correct the URL")
 }
 
 /// `PUT /v1/files/{path}`.

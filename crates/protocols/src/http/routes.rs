@@ -150,9 +150,14 @@ async fn serve_health(State(state): State<Arc<HttpServerState>>) -> Response<Bod
 }
 
 async fn not_found() -> HttpRejection {
-    HttpRejection::not_found("no such endpoint; available: /mcp, /rpc, /v1, /events, /health, /metrics")
+    HttpRejection::not_found(
+        "there is no such endpoint; available: /mcp, /mcp/DIALECT, /rpc, /v1/OPERATION, /v1/files/PATH, /v1/openapi.json, /events, /health, /metrics",
+    )
 }
 
 async fn method_not_allowed() -> HttpRejection {
-    HttpRejection::new(StatusCode::METHOD_NOT_ALLOWED, "this endpoint does not support the request method")
+    HttpRejection::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "this endpoint does not support the request method; the Allow header lists the methods",
+    )
 }

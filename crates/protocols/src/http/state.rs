@@ -267,15 +267,21 @@ impl HttpServerState {
 
 /// Opens a workspace on a blocking thread.
 async fn open_workspace(opener: WorkspaceOpener) -> Result<stead_engine::Engine, AuthError> {
-    let aborted = |_| AuthError::Unavailable("internal error: opening the workspace was aborted".to_owned());
+    let aborted = |_| {
+        AuthError::Unavailable("internal error: the workspace could not be opened; send the request again".to_owned())
+    };
     tokio::task::spawn_blocking(move || opener()).await.map_err(aborted)?
 }
 
 fn reject_auth_error(reason: AuthError) -> HttpRejection {
     match reason {
-        AuthError::UnknownToken => HttpRejection::unauthorized("unknown or expired token"),
+        AuthError::UnknownToken => HttpRejection::unauthorized(
+            "the token is unknown, revoked or expired; create a new one with: stead token create",
+        ),
         AuthError::Unavailable(_) => HttpRejection::unavailable("tokens cannot be checked now; retry later"),
-        AuthError::TooManyOpenWorkspaces => HttpRejection::unavailable("too many open workspaces; retry later"),
+        AuthError::TooManyOpenWorkspaces => {
+            HttpRejection::unavailable("the server has too many open workspaces; retry later")
+        }
     }
 }
 

@@ -121,14 +121,16 @@ impl AdminRequestContext {
     /// Executes one administration request, and returns its result in a response with the status `success`.
     async fn run_request(self, request: AdminRequest, success: StatusCode) -> HttpResult {
         let AdminRequestContext { state, workspace_admin, caller } = self;
-        let shutting_down = HttpRejection::unavailable("the server is shutting down");
+        let shutting_down = HttpRejection::unavailable("the server is shutting down; retry when it runs again");
         let permit = state.admin_limits.requests.clone().acquire_owned().await.map_err(|_| shutting_down)?;
         let task = tokio::task::spawn_blocking(move || {
             let result = workspace_admin.run_request(&caller, request);
             drop(permit);
             result
         });
-        let aborted = HttpRejection::internal_error("internal error: the request was aborted");
+        let aborted = HttpRejection::internal_error(
+            "internal error: the request was aborted; GET /v1/workspaces shows what was done",
+        );
         let value = task.await.map_err(|_| aborted)??;
         Ok(errors::json_response(success, &value))
     }

@@ -84,7 +84,9 @@ impl McpServer {
                 Ok(read) => messages.extend(read.contents.into_iter().map(resource_message)),
                 Err(error) => return Some(Err(error)),
             },
-            Some(_) => return Some(Err(ErrorData::invalid_params("path must be a string", None))),
+            Some(_) => {
+                return Some(Err(ErrorData::invalid_params("the argument path of the prompt must be a string", None)));
+            }
         }
         Some(Ok(GetPromptResult::new(messages)))
     }

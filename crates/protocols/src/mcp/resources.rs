@@ -90,7 +90,7 @@ pub(super) fn path_of_uri(uri: &str) -> Result<String, ErrorData> {
 }
 
 fn unknown_resource_error(uri: &str) -> ErrorData {
-    let message = "resource URIs are stead:///PATH, or file:///PATH under the workspace";
+    let message = "invalid resource URI; use stead:///PATH, or file:///PATH of a file in the workspace";
     ErrorData::resource_not_found(message, Some(json!({ "uri": uri })))
 }
 
@@ -175,7 +175,9 @@ impl McpServer {
         let outcome = match request.method.as_str() {
             DIRECTORY_READ_METHOD => self.read_directory(request, context).await,
             "skills/list" => Ok(Map::from_iter([("skills".to_owned(), json!([]))])),
-            "skills/get" => Err(ErrorData::invalid_params("this server has no skills", None)),
+            "skills/get" => {
+                Err(ErrorData::invalid_params("this server has no skills; resources/list lists its resources", None))
+            }
             _ => return None,
         };
         Some(outcome.map(|result| CustomResult::new(Value::Object(add_version_fields(result, context)))))

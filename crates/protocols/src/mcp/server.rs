@@ -209,7 +209,7 @@ impl ServerHandler for McpServer {
             // For an unknown tool, the protocol requires an error response instead of a tool result. The engine has
             // recorded the call.
             (Err(error), None) => Err(ErrorData::invalid_params(error_text(&error), Some(error.to_json()))),
-            (Ok(_), None) => Err(ErrorData::internal_error("an unknown tool returned a result", None)),
+            (Ok(_), None) => Err(ErrorData::internal_error("internal error: an unknown tool returned a result", None)),
         }
     }
 

@@ -58,7 +58,7 @@ impl McpServer {
         let arguments = json!({ "path": path_of_uri(uri)?, "recursive": true });
         let started = self.resource_call(caller, uri, "watch", arguments).await?;
         let id = started.json.get("watch").and_then(Value::as_str);
-        id.map(str::to_owned).ok_or_else(|| ErrorData::internal_error("the watch has no id", None))
+        id.map(str::to_owned).ok_or_else(|| ErrorData::internal_error("internal error: the watch has no id", None))
     }
 
     /// Ends watches, and ignores errors, because a watch may already have ended.

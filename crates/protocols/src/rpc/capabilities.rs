@@ -30,7 +30,7 @@ pub(super) fn describe_capability(rpc: &RpcServer, params: &Map<String, Value>) 
     let invalid_params = || RpcError::new(errors::INVALID_PARAMS, "capabilities.describe takes {\"name\": string}");
     let name = text_param(params, "name")?.ok_or_else(invalid_params)?;
     let Some((dialect, operation)) = rpc.find_definition(name) else {
-        return Err(RpcError::new(errors::INVALID_PARAMS, "unknown capability")
+        return Err(RpcError::new(errors::INVALID_PARAMS, "there is no capability with this name")
             .with_data(json!({ "recovery": [{ "action": "list", "description": "Call capabilities.list for the available capabilities." }] })));
     };
     let mut description = full_description(operation);

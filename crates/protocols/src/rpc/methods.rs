@@ -159,7 +159,9 @@ impl RpcServer {
                 Ok(RpcToolResult { dialect, reply: dialect.render_reply(tool, arguments, result), error })
             }
             (Err(error), None) => Err(RpcError::from_error(&error, error.to_json())),
-            (Ok(_), None) => Err(RpcError::new(errors::INTERNAL_ERROR, "an unknown method returned a result")),
+            (Ok(_), None) => {
+                Err(RpcError::new(errors::INTERNAL_ERROR, "internal error: an unknown method returned a result"))
+            }
         }
     }
 }

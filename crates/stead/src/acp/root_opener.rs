@@ -80,9 +80,10 @@ impl LocalSessionRootOpener {
             other => other?,
         };
         match &self.enclosing_directory {
-            Some(bound) if !found.canonical_path.starts_with(bound) => {
-                Err(Error::new(ErrorKind::OutOfScope, "the root is outside the --workspace directory"))
-            }
+            Some(bound) if !found.canonical_path.starts_with(bound) => Err(Error::new(
+                ErrorKind::OutOfScope,
+                "the root of the session is outside the directory that was passed with --workspace",
+            )),
             Some(_) | None => Ok(found),
         }
     }

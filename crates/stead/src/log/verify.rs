@@ -92,7 +92,9 @@ fn print_report(report: &JournalVerifyReport, format: OutputFormat) -> Result<()
             "head": report.verified_prefix.head.to_string(),
             "tamper": tamper,
         }))?,
-        (OutputFormat::Text, Some(tamper)) => output::print_text(&format!("TAMPERED: {tamper}"))?,
+        (OutputFormat::Text, Some(tamper)) => output::print_text(&format!(
+            "TAMPERED: {tamper}\nThe journal was changed outside stead. Keep a copy of the state directory, and compare it with a backup."
+        ))?,
         (OutputFormat::Text, None) => output::print_text(&format!(
             "intact: {} entries checked, {size} in total, {} covered by {} signed checkpoints, head {}",
             report.entries, report.covered_by_checkpoint, report.checkpoint_count, report.verified_prefix.head
@@ -119,18 +121,20 @@ fn verify_entry(opened: &CommandLineWorkspace, number: u64, format: OutputFormat
             "intact: r{number} with hash {} is in the signed journal of {} entries",
             proof.hash, proof.proof.size
         ))?,
-        (OutputFormat::Text, false) => {
-            output::print_text(&format!("TAMPERED: r{number} does not match the signed journal"))?
-        }
+        (OutputFormat::Text, false) => output::print_text(&format!(
+            "TAMPERED: r{number} does not match the signed journal\nTo check all entries, run: stead log verify"
+        ))?,
     }
     Ok(if is_proven { CommandExit::Success } else { CommandExit::Tampered })
 }
 
 fn load_saved(path: &Path) -> Result<(VerifiedJournalPrefix, Option<String>), CommandError> {
     let invalid = |reason: &str| CommandError::Usage(format!("{}: {reason}", path.display()));
-    let saved: SavedJournalVerification =
-        serde_json::from_str(&host_files::read_text(path)?).map_err(|_| invalid("not a file written by --save"))?;
-    let bytes = STANDARD.decode(&saved.trusted).map_err(|_| invalid("not a file written by --save"))?;
+    let saved: SavedJournalVerification = serde_json::from_str(&host_files::read_text(path)?)
+        .map_err(|_| invalid("this is not a file that stead log verify --save wrote"))?;
+    let bytes = STANDARD
+        .decode(&saved.trusted)
+        .map_err(|_| invalid("this is not a file that stead log verify --save wrote"))?;
     let trusted = VerifiedJournalPrefix::from_bytes(&bytes).map_err(|error| invalid(&error.to_string()))?;
     Ok((trusted, saved.checkpoint))
 }

@@ -118,7 +118,10 @@ impl TlsFiles {
             |path: &Path| std::path::absolute(path).map_err(|error| host_files::file_error("read", path, &error));
         let (chain, key) = (absolute(chain)?, absolute(key)?);
         if host_files::is_world_readable(&key) {
-            output::print_note(&format!("{}: this private key is readable by all users", key.display()));
+            output::print_note(&format!(
+                "{}: all users of this machine can read this private key; change its mode with chmod 600",
+                key.display()
+            ));
         }
         let (chain_text, key_text) = (host_files::read_text(&chain)?, host_files::read_text(&key)?);
         let tls = ReloadableTlsConfig::new(chain_text.as_bytes(), key_text.as_bytes())

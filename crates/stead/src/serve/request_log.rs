@@ -223,7 +223,9 @@ fn write_lines(receiver: &Receiver<RequestLogWriterCommand>, dropped_lines: &Ato
                     format!("{}\n", json!({ "level": "warn", "event": "left_out", "lines": dropped_count }))
                 }
                 LogLineFormat::Plain => {
-                    format!("stead: {dropped_count} log lines dropped: output was not read in time\n")
+                    format!(
+                        "stead: {dropped_count} log lines were dropped, because standard error was not read in time\n"
+                    )
                 }
             });
         }

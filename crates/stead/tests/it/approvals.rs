@@ -192,7 +192,7 @@ fn policy_check_explains_without_running() {
     let unknown = check_tool("filesystem.remov");
     assert!(unknown.code == 2 && unknown.stderr.contains("no operation 'filesystem.remov'"), "{}", unknown.stderr);
     let twice = check_tool("read_file");
-    assert!(twice.code == 2 && twice.stderr.contains("is ambiguous"), "{}", twice.stderr);
+    assert!(twice.code == 2 && twice.stderr.contains("several dialects have a tool 'read_file'"), "{}", twice.stderr);
     assert!(run_successfully(&fixture, &["policy", "list"]).text().contains("removals -> approval_required"));
     assert!(fixture.workspace().join("a.txt").exists());
 }

@@ -87,7 +87,7 @@ fn silent_client_is_not_an_error() {
     let fixture = CliFixture::new();
     let ran = fixture.run(&["mcp", "--durability", "fast"]);
     assert_eq!((ran.code, ran.text()), (0, String::new()), "{}", ran.stderr);
-    assert!(ran.stderr.contains("durability=fast"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("--durability fast"), "{}", ran.stderr);
 }
 
 #[test]

@@ -49,13 +49,17 @@ fn mismatches_are_printed_and_counted() {
     let file = file.to_str().unwrap();
     let ran = fixture.run(&["replay", file, "--dialect", "weaver"]);
     assert_eq!(ran.code, 1);
-    assert!(ran.text().contains("line 2: ") && ran.text().contains("\"for_llm\": \"a\""), "{}", ran.text());
+    assert!(
+        ran.text().contains("line 2 differs from the recording: ") && ran.text().contains("\"for_llm\": \"a\""),
+        "{}",
+        ran.text()
+    );
     assert!(ran.text().ends_with("2 passed, 1 failed\n"), "{}", ran.text());
     let listed = fixture.directory.path().join("d.json");
     std::fs::write(&listed, r#"[{"line": 2, "reason": "because"}]"#).unwrap();
     let listed = listed.to_str().unwrap();
     let ran = fixture.run(&["replay", file, "--dialect", "weaver", "--deviations", listed]);
-    assert_eq!((ran.code, ran.text().lines().last()), (0, Some("2 passed, 0 failed, 1 deviations")));
+    assert_eq!((ran.code, ran.text().lines().last()), (0, Some("2 passed, 0 failed, expected deviations: 1")));
     std::fs::write(listed, r#"[{"line": 2, "reason": "because"}, {"line": 3, "reason": "why"}]"#).unwrap();
     let ran = fixture.run(&["replay", file, "--dialect", "weaver", "--deviations", listed]);
     assert_eq!(ran.code, 1, "a listed deviation that does not differ is reported");

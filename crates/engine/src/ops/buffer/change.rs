@@ -77,7 +77,8 @@ impl BufferChangeArgs {
             (Some(text), None) => text.clone(),
             (None, Some(edits)) => editor_text::apply_text_edits(&known, edits)?,
             (Some(_), Some(_)) | (None, None) => {
-                return Err(Error::new(ErrorKind::BadRequest, "pass either text or edits"));
+                return Err(Error::new(ErrorKind::BadRequest, "the change needs either text or edits, not both")
+                    .with_next_step("pass the whole text as text, or a list as edits"));
             }
         };
         if self.revision == buffer.revision {

@@ -20,6 +20,7 @@ pub(super) fn encode_editor_text(text: &str, saved: Option<&[u8]>) -> Result<(Ve
     };
     let before = decode_diff_text(saved).ok_or_else(|| {
         Error::new(ErrorKind::NotText, "the file on disk is not text, so it cannot be opened as a buffer")
+            .with_next_step("edit this file without a buffer: write its bytes with encoding base64")
     })?;
     let endings = lines::count_endings(before.as_bytes());
     // If the file uses only CRLF and the text has no carriage return, then the editor removed the carriage returns.
@@ -51,8 +52,10 @@ pub(super) fn conflict_lines<'r>(ranges: impl Iterator<Item = &'r Range<usize>>)
 }
 
 pub(super) fn decode_for_editor(bytes: &[u8], endings: BufferLineEndings) -> Result<String, Error> {
-    let text = decode_diff_text(bytes)
-        .ok_or_else(|| Error::new(ErrorKind::NotText, "the stored bytes of the buffer are not text"))?;
+    let text = decode_diff_text(bytes).ok_or_else(|| {
+        Error::new(ErrorKind::NotText, "the stored bytes of the buffer are not text")
+            .with_next_step("close the buffer and open the file again")
+    })?;
     Ok(match endings {
         BufferLineEndings::SameAsFile => text.into_owned(),
         BufferLineEndings::LfOnly => text.replace("\r\n", "\n"),

@@ -222,7 +222,8 @@ impl BufferDraftDropArgs {
         if draft.owner == context.caller.principal.to_string() {
             return Ok(draft);
         }
-        Err(Error::new(ErrorKind::NotOwner, format!("draft {} belongs to {}", draft.id, draft.owner)))
+        Err(Error::new(ErrorKind::NotOwner, format!("draft {} belongs to {}", draft.id, draft.owner))
+            .with_next_step("only its owner can use the draft; call buffer.list to see your own drafts"))
     }
 }
 

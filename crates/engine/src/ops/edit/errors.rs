@@ -92,7 +92,9 @@ pub(super) fn edits_refused_error(
     refusals: &[EditError],
     old: Option<&OlderFileText>,
 ) -> Error {
-    let Some(first) = refusals.first() else { return bad_request("the edits were rejected without a reason") };
+    let Some(first) = refusals.first() else {
+        return bad_request("internal error: the edits were rejected without a reason; nothing was written");
+    };
     let error_context =
         EditErrorContext { context, target, current, edits, old, finder: QuoteSearchHaystack::new(&current.text) };
     let error = error_context.edit_error(first);

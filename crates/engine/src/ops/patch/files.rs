@@ -282,6 +282,7 @@ fn single_entry_summary(stat: FileStat) -> TreeSummary {
 
 fn file_missing_error(path: &RelPath) -> Error {
     Error::new(ErrorKind::NotFound, format!("{path} does not exist"))
+        .with_next_step(format!("write *** Add File: to create {path}, or correct its path"))
 }
 
 pub(super) fn decode_file_text<'b>(

@@ -139,9 +139,9 @@ impl SearchPattern {
     ) -> Result<TextMatches, Error> {
         let interruptible = InterruptibleMatcher::new(&self.matcher, self.cost, control);
         let stopped_error = || {
-            interruptible
-                .interruption_error()
-                .unwrap_or_else(|| Error::new(ErrorKind::Io, "the search of a file stopped without a reason"))
+            interruptible.interruption_error().unwrap_or_else(|| {
+                Error::new(ErrorKind::Io, "internal error: the search of a file stopped without a reason")
+            })
         };
         let mut collector = HitCollector::new(&self.matcher, limits);
         // Most files have no match. This check takes less time than building a searcher.
@@ -170,7 +170,7 @@ impl SearchPattern {
 
 fn bad_pattern_error(detail: String) -> Error {
     Error::new(ErrorKind::BadRequest, detail).with_next_step(
-        "a pattern cannot span lines, and regular expressions cannot use look-around or back-references",
+        "correct the pattern, or omit regex to search for it as plain text; patterns match within one line and have no look-around or back-references",
     )
 }
 

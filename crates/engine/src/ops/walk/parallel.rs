@@ -147,7 +147,10 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
         results.push(first.results);
         match self.lock_queue().error.take() {
             Some(error) => Err(error),
-            None if panicked => Err(Error::new(ErrorKind::Io, "a thread that walked the directory tree panicked")),
+            None if panicked => {
+                Err(Error::new(ErrorKind::Io, "internal error while listing directories; nothing was changed")
+                    .with_next_step("call again with a smaller directory"))
+            }
             None => Ok((results, first.omissions)),
         }
     }

@@ -32,7 +32,7 @@ fn running_agent_is_stopped_after_the_editor_leaves() {
     let fixture = CliFixture::new();
     let ran = fixture.run(&["acp", "--", "sh", "-c", "exec sleep 1000"]);
     assert_eq!(ran.code, 137);
-    assert!(ran.stderr.contains("was killed"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("stead killed it"), "{}", ran.stderr);
 }
 
 #[test]
