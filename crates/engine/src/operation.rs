@@ -1,6 +1,8 @@
 //! The trait of operations: an operation names the paths of a call and makes a plan from the files it reads. An
 //! operation cannot write files. The module also decodes the JSON arguments of a call.
 
+use std::ops::{Deref, Index, Range};
+
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use stead_path::RelPath;
@@ -107,6 +109,75 @@ impl RequestedPath {
     }
 }
 
+/// The paths that a call needs, in the order in which its operation requests them.
+#[derive(Debug, Default)]
+pub(crate) struct RequestedPaths(Vec<RequestedPath>);
+
+/// The place of one requested path in [`RequestedPaths`]. The resolved target of the path has the same place in
+/// [`ResolvedTargets`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PathSlot(usize);
+
+/// The places of adjacent requested paths, see [`PathSlot`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PathSlots(Range<usize>);
+
+/// The places of the source and the destination of a copy or move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FromAndToSlots {
+    pub(crate) from: PathSlot,
+    pub(crate) to: PathSlot,
+}
+
+impl RequestedPaths {
+    pub(crate) fn add(&mut self, request: RequestedPath) -> PathSlot {
+        self.0.push(request);
+        PathSlot(self.0.len() - 1)
+    }
+
+    pub(crate) fn add_all(&mut self, requests: Vec<RequestedPath>) -> PathSlots {
+        let first = self.0.len();
+        self.0.extend(requests);
+        PathSlots(first..self.0.len())
+    }
+}
+
+impl Deref for RequestedPaths {
+    type Target = [RequestedPath];
+
+    fn deref(&self) -> &[RequestedPath] {
+        &self.0
+    }
+}
+
+/// The resolved targets of a call, one for each requested path.
+#[derive(Debug)]
+pub(crate) struct ResolvedTargets(pub(crate) Vec<ResolvedTarget>);
+
+impl Deref for ResolvedTargets {
+    type Target = [ResolvedTarget];
+
+    fn deref(&self) -> &[ResolvedTarget] {
+        &self.0
+    }
+}
+
+impl Index<PathSlot> for ResolvedTargets {
+    type Output = ResolvedTarget;
+
+    fn index(&self, slot: PathSlot) -> &ResolvedTarget {
+        &self.0[slot.0]
+    }
+}
+
+impl Index<PathSlots> for ResolvedTargets {
+    type Output = [ResolvedTarget];
+
+    fn index(&self, slots: PathSlots) -> &[ResolvedTarget] {
+        &self.0[slots.0]
+    }
+}
+
 /// A path of a call after it was resolved.
 #[derive(Debug, Clone)]
 pub(crate) struct ResolvedTarget {
@@ -121,46 +192,124 @@ pub(crate) struct ResolvedTarget {
 }
 
 /// Builds the outcome of a change after its commit.
-pub(crate) type BuildCommittedChangeOutcomeFn = Box<dyn FnOnce(&CommitReceipt) -> CallOutcome>;
+pub(crate) type BuildCommittedChangeOutcomeFn<O = CallOutcome> = Box<dyn FnOnce(&CommitReceipt) -> O>;
 
-pub(crate) type LeaseToOutcomeFn = Box<dyn FnOnce(&Lease, &CommitReceipt) -> CallOutcome>;
+pub(crate) type LeaseToOutcomeFn<O = CallOutcome> = Box<dyn FnOnce(&Lease, &CommitReceipt) -> O>;
 
-pub(crate) type BuildApprovalAnswerOutcomeFn = Box<dyn FnOnce(&Approval, &CommitReceipt) -> CallOutcome>;
+pub(crate) type BuildApprovalAnswerOutcomeFn<O = CallOutcome> = Box<dyn FnOnce(&Approval, &CommitReceipt) -> O>;
 
-pub(crate) type BuildSessionCallOutcomeFn = Box<dyn FnOnce(&SessionStoreReply, &CommitReceipt) -> CallOutcome>;
+pub(crate) type BuildSessionCallOutcomeFn<O = CallOutcome> = Box<dyn FnOnce(&SessionStoreReply, &CommitReceipt) -> O>;
 
-pub(crate) type BuildWatchOutcomeFn = Box<dyn FnOnce(&Watch, &CommitReceipt) -> CallOutcome>;
+pub(crate) type BuildWatchOutcomeFn<O = CallOutcome> = Box<dyn FnOnce(&Watch, &CommitReceipt) -> O>;
 
-pub(crate) type BuildBufferOutcomeFn = Box<dyn FnOnce(&EditorBufferMetadata, &CommitReceipt) -> CallOutcome>;
+pub(crate) type BuildBufferOutcomeFn<O = CallOutcome> = Box<dyn FnOnce(&EditorBufferMetadata, &CommitReceipt) -> O>;
 
-/// The result of planning: the finished outcome, or a change to commit and a function that then builds the outcome.
-pub(crate) enum OperationPlanningResult {
-    /// The call changes nothing; `bytes` is the number of bytes read, which the journal records.
-    Read { outcome: CallOutcome, bytes: u64 },
+/// The result of planning: an outcome, or the changes to commit before the outcome can be built.
+pub(crate) enum OperationPlanningResult<O = CallOutcome> {
+    /// The call changes nothing. The journal records the number of bytes read.
+    Read { outcome: O, bytes: u64 },
     /// The call is a dry run and changes nothing.
-    Preview(CallOutcome),
+    Preview(O),
     /// The call changes files.
-    Files { plan: Plan, build_outcome: BuildCommittedChangeOutcomeFn },
+    Files { plan: Plan, build_outcome: BuildCommittedChangeOutcomeFn<O> },
     /// The call acquires or releases a lease.
-    Lease { request: LeaseRequest, build_outcome: LeaseToOutcomeFn },
+    Lease { request: LeaseRequest, build_outcome: LeaseToOutcomeFn<O> },
     /// The call answers an approval request.
-    Approval { answer: ApprovalAnswer, build_outcome: BuildApprovalAnswerOutcomeFn },
+    Approval { answer: ApprovalAnswer, build_outcome: BuildApprovalAnswerOutcomeFn<O> },
     /// The call writes to the session store.
-    Session { request: SessionStoreWriteRequest, build_outcome: BuildSessionCallOutcomeFn },
+    Session { request: SessionStoreWriteRequest, build_outcome: BuildSessionCallOutcomeFn<O> },
     /// The call begins or ends a watch.
-    Watch { request: WatchRequest, build_outcome: BuildWatchOutcomeFn },
+    Watch { request: WatchRequest, build_outcome: BuildWatchOutcomeFn<O> },
     /// The call opens, changes or closes an editor buffer.
-    Buffer { request: BufferStoreRequest, build_outcome: BuildBufferOutcomeFn },
+    Buffer { request: BufferStoreRequest, build_outcome: BuildBufferOutcomeFn<O> },
 }
 
-/// An operation with its decoded arguments.
-pub(crate) trait Operation {
-    /// The paths of the call, in the order in which `plan` receives their targets.
-    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error>;
+impl<O: 'static> OperationPlanningResult<O> {
+    /// Replaces the outcome, or the outcome that will be built after the commit, by its value under `convert`.
+    fn map<U>(self, convert: impl FnOnce(O) -> U + 'static) -> OperationPlanningResult<U> {
+        use OperationPlanningResult as Result;
+        match self {
+            Self::Read { outcome, bytes } => Result::Read { outcome: convert(outcome), bytes },
+            Self::Preview(outcome) => Result::Preview(convert(outcome)),
+            Self::Files { plan, build_outcome: build } => {
+                Result::Files { plan, build_outcome: Box::new(|receipt| convert(build(receipt))) }
+            }
+            Self::Lease { request, build_outcome: build } => {
+                Result::Lease { request, build_outcome: Box::new(|lease, receipt| convert(build(lease, receipt))) }
+            }
+            Self::Approval { answer, build_outcome: build } => Result::Approval {
+                answer,
+                build_outcome: Box::new(|answered, receipt| convert(build(answered, receipt))),
+            },
+            Self::Session { request, build_outcome: build } => {
+                Result::Session { request, build_outcome: Box::new(|reply, receipt| convert(build(reply, receipt))) }
+            }
+            Self::Watch { request, build_outcome: build } => {
+                Result::Watch { request, build_outcome: Box::new(|watch, receipt| convert(build(watch, receipt))) }
+            }
+            Self::Buffer { request, build_outcome: build } => {
+                Result::Buffer { request, build_outcome: Box::new(|buffer, receipt| convert(build(buffer, receipt))) }
+            }
+        }
+    }
+}
 
-    /// Plans the effect of the call on the current files. If the files change between planning and commit, the pipeline
-    /// calls `plan` again.
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error>;
+/// The result of planning the operation `T`.
+pub(crate) type PlanResult<T> = Result<OperationPlanningResult<<T as Operation>::Outcome>, Error>;
+
+/// An operation with its decoded arguments. An operation cannot write files: it names the paths that it needs and
+/// returns a plan.
+pub(crate) trait Operation {
+    /// The values that `resolve` computes once and hands to `plan`: the slots of the paths, parsed arguments, the
+    /// journal entry to revert.
+    type Resolved;
+    /// The result of a successful call.
+    type Outcome: Into<CallOutcome> + 'static;
+
+    /// Requests the paths of the call. If the files change between planning and commit, the pipeline calls `resolve`
+    /// and `plan` again.
+    fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error>;
+
+    /// Plans the effect of the call on the current files.
+    fn plan(&self, context: &CallContext<'_>, resolved: Self::Resolved, targets: &ResolvedTargets) -> PlanResult<Self>;
+}
+
+/// The operation of a call, as the pipeline sees it: without the types of the operation, so that the pipeline is
+/// compiled once.
+pub(crate) trait PipelineOperation {
+    /// Requests the paths of the call and keeps the resolved values for the next `plan`.
+    fn resolve(&mut self, context: &CallContext<'_>) -> Result<RequestedPaths, Error>;
+
+    /// Plans the effect of the call. Each `plan` follows its own `resolve`.
+    fn plan(&mut self, context: &CallContext<'_>, targets: &ResolvedTargets) -> Result<OperationPlanningResult, Error>;
+}
+
+/// An operation and the values that its latest `resolve` computed.
+pub(crate) struct OperationRun<T: Operation> {
+    operation: T,
+    resolved: Option<T::Resolved>,
+}
+
+impl<T: Operation> OperationRun<T> {
+    pub(crate) fn new(operation: T) -> Self {
+        Self { operation, resolved: None }
+    }
+}
+
+impl<T: Operation> PipelineOperation for OperationRun<T> {
+    fn resolve(&mut self, context: &CallContext<'_>) -> Result<RequestedPaths, Error> {
+        let mut paths = RequestedPaths::default();
+        self.resolved = Some(self.operation.resolve(context, &mut paths)?);
+        Ok(paths)
+    }
+
+    fn plan(&mut self, context: &CallContext<'_>, targets: &ResolvedTargets) -> Result<OperationPlanningResult, Error> {
+        let resolved = match self.resolved.take() {
+            Some(resolved) => resolved,
+            None => self.operation.resolve(context, &mut RequestedPaths::default())?,
+        };
+        Ok(self.operation.plan(context, resolved, targets)?.map(Into::into))
+    }
 }
 
 /// Decodes the arguments of an operation. A decoding error names the invalid argument and suggests a known argument

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::{
     engine::CallDurationEstimateRule,
     errors::Error,
-    operation::{Operation, OperationEffectClass, decode_arguments},
+    operation::{OperationEffectClass, OperationRun, PipelineOperation, decode_arguments},
 };
 
 mod alerts;
@@ -56,7 +56,7 @@ pub(crate) use stale_reads::StaleReadTracker;
 pub(crate) use stat::file_kind_name;
 pub use watched::{CallerWatchEventReader, WatchNotification};
 
-type DecodeArgsFn = fn(&Map<String, Value>) -> Result<Box<dyn Operation>, Error>;
+type DecodeArgsFn = fn(&Map<String, Value>) -> Result<Box<dyn PipelineOperation>, Error>;
 
 /// One row of the operation table.
 pub struct OperationDefinition {
@@ -78,7 +78,7 @@ macro_rules! operations {
             effect: OperationEffectClass::$effect,
             content_arguments: &[$($($content),+)?],
             cost_model: CallDurationEstimateRule::$cost_model,
-            decode: |arguments| Ok(Box::new(decode_arguments::<$args>(arguments)?)),
+            decode: |arguments| Ok(Box::new(OperationRun::new(decode_arguments::<$args>(arguments)?))),
         },)+];
     };
 }

@@ -20,7 +20,7 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{
-        Operation, OperationEffectClass, OperationPlanningResult, RequestedPath, RequestedPathAccessKind,
+        OperationEffectClass, OperationPlanningResult, PipelineOperation, RequestedPath, RequestedPathAccessKind,
         ResolvedTarget,
     },
     ops::{self, OperationDefinition},
@@ -118,17 +118,17 @@ fn run_rounds(
     record: &mut JournalCallRecord<'_>,
 ) -> Result<CallOutcomeAndJournalStatus, Error> {
     let workspace = context.workspace();
-    let operation = (row.decode)(&call.arguments)?;
+    let mut operation = (row.decode)(&call.arguments)?;
     if let Some(completion) = find_completed_call(workspace, call)? {
         return Ok(completion);
     }
     let rate_verdict = policy::rate_limit::check_rate(context, row.effect)?;
-    let pipeline = CallPipeline { context, approval_mode, call, row, operation: &*operation, rate_verdict };
+    let pipeline = CallPipeline { context, approval_mode, call, row, rate_verdict };
     quota::ensure_usage_counted(context, row.effect)?;
     let mut usage_recounted = false;
     for _ in 0..limits::REPLAN_ATTEMPTS_MAX {
         call.control.check()?;
-        let result = match pipeline.run_round(record) {
+        let result = match pipeline.run_round(&mut *operation, record) {
             Err(error) if error.kind == ErrorKind::QuotaExceeded && !usage_recounted => {
                 // Other callers may have freed space since usage was last counted.
                 usage_recounted = true;
@@ -171,15 +171,18 @@ struct CallPipeline<'t> {
     approval_mode: ApprovalMode,
     call: &'t Call<'t>,
     row: &'t OperationDefinition,
-    operation: &'t dyn Operation,
     rate_verdict: PolicyVerdict,
 }
 
 impl CallPipeline<'_> {
-    fn run_round(&self, record: &mut JournalCallRecord<'_>) -> Result<PlanningRoundResult, Error> {
+    fn run_round(
+        &self,
+        operation: &mut dyn PipelineOperation,
+        record: &mut JournalCallRecord<'_>,
+    ) -> Result<PlanningRoundResult, Error> {
         let (context, row) = (self.context, self.row);
         let workspace = context.workspace();
-        let requests = self.operation.requested_paths(context)?;
+        let requests = operation.resolve(context)?;
         let mut targets = resolve::resolve_targets(workspace, &requests, &self.call.options.path_spelling)?;
         record.paths = targets.iter().map(|target| target.path.clone()).collect();
         let TargetPolicyVerdicts { reads, writes } =
@@ -193,7 +196,7 @@ impl CallPipeline<'_> {
         let _guard = lock_targets(workspace, row.effect, &requests, &targets, self.call)?;
         context.discard_buffer_snapshot();
         resolve::check_bases(context, &mut targets)?;
-        let mut planned = self.operation.plan(context, &targets)?;
+        let mut planned = operation.plan(context, &targets)?;
         let written = contents_written(context, &planned);
         let notices = if let OperationPlanningResult::Files { plan, .. } = &mut planned {
             unsaved::rebase_plan_onto_disk(context, plan)?

@@ -8,7 +8,9 @@ use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
     limits,
-    operation::{CallerOrRecordedPath, RequestedPath, RequestedPathAccessKind, ResolvedTarget},
+    operation::{
+        CallerOrRecordedPath, RequestedPath, RequestedPathAccessKind, RequestedPaths, ResolvedTarget, ResolvedTargets,
+    },
     ops::file_kind_name,
     plan::{FileKind, PlanTimeFileVersion},
     version::{BaseVersion, Version},
@@ -17,10 +19,11 @@ use crate::{
 
 pub(crate) fn resolve_targets(
     workspace: &dyn Workspace,
-    requests: &[RequestedPath],
+    requests: &RequestedPaths,
     syntax: &PathSyntax,
-) -> Result<Vec<ResolvedTarget>, Error> {
-    requests.iter().map(|request| resolve_target(workspace, request, syntax)).collect()
+) -> Result<ResolvedTargets, Error> {
+    let targets: Result<_, Error> = requests.iter().map(|request| resolve_target(workspace, request, syntax)).collect();
+    targets.map(ResolvedTargets)
 }
 
 fn resolve_target(
@@ -148,8 +151,8 @@ fn refuse_server_files(workspace: &dyn Workspace, path: &RelPath, parsed: &Parse
 }
 
 /// Compares the base versions that the caller gave with the current versions of the files, and fails if one differs.
-pub(crate) fn check_bases(context: &CallContext<'_>, targets: &mut [ResolvedTarget]) -> Result<(), Error> {
-    for target in targets {
+pub(crate) fn check_bases(context: &CallContext<'_>, targets: &mut ResolvedTargets) -> Result<(), Error> {
+    for target in &mut targets.0 {
         let Some(base) = target.base.clone() else { continue };
         let actual = match target.stat {
             Some(stat) if stat.kind == FileKind::File => Some(context.observe_version(&target.path)?),

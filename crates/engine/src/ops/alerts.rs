@@ -9,9 +9,12 @@ use super::outcome_builder::{OutcomeBuilder, format_iso_utc, shorten_for_error};
 use crate::{
     call_context::CallContext,
     caller::Principal,
+    engine::CallOutcome,
     errors::{Error, ErrorKind},
     limits,
-    operation::{BuildSessionCallOutcomeFn, Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
+    operation::{
+        BuildSessionCallOutcomeFn, Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedTargets,
+    },
     session_store::{AgentToPersonAlert, AlertSeverity, SessionStoreReply, SessionStoreWriteRequest},
 };
 
@@ -36,11 +39,14 @@ pub(crate) struct AnswerAlertArgs {
 }
 
 impl Operation for SendAlertArgs {
-    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
-        Ok(Vec::new())
+    type Resolved = ();
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
+        Ok(())
     }
 
-    fn plan(&self, _context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
+    fn plan(&self, _context: &CallContext<'_>, (): (), _targets: &ResolvedTargets) -> PlanResult<Self> {
         let severity = match &self.severity {
             None => AlertSeverity::Info,
             Some(word) => word.parse().map_err(|error| Error::new(ErrorKind::BadRequest, format!("{error}")))?,
@@ -54,11 +60,14 @@ impl Operation for SendAlertArgs {
 }
 
 impl Operation for ListAlertsArgs {
-    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
-        Ok(Vec::new())
+    type Resolved = ();
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
+        Ok(())
     }
 
-    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
+    fn plan(&self, context: &CallContext<'_>, (): (), _targets: &ResolvedTargets) -> PlanResult<Self> {
         let found = match &self.id {
             Some(id) => vec![find_visible_alert(context, id)?],
             None => {
@@ -84,11 +93,14 @@ impl Operation for ListAlertsArgs {
 }
 
 impl Operation for AnswerAlertArgs {
-    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
-        Ok(Vec::new())
+    type Resolved = ();
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
+        Ok(())
     }
 
-    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
+    fn plan(&self, context: &CallContext<'_>, (): (), _targets: &ResolvedTargets) -> PlanResult<Self> {
         match &context.caller.principal {
             Principal::User(_) => {}
             Principal::Agent(_) | Principal::System | Principal::External => {

@@ -7,9 +7,13 @@ use serde::Deserialize;
 use super::{encode_content, outcome_builder::OutcomeBuilder, planning, planning::too_large_to_change_error, write};
 use crate::{
     call_context::CallContext,
+    engine::CallOutcome,
     errors::Error,
     limits,
-    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
+    operation::{
+        Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPaths, ResolvedTarget,
+        ResolvedTargets,
+    },
     plan::{CommitExpectation, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent},
     version::Version,
     workspace::BytesToRead,
@@ -24,12 +28,15 @@ pub(crate) struct AppendArgs {
 }
 
 impl Operation for AppendArgs {
-    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
-        Ok(vec![RequestedPath::write(&self.path).with_base(self.base.as_deref())?])
+    type Resolved = PathSlot;
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
+        Ok(paths.add(RequestedPath::write(&self.path).with_base(self.base.as_deref())?))
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
-        let target = &targets[0];
+    fn plan(&self, context: &CallContext<'_>, path: PathSlot, targets: &ResolvedTargets) -> PlanResult<Self> {
+        let target = &targets[path];
         let (mut bytes, expectation) = match target.stat {
             None => (Vec::new(), CommitExpectation::Absent),
             Some(stat) => {

@@ -8,9 +8,10 @@ use crate::{
     approval::{Approval, ApprovalAnswer, ApprovalDecision, ApprovalFilter, ApprovalState, summarize_plan},
     call_context::CallContext,
     caller::{CallerApproverStatus, Principal},
+    engine::CallOutcome,
     errors::{Error, ErrorKind},
     limits,
-    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
+    operation::{Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedTargets},
     ops::outcome_builder::{OutcomeBuilder, format_iso_utc, shorten_for_error},
     workspace::CommitReceipt,
 };
@@ -32,11 +33,14 @@ enum ApprovalStateFilter {
 }
 
 impl Operation for ListApprovalsArgs {
-    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
-        Ok(Vec::new())
+    type Resolved = ();
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
+        Ok(())
     }
 
-    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
+    fn plan(&self, context: &CallContext<'_>, (): (), _targets: &ResolvedTargets) -> PlanResult<Self> {
         let outcome = match &self.id {
             Some(id) => {
                 let approval = find_visible_approval(context, id)?;
@@ -147,21 +151,27 @@ pub(crate) struct ApproveArgs(ApprovalAnswerArgs);
 pub(crate) struct DenyArgs(ApprovalAnswerArgs);
 
 impl Operation for ApproveArgs {
-    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
-        require_approver(context).map(|()| Vec::new())
+    type Resolved = ();
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
+        require_approver(context)
     }
 
-    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
+    fn plan(&self, context: &CallContext<'_>, (): (), _targets: &ResolvedTargets) -> PlanResult<Self> {
         self.0.plan_answer(context, ApprovalDecision::Approve)
     }
 }
 
 impl Operation for DenyArgs {
-    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
-        require_approver(context).map(|()| Vec::new())
+    type Resolved = ();
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
+        require_approver(context)
     }
 
-    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
+    fn plan(&self, context: &CallContext<'_>, (): (), _targets: &ResolvedTargets) -> PlanResult<Self> {
         self.0.plan_answer(context, ApprovalDecision::Deny)
     }
 }

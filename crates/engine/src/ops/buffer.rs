@@ -19,9 +19,13 @@ use crate::{
     buffers::{BufferOpenState, BufferWithText, EditorBufferMetadata},
     call_context::CallContext,
     caller::Principal,
+    engine::CallOutcome,
     errors::{Error, ErrorKind},
     limits,
-    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
+    operation::{
+        Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPaths, ResolvedTarget,
+        ResolvedTargets,
+    },
     ops::{
         older_revisions::{FileDisappearanceCause, find_removal_or_move},
         outcome_builder::{OutcomeBuilder, format_iso_utc},
@@ -122,15 +126,18 @@ pub(crate) struct BufferListArgs {
 }
 
 impl Operation for BufferListArgs {
-    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+    type Resolved = Option<PathSlot>;
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         require_person_or_editor(context)?;
-        Ok(self.path.iter().map(|path| RequestedPath::read(path)).collect())
+        Ok(self.path.as_deref().map(|path| paths.add(RequestedPath::read(path))))
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
+    fn plan(&self, context: &CallContext<'_>, path: Option<PathSlot>, targets: &ResolvedTargets) -> PlanResult<Self> {
         let mut buffers = context.buffers()?;
         buffers.retain(|buffer| context.may_read(&buffer.path));
-        if let Some(target) = targets.first() {
+        if let Some(target) = path.map(|slot| &targets[slot]) {
             buffers.retain(|buffer| buffer.path == target.path);
         }
         // A draft that equals the file on disk contains no unsaved text, so the list omits it.

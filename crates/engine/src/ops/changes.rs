@@ -11,7 +11,7 @@ use crate::{
     engine::{Call, CallOutcome, Engine},
     errors::Error,
     limits,
-    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
+    operation::{Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedTargets},
     ops::{
         changed_lines::ChangedLineFinder,
         journal_feed::{self, JournalCursor, JournalCursorArgument, JournalFeedPage, RenderedEvent},
@@ -29,11 +29,14 @@ pub(crate) struct ChangesArgs {
 }
 
 impl Operation for ChangesArgs {
-    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
-        Ok(Vec::new())
+    type Resolved = ();
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
+        Ok(())
     }
 
-    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
+    fn plan(&self, context: &CallContext<'_>, (): (), _targets: &ResolvedTargets) -> PlanResult<Self> {
         let start = JournalCursor::resolve(context.workspace(), &self.since)?;
         let page = journal_feed::wait_for_page(context, self.wait_ms, start, &mut |position| {
             collect_changes(context, position)

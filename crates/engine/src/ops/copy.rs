@@ -14,9 +14,13 @@ use super::{
 use crate::{
     authorization::out_of_scope_error,
     call_context::CallContext,
+    engine::CallOutcome,
     errors::{Error, ErrorKind},
     limits,
-    operation::{Operation, OperationPlanningResult, RequestedPath, RequestedPathAccessKind, ResolvedTarget},
+    operation::{
+        FromAndToSlots, Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathAccessKind,
+        RequestedPaths, ResolvedTarget, ResolvedTargets,
+    },
     plan::{
         CommitExpectation, FileKind, FileModeSource, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent,
         TreeSummary,
@@ -35,14 +39,17 @@ pub(crate) struct CopyArgs {
 }
 
 impl Operation for CopyArgs {
-    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+    type Resolved = FromAndToSlots;
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         let from = RequestedPath::read(&self.from);
         let to = RequestedPath::from_argument(&self.to, RequestedPathAccessKind::Write, FinalSymlink::Keep);
-        Ok(vec![from.with_base(self.base.as_deref())?, to])
+        Ok(FromAndToSlots { from: paths.add(from.with_base(self.base.as_deref())?), to: paths.add(to) })
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
-        let (source, destination) = (&targets[0], &targets[1]);
+    fn plan(&self, context: &CallContext<'_>, paths: FromAndToSlots, targets: &ResolvedTargets) -> PlanResult<Self> {
+        let (source, destination) = (&targets[paths.from], &targets[paths.to]);
         let stat = planning::require_present(source)?;
         planning::require_movable(context, source, stat)?;
         if !context.may_read(&source.path) {

@@ -21,9 +21,13 @@ use super::{
 };
 use crate::{
     call_context::CallContext,
+    engine::CallOutcome,
     errors::{Error, ErrorKind},
     limits,
-    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
+    operation::{
+        Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPaths, ResolvedTarget,
+        ResolvedTargets,
+    },
     plan::FileKind,
     resolve,
     version::{BaseVersion, Version},
@@ -46,14 +50,17 @@ pub(crate) struct DiffSideContent {
 }
 
 impl Operation for DiffArgs {
-    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+    type Resolved = PathSlot;
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         BaseVersion::parse(&self.from)?;
         self.to.as_deref().map(BaseVersion::parse).transpose()?;
-        Ok(vec![RequestedPath::read(&self.path)])
+        Ok(paths.add(RequestedPath::read(&self.path)))
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
-        let target = &targets[0];
+    fn plan(&self, context: &CallContext<'_>, path: PathSlot, targets: &ResolvedTargets) -> PlanResult<Self> {
+        let target = &targets[path];
         let current = current_side(context, target)?;
         let old = side_at_version(context, &target.path, &self.from, &current)?;
         let new = match &self.to {

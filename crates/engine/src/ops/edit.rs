@@ -27,9 +27,13 @@ use self::{
 use crate::{
     authorization,
     call_context::CallContext,
+    engine::CallOutcome,
     errors::{Error, ErrorKind},
     limits,
-    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
+    operation::{
+        Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPaths, ResolvedTarget,
+        ResolvedTargets,
+    },
     ops::{
         diff::{self, DiffSideContent},
         encode_content, older_revisions,
@@ -56,20 +60,22 @@ struct AppliedEditsResult {
 }
 
 impl Operation for EditArgs {
-    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+    type Resolved = PathSlot;
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         // If the base says that the file must not exist, the pipeline checks the base. `plan` checks every other base,
         // edit by edit.
         let request = RequestedPath::write(&self.path);
-        match self.base.as_deref().map(BaseVersion::parse).transpose()? {
-            Some(BaseVersion::Absent) => Ok(vec![request.with_base(Some(""))?]),
-            Some(BaseVersion::Version(_) | BaseVersion::Rev(_) | BaseVersion::HashPrefix(_)) | None => {
-                Ok(vec![request])
-            }
-        }
+        let request = match self.base.as_deref().map(BaseVersion::parse).transpose()? {
+            Some(BaseVersion::Absent) => request.with_base(Some(""))?,
+            Some(BaseVersion::Version(_) | BaseVersion::Rev(_) | BaseVersion::HashPrefix(_)) | None => request,
+        };
+        Ok(paths.add(request))
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
-        let target = &targets[0];
+    fn plan(&self, context: &CallContext<'_>, path: PathSlot, targets: &ResolvedTargets) -> PlanResult<Self> {
+        let target = &targets[path];
         let edits = self.quoted_edits()?;
         let current = self.read_edited_file(context, target)?;
         let result = self.apply_edits(context, target, &current, &edits)?;

@@ -15,9 +15,10 @@ use super::{
 };
 use crate::{
     call_context::CallContext,
+    engine::CallOutcome,
     errors::Error,
     limits,
-    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
+    operation::{Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedTargets},
     session_store::SessionTotalsQuery,
     workspace::{JournalEntryQuery, StoredJournalEntry},
 };
@@ -33,11 +34,14 @@ pub(crate) struct PollSessionEventsArgs {
 const ANSWER_OPERATIONS: &[&str] = &["respond", "approve", "deny"];
 
 impl Operation for PollSessionEventsArgs {
-    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
-        Ok(Vec::new())
+    type Resolved = ();
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
+        Ok(())
     }
 
-    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
+    fn plan(&self, context: &CallContext<'_>, (): (), _targets: &ResolvedTargets) -> PlanResult<Self> {
         let start = match &self.since {
             Some(since) => JournalCursor::resolve(context.workspace(), since)?,
             None => session_start(context)?,

@@ -13,10 +13,13 @@ use crate::{
     call_context::CallContext,
     call_notation::CallNotation,
     call_options::ListingPageSizeAndDetail,
+    engine::CallOutcome,
     errors::{Error, ErrorKind},
     glob::Globs,
     limits,
-    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
+    operation::{
+        Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPaths, ResolvedTargets,
+    },
     ops::{
         list,
         outcome_builder::{OutcomeBuilder, format_iso_utc},
@@ -43,13 +46,16 @@ struct FileNameMatch {
 }
 
 impl Operation for FindArgs {
-    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
-        Ok(vec![RequestedPath::read(self.path.as_deref().unwrap_or("."))])
+    type Resolved = PathSlot;
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
+        Ok(paths.add(RequestedPath::read(self.path.as_deref().unwrap_or("."))))
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
-        let top = &targets[0].path;
-        list::require_directory(&targets[0])?;
+    fn plan(&self, context: &CallContext<'_>, path: PathSlot, targets: &ResolvedTargets) -> PlanResult<Self> {
+        let top = &targets[path].path;
+        list::require_directory(&targets[path])?;
         let pattern = match context.options.listing_style {
             ListingPageSizeAndDetail::NativePage => Globs::from_name_patterns([self.pattern.as_str()])?,
             ListingPageSizeAndDetail::DetailedEntries(_) => Globs::new([self.pattern.as_str()])?,

@@ -12,9 +12,12 @@ use super::{
 };
 use crate::{
     call_context::CallContext,
+    engine::CallOutcome,
     errors::Error,
     limits,
-    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
+    operation::{
+        Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPaths, ResolvedTargets,
+    },
     workspace::{JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry},
 };
 
@@ -29,12 +32,15 @@ pub(crate) struct HistoryArgs {
 const HISTORY_BATCH_ENTRIES: usize = 200;
 
 impl Operation for HistoryArgs {
-    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
-        Ok(self.path.iter().map(|path| RequestedPath::read(path)).collect())
+    type Resolved = Option<PathSlot>;
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
+        Ok(self.path.as_deref().map(|path| paths.add(RequestedPath::read(path))))
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
-        let path = targets.first().map(|target| &target.path);
+    fn plan(&self, context: &CallContext<'_>, path: Option<PathSlot>, targets: &ResolvedTargets) -> PlanResult<Self> {
+        let path = path.map(|slot| &targets[slot].path);
         let since = self.since.as_ref().map(JournalEntryArgument::entry_number).transpose()?;
         let cursor = self.cursor.as_ref().map(JournalEntryArgument::entry_number).transpose()?;
         let head = context.workspace().head()?.number;

@@ -18,9 +18,13 @@ use super::{
 use crate::{
     call_context::CallContext,
     call_notation::CallNotation,
+    engine::CallOutcome,
     errors::{Error, ErrorKind},
     limits,
-    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
+    operation::{
+        Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPaths, ResolvedTarget,
+        ResolvedTargets,
+    },
     plan::FileKind,
     workspace::FileStat,
 };
@@ -61,13 +65,16 @@ impl ListArgs {
 }
 
 impl Operation for ListArgs {
-    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+    type Resolved = PathSlot;
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         self.depth()?;
-        Ok(vec![RequestedPath::read(self.path_argument())])
+        Ok(paths.add(RequestedPath::read(self.path_argument())))
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
-        let target = &targets[0];
+    fn plan(&self, context: &CallContext<'_>, path: PathSlot, targets: &ResolvedTargets) -> PlanResult<Self> {
+        let target = &targets[path];
         let top = &target.path;
         require_directory(target)?;
         let after = self.cursor.as_deref().map(|cursor| ListCursor::parse(cursor, top)).transpose()?;

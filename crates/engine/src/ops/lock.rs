@@ -8,7 +8,9 @@ use crate::{
     engine::CallOutcome,
     errors::{Error, ErrorKind},
     limits,
-    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
+    operation::{
+        Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPaths, ResolvedTargets,
+    },
     ops::outcome_builder::{OutcomeBuilder, format_iso_utc},
     workspace::{CommitReceipt, Lease, LeaseRequest},
 };
@@ -32,13 +34,16 @@ impl LockArgs {
 }
 
 impl Operation for LockArgs {
-    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+    type Resolved = PathSlot;
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         self.seconds()?;
-        Ok(vec![RequestedPath::write(trim_trailing_slashes(&self.path))])
+        Ok(paths.add(RequestedPath::write(trim_trailing_slashes(&self.path))))
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
-        let path = targets[0].path.clone();
+    fn plan(&self, context: &CallContext<'_>, path: PathSlot, targets: &ResolvedTargets) -> PlanResult<Self> {
+        let path = targets[path].path.clone();
         let duration_ms = i64::try_from(self.seconds()?.saturating_mul(1000)).unwrap_or(i64::MAX);
         let ends_ms = context.workspace().now_ms().saturating_add(duration_ms);
         let build_outcome = Box::new(|lease: &Lease, receipt: &CommitReceipt| {
@@ -73,12 +78,15 @@ pub(crate) struct UnlockArgs {
 }
 
 impl Operation for UnlockArgs {
-    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
-        Ok(vec![RequestedPath::write(trim_trailing_slashes(&self.path))])
+    type Resolved = PathSlot;
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
+        Ok(paths.add(RequestedPath::write(trim_trailing_slashes(&self.path))))
     }
 
-    fn plan(&self, _context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
-        let path = targets[0].path.clone();
+    fn plan(&self, _context: &CallContext<'_>, path: PathSlot, targets: &ResolvedTargets) -> PlanResult<Self> {
+        let path = targets[path].path.clone();
         let build_outcome = Box::new(|lease: &Lease, receipt: &CommitReceipt| {
             lease_outcome(lease, receipt, format!("unlocked {}", lease.path))
         });

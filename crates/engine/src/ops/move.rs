@@ -8,8 +8,12 @@ use super::{file_kind_name, outcome_builder::OutcomeBuilder, planning};
 use crate::{
     call_context::CallContext,
     call_options::{OverwrittenFilePolicy, TrashRetentionChoice},
+    engine::CallOutcome,
     errors::{Error, ErrorKind},
-    operation::{Operation, OperationPlanningResult, RequestedPath, RequestedPathAccessKind, ResolvedTarget},
+    operation::{
+        FromAndToSlots, Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathAccessKind,
+        RequestedPaths, ResolvedTarget, ResolvedTargets,
+    },
     plan::{CommitExpectation, FileKind, Plan, PlanTimeFileVersion, PlannedChange, TreeSummary},
     workspace::{FileStat, FinalSymlink},
 };
@@ -25,15 +29,18 @@ pub(crate) struct MoveArgs {
 }
 
 impl Operation for MoveArgs {
-    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+    type Resolved = FromAndToSlots;
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         let from = RequestedPath::from_argument(&self.from, RequestedPathAccessKind::Remove, FinalSymlink::Keep)
             .including_subtree();
         let to = RequestedPath::from_argument(&self.to, RequestedPathAccessKind::Write, FinalSymlink::Keep);
-        Ok(vec![from.with_base(self.base.as_deref())?, to])
+        Ok(FromAndToSlots { from: paths.add(from.with_base(self.base.as_deref())?), to: paths.add(to) })
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
-        let (source, destination) = (&targets[0], &targets[1]);
+    fn plan(&self, context: &CallContext<'_>, paths: FromAndToSlots, targets: &ResolvedTargets) -> PlanResult<Self> {
+        let (source, destination) = (&targets[paths.from], &targets[paths.to]);
         let stat = planning::require_present(source)?;
         planning::require_movable(context, source, stat)?;
         let (from, to) = (source.path.clone(), destination.path.clone());

@@ -30,9 +30,13 @@ use crate::{
     authorization,
     call_context::CallContext,
     call_options::{MissingParentPolicy, PatchChunkMatching, PatchRepeatedFilePolicy, ReappliedPatchPolicy},
+    engine::CallOutcome,
     errors::{Error, ErrorKind},
     limits,
-    operation::{Operation, OperationPlanningResult, RequestedPath, RequestedPathAccessKind, ResolvedTarget},
+    operation::{
+        Operation, OperationPlanningResult, PathSlots, PlanResult, RequestedPath, RequestedPathAccessKind,
+        RequestedPaths, ResolvedTarget, ResolvedTargets,
+    },
     ops::{
         r#move::OverwriteAllowed,
         older_revisions::{CurrentFileText, FileDisappearanceCause, find_removal_or_move},
@@ -55,8 +59,17 @@ pub(crate) struct PatchArgs {
     dry_run: bool,
 }
 
+/// The sections of a patch, each with the slots of its paths.
+pub(crate) struct ResolvedPatch {
+    sections: Vec<FilePatch>,
+    slots: Vec<PathSlots>,
+}
+
 impl Operation for PatchArgs {
-    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+    type Resolved = ResolvedPatch;
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         let sections = self.parse_sections(context)?;
         for (number, section) in sections.iter().enumerate() {
             for written in base_versions::written_paths(section) {
@@ -70,11 +83,16 @@ impl Operation for PatchArgs {
                 })?;
             }
         }
-        Ok(sections.iter().flat_map(section_requested_paths).collect())
+        let slots = sections.iter().map(|section| paths.add_all(section_requested_paths(section))).collect();
+        Ok(ResolvedPatch { sections, slots })
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
-        let sections = self.parse_sections(context)?;
+    fn plan(
+        &self,
+        context: &CallContext<'_>,
+        ResolvedPatch { sections, slots }: ResolvedPatch,
+        targets: &ResolvedTargets,
+    ) -> PlanResult<Self> {
         let versions = PatchBaseVersions::new(context, &self.base, &sections)?;
         let mut applier = MultiFilePatchApplier {
             files: PatchedFileMap::new(context),
@@ -84,14 +102,11 @@ impl Operation for PatchArgs {
             touched: Vec::new(),
         };
         let mut rows = Vec::with_capacity(sections.len());
-        let mut remaining = targets;
-        for (number, section) in sections.iter().enumerate() {
-            let (section_targets, rest) = remaining.split_at(section_requested_paths(section).len());
-            remaining = rest;
+        for (number, (section, slots)) in sections.iter().zip(slots).enumerate() {
             context.control.check()?;
             let at = PatchSectionLocation::for_section(number, section);
             rows.push(
-                applier.apply_section(&section.kind, section_targets, at).map_err(|error| at.with_section(error))?,
+                applier.apply_section(&section.kind, &targets[slots], at).map_err(|error| at.with_section(error))?,
             );
         }
         let changes = applier.files.planned_changes().map_err(errors::with_nothing_written)?;

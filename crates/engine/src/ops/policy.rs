@@ -12,7 +12,7 @@ use crate::{
     caller::{Caller, Principal},
     engine::CallOutcome,
     errors::{Error, ErrorKind},
-    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget, nearest_name},
+    operation::{Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedTargets, nearest_name},
     policy::{PolicyVerdict, SupervisionTier},
     quota, resolve, unsaved,
 };
@@ -27,11 +27,14 @@ pub(crate) struct InspectPolicyArgs {
 }
 
 impl Operation for InspectPolicyArgs {
-    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
-        Ok(Vec::new())
+    type Resolved = ();
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
+        Ok(())
     }
 
-    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
+    fn plan(&self, context: &CallContext<'_>, (): (), _targets: &ResolvedTargets) -> PlanResult<Self> {
         let mut caller = context.caller.clone();
         if let Some(text) = &self.principal {
             let principal = Principal::parse(text)?;
@@ -115,8 +118,8 @@ fn explain_call(
         (Some(error), _) => Err(error.clone()),
         (None, operation) => Ok(operation?),
     };
-    let verdict = operation.and_then(|operation| {
-        let requests = operation.requested_paths(&inner)?;
+    let verdict = operation.and_then(|mut operation| {
+        let requests = operation.resolve(&inner)?;
         let mut targets = resolve::resolve_targets(context.workspace(), &requests, &options.path_spelling)?;
         let verdicts = authorization::check_targets(&inner, row.effect, &requests, &targets)?;
         resolve::check_bases(&inner, &mut targets)?;

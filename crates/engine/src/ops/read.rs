@@ -12,9 +12,13 @@ use stead_text::encoding::{DetectedContentKind, detect_content};
 use crate::{
     call_context::CallContext,
     call_options::BeforeAfterContentInclusion,
+    engine::CallOutcome,
     errors::{Error, ErrorKind},
     limits,
-    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
+    operation::{
+        Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPaths, ResolvedTarget,
+        ResolvedTargets,
+    },
     ops::{
         outcome_builder::{OutcomeBuilder, format_iso_utc, shorten_for_error},
         planning::require_present,
@@ -94,13 +98,16 @@ impl ReadArgs {
 }
 
 impl Operation for ReadArgs {
-    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+    type Resolved = PathSlot;
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         self.parse_range_and_format()?;
-        Ok(vec![RequestedPath::read(&self.path)])
+        Ok(paths.add(RequestedPath::read(&self.path)))
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
-        let target = &targets[0];
+    fn plan(&self, context: &CallContext<'_>, path: PathSlot, targets: &ResolvedTargets) -> PlanResult<Self> {
+        let target = &targets[path];
         require_file(target)?;
         if context.options.before_after == BeforeAfterContentInclusion::Include {
             return read_raw_bytes(context, target, self.parse_range_and_format()?.0);

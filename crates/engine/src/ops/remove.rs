@@ -15,7 +15,10 @@ use crate::{
     engine::{BeforeAfterBytes, CallOutcome},
     errors::{Error, ErrorKind},
     limits,
-    operation::{Operation, OperationPlanningResult, RequestedPath, RequestedPathAccessKind, ResolvedTarget},
+    operation::{
+        Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPathAccessKind,
+        RequestedPaths, ResolvedTarget, ResolvedTargets,
+    },
     ops::{
         file_kind_name,
         r#move::{self, OverwriteAllowed},
@@ -37,14 +40,17 @@ pub(crate) struct RemoveArgs {
 }
 
 impl Operation for RemoveArgs {
-    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+    type Resolved = PathSlot;
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         let request = RequestedPath::from_argument(&self.path, RequestedPathAccessKind::Remove, FinalSymlink::Keep)
             .including_subtree();
-        Ok(vec![request.with_base(self.base.as_deref())?])
+        Ok(paths.add(request.with_base(self.base.as_deref())?))
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
-        let target = &targets[0];
+    fn plan(&self, context: &CallContext<'_>, path: PathSlot, targets: &ResolvedTargets) -> PlanResult<Self> {
+        let target = &targets[path];
         let stat = planning::require_present(target)?;
         let path = target.path.clone();
         if stat.kind == FileKind::Directory && context.options.directory_removal == DirectoryRemovalPermission::Refuse {
@@ -114,18 +120,32 @@ pub(crate) struct RestoreFromTrashArgs {
     to: Option<String>,
 }
 
+/// The trash item that a call restores, and the path that it is restored to.
+pub(crate) struct PlannedRestore {
+    item: TrashItem,
+    destination: PathSlot,
+}
+
 impl Operation for RestoreFromTrashArgs {
-    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+    type Resolved = PlannedRestore;
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         let item = self.find_trash_item(context)?;
-        Ok(vec![match &self.to {
+        let destination = paths.add(match &self.to {
             Some(to) => RequestedPath::from_argument(to, RequestedPathAccessKind::Write, FinalSymlink::Keep),
-            None => RequestedPath::from_recorded_path(item.path, RequestedPathAccessKind::Write),
-        }])
+            None => RequestedPath::from_recorded_path(item.path.clone(), RequestedPathAccessKind::Write),
+        });
+        Ok(PlannedRestore { item, destination })
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
-        let target = &targets[0];
-        let item = self.find_trash_item(context)?;
+    fn plan(
+        &self,
+        context: &CallContext<'_>,
+        PlannedRestore { item, destination }: PlannedRestore,
+        targets: &ResolvedTargets,
+    ) -> PlanResult<Self> {
+        let target = &targets[destination];
         let path = target.path.clone();
         let mut changes = planning::create_missing_parents(context, &path)?;
         if let Some(existing) = target.stat {

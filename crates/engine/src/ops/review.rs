@@ -28,9 +28,12 @@ use crate::{
     call_context::CallContext,
     call_notation::CallNotation,
     caller::Principal,
+    engine::CallOutcome,
     errors::{Error, ErrorKind},
     limits,
-    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
+    operation::{
+        Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPaths, ResolvedTargets,
+    },
     ops::outcome_builder::OutcomeBuilder,
     session_store::{SessionStoreReply, SessionStoreWriteRequest},
     workspace::{CommitReceipt, JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter},
@@ -155,13 +158,16 @@ pub(crate) struct ReviewArgs {
 }
 
 impl Operation for ReviewArgs {
-    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
-        Ok(self.path.iter().map(|path| RequestedPath::read(path)).collect())
+    type Resolved = Option<PathSlot>;
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
+        Ok(self.path.as_deref().map(|path| paths.add(RequestedPath::read(path))))
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
+    fn plan(&self, context: &CallContext<'_>, path: Option<PathSlot>, targets: &ResolvedTargets) -> PlanResult<Self> {
         let session = resolve_session(context, self.author.as_deref(), self.session.as_deref())?;
-        let only: Option<&RelPath> = targets.first().map(|target| &target.path);
+        let only: Option<&RelPath> = path.map(|slot| &targets[slot].path);
         let changes = session_changes::find_session_changes(context, &session, self.since, only)?;
         let total = changes.files.len();
         let texts = if only.is_some() { FullTextInclusion::Include } else { FullTextInclusion::Omit };
@@ -292,11 +298,14 @@ fn review_file_json(
 pub(crate) struct BeginTurnArgs {}
 
 impl Operation for BeginTurnArgs {
-    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
-        Ok(Vec::new())
+    type Resolved = ();
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
+        Ok(())
     }
 
-    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
+    fn plan(&self, context: &CallContext<'_>, (): (), _targets: &ResolvedTargets) -> PlanResult<Self> {
         let session = context.caller.session.clone();
         let build_outcome = move |_: &SessionStoreReply, receipt: &CommitReceipt| {
             let text = format!("started a turn of session {session} at r{}", receipt.entry);

@@ -30,11 +30,12 @@ use super::{
 use crate::{
     call_context::CallContext,
     call_options::{BeforeAfterContentInclusion, SearchHitOrder},
+    engine::CallOutcome,
     errors::{Error, ErrorKind},
     glob::Globs,
     index::{decode_indexable_text, may_be_text},
     limits,
-    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
+    operation::{Operation, PathSlot, PlanResult, RequestedPath, RequestedPaths, ResolvedTarget, ResolvedTargets},
     plan::FileKind,
     unsaved::UnsavedFile,
     workspace::FileReader,
@@ -57,13 +58,16 @@ pub(crate) struct SearchArgs {
 }
 
 impl Operation for SearchArgs {
-    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+    type Resolved = PathSlot;
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         self.compile_pattern(context)?;
-        Ok(vec![RequestedPath::read(self.path.as_deref().unwrap_or("."))])
+        Ok(paths.add(RequestedPath::read(self.path.as_deref().unwrap_or("."))))
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
-        let target = &targets[0];
+    fn plan(&self, context: &CallContext<'_>, path: PathSlot, targets: &ResolvedTargets) -> PlanResult<Self> {
+        let target = &targets[path];
         let max = bounded_limit(self.max, limits::SEARCH_HITS_DEFAULT, limits::SEARCH_HITS_MAX)?;
         let (pattern, context_lines) = (self.compile_pattern(context)?, self.context_lines()?);
         // The list of unsaved files is loaded once, because the walk looks up every file in this list.

@@ -9,9 +9,9 @@ use super::outcome_builder::{OutcomeBuilder, format_iso_utc, shorten_for_error};
 use crate::{
     call_context::CallContext,
     caller::{AccessMode, Principal},
-    engine::SessionSwitch,
+    engine::{CallOutcome, SessionSwitch},
     errors::{Error, ErrorKind},
-    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
+    operation::{Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedTargets},
     quota,
     session_store::{SessionRecord, SessionStoreReply, SessionStoreWriteRequest, SessionTotalsQuery},
     workspace::CommitReceipt,
@@ -33,11 +33,14 @@ enum RequestedSessionAction {
 }
 
 impl Operation for SessionOperationArgs {
-    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
-        Ok(Vec::new())
+    type Resolved = ();
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
+        Ok(())
     }
 
-    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
+    fn plan(&self, context: &CallContext<'_>, (): (), _targets: &ResolvedTargets) -> PlanResult<Self> {
         match (self.action.unwrap_or(RequestedSessionAction::Show), &self.id) {
             (RequestedSessionAction::Show, _) => {
                 let fields = self.session_fields(context)?;

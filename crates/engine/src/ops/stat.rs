@@ -10,9 +10,13 @@ use super::{
 use crate::{
     call_context::CallContext,
     call_options::BeforeAfterContentInclusion,
+    engine::CallOutcome,
     errors::{Error, ErrorKind},
     limits,
-    operation::{Operation, OperationPlanningResult, RequestedPath, RequestedPathAccessKind, ResolvedTarget},
+    operation::{
+        Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPathAccessKind,
+        RequestedPaths, ResolvedTarget, ResolvedTargets,
+    },
     plan::FileKind,
     workspace::{BytesToRead, FileStat, FinalSymlink},
 };
@@ -28,12 +32,15 @@ const OUTSIDE_LINK_TARGET: &str = "(outside)";
 const MODE_MASK: u32 = 0o7777;
 
 impl Operation for StatArgs {
-    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
-        Ok(vec![RequestedPath::from_argument(&self.path, RequestedPathAccessKind::Read, FinalSymlink::Keep)])
+    type Resolved = PathSlot;
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
+        Ok(paths.add(RequestedPath::from_argument(&self.path, RequestedPathAccessKind::Read, FinalSymlink::Keep)))
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
-        let target = &targets[0];
+    fn plan(&self, context: &CallContext<'_>, path: PathSlot, targets: &ResolvedTargets) -> PlanResult<Self> {
+        let target = &targets[path];
         let path = &target.path;
         let stat = require_present(target)?;
         let size = context.readable_unsaved_file(path).map_or(stat.size, |unsaved| unsaved.text.len() as u64);

@@ -5,8 +5,6 @@
 
 mod inverse;
 
-use std::cell::RefCell;
-
 use serde::Deserialize;
 use serde_json::{Value, json};
 use stead_journal::{JournalEntry, JournalEntryRelation};
@@ -17,9 +15,10 @@ use super::{outcome_builder::OutcomeBuilder, visible_change::JournalEntryArgumen
 use crate::{
     call_context::CallContext,
     caller::Principal,
+    engine::CallOutcome,
     errors::{Error, ErrorKind},
     limits,
-    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
+    operation::{Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedTarget, ResolvedTargets},
     plan::{CommitExpectation, Plan, PlannedChange},
     workspace::{CommitReceipt, JournalEntryOrder, JournalEntryQuery, JournalNoChangeEntryFilter, StoredJournalEntry},
 };
@@ -31,9 +30,6 @@ struct UndoOrRedoArgs {
     entry: Option<JournalEntryArgument>,
     #[serde(default)]
     dry_run: bool,
-    /// The planned undo or redo. `requested_paths` stores it here, so that `plan` reverts the same journal entry.
-    #[serde(skip)]
-    reversal: RefCell<Option<PlannedUndoOrRedo>>,
 }
 
 impl UndoOrRedoArgs {
@@ -41,15 +37,12 @@ impl UndoOrRedoArgs {
         self.entry.as_ref().map(JournalEntryArgument::entry_number).transpose()
     }
 
-    fn set_reversal(&self, reversal: PlannedUndoOrRedo) -> Vec<RequestedPath> {
-        let requests = inverse::requested_paths(&reversal.steps);
-        *self.reversal.borrow_mut() = Some(reversal);
-        requests
-    }
-
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
-        let reversal = self.reversal.borrow();
-        let reversal = reversal.as_ref().ok_or_else(|| nothing_left_error("undo or redo"))?;
+    fn plan(
+        &self,
+        context: &CallContext<'_>,
+        reversal: &PlannedUndoOrRedo,
+        targets: &[ResolvedTarget],
+    ) -> Result<OperationPlanningResult, Error> {
         let (plan, report) = reversal.plan(context, targets)?;
         if self.dry_run {
             let outcome = report.outcome_fields().with_field("dry_run", true);
@@ -74,30 +67,48 @@ pub(crate) struct UndoArgs(UndoOrRedoArgs);
 pub(crate) struct RedoArgs(UndoOrRedoArgs);
 
 impl Operation for UndoArgs {
-    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+    type Resolved = PlannedUndoOrRedo;
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         let reversal = match self.0.entry_number()? {
             Some(number) => undo_by_number(context, number)?,
             None => undo_newest(context)?,
         };
-        Ok(self.0.set_reversal(reversal))
+        paths.add_all(inverse::requested_paths(&reversal.steps));
+        Ok(reversal)
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
-        self.0.plan(context, targets)
+    fn plan(
+        &self,
+        context: &CallContext<'_>,
+        reversal: PlannedUndoOrRedo,
+        targets: &ResolvedTargets,
+    ) -> PlanResult<Self> {
+        self.0.plan(context, &reversal, targets)
     }
 }
 
 impl Operation for RedoArgs {
-    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+    type Resolved = PlannedUndoOrRedo;
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         let reversal = match self.0.entry_number()? {
             Some(number) => redo_by_number(context, number)?,
             None => redo_newest(context)?,
         };
-        Ok(self.0.set_reversal(reversal))
+        paths.add_all(inverse::requested_paths(&reversal.steps));
+        Ok(reversal)
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
-        self.0.plan(context, targets)
+    fn plan(
+        &self,
+        context: &CallContext<'_>,
+        reversal: PlannedUndoOrRedo,
+        targets: &ResolvedTargets,
+    ) -> PlanResult<Self> {
+        self.0.plan(context, &reversal, targets)
     }
 }
 
@@ -198,7 +209,7 @@ enum UndoOrRedo {
 }
 
 #[derive(Debug)]
-struct PlannedUndoOrRedo {
+pub(crate) struct PlannedUndoOrRedo {
     direction: UndoOrRedo,
     /// The number of the journal entry that the call undoes or redoes.
     entry_number: u64,

@@ -5,8 +5,9 @@ use serde::Deserialize;
 use super::outcome_builder::OutcomeBuilder;
 use crate::{
     call_context::CallContext,
+    engine::CallOutcome,
     errors::Error,
-    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
+    operation::{Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedTargets},
     quota,
 };
 
@@ -15,11 +16,14 @@ use crate::{
 pub(crate) struct UsageArgs {}
 
 impl Operation for UsageArgs {
-    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
-        Ok(Vec::new())
+    type Resolved = ();
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
+        Ok(())
     }
 
-    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
+    fn plan(&self, context: &CallContext<'_>, (): (), _targets: &ResolvedTargets) -> PlanResult<Self> {
         let usage = context.workspace().storage_usage()?;
         let quota = quota::report_quota(context, &context.caller.principal)?;
         let mut text = format!(

@@ -9,7 +9,9 @@ use crate::{
     engine::CallOutcome,
     errors::{Error, ErrorKind},
     glob::Globs,
-    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
+    operation::{
+        Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPaths, ResolvedTargets,
+    },
     ops::outcome_builder::{OutcomeBuilder, shorten_for_error},
     watches::{Watch, WatchDepth, WatchEventKind, WatchRequest},
     workspace::CommitReceipt,
@@ -40,16 +42,19 @@ impl WatchArgs {
 }
 
 impl Operation for WatchArgs {
-    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+    type Resolved = PathSlot;
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         self.event_kinds()?;
         if let Some(glob) = &self.glob {
             Globs::from_name_patterns([glob.as_str()])?;
         }
-        Ok(vec![RequestedPath::read(self.path.as_deref().unwrap_or("."))])
+        Ok(paths.add(RequestedPath::read(self.path.as_deref().unwrap_or("."))))
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
-        let target = &targets[0];
+    fn plan(&self, context: &CallContext<'_>, path: PathSlot, targets: &ResolvedTargets) -> PlanResult<Self> {
+        let target = &targets[path];
         if target.stat.is_none() {
             return Err(Error::new(ErrorKind::NotFound, format!("{} does not exist", target.path))
                 .with_next_step("watch the directory in which it will be created"));
@@ -89,11 +94,14 @@ pub(crate) struct UnwatchArgs {
 }
 
 impl Operation for UnwatchArgs {
-    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
-        Ok(Vec::new())
+    type Resolved = ();
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
+        Ok(())
     }
 
-    fn plan(&self, _context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
+    fn plan(&self, _context: &CallContext<'_>, (): (), _targets: &ResolvedTargets) -> PlanResult<Self> {
         let build_outcome = Box::new(|watch: &Watch, receipt: &CommitReceipt| {
             let text = format!("stopped watching {} as {}", watch.path, watch.id);
             watch_outcome(watch, receipt, text)

@@ -18,7 +18,7 @@ use crate::{
     engine::{Call, CallOutcome, Engine},
     errors::{Error, ErrorKind},
     limits,
-    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
+    operation::{Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedTargets},
     ops::{
         changed_lines::ChangedLineFinder,
         journal_feed::{self, JournalCursor, JournalCursorArgument, JournalFeedPage},
@@ -45,11 +45,14 @@ pub(crate) enum CallerOwnChangesInclusion {
 }
 
 impl Operation for PollWatchEventsArgs {
-    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
-        Ok(Vec::new())
+    type Resolved = ();
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, _context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
+        Ok(())
     }
 
-    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
+    fn plan(&self, context: &CallContext<'_>, (): (), _targets: &ResolvedTargets) -> PlanResult<Self> {
         let watches = self.selected_watches(context)?;
         let start = match &self.cursor {
             Some(cursor) => JournalCursor::resolve(context.workspace(), cursor)?,

@@ -19,9 +19,13 @@ use super::{
 use crate::{
     call_context::CallContext,
     call_options::{ChangeApplierChoice, LineEndingAndBomPolicy, MissingBaseVersionPolicy},
+    engine::CallOutcome,
     errors::{Error, ErrorKind},
     limits,
-    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
+    operation::{
+        Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPaths, ResolvedTarget,
+        ResolvedTargets,
+    },
     plan::{CommitExpectation, FileKind, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent},
     resolve,
     version::{BaseVersion, Version},
@@ -58,15 +62,18 @@ struct FileBeforeWrite {
 }
 
 impl Operation for WriteArgs {
-    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+    type Resolved = PathSlot;
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         let request = RequestedPath::write(&self.path);
         let base = self.base.as_deref().filter(|base| self.mode == StaleWriteHandling::Exact || base.is_empty());
         self.base.as_deref().map(BaseVersion::parse).transpose()?;
-        Ok(vec![request.with_base(base)?])
+        Ok(paths.add(request.with_base(base)?))
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
-        let target = &targets[0];
+    fn plan(&self, context: &CallContext<'_>, path: PathSlot, targets: &ResolvedTargets) -> PlanResult<Self> {
+        let target = &targets[path];
         let current = match target.stat {
             Some(stat) => Some(self.read_write_target(context, target, stat)?),
             None => None,

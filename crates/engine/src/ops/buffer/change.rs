@@ -12,8 +12,11 @@ use super::{
 use crate::{
     buffers::{BufferStoreRequest, BufferWithText, EditorBufferMetadata},
     call_context::CallContext,
+    engine::CallOutcome,
     errors::{Error, ErrorKind},
-    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
+    operation::{
+        Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPaths, ResolvedTargets,
+    },
     workspace::CommitReceipt,
 };
 
@@ -33,13 +36,16 @@ struct MergedBufferText {
 }
 
 impl Operation for BufferChangeArgs {
-    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+    type Resolved = PathSlot;
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         require_person_or_editor(context)?;
-        Ok(vec![RequestedPath::read_locked(&self.path)])
+        Ok(paths.add(RequestedPath::read_locked(&self.path)))
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
-        let target = &targets[0];
+    fn plan(&self, context: &CallContext<'_>, path: PathSlot, targets: &ResolvedTargets) -> PlanResult<Self> {
+        let target = &targets[path];
         let (buffer, texts) = own_buffer_text(context, &target.path)?;
         let file = read_saved_file(context, target)?;
         let saved = file.as_ref().map(|file| file.version);

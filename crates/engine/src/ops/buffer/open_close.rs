@@ -7,9 +7,13 @@ use crate::{
     buffers::{BufferOpenState, BufferStoreRequest, EditorBufferMetadata},
     call_context::CallContext,
     caller::CallerResourceLifetime,
+    engine::CallOutcome,
     errors::{Error, ErrorKind},
     limits,
-    operation::{Operation, OperationPlanningResult, RequestedPath, RequestedPathAccessKind, ResolvedTarget},
+    operation::{
+        Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPathAccessKind,
+        RequestedPaths, ResolvedTarget, ResolvedTargets,
+    },
     ops::{
         buffer::{
             describe_buffer, editor_text, open_elsewhere_error, read_saved_file, require_own_buffer,
@@ -32,14 +36,17 @@ pub(crate) struct BufferOpenArgs {
 }
 
 impl Operation for BufferOpenArgs {
-    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+    type Resolved = PathSlot;
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         require_person_or_editor(context)?;
         require_connection(context)?;
-        Ok(vec![RequestedPath::read_locked(&self.path)])
+        Ok(paths.add(RequestedPath::read_locked(&self.path)))
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
-        let target = &targets[0];
+    fn plan(&self, context: &CallContext<'_>, path: PathSlot, targets: &ResolvedTargets) -> PlanResult<Self> {
+        let target = &targets[path];
         if let Some(open) = context.open_buffer(&target.path)? {
             return Err(open_elsewhere_error(&open));
         }
@@ -186,25 +193,34 @@ pub(crate) struct BufferDraftDropArgs {
 }
 
 impl Operation for BufferCloseArgs {
-    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+    type Resolved = PathSlot;
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         require_person_or_editor(context)?;
-        Ok(vec![RequestedPath::read_locked(&self.path)])
+        Ok(paths.add(RequestedPath::read_locked(&self.path)))
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
-        let buffer = require_own_buffer(context, &targets[0].path)?;
+    fn plan(&self, context: &CallContext<'_>, path: PathSlot, targets: &ResolvedTargets) -> PlanResult<Self> {
+        let buffer = require_own_buffer(context, &targets[path].path)?;
         let saved = saved_version(context, &buffer.path);
         Ok(plan_close(&buffer, saved, "closed"))
     }
 }
 
 impl Operation for BufferDraftDropArgs {
-    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+    type Resolved = PathSlot;
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         require_person_or_editor(context)?;
-        Ok(vec![RequestedPath::from_recorded_path(self.find_draft(context)?.path, RequestedPathAccessKind::ReadLocked)])
+        Ok(paths.add(RequestedPath::from_recorded_path(
+            self.find_draft(context)?.path,
+            RequestedPathAccessKind::ReadLocked,
+        )))
     }
 
-    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
+    fn plan(&self, context: &CallContext<'_>, _path: PathSlot, _targets: &ResolvedTargets) -> PlanResult<Self> {
         let draft = self.find_draft(context)?;
         Ok(plan_close(&draft, saved_version(context, &draft.path), "dropped"))
     }

@@ -8,8 +8,11 @@ use super::{describe_buffer, editor_text, own_buffer_text, read_saved_file, requ
 use crate::{
     buffers::{EditorBufferMetadata, PlannedBufferChange, PlannedBufferChangeKind},
     call_context::CallContext,
+    engine::CallOutcome,
     errors::{Error, ErrorKind},
-    operation::{Operation, OperationPlanningResult, RequestedPath, ResolvedTarget},
+    operation::{
+        Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPaths, ResolvedTargets,
+    },
     ops::{decode_diff_text, encode_like, planning},
     plan::{CommitExpectation, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent},
     version::Version,
@@ -23,13 +26,16 @@ pub(crate) struct BufferSaveArgs {
 }
 
 impl Operation for BufferSaveArgs {
-    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+    type Resolved = PathSlot;
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         require_person_or_editor(context)?;
-        Ok(vec![RequestedPath::write(&self.path)])
+        Ok(paths.add(RequestedPath::write(&self.path)))
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
-        let target = &targets[0];
+    fn plan(&self, context: &CallContext<'_>, path: PathSlot, targets: &ResolvedTargets) -> PlanResult<Self> {
+        let target = &targets[path];
         let (buffer, texts) = own_buffer_text(context, &target.path)?;
         let file = read_saved_file(context, target)?;
         let saved = file.as_ref().map(|file| file.version);

@@ -10,8 +10,12 @@ use crate::{
     authorization,
     call_context::CallContext,
     call_options::TrashRetentionChoice,
+    engine::CallOutcome,
     errors::{Error, ErrorKind},
-    operation::{Operation, OperationPlanningResult, RequestedPath, RequestedPathAccessKind, ResolvedTarget},
+    operation::{
+        Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPathAccessKind,
+        RequestedPaths, ResolvedTargets,
+    },
     ops::{
         encode_like,
         outcome_builder::{OutcomeBuilder, shorten_for_error},
@@ -39,14 +43,17 @@ pub(crate) struct KeepChangesArgs {
 }
 
 impl Operation for KeepChangesArgs {
-    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+    type Resolved = Option<PathSlot>;
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         require_person_and_path(context, self.hunk.as_ref(), self.path.as_ref())?;
-        Ok(self.path.iter().map(|path| RequestedPath::read(path)).collect())
+        Ok(self.path.as_deref().map(|path| paths.add(RequestedPath::read(path))))
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
+    fn plan(&self, context: &CallContext<'_>, path: Option<PathSlot>, targets: &ResolvedTargets) -> PlanResult<Self> {
         let reviewed = resolve_session(context, self.author.as_deref(), self.session.as_deref())?;
-        let only: Option<&RelPath> = targets.first().map(|target| &target.path);
+        let only: Option<&RelPath> = path.map(|slot| &targets[slot].path);
         let changes = session_changes::find_session_changes(context, &reviewed, SessionOrTurnStart::Session, only)?;
         if changes.files.is_empty() {
             return Err(nothing_to_review_error(&reviewed, SessionOrTurnStart::Session));
@@ -144,24 +151,41 @@ enum FileRejectPlan {
     Leave(&'static str),
 }
 
+/// The session whose changes are rejected, and the path that the call names.
+pub(crate) struct RejectedSessionPaths {
+    session: ReviewedSessionKey,
+    named_path: Option<PathSlot>,
+}
+
 impl Operation for RejectChangesArgs {
-    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+    type Resolved = RejectedSessionPaths;
+    type Outcome = CallOutcome;
+
+    fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         require_person_and_path(context, self.hunk.as_ref(), self.path.as_ref())?;
-        if let Some(path) = &self.path {
-            return Ok(vec![RequestedPath::write(path)]);
-        }
         let session = resolve_session(context, self.author.as_deref(), self.session.as_deref())?;
+        if let Some(path) = &self.path {
+            let named_path = Some(paths.add(RequestedPath::write(path)));
+            return Ok(RejectedSessionPaths { session, named_path });
+        }
         let files = session_changes::find_session_changes(context, &session, self.since, None)?.files;
         if files.is_empty() {
             return Err(nothing_to_review_error(&session, self.since));
         }
-        let paths = files.into_iter().flat_map(|file| [Some(file.path), file.moved_from]).flatten();
-        Ok(paths.map(|path| RequestedPath::from_recorded_path(path, RequestedPathAccessKind::Write)).collect())
+        let changed = files.into_iter().flat_map(|file| [Some(file.path), file.moved_from]).flatten();
+        paths.add_all(
+            changed.map(|path| RequestedPath::from_recorded_path(path, RequestedPathAccessKind::Write)).collect(),
+        );
+        Ok(RejectedSessionPaths { session, named_path: None })
     }
 
-    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<OperationPlanningResult, Error> {
-        let session = resolve_session(context, self.author.as_deref(), self.session.as_deref())?;
-        let only: Option<&RelPath> = targets.first().map(|target| &target.path).filter(|_| self.path.is_some());
+    fn plan(
+        &self,
+        context: &CallContext<'_>,
+        RejectedSessionPaths { session, named_path }: RejectedSessionPaths,
+        targets: &ResolvedTargets,
+    ) -> PlanResult<Self> {
+        let only: Option<&RelPath> = named_path.map(|slot| &targets[slot].path);
         let files = session_changes::find_session_changes(context, &session, self.since, only)?.files;
         let (mut changes, mut rejected, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
         for file in &files {
