@@ -13,6 +13,7 @@ use crate::{
     call_context::CallContext,
     engine::CallOutcome,
     errors::{Error, ErrorKind},
+    outcome::IntoCallOutcome,
     plan::{Plan, PlanTimeFileVersion},
     session_store::{SessionStoreReply, SessionStoreWriteRequest},
     version::BaseVersion,
@@ -264,7 +265,7 @@ pub(crate) trait Operation {
     /// journal entry to revert.
     type Resolved;
     /// The result of a successful call.
-    type Outcome: Into<CallOutcome> + 'static;
+    type Outcome: IntoCallOutcome + 'static;
 
     /// Requests the paths of the call. If the files change between planning and commit, the pipeline calls `resolve`
     /// and `plan` again.
@@ -308,7 +309,7 @@ impl<T: Operation> PipelineOperation for OperationRun<T> {
             Some(resolved) => resolved,
             None => self.operation.resolve(context, &mut RequestedPaths::default())?,
         };
-        Ok(self.operation.plan(context, resolved, targets)?.map(Into::into))
+        Ok(self.operation.plan(context, resolved, targets)?.map(IntoCallOutcome::into_call_outcome))
     }
 }
 

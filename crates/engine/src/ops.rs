@@ -49,11 +49,13 @@ mod write;
 pub use changes::ChangesFollower;
 pub(crate) use diff::decode_diff_text;
 pub(crate) use encode_content::encode_like;
+pub(crate) use lock::{LeaseChange, LeaseOutcome};
 pub(crate) use outcome_builder::outcome_from_entry;
 pub use review::TextWithLineAuthors;
 pub(crate) use search::SearchCaseSensitivity;
 pub(crate) use stale_reads::StaleReadTracker;
 pub(crate) use stat::file_kind_name;
+pub(crate) use usage::UsageOutcome;
 pub use watched::{CallerWatchEventReader, WatchNotification};
 
 type DecodeArgsFn = fn(&Map<String, Value>) -> Result<Box<dyn PipelineOperation>, Error>;

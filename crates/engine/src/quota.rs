@@ -4,7 +4,7 @@
 //! exceed the workspace quota, but only up to the usage before the undone call.
 
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
 use stead_journal::JournalEntryRelation;
 
 use crate::{
@@ -261,8 +261,44 @@ pub fn usage_not_counted() -> Error {
     .with_next_step("repeat the call")
 }
 
+/// The limits of a principal's quota, each with the present usage; `None` for a limit that the quota does not set.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct QuotaReport {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) bytes: Option<QuotaUse>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) files: Option<QuotaUse>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) trash_bytes: Option<QuotaUse>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) history_bytes: Option<QuotaUse>,
+}
+
+impl QuotaReport {
+    /// The limits that the quota sets, each with its name.
+    pub(crate) fn limits(&self) -> impl Iterator<Item = (&'static str, QuotaUse)> {
+        let kinds = [QuotaKind::Bytes, QuotaKind::Files, QuotaKind::Trash, QuotaKind::History];
+        let limits = [self.bytes, self.files, self.trash_bytes, self.history_bytes];
+        kinds.into_iter().zip(limits).filter_map(|(kind, limit)| Some((kind.as_str(), limit?)))
+    }
+}
+
+/// One limit of a quota and the present usage.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct QuotaUse {
+    pub(crate) limit: u64,
+    pub(crate) used: u64,
+    pub(crate) left: u64,
+}
+
+impl QuotaUse {
+    fn new(limit: Option<u64>, used: u64) -> Option<Self> {
+        limit.map(|limit| Self { limit, used, left: limit.saturating_sub(used) })
+    }
+}
+
 /// The quota of a principal, with the used and the remaining amount of each limit; `None` if no limit applies.
-pub(crate) fn report_quota(context: &CallContext<'_>, principal: &Principal) -> Result<Option<Value>, Error> {
+pub(crate) fn report_quota(context: &CallContext<'_>, principal: &Principal) -> Result<Option<QuotaReport>, Error> {
     let Some(quota) = context.policy.policy.quota(principal) else { return Ok(None) };
     if quota == Quota::default() {
         return Ok(None);
@@ -271,27 +307,16 @@ pub(crate) fn report_quota(context: &CallContext<'_>, principal: &Principal) -> 
         .workspace()
         .principal_usage(principal, RequiredUsageFreshness::RecountIfStale)?
         .ok_or_else(usage_not_counted)?;
-    let mut limits = Map::new();
-    let mut report = |measure: QuotaKind, limit: Option<u64>, used: u64| {
-        if let Some(limit) = limit {
-            let left = limit.saturating_sub(used);
-            let fields = json!({ "limit": limit, "used": used, "left": left });
-            limits.insert(measure.as_str().to_owned(), fields);
-        }
+    let history_used = match quota.history_bytes {
+        Some(_) => context.workspace().history_bytes(principal)?,
+        None => 0,
     };
-    report(QuotaKind::Bytes, quota.bytes, usage.workspace.bytes);
-    report(QuotaKind::Files, quota.files, usage.workspace.files);
-    report(QuotaKind::Trash, quota.trash_bytes, usage.trash_bytes);
-    if quota.history_bytes.is_some() {
-        report(QuotaKind::History, quota.history_bytes, context.workspace().history_bytes(principal)?);
-    }
-    Ok(Some(Value::Object(limits)))
-}
-
-/// The report of [`report_quota`] as text, with one line for each limit.
-pub(crate) fn render_quota_lines(limits: Option<&Value>) -> String {
-    let limits = limits.and_then(Value::as_object).into_iter().flatten();
-    limits.map(|(name, limit)| format!("\nquota {name}: {} of {} used", limit["used"], limit["limit"])).collect()
+    Ok(Some(QuotaReport {
+        bytes: QuotaUse::new(quota.bytes, usage.workspace.bytes),
+        files: QuotaUse::new(quota.files, usage.workspace.files),
+        trash_bytes: QuotaUse::new(quota.trash_bytes, usage.trash_bytes),
+        history_bytes: QuotaUse::new(quota.history_bytes, history_used),
+    }))
 }
 
 #[cfg(test)]

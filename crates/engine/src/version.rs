@@ -4,6 +4,7 @@
 
 use std::{fmt, ops::Range};
 
+use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use stead_journal::Digest;
 use stead_path::RelPath;
@@ -15,7 +16,7 @@ use crate::{
 };
 
 /// The sha256 of a file's bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct Version(pub Digest);
 
 impl Version {

@@ -1,17 +1,17 @@
 //! `lock` acquires a lease on a path, with a fencing token and an expiry; `unlock` releases the lease before it
 //! expires. The lease is visible to other callers, and the leased path need not exist.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use stead_path::RelPath;
 
 use crate::{
     call_context::CallContext,
-    engine::CallOutcome,
     errors::{Error, ErrorKind},
     limits,
     operation::{
         Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPaths, ResolvedTargets,
     },
-    ops::outcome_builder::{OutcomeBuilder, format_iso_utc},
+    outcome::{OperationOutcome, RecordedEntryFields, UtcTime},
     workspace::{CommitReceipt, Lease, LeaseRequest},
 };
 
@@ -35,7 +35,7 @@ impl LockArgs {
 
 impl Operation for LockArgs {
     type Resolved = PathSlot;
-    type Outcome = CallOutcome;
+    type Outcome = LeaseOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         self.seconds()?;
@@ -46,11 +46,8 @@ impl Operation for LockArgs {
         let path = targets[path].path.clone();
         let duration_ms = i64::try_from(self.seconds()?.saturating_mul(1000)).unwrap_or(i64::MAX);
         let ends_ms = context.workspace().now_ms().saturating_add(duration_ms);
-        let build_outcome = Box::new(|lease: &Lease, receipt: &CommitReceipt| {
-            let ends = format_iso_utc(lease.ends_ms);
-            let text = format!("locked {} until {ends}, fence {}", lease.path, lease.fencing_token);
-            lease_outcome(lease, receipt, text)
-        });
+        let build_outcome =
+            Box::new(|lease: &Lease, receipt: &CommitReceipt| LeaseOutcome::new(LeaseChange::Acquired, lease, receipt));
         Ok(OperationPlanningResult::Lease { request: LeaseRequest::Acquire { path, ends_ms }, build_outcome })
     }
 }
@@ -61,15 +58,40 @@ fn trim_trailing_slashes(spelling: &str) -> &str {
     if trimmed.is_empty() { spelling } else { trimmed }
 }
 
-fn lease_outcome(lease: &Lease, receipt: &CommitReceipt, text: String) -> CallOutcome {
-    OutcomeBuilder::new()
-        .with_field("path", lease.path.to_string())
-        .with_field("holder", lease.holder.clone())
-        .with_field("fence", lease.fencing_token)
-        .with_field("ends", format_iso_utc(lease.ends_ms))
-        .with_receipt(receipt)
-        .build_one_line(text)
+/// The outcome of `lock` and `unlock`: the lease that was acquired or released.
+#[derive(Debug, Serialize)]
+pub(crate) struct LeaseOutcome {
+    pub(crate) path: RelPath,
+    pub(crate) holder: String,
+    pub(crate) fence: u64,
+    pub(crate) ends: UtcTime,
+    #[serde(flatten)]
+    pub(crate) recorded: RecordedEntryFields,
+    #[serde(skip)]
+    pub(crate) change: LeaseChange,
 }
+
+/// What a call did with a lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LeaseChange {
+    Acquired,
+    Released,
+}
+
+impl LeaseOutcome {
+    fn new(change: LeaseChange, lease: &Lease, receipt: &CommitReceipt) -> Self {
+        Self {
+            path: lease.path.clone(),
+            holder: lease.holder.clone(),
+            fence: lease.fencing_token,
+            ends: UtcTime { unix_ms: lease.ends_ms },
+            recorded: receipt.into(),
+            change,
+        }
+    }
+}
+
+impl OperationOutcome for LeaseOutcome {}
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -79,7 +101,7 @@ pub(crate) struct UnlockArgs {
 
 impl Operation for UnlockArgs {
     type Resolved = PathSlot;
-    type Outcome = CallOutcome;
+    type Outcome = LeaseOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         Ok(paths.add(RequestedPath::write(trim_trailing_slashes(&self.path))))
@@ -87,9 +109,8 @@ impl Operation for UnlockArgs {
 
     fn plan(&self, _context: &CallContext<'_>, path: PathSlot, targets: &ResolvedTargets) -> PlanResult<Self> {
         let path = targets[path].path.clone();
-        let build_outcome = Box::new(|lease: &Lease, receipt: &CommitReceipt| {
-            lease_outcome(lease, receipt, format!("unlocked {}", lease.path))
-        });
+        let build_outcome =
+            Box::new(|lease: &Lease, receipt: &CommitReceipt| LeaseOutcome::new(LeaseChange::Released, lease, receipt));
         Ok(OperationPlanningResult::Lease { request: LeaseRequest::Release { path }, build_outcome })
     }
 }

@@ -12,7 +12,9 @@ use crate::{
     caller::{Caller, Principal},
     engine::CallOutcome,
     errors::{Error, ErrorKind},
+    native_text::usage::render_quota_lines,
     operation::{Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedTargets, nearest_name},
+    outcome::to_json_object,
     policy::{PolicyVerdict, SupervisionTier},
     quota, resolve, unsaved,
 };
@@ -79,7 +81,7 @@ fn list_rules(context: &CallContext<'_>, principal: &Principal) -> Result<CallOu
         })
         .collect();
     let quota = quota::report_quota(context, principal)?;
-    let quota_lines = quota::render_quota_lines(quota.as_ref());
+    let quota_lines = quota.as_ref().map_or_else(String::new, render_quota_lines);
     let text = format!("policy {:016x} for {principal}\n{}{quota_lines}", policy.version(), lines.join("\n"));
     let offers = &context.options.offered_tools;
     let is_blocked =
@@ -90,7 +92,7 @@ fn list_rules(context: &CallContext<'_>, principal: &Principal) -> Result<CallOu
         .with_field("version", format!("{:016x}", policy.version()))
         .with_field("rules", rules)
         .with_some("blocked", (!offers.is_empty()).then_some(blocked))
-        .with_some("quota", quota)
+        .with_some("quota", quota.map(|quota| to_json_object(&quota)))
         .build(text))
 }
 
@@ -139,9 +141,9 @@ fn explain_call(
         })
     });
     let mut outcome = explanation_outcome(context, caller, options.tool.as_deref().unwrap_or(name), verdict);
-    outcome.text.push_str(&quota::render_quota_lines(quota.as_ref()));
     if let Some(quota) = quota {
-        outcome.json.insert("quota".to_owned(), quota);
+        outcome.text.push_str(&render_quota_lines(&quota));
+        outcome.json.insert("quota".to_owned(), to_json_object(&quota).into());
     }
     Ok(outcome)
 }

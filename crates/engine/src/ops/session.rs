@@ -12,6 +12,7 @@ use crate::{
     engine::{CallOutcome, SessionSwitch},
     errors::{Error, ErrorKind},
     operation::{Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedTargets},
+    outcome::to_json_object,
     quota,
     session_store::{SessionRecord, SessionStoreReply, SessionStoreWriteRequest, SessionTotalsQuery},
     workspace::CommitReceipt,
@@ -91,7 +92,7 @@ impl SessionOperationArgs {
             .with_field("bytes_written", totals.bytes_written)
             .with_field("kept_bytes", usage.history_bytes)
             .with_field("kept_bytes_max", usage.history_bytes_max)
-            .with_some("quota", quota::report_quota(context, &caller.principal)?)
+            .with_some("quota", quota::report_quota(context, &caller.principal)?.map(|quota| to_json_object(&quota)))
             .with_fields(scope_json(context)))
     }
 

@@ -1,23 +1,37 @@
 //! `usage` returns the sizes of the file system, the trash and the history, and the quota of the caller.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use super::outcome_builder::OutcomeBuilder;
 use crate::{
     call_context::CallContext,
-    engine::CallOutcome,
     errors::Error,
     operation::{Operation, OperationPlanningResult, PlanResult, RequestedPaths, ResolvedTargets},
-    quota,
+    outcome::OperationOutcome,
+    quota::{self, QuotaReport},
 };
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UsageArgs {}
 
+/// The outcome of `usage`. The kept bytes are those of the history.
+#[derive(Debug, Serialize)]
+pub(crate) struct UsageOutcome {
+    pub(crate) total_bytes: u64,
+    pub(crate) free_bytes: u64,
+    pub(crate) trash_items: u64,
+    pub(crate) trash_bytes: u64,
+    pub(crate) kept_bytes: u64,
+    pub(crate) kept_bytes_max: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) quota: Option<QuotaReport>,
+}
+
+impl OperationOutcome for UsageOutcome {}
+
 impl Operation for UsageArgs {
     type Resolved = ();
-    type Outcome = CallOutcome;
+    type Outcome = UsageOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, _paths: &mut RequestedPaths) -> Result<(), Error> {
         Ok(())
@@ -25,26 +39,15 @@ impl Operation for UsageArgs {
 
     fn plan(&self, context: &CallContext<'_>, (): (), _targets: &ResolvedTargets) -> PlanResult<Self> {
         let usage = context.workspace().storage_usage()?;
-        let quota = quota::report_quota(context, &context.caller.principal)?;
-        let mut text = format!(
-            "{} of {} bytes free; trash {} bytes in {} items; history {} of {} bytes",
-            usage.free_bytes,
-            usage.total_bytes,
-            usage.trash_bytes,
-            usage.trash_items,
-            usage.history_bytes,
-            usage.history_bytes_max
-        );
-        text.push_str(&quota::render_quota_lines(quota.as_ref()));
-        let outcome = OutcomeBuilder::new()
-            .with_field("total_bytes", usage.total_bytes)
-            .with_field("free_bytes", usage.free_bytes)
-            .with_field("trash_items", usage.trash_items)
-            .with_field("trash_bytes", usage.trash_bytes)
-            .with_field("kept_bytes", usage.history_bytes)
-            .with_field("kept_bytes_max", usage.history_bytes_max)
-            .with_some("quota", quota)
-            .build(text);
+        let outcome = UsageOutcome {
+            total_bytes: usage.total_bytes,
+            free_bytes: usage.free_bytes,
+            trash_items: usage.trash_items,
+            trash_bytes: usage.trash_bytes,
+            kept_bytes: usage.history_bytes,
+            kept_bytes_max: usage.history_bytes_max,
+            quota: quota::report_quota(context, &context.caller.principal)?,
+        };
         Ok(OperationPlanningResult::Read { outcome, bytes: 0 })
     }
 }

@@ -1,0 +1,106 @@
+//! Typed results of calls: the fields that several operations share, and the conversion of a typed result into the
+//! object and the text that protocols send.
+
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
+use stead_journal::Digest;
+
+use crate::{
+    engine::{BeforeAfterBytes, CallOutcome, SessionSwitch},
+    native_text::NativeText,
+    ops::outcome_builder::format_iso_utc,
+    version::Version,
+    workspace::CommitReceipt,
+};
+
+/// The typed result of a successful call. Its serialized fields are the object that programs receive; fields that are
+/// skipped in serialization exist only for the text or for dialects.
+pub(crate) trait OperationOutcome: Serialize + NativeText + 'static {
+    /// Takes the content of files before and after the call, which dialects receive beside the object.
+    fn take_before_after(&mut self) -> Vec<BeforeAfterBytes> {
+        Vec::new()
+    }
+
+    /// The session to which later calls of the conversation belong, if the call switched to another session.
+    fn session_switch(&self) -> Option<SessionSwitch> {
+        None
+    }
+}
+
+/// Conversion into the form of an outcome that all operations share.
+pub(crate) trait IntoCallOutcome {
+    fn into_call_outcome(self) -> CallOutcome;
+}
+
+impl IntoCallOutcome for CallOutcome {
+    fn into_call_outcome(self) -> CallOutcome {
+        self
+    }
+}
+
+impl<T: OperationOutcome> IntoCallOutcome for T {
+    fn into_call_outcome(mut self) -> CallOutcome {
+        let before_after = self.take_before_after();
+        CallOutcome {
+            json: to_json_object(&self),
+            text: self.native_text(),
+            before_after,
+            session_switch: self.session_switch(),
+        }
+    }
+}
+
+/// The serialized fields of a struct. A derived serialization of a struct to JSON cannot fail.
+pub(crate) fn to_json_object(fields: &impl Serialize) -> Map<String, Value> {
+    match serde_json::to_value(fields) {
+        Ok(Value::Object(fields)) => fields,
+        Ok(_) | Err(_) => Map::new(),
+    }
+}
+
+/// The journal entry that records a call: its number, its chain hash, and notices for the caller.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct RecordedEntryFields {
+    pub(crate) entry: u64,
+    pub(crate) hash: Digest,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) notices: Vec<String>,
+}
+
+impl From<&CommitReceipt> for RecordedEntryFields {
+    fn from(receipt: &CommitReceipt) -> Self {
+        Self { entry: receipt.entry, hash: receipt.hash, notices: receipt.notices.clone() }
+    }
+}
+
+/// The version of a file: the sha256 of its bytes, and its short name, such as `r17`.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct FileVersionFields {
+    pub(crate) version: Version,
+    pub(crate) rev: String,
+}
+
+impl FileVersionFields {
+    /// The version that a commit has just written.
+    pub(crate) fn written(version: Version, receipt: &CommitReceipt) -> Self {
+        Self { version, rev: format!("r{}", receipt.entry) }
+    }
+}
+
+/// A time in unix milliseconds, serialized as ISO 8601 in UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct UtcTime {
+    pub(crate) unix_ms: i64,
+}
+
+impl std::fmt::Display for UtcTime {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&format_iso_utc(self.unix_ms))
+    }
+}
+
+impl Serialize for UtcTime {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
