@@ -1,15 +1,19 @@
 //! The text of typed results, for models and people. The text is rendered from the same value as the object for programs
 //! and states nothing that the value does not contain.
 
+mod copy;
 mod lock;
 pub(crate) mod usage;
 
 use stead_text::visible::{escape_deceptive, escape_deceptive_line};
 
+use crate::call_notation::CallNotation;
+
 /// A result that can be rendered as text.
 pub(crate) trait NativeText {
-    /// The text, in which characters that could deceive a reader are escaped.
-    fn native_text(&self) -> String;
+    /// The text, in which characters that could deceive a reader are escaped. Calls that the text suggests are written
+    /// in the given notation.
+    fn native_text(&self, notation: CallNotation) -> String;
 }
 
 /// Escapes control characters in a text of several lines, because file names may contain any character.

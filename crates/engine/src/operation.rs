@@ -309,7 +309,9 @@ impl<T: Operation> PipelineOperation for OperationRun<T> {
             Some(resolved) => resolved,
             None => self.operation.resolve(context, &mut RequestedPaths::default())?,
         };
-        Ok(self.operation.plan(context, resolved, targets)?.map(IntoCallOutcome::into_call_outcome))
+        let notation = context.options.call_notation;
+        let planned = self.operation.plan(context, resolved, targets)?;
+        Ok(planned.map(move |outcome| outcome.into_call_outcome(notation)))
     }
 }
 

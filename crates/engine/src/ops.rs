@@ -29,7 +29,7 @@ mod r#move;
 mod older_revisions;
 pub(crate) mod outcome_builder;
 mod patch;
-mod planning;
+pub(crate) mod planning;
 mod policy;
 mod read;
 mod remove;
@@ -47,6 +47,7 @@ mod watched;
 mod write;
 
 pub use changes::ChangesFollower;
+pub(crate) use copy::{CopiedFile, CopiedTree, CopyOutcome};
 pub(crate) use diff::decode_diff_text;
 pub(crate) use encode_content::encode_like;
 pub(crate) use lock::{LeaseChange, LeaseOutcome};

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use stead_journal::Digest;
 
 use crate::{
+    call_notation::CallNotation,
     engine::{BeforeAfterBytes, CallOutcome, SessionSwitch},
     native_text::NativeText,
     ops::outcome_builder::format_iso_utc,
@@ -29,21 +30,21 @@ pub(crate) trait OperationOutcome: Serialize + NativeText + 'static {
 
 /// Conversion into the form of an outcome that all operations share.
 pub(crate) trait IntoCallOutcome {
-    fn into_call_outcome(self) -> CallOutcome;
+    fn into_call_outcome(self, notation: CallNotation) -> CallOutcome;
 }
 
 impl IntoCallOutcome for CallOutcome {
-    fn into_call_outcome(self) -> CallOutcome {
+    fn into_call_outcome(self, _notation: CallNotation) -> CallOutcome {
         self
     }
 }
 
 impl<T: OperationOutcome> IntoCallOutcome for T {
-    fn into_call_outcome(mut self) -> CallOutcome {
+    fn into_call_outcome(mut self, notation: CallNotation) -> CallOutcome {
         let before_after = self.take_before_after();
         CallOutcome {
             json: to_json_object(&self),
-            text: self.native_text(),
+            text: self.native_text(notation),
             before_after,
             session_switch: self.session_switch(),
         }
@@ -103,4 +104,10 @@ impl Serialize for UtcTime {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
+}
+
+/// Whether a count is zero and is therefore left out of a serialized outcome.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference to the field")]
+pub(crate) fn is_zero(count: &usize) -> bool {
+    *count == 0
 }

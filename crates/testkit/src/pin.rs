@@ -50,7 +50,9 @@ pub fn json_keys(manifest_directory: &str) -> String {
                 directories.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 let source = std::fs::read_to_string(&path).expect("a source file can be read");
-                keys.extend(keys_in_source(source.split("#[cfg(test)]").next().unwrap_or_default()));
+                let source = source.split("#[cfg(test)]").next().unwrap_or_default();
+                keys.extend(keys_in_source(source));
+                keys.extend(serialized_fields(source));
             }
         }
     }
@@ -74,6 +76,39 @@ fn keys_in_source(source: &str) -> Vec<String> {
         rest = after;
     }
     keys
+}
+
+/// The names of the fields of types that derive `Serialize`, as serde writes them.
+fn serialized_fields(source: &str) -> Vec<String> {
+    let (mut keys, mut attribute, mut is_serialized) = (Vec::new(), "", false);
+    for line in source.lines().map(str::trim_end) {
+        let code = line.trim_start();
+        if code.starts_with("#[derive(") {
+            is_serialized = code.contains("Serialize");
+        } else if line.starts_with('}') || line.ends_with(';') {
+            is_serialized = false;
+        } else if code.starts_with("#[serde(") {
+            attribute = code;
+        } else if !code.starts_with("//") {
+            keys.extend(field_name(code).filter(|_| is_serialized).and_then(|name| serialized_name(name, attribute)));
+            attribute = "";
+        }
+    }
+    keys
+}
+
+fn field_name(code: &str) -> Option<&str> {
+    let name = code.strip_prefix("pub(crate) ").or_else(|| code.strip_prefix("pub ")).unwrap_or(code);
+    let name = name.split_once(": ")?.0;
+    let name = name.strip_prefix("r#").unwrap_or(name);
+    name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_').then_some(name)
+}
+
+/// The name under which serde writes a field with this attribute; `None` if the field is flattened or skipped.
+fn serialized_name(name: &str, attribute: &str) -> Option<String> {
+    let is_written = !attribute.contains("flatten") && !attribute.contains("(skip)");
+    let renamed = attribute.split_once("rename = \"").and_then(|(_, rest)| rest.split_once('"'));
+    is_written.then(|| renamed.map_or(name, |(renamed, _)| renamed).to_owned())
 }
 
 /// The length of the string literal that starts at `text`, just after its opening quote. The result is 0 if the quote

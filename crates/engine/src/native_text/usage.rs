@@ -1,10 +1,10 @@
 //! The text of `usage`, and of quotas in other results.
 
 use super::{NativeText, escape_lines};
-use crate::{ops::UsageOutcome, quota::QuotaReport};
+use crate::{call_notation::CallNotation, ops::UsageOutcome, quota::QuotaReport};
 
 impl NativeText for UsageOutcome {
-    fn native_text(&self) -> String {
+    fn native_text(&self, _notation: CallNotation) -> String {
         let Self { total_bytes, free_bytes, trash_items, trash_bytes, kept_bytes, kept_bytes_max, quota } = self;
         let quota = quota.as_ref().map_or_else(String::new, render_quota_lines);
         escape_lines(format!(

@@ -1,26 +1,23 @@
 //! `copy` copies a file or a whole tree. A symbolic link is skipped if it would point outside the workspace from its
 //! new path. Pipes, sockets and devices are never copied. The outcome of `copy` lists skipped entries.
 
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 use stead_path::RelPath;
-use stead_text::visible::escape_deceptive_line;
 
 use super::{
     r#move::{OverwriteAllowed, require_replaceable},
-    outcome_builder::OutcomeBuilder,
     planning::{self, PERMISSION_BITS},
 };
 use crate::{
     authorization::out_of_scope_error,
     call_context::CallContext,
-    engine::CallOutcome,
     errors::{Error, ErrorKind},
     limits,
     operation::{
         FromAndToSlots, Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathAccessKind,
         RequestedPaths, ResolvedTarget, ResolvedTargets,
     },
+    outcome::{FileVersionFields, OperationOutcome, RecordedEntryFields, is_zero},
     plan::{
         CommitExpectation, FileKind, FileModeSource, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent,
         TreeSummary,
@@ -38,9 +35,55 @@ pub(crate) struct CopyArgs {
     overwrite: bool,
 }
 
+/// The outcome of `copy`.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum CopyOutcome {
+    File(CopiedFile),
+    Tree(CopiedTree),
+}
+
+impl OperationOutcome for CopyOutcome {}
+
+/// The outcome of copying a file.
+#[derive(Debug, Serialize)]
+pub(crate) struct CopiedFile {
+    pub(crate) from: RelPath,
+    pub(crate) path: RelPath,
+    #[serde(flatten)]
+    pub(crate) version: FileVersionFields,
+    pub(crate) size: u64,
+    pub(crate) created: bool,
+    pub(crate) changed: bool,
+    #[serde(flatten)]
+    pub(crate) recorded: Option<RecordedEntryFields>,
+}
+
+/// The outcome of copying a directory with everything in it.
+#[derive(Debug, Serialize)]
+pub(crate) struct CopiedTree {
+    pub(crate) from: RelPath,
+    pub(crate) path: RelPath,
+    pub(crate) rev: String,
+    pub(crate) created: bool,
+    pub(crate) changed: bool,
+    pub(crate) files: u64,
+    pub(crate) directories: u64,
+    pub(crate) bytes: u64,
+    /// The first entries that were not copied.
+    pub(crate) skipped: Vec<SkippedCopyEntry>,
+    /// The number of further entries that were not copied.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) skipped_omitted: usize,
+    #[serde(flatten)]
+    pub(crate) recorded: RecordedEntryFields,
+    #[serde(skip)]
+    pub(crate) tree: TreeSummary,
+}
+
 impl Operation for CopyArgs {
     type Resolved = FromAndToSlots;
-    type Outcome = CallOutcome;
+    type Outcome = CopyOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         let from = RequestedPath::read(&self.from);
@@ -75,7 +118,7 @@ impl CopyArgs {
         source: &ResolvedTarget,
         stat: FileStat,
         destination: &ResolvedTarget,
-    ) -> Result<OperationPlanningResult, Error> {
+    ) -> Result<OperationPlanningResult<CopyOutcome>, Error> {
         let (from, to) = (source.path.clone(), destination.path.clone());
         let observed = match source.observed {
             Some(observed) => observed,
@@ -100,17 +143,9 @@ impl CopyArgs {
         Ok(OperationPlanningResult::Files {
             plan: Plan::new(changes),
             build_outcome: Box::new(move |receipt| {
-                let rev = format!("r{}", receipt.entry);
-                let text = format!("copied {from} to {to} ({rev}, {size} bytes)");
-                OutcomeBuilder::new()
-                    .with_field("from", from.to_string())
-                    .with_field("path", to.to_string())
-                    .with_version(&observed.version, rev)
-                    .with_field("size", size)
-                    .with_field("created", created)
-                    .with_field("changed", true)
-                    .with_receipt(receipt)
-                    .build_one_line(text)
+                let version = FileVersionFields::written(observed.version, receipt);
+                let recorded = Some(receipt.into());
+                CopyOutcome::File(CopiedFile { from, path: to, version, size, created, changed: true, recorded })
             }),
         })
     }
@@ -121,21 +156,25 @@ fn unchanged_outcome(
     from: &RelPath,
     to: &RelPath,
     observed: &PlanTimeFileVersion,
-) -> OperationPlanningResult {
-    let outcome = OutcomeBuilder::new()
-        .with_field("from", from.to_string())
-        .with_field("path", to.to_string())
-        .with_version(&observed.version, context.revision_name(to, &observed.version))
-        .with_field("size", observed.identity.size)
-        .with_field("created", false)
-        .with_field("changed", false)
-        .build_one_line(format!("{to} already has this content; nothing was changed"));
+) -> OperationPlanningResult<CopyOutcome> {
+    let rev = context.revision_name(to, &observed.version);
+    let outcome = CopyOutcome::File(CopiedFile {
+        from: from.clone(),
+        path: to.clone(),
+        version: FileVersionFields { version: observed.version, rev },
+        size: observed.identity.size,
+        created: false,
+        changed: false,
+        recorded: None,
+    });
     OperationPlanningResult::Read { outcome, bytes: 0 }
 }
 
-struct SkippedCopyEntry {
-    path: RelPath,
-    reason: &'static str,
+/// An entry of a copied tree that was not copied.
+#[derive(Debug, Serialize)]
+pub(crate) struct SkippedCopyEntry {
+    pub(crate) path: RelPath,
+    pub(crate) reason: &'static str,
 }
 
 struct PlannedTreeCopy {
@@ -149,7 +188,7 @@ fn plan_tree_copy(
     source: &ResolvedTarget,
     stat: FileStat,
     destination: &ResolvedTarget,
-) -> Result<OperationPlanningResult, Error> {
+) -> Result<OperationPlanningResult<CopyOutcome>, Error> {
     let (from, to) = (source.path.clone(), destination.path.clone());
     // Only the root may be copied into itself, because every path of the workspace is inside the root.
     if to.is_within(&from) && !from.is_root() {
@@ -165,30 +204,20 @@ fn plan_tree_copy(
     Ok(OperationPlanningResult::Files {
         plan: Plan::new(all),
         build_outcome: Box::new(move |receipt| {
-            let mut text =
-                format!("copied {from} to {to} ({}, r{})", planning::describe_tree_size(&tree), receipt.entry);
-            if !skipped.is_empty() {
-                text.push_str(&format!("; {} not copied:", skipped.len()));
-            }
-            let mut reported: Vec<Value> = Vec::new();
-            for SkippedCopyEntry { path, reason } in skipped.iter().take(limits::REPORTED_PATHS_MAX) {
-                text.push_str(&format!("\n  {}: {reason}", escape_deceptive_line(&path.to_wire())));
-                reported.push(json!({ "path": path.to_string(), "reason": reason }));
-            }
-            let omitted = skipped.len() - reported.len();
-            OutcomeBuilder::new()
-                .with_field("from", from.to_string())
-                .with_field("path", to.to_string())
-                .with_field("rev", format!("r{}", receipt.entry))
-                .with_field("created", true)
-                .with_field("changed", true)
-                .with_field("files", tree.files)
-                .with_field("directories", tree.directories)
-                .with_field("bytes", tree.bytes)
-                .with_field("skipped", reported)
-                .with_some("skipped_omitted", (omitted > 0).then_some(omitted))
-                .with_receipt(receipt)
-                .build(text)
+            CopyOutcome::Tree(CopiedTree {
+                from,
+                path: to,
+                rev: format!("r{}", receipt.entry),
+                created: true,
+                changed: true,
+                files: tree.files,
+                directories: tree.directories,
+                bytes: tree.bytes,
+                skipped_omitted: skipped.len().saturating_sub(limits::REPORTED_PATHS_MAX),
+                skipped: skipped.into_iter().take(limits::REPORTED_PATHS_MAX).collect(),
+                recorded: receipt.into(),
+                tree,
+            })
         }),
     })
 }

@@ -1,0 +1,36 @@
+//! The text of `copy`.
+
+use stead_text::visible::escape_deceptive_line;
+
+use super::{NativeText, escape_lines, escape_one_line};
+use crate::{
+    call_notation::CallNotation,
+    ops::{CopiedFile, CopiedTree, CopyOutcome, planning::describe_tree_size},
+};
+
+impl NativeText for CopyOutcome {
+    fn native_text(&self, _notation: CallNotation) -> String {
+        match self {
+            CopyOutcome::File(CopiedFile { path, changed: false, .. }) => {
+                escape_one_line(format!("{path} already has this content; nothing was changed"))
+            }
+            CopyOutcome::File(CopiedFile { from, path, version, size, .. }) => {
+                escape_one_line(format!("copied {from} to {path} ({}, {size} bytes)", version.rev))
+            }
+            CopyOutcome::Tree(copied) => escape_lines(render_tree(copied)),
+        }
+    }
+}
+
+fn render_tree(copied: &CopiedTree) -> String {
+    let CopiedTree { from, path, rev, skipped, skipped_omitted, tree, .. } = copied;
+    let mut text = format!("copied {from} to {path} ({}, {rev})", describe_tree_size(tree));
+    let not_copied = skipped.len() + skipped_omitted;
+    if not_copied > 0 {
+        text.push_str(&format!("; {not_copied} not copied:"));
+    }
+    for entry in skipped {
+        text.push_str(&format!("\n  {}: {}", escape_deceptive_line(&entry.path.to_wire()), entry.reason));
+    }
+    text
+}
