@@ -10,10 +10,11 @@ use stead_text::visible::{escape_deceptive, escape_deceptive_line};
 
 use crate::{caller::Principal, engine::BeforeAfterBytes};
 
-macro_rules! kinds {
+/// Declares the error kinds. The rows are generated from `definitions/errors.yaml`, which also has the words of the
+/// protocols and dialects for each error kind.
+macro_rules! error_kinds {
     ($($(#[$doc:meta])* $kind:ident = $code:literal, $class:ident;)+) => {
-        /// The reason why a call failed. Each protocol maps every error kind explicitly, so that no protocol can forget
-        /// a new kind.
+        /// The reason why a call failed.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum ErrorKind { $($(#[$doc])* $kind,)+ }
 
@@ -45,108 +46,7 @@ pub enum ErrorClass {
     SystemFailure,
 }
 
-kinds! {
-    /// The arguments are not valid for the operation.
-    BadRequest = "bad_request", Refused;
-    /// The requested operation does not exist.
-    UnknownOperation = "unknown_operation", Refused;
-    /// The text in a path argument is not a valid path inside the workspace.
-    InvalidPath = "invalid_path", Refused;
-    /// The whole path is too long.
-    PathTooLong = "path_too_long", Refused;
-    /// One component of the path is too long.
-    NameTooLong = "name_too_long", Refused;
-    /// The path has too many components.
-    DepthLimit = "depth_limit", Refused;
-    /// The name of a new entry is invalid on some common file system.
-    InvalidName = "invalid_name", Refused;
-    /// The name of a new entry differs from an existing name only in case or in look-alike characters.
-    NameCollision = "name_collision", Refused;
-    /// A symlink leads out of the workspace.
-    PathEscape = "path_escape", Refused;
-    /// The path is on another file system that is not part of the workspace.
-    CrossMount = "cross_mount", Refused;
-    /// The path belongs to the server, or it is or contains the policy file that applies to the caller.
-    ProtectedPath = "protected_path", Refused;
-    /// The path is outside the caller's readable or writable scope.
-    OutOfScope = "out_of_scope", Refused;
-    /// The workspace, or this caller, is read-only.
-    ReadOnly = "read_only", Refused;
-    /// The draft, lease, trash item or other object belongs to another principal.
-    NotOwner = "not_owner", Refused;
-    /// Another principal holds a lease on the path.
-    Locked = "locked", StateMismatch;
-    /// The file or other object does not exist.
-    NotFound = "not_found", StateMismatch;
-    /// The path already exists.
-    Exists = "exists", StateMismatch;
-    /// The call requires a directory, but the path is not a directory.
-    NotDirectory = "not_dir", StateMismatch;
-    /// The call requires a file, but the path is a directory.
-    IsDirectory = "is_dir", StateMismatch;
-    /// The call requires a regular file, but the path is a symlink, pipe, socket or device.
-    NotRegular = "not_regular", Refused;
-    /// The directory is not empty.
-    NotEmpty = "not_empty", StateMismatch;
-    /// The path leads through too many symlinks, or through a cycle of symlinks.
-    LinkLoop = "link_loop", StateMismatch;
-    /// The file is not text in the requested encoding.
-    NotText = "not_text", StateMismatch;
-    /// The text that the edit quotes is not in the file.
-    TextNotFound = "text_not_found", StateMismatch;
-    /// The text that the edit quotes occurs more than once in the file.
-    Ambiguous = "ambiguous", StateMismatch;
-    /// Two changes in one call overlap.
-    Overlap = "overlap", Refused;
-    /// The patch, or a part of it, is already applied.
-    AlreadyApplied = "already_applied", StateMismatch;
-    /// The patch cannot be parsed.
-    MalformedPatch = "malformed_patch", Refused;
-    /// The base version that the caller gave is not the current version.
-    Stale = "stale", StateMismatch;
-    /// The call would replace an existing file but gave no base version.
-    BaseRequired = "base_required", StateMismatch;
-    /// Another change conflicts with the call: it was made while the call ran, or after the version that the call uses.
-    Conflict = "conflict", StateMismatch;
-    /// There is nothing to undo or redo.
-    NothingToDo = "nothing_to_do", StateMismatch;
-    /// The requested data is no longer stored, because its retention time has passed.
-    Expired = "expired", StateMismatch;
-    /// The journal does not contain the position that the caller refers to.
-    HistoryLost = "history_lost", StateMismatch;
-    /// Stored file content does not match its hash.
-    CorruptHistory = "corrupt_history", SystemFailure;
-    /// The input or the result is larger than allowed.
-    TooLarge = "too_large", Refused;
-    /// The call would exceed a limit on the number of some items, such as edits, leases or watches.
-    TooMany = "too_many", Refused;
-    /// The call would exceed a storage quota.
-    QuotaExceeded = "quota", Refused;
-    /// The caller made more calls than a rate limit allows.
-    RateLimited = "rate_limited", Refused;
-    /// A policy rule blocks the call.
-    PolicyDenied = "policy_denied", Refused;
-    /// The call needs approval, and a person has not answered the request yet.
-    ApprovalPending = "approval_pending", Refused;
-    /// A person denied the call, or the server denies all calls that need approval.
-    ApprovalDenied = "approval_denied", Refused;
-    /// The approval no longer applies, because the files or the policy changed after the approval was given.
-    ApprovalStale = "approval_stale", StateMismatch;
-    /// The disk is full.
-    NoSpace = "no_space", SystemFailure;
-    /// The operating system denied the server access to a file.
-    SystemDenied = "denied", SystemFailure;
-    /// A file or other resource is in use; the call can be repeated.
-    Busy = "busy", StateMismatch;
-    /// The call exceeded its deadline.
-    Deadline = "deadline", StateMismatch;
-    /// The caller cancelled the call.
-    Cancelled = "cancelled", StateMismatch;
-    /// The journal cannot be written, so no file may change.
-    AuditUnavailable = "audit_unavailable", SystemFailure;
-    /// A device or file system failed.
-    Io = "io_error", SystemFailure;
-}
+include!("generated/error_kind.rs");
 
 /// The error of a failed call.
 #[derive(Debug, Clone)]

@@ -30,6 +30,8 @@ mod session;
 mod setup;
 mod text_format;
 
+pub(crate) use errors::AcpErrorCode;
+
 pub use crate::dialect::acp::AcpDialect;
 pub(crate) use errors::AcpError;
 pub(crate) use files::select_lines;

@@ -19,6 +19,9 @@ mod krux;
 mod rendering;
 mod weaver;
 
+pub(crate) use comma::CommaErrorKind;
+pub(crate) use krux::KruxErrorType;
+
 /// The outcome of an engine call, or its error.
 pub type CallResult = Result<CallOutcome, Error>;
 

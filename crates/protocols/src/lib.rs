@@ -6,6 +6,7 @@ mod call_executor;
 mod call_recorder;
 pub mod definition;
 pub mod dialect;
+pub mod error_rows;
 mod event_pusher;
 pub mod http;
 pub mod limits;

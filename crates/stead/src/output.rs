@@ -7,39 +7,9 @@ use std::{
 };
 
 use serde_json::Value;
-use stead_engine::{Error, ErrorClass, ErrorKind};
+use stead_engine::Error;
+pub(crate) use stead_protocols::error_rows::CommandExit;
 use stead_text::visible::{escape_deceptive, escape_deceptive_line};
-
-/// Exit status of the program. Documented in `docs/reference/exit-codes.md`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CommandExit {
-    Success,
-    /// The command failed because of the state of the workspace or an error of the operating system.
-    Failed,
-    Usage,
-    /// A rule of the policy or of the engine refused the call.
-    Refused,
-    /// The call was rejected because of a stale base version or a conflict.
-    Stale,
-    /// A verification found tampering.
-    Tampered,
-    /// The exit code of the agent that `stead acp` ran.
-    ChildStatus(u8),
-}
-
-impl CommandExit {
-    pub(crate) fn code(self) -> u8 {
-        match self {
-            CommandExit::Success => 0,
-            CommandExit::Failed => 1,
-            CommandExit::Usage => 2,
-            CommandExit::Refused => 3,
-            CommandExit::Stale => 4,
-            CommandExit::Tampered => 5,
-            CommandExit::ChildStatus(code) => code,
-        }
-    }
-}
 
 pub(crate) type CliCommandResult = Result<CommandExit, CommandError>;
 
@@ -85,7 +55,7 @@ pub(crate) fn report(outcome: CliCommandResult) -> CommandExit {
             if let Some(hint) = &error.next_step {
                 write_line(&mut io::stderr(), &format!("  next: {}", escape_controls(hint)));
             }
-            exit_for_kind(error.kind)
+            CommandExit::for_error(error.kind)
         }
         Err(CommandError::Usage(message)) => {
             print_error(&message);
@@ -96,22 +66,6 @@ pub(crate) fn report(outcome: CliCommandResult) -> CommandExit {
             print_error(&message);
             CommandExit::Failed
         }
-    }
-}
-
-fn exit_for_kind(kind: ErrorKind) -> CommandExit {
-    match (kind, kind.class()) {
-        (ErrorKind::BadRequest | ErrorKind::UnknownOperation, _) => CommandExit::Usage,
-        (
-            ErrorKind::Stale
-            | ErrorKind::BaseRequired
-            | ErrorKind::Conflict
-            | ErrorKind::HistoryLost
-            | ErrorKind::ApprovalStale,
-            _,
-        ) => CommandExit::Stale,
-        (_, ErrorClass::Refused) => CommandExit::Refused,
-        (_, ErrorClass::StateMismatch | ErrorClass::SystemFailure) => CommandExit::Failed,
     }
 }
 
@@ -211,6 +165,8 @@ impl From<bool> for OutputFormat {
 
 #[cfg(test)]
 mod tests {
+    use stead_engine::ErrorKind;
+
     use super::*;
 
     #[test]
@@ -224,7 +180,7 @@ mod tests {
             (ErrorKind::NotFound, 1),
             (ErrorKind::NoSpace, 1),
         ] {
-            assert_eq!(exit_for_kind(kind).code(), code, "{kind:?}");
+            assert_eq!(CommandExit::for_error(kind).code(), code, "{kind:?}");
         }
     }
 }

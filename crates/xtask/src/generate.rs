@@ -7,6 +7,7 @@ use std::{
 };
 
 mod definition;
+mod error_table;
 mod openapi;
 mod openrpc;
 mod reference;
@@ -46,14 +47,14 @@ fn generate_all(root: &Path) -> Result<Vec<GeneratedFile>, String> {
     let mut products = Vec::new();
     let mut definitions = Vec::new();
     let mut tools = String::new();
+    let errors = error_table::load(&root.join("definitions/errors.yaml"))?;
     for (dialect, file) in DIALECT_FILES {
-        let definition = DialectDefinitionYaml::load(&root.join(format!("definitions/{file}.yaml")))?;
+        let definition = DialectDefinitionYaml::load(&root.join(format!("definitions/{file}.yaml")), &errors)?;
         let mut product = |path: String, text: String| products.push(GeneratedFile { path: path.into(), text });
         product(format!("crates/protocols/src/generated/{dialect}.json"), runtime::runtime_definition(&definition)?);
         product(format!("crates/protocols/tests/generated/{dialect}.json"), runtime::runtime_examples(&definition)?);
         if *dialect == NATIVE_DIALECT {
             product("docs/reference/operations.md".to_owned(), reference::operations_page(&definition));
-            product("docs/reference/errors.md".to_owned(), reference::errors_page(&definition));
         } else {
             product(format!("docs/reference/dialects/{dialect}.md"), reference::dialect_page(&definition));
         }
@@ -66,6 +67,10 @@ fn generate_all(root: &Path) -> Result<Vec<GeneratedFile>, String> {
     }
     let mut product = |path: &str, text: String| products.push(GeneratedFile { path: path.into(), text });
     product("crates/engine/src/policy/tools.txt", tools);
+    product("crates/engine/src/generated/error_kind.rs", error_table::engine_table(&errors));
+    product("crates/protocols/src/generated/error_rows.rs", error_table::protocol_table(&errors)?);
+    product("docs/reference/errors.md", error_table::errors_page(&errors));
+    product("docs/reference/exit-codes.md", error_table::exit_codes_page(&errors));
     product("crates/protocols/src/generated/openrpc.json", openrpc::openrpc_parts(&definitions));
     product("docs/reference/openrpc.json", openrpc::openrpc_document(&definitions));
     product("crates/protocols/src/generated/openapi.json", openapi::openapi_document(&definitions));

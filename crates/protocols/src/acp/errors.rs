@@ -4,7 +4,9 @@
 //! outside the roots.
 
 use serde_json::{Value, json};
-use stead_engine::{Error, ErrorKind};
+use stead_engine::Error;
+
+use crate::error_rows::error_row;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct AcpError {
@@ -15,7 +17,7 @@ pub(crate) struct AcpError {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum AcpErrorCode {
+pub(crate) enum AcpErrorCode {
     ParseError,
     InvalidRequest,
     MethodNotFound,
@@ -92,56 +94,14 @@ impl AcpError {
 
     /// Converts an engine error to an ACP error, which contains `path` as the client wrote it.
     pub(crate) fn from_error(error: &Error, path: &str) -> Self {
-        match error.kind {
-            ErrorKind::NotFound
-            | ErrorKind::InvalidPath
-            | ErrorKind::PathTooLong
-            | ErrorKind::NameTooLong
-            | ErrorKind::DepthLimit
-            | ErrorKind::PathEscape
-            | ErrorKind::CrossMount
-            | ErrorKind::NotDirectory
-            | ErrorKind::LinkLoop => Self::file_not_found(path),
-            ErrorKind::BadRequest | ErrorKind::UnknownOperation => Self::invalid_params(error_sentence(error)),
-            ErrorKind::Cancelled => Self::cancelled(),
-            ErrorKind::InvalidName
-            | ErrorKind::NameCollision
-            | ErrorKind::ProtectedPath
-            | ErrorKind::OutOfScope
-            | ErrorKind::ReadOnly
-            | ErrorKind::NotOwner
-            | ErrorKind::Locked
-            | ErrorKind::Exists
-            | ErrorKind::IsDirectory
-            | ErrorKind::NotRegular
-            | ErrorKind::NotEmpty
-            | ErrorKind::NotText
-            | ErrorKind::TextNotFound
-            | ErrorKind::Ambiguous
-            | ErrorKind::Overlap
-            | ErrorKind::AlreadyApplied
-            | ErrorKind::MalformedPatch
-            | ErrorKind::Stale
-            | ErrorKind::BaseRequired
-            | ErrorKind::Conflict
-            | ErrorKind::NothingToDo
-            | ErrorKind::Expired
-            | ErrorKind::HistoryLost
-            | ErrorKind::CorruptHistory
-            | ErrorKind::TooLarge
-            | ErrorKind::TooMany
-            | ErrorKind::QuotaExceeded
-            | ErrorKind::RateLimited
-            | ErrorKind::PolicyDenied
-            | ErrorKind::ApprovalPending
-            | ErrorKind::ApprovalDenied
-            | ErrorKind::ApprovalStale
-            | ErrorKind::NoSpace
-            | ErrorKind::SystemDenied
-            | ErrorKind::Busy
-            | ErrorKind::Deadline
-            | ErrorKind::AuditUnavailable
-            | ErrorKind::Io => Self::internal_error(error_sentence(error)),
+        match error_row(error.kind).acp {
+            AcpErrorCode::NotFound => Self::file_not_found(path),
+            AcpErrorCode::Cancelled => Self::cancelled(),
+            code @ (AcpErrorCode::ParseError
+            | AcpErrorCode::InvalidRequest
+            | AcpErrorCode::MethodNotFound
+            | AcpErrorCode::InvalidParams
+            | AcpErrorCode::InternalError) => Self::new(code, error_sentence(error)),
         }
     }
 

@@ -22,6 +22,7 @@ use crate::{
         TranslatedCall,
         acp::{self, AcpReadParams, AcpWriteParams},
     },
+    error_rows::{RetryAdvice, error_row},
 };
 
 /// A file method of the agent that is running.
@@ -121,7 +122,7 @@ impl<'p> AcpRunningFileCall<'p> {
             call
         };
         let outcome = match self.call_engine(request()).await? {
-            Err(error) if matches!(error.kind, ErrorKind::ApprovalPending | ErrorKind::ApprovalStale) => {
+            Err(error) if error_row(error.kind).retry == RetryAdvice::AfterApproval => {
                 self.request_permission(&error).await?;
                 self.call_engine(request()).await?
             }

@@ -29,6 +29,8 @@ mod read_file;
 mod search_files;
 mod whole_file;
 
+pub(crate) use errors::CommaErrorKind;
+
 use access_limits::CommaAccessLimits;
 use args::{CommaToolArgs, EditBaseHashRule};
 use edit_file::FuzzyEditMatching;
@@ -192,7 +194,7 @@ impl CommaDialect {
     ) -> Result<CommaToolCall<'a>, Box<CommaToolError>> {
         let tool = CommaTool::from_name(name).ok_or_else(|| errors::unknown_tool_error(name))?;
         let args = CommaToolArgs::validate(tool, name, arguments, self.edit_hash_rule)
-            .map_err(|message| CommaToolError::new("unknown", message).retryable())?;
+            .map_err(|message| CommaToolError::new(CommaErrorKind::Unknown, message).retryable())?;
         let call = CommaToolCall { tool, args, dialect: self };
         if tool == CommaTool::MoveFile
             && let Some(error) = errors::invalid_move_error(&call)

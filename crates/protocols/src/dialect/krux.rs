@@ -19,6 +19,8 @@ mod files;
 mod recovery;
 mod search;
 
+pub(crate) use errors::KruxErrorType;
+
 use args::{KruxPathMapper, ValidatedKruxCallArgs};
 use capability::{KruxFileOperation, KruxTool};
 

@@ -9,10 +9,13 @@ use axum::{
     response::IntoResponse,
 };
 use serde_json::{Value, json};
-use stead_engine::{Error, ErrorKind};
+use stead_engine::Error;
 
 use super::limits::RETRY_AFTER_SECONDS;
-use crate::call_executor::CallAbortError;
+use crate::{
+    call_executor::CallAbortError,
+    error_rows::{RetryAdvice, error_row},
+};
 
 pub(super) const JSON_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/json");
 const BEARER_CHALLENGE: HeaderValue = HeaderValue::from_static("Bearer realm=\"stead\"");
@@ -136,63 +139,14 @@ pub(super) fn json_response(status: StatusCode, value: &Value) -> Response<Body>
 
 /// The response to a failed call.
 fn error_response(error: &Error) -> Response<Body> {
-    let mut response = json_response(status_for_kind(error.kind), &error.to_json());
-    let wait_ms = error.details.get("retry_after_ms").and_then(Value::as_u64);
-    let wait = match (error.kind, wait_ms) {
-        (_, Some(ms)) => Some(ms.div_ceil(1000)),
-        (ErrorKind::Busy | ErrorKind::RateLimited | ErrorKind::AuditUnavailable, None) => Some(RETRY_AFTER_SECONDS),
-        (_, None) => None,
+    let row = error_row(error.kind);
+    let mut response = json_response(row.http, &error.to_json());
+    let wait = match error.details.get("retry_after_ms").and_then(Value::as_u64) {
+        Some(ms) => Some(ms.div_ceil(1000)),
+        None => matches!(row.retry, RetryAdvice::Soon | RetryAdvice::AfterRepair).then_some(RETRY_AFTER_SECONDS),
     };
     if let Some(seconds) = wait {
         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     }
     response
-}
-
-fn status_for_kind(kind: ErrorKind) -> StatusCode {
-    match kind {
-        ErrorKind::BadRequest
-        | ErrorKind::InvalidPath
-        | ErrorKind::PathTooLong
-        | ErrorKind::NameTooLong
-        | ErrorKind::DepthLimit
-        | ErrorKind::InvalidName => StatusCode::BAD_REQUEST,
-        ErrorKind::PathEscape
-        | ErrorKind::CrossMount
-        | ErrorKind::ProtectedPath
-        | ErrorKind::OutOfScope
-        | ErrorKind::ReadOnly
-        | ErrorKind::NotOwner
-        | ErrorKind::NotRegular
-        | ErrorKind::PolicyDenied
-        | ErrorKind::ApprovalPending
-        | ErrorKind::ApprovalDenied => StatusCode::FORBIDDEN,
-        ErrorKind::UnknownOperation | ErrorKind::NotFound => StatusCode::NOT_FOUND,
-        ErrorKind::NameCollision
-        | ErrorKind::Exists
-        | ErrorKind::NotDirectory
-        | ErrorKind::IsDirectory
-        | ErrorKind::NotEmpty
-        | ErrorKind::LinkLoop
-        | ErrorKind::AlreadyApplied
-        | ErrorKind::Conflict
-        | ErrorKind::NothingToDo
-        | ErrorKind::TooMany
-        | ErrorKind::ApprovalStale => StatusCode::CONFLICT,
-        ErrorKind::Expired | ErrorKind::HistoryLost => StatusCode::GONE,
-        ErrorKind::Stale => StatusCode::PRECONDITION_FAILED,
-        ErrorKind::BaseRequired => StatusCode::PRECONDITION_REQUIRED,
-        ErrorKind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-        ErrorKind::NotText
-        | ErrorKind::TextNotFound
-        | ErrorKind::Ambiguous
-        | ErrorKind::Overlap
-        | ErrorKind::MalformedPatch => StatusCode::UNPROCESSABLE_ENTITY,
-        ErrorKind::Locked => StatusCode::LOCKED,
-        ErrorKind::RateLimited => StatusCode::TOO_MANY_REQUESTS,
-        ErrorKind::CorruptHistory | ErrorKind::SystemDenied | ErrorKind::Io => StatusCode::INTERNAL_SERVER_ERROR,
-        ErrorKind::Busy | ErrorKind::Cancelled | ErrorKind::AuditUnavailable => StatusCode::SERVICE_UNAVAILABLE,
-        ErrorKind::Deadline => StatusCode::GATEWAY_TIMEOUT,
-        ErrorKind::QuotaExceeded | ErrorKind::NoSpace => StatusCode::INSUFFICIENT_STORAGE,
-    }
 }

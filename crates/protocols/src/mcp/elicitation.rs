@@ -21,10 +21,13 @@ use rmcp::{
     service::PeerRequestOptions,
 };
 use serde_json::Value;
-use stead_engine::{Approval, ApprovalDecision, ApprovalMode, Caller, Engine, Error, ErrorKind, render_plan_lines};
+use stead_engine::{Approval, ApprovalDecision, ApprovalMode, Caller, Engine, Error, render_plan_lines};
 
 use super::{McpRequestContext, uses_later_protocol};
-use crate::limits::{ELICITATION_CHARS_MAX, PERMISSION_TIMEOUT};
+use crate::{
+    error_rows::{RetryAdvice, error_row},
+    limits::{ELICITATION_CHARS_MAX, PERMISSION_TIMEOUT},
+};
 
 /// The name under which the server requests and the client returns the user's answer.
 const APPROVAL_INPUT_NAME: &str = "approval";
@@ -165,7 +168,7 @@ pub(super) async fn elicit_approval(
 
 /// The approval that a refused call needs, if the error names an approval.
 fn pending_approval(engine: &Engine, error: &Error) -> Option<Approval> {
-    if ![ErrorKind::ApprovalPending, ErrorKind::ApprovalStale].contains(&error.kind) {
+    if error_row(error.kind).retry != RetryAdvice::AfterApproval {
         return None;
     }
     let id = error.details.get("approval")?.as_str()?;

@@ -4,9 +4,12 @@ use std::{borrow::Cow, cell::Cell, fmt};
 
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value, json};
-use stead_engine::{Error, ErrorClass, ErrorKind};
+use stead_engine::{Error, ErrorKind};
 
-use crate::limits::{ID_BYTES_MAX, MESSAGE_DEPTH_MAX};
+use crate::{
+    error_rows::error_row,
+    limits::{ID_BYTES_MAX, MESSAGE_DEPTH_MAX},
+};
 
 const JSONRPC_VERSION: &str = "2.0";
 const DUPLICATE_MEMBER: &str = "an object has a duplicate member";
@@ -54,7 +57,7 @@ impl RpcError {
     }
 
     pub(super) fn from_error(error: &Error, data: impl Into<Value>) -> Self {
-        Self::new(code_for_kind(error.kind), error.message.clone()).with_data(data)
+        Self::new(error_row(error.kind).rpc, error.message.clone()).with_data(data)
     }
 
     pub(super) fn to_json(&self) -> Value {
@@ -66,22 +69,10 @@ impl RpcError {
     }
 }
 
-fn code_for_kind(kind: ErrorKind) -> i64 {
-    match (kind, kind.class()) {
-        (ErrorKind::BadRequest, _) => errors::INVALID_PARAMS,
-        (ErrorKind::UnknownOperation, _) => errors::METHOD_NOT_FOUND,
-        (ErrorKind::RateLimited, _) => errors::RATE_LIMITED,
-        (ErrorKind::PolicyDenied, _) => errors::POLICY_DENIED,
-        (ErrorKind::ApprovalPending | ErrorKind::ApprovalStale, _) => errors::APPROVAL_PENDING,
-        (_, ErrorClass::SystemFailure) => errors::INTERNAL_ERROR,
-        (_, ErrorClass::Refused | ErrorClass::StateMismatch) => errors::CALL_FAILED,
-    }
-}
-
 /// Whether errors of this kind stay JSON-RPC errors even in `capabilities.invoke`, which wraps other errors in a
 /// result.
 pub(super) fn has_protocol_code(kind: ErrorKind) -> bool {
-    matches!(code_for_kind(kind), errors::RATE_LIMITED | errors::POLICY_DENIED | errors::APPROVAL_PENDING)
+    matches!(error_row(kind).rpc, errors::RATE_LIMITED | errors::POLICY_DENIED | errors::APPROVAL_PENDING)
 }
 
 /// A JSON-RPC request; a notification is a request without an id.

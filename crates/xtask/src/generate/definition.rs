@@ -6,6 +6,8 @@ use std::{collections::BTreeSet, fs, path::Path};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::error_table::DeclaredErrorRow;
+
 /// The native dialect, whose tools are the operations of the engine.
 pub(crate) const NATIVE_DIALECT: &str = "stead";
 
@@ -22,7 +24,7 @@ pub(crate) struct DialectDefinitionYaml {
     #[serde(default)]
     pub(crate) options: Vec<DeclaredDialectOption>,
     #[serde(default)]
-    pub(crate) kinds: Vec<DeclaredErrorKind>,
+    pub(crate) kinds: Vec<DeclaredDialectError>,
     /// The fields that the result of every operation may have.
     #[serde(default)]
     pub(crate) common_outputs: Vec<DeclaredOutputField>,
@@ -50,21 +52,12 @@ pub(crate) struct DeclaredDialectOption {
     pub(crate) description: String,
 }
 
-#[derive(Debug, Deserialize, Serialize)]
+/// An error that a dialect publishes.
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct DeclaredErrorKind {
+pub(crate) struct DeclaredDialectError {
     pub(crate) kind: String,
-    pub(crate) fault: DeclaredErrorCauseCategory,
     pub(crate) meaning: String,
-}
-
-/// Whether the cause of an error is a rule, the current state of the files, or the system.
-#[derive(Debug, Clone, Copy, Deserialize, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum DeclaredErrorCauseCategory {
-    Refusal,
-    World,
-    Machine,
 }
 
 #[derive(Debug, Deserialize)]
@@ -278,17 +271,21 @@ fn is_false(value: &bool) -> bool {
 }
 
 impl DialectDefinitionYaml {
-    /// Reads and checks one definition.
-    pub(crate) fn load(path: &Path) -> Result<Self, String> {
+    /// Reads and checks one definition. The errors of the native dialect are the rows of the error table.
+    pub(crate) fn load(path: &Path, error_table: &[DeclaredErrorRow]) -> Result<Self, String> {
         let shown = path.display();
         let text = fs::read_to_string(path).map_err(|error| format!("{shown}: {error}"))?;
         let definition: Self = serde_yaml_ng::from_str(&text).map_err(|error| format!("{shown}: {error}"))?;
-        definition.check().map_err(|problem| format!("{shown}: {problem}"))?;
+        definition.check(error_table).map_err(|problem| format!("{shown}: {problem}"))?;
         Ok(definition)
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self, error_table: &[DeclaredErrorRow]) -> Result<(), String> {
         let mut names = BTreeSet::new();
+        let error_kinds: Vec<&str> = match self.dialect.as_str() {
+            NATIVE_DIALECT => error_table.iter().map(|row| row.kind.as_str()).collect(),
+            _ => self.kinds.iter().map(|row| row.kind.as_str()).collect(),
+        };
         for operation in &self.operations {
             if (self.dialect == NATIVE_DIALECT) == operation.becomes.is_some() {
                 return Err(format!(
@@ -305,14 +302,14 @@ impl DialectDefinitionYaml {
             {
                 return Err(format!("{}: unknown recovery capability {tool}", operation.name));
             }
-            operation.check(&self.kinds).map_err(|problem| format!("{}: {problem}", operation.name))?;
+            operation.check(&error_kinds).map_err(|problem| format!("{}: {problem}", operation.name))?;
         }
         Ok(())
     }
 }
 
 impl DeclaredOperation {
-    fn check(&self, kinds: &[DeclaredErrorKind]) -> Result<(), String> {
+    fn check(&self, error_kinds: &[&str]) -> Result<(), String> {
         if self.summary.chars().count() > SUMMARY_CHARS_MAX {
             return Err(format!("the summary is longer than {SUMMARY_CHARS_MAX} characters"));
         }
@@ -330,7 +327,7 @@ impl DeclaredOperation {
         let kinds_used =
             self.errors.iter().map(|error| &error.kind).chain(self.examples.iter().filter_map(|e| e.error.as_ref()));
         for kind in kinds_used {
-            if !kinds.iter().any(|known| known.kind == *kind) {
+            if !error_kinds.contains(&kind.as_str()) {
                 return Err(format!("unknown kind {kind}"));
             }
         }

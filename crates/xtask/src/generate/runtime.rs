@@ -70,7 +70,7 @@ pub(crate) fn runtime_examples(definition: &DialectDefinitionYaml) -> Result<Str
             operation.examples.iter().map(|example| DialectExampleJsonRow { operation: &operation.name, example })
         })
         .collect();
-    json_line(&json!({ "kinds": definition.kinds, "examples": rows }))
+    json_line(&json!({ "examples": rows }))
 }
 
 fn json_line(value: &Value) -> Result<String, String> {

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use stead_engine::{CallOutcome, Version};
 use stead_text::unified::jsdiff;
 
+use super::errors::CommaErrorKind;
 use crate::dialect::{DialectReply, ReplyStatus};
 
 /// A builder for the JSON objects in replies, which keeps members in insertion order.
@@ -45,7 +46,7 @@ pub(super) enum CommaReplyEnvelope {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct CommaToolError {
-    kind: &'static str,
+    kind: CommaErrorKind,
     message: String,
     path: Option<String>,
     details: Option<CommaReplyJsonBuilder>,
@@ -61,7 +62,7 @@ enum CommaRetryAdvice {
 }
 
 impl CommaToolError {
-    pub(super) fn new(kind: &'static str, message: impl Into<String>) -> Self {
+    pub(super) fn new(kind: CommaErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
             message: message.into(),
@@ -198,7 +199,7 @@ mod tests {
     #[test]
     fn omits_absent_fields_and_includes_retry_advice() {
         let reply = CommaReplyEnvelope::from(
-            CommaToolError::new("not_found", "Gone: a").with_path("a").retry_with("Look around."),
+            CommaToolError::new(CommaErrorKind::NotFound, "Gone: a").with_path("a").retry_with("Look around."),
         )
         .into_reply();
         assert_eq!(
@@ -209,7 +210,8 @@ mod tests {
         );
         assert_eq!(reply.text, "Gone: a\n\nNext step: Look around.");
         let hinted =
-            CommaReplyEnvelope::from(CommaToolError::new("binary_file", "No").do_instead("Use another.")).into_reply();
+            CommaReplyEnvelope::from(CommaToolError::new(CommaErrorKind::BinaryFile, "No").do_instead("Use another."))
+                .into_reply();
         assert_eq!((hinted.text.as_str(), hinted.status), ("No", ReplyStatus::Error));
     }
 }

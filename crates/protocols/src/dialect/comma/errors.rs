@@ -1,6 +1,8 @@
 //! The error sentences of the `comma` dialect, and the mapping from the engine's errors to the published error kinds.
 //! Different tools can have different sentences for the same error.
 
+use serde::Serialize;
+use serde_json::{Value, json};
 use stead_engine::{Error, ErrorKind};
 use stead_path::AbsolutePathRule;
 
@@ -9,60 +11,36 @@ use super::{
     CommaTool, CommaToolCall,
     envelope::{CommaReplyJsonBuilder, CommaToolError},
 };
+use crate::error_rows::{RetryAdvice, error_row};
 
 mod edits;
 
 const STALE_FILE_ADVICE: &str = "Re-read the file to obtain the current sha256 and re-apply your edit.";
 
-/// The published name of an engine error kind. The `match` has no wildcard, so that the compiler reports an engine
-/// error kind that is not mapped.
-fn published_kind(kind: ErrorKind) -> &'static str {
-    match kind {
-        ErrorKind::InvalidPath | ErrorKind::PathEscape | ErrorKind::CrossMount => "outside_workspace",
-        ErrorKind::ProtectedPath
-        | ErrorKind::OutOfScope
-        | ErrorKind::ReadOnly
-        | ErrorKind::NotOwner
-        | ErrorKind::PolicyDenied
-        | ErrorKind::ApprovalPending
-        | ErrorKind::ApprovalDenied
-        | ErrorKind::ApprovalStale
-        | ErrorKind::SystemDenied => "permission_denied",
-        ErrorKind::NotFound
-        | ErrorKind::NotDirectory
-        | ErrorKind::IsDirectory
-        | ErrorKind::NotRegular
-        | ErrorKind::LinkLoop
-        | ErrorKind::Expired => "not_found",
-        ErrorKind::Exists | ErrorKind::NameCollision => "already_exists",
-        ErrorKind::NotText => "binary_file",
-        ErrorKind::TooLarge => "file_too_large",
-        ErrorKind::Stale | ErrorKind::BaseRequired | ErrorKind::Conflict => "stale_file",
-        ErrorKind::Deadline => "timeout",
-        ErrorKind::TextNotFound => "old_text_not_found",
-        ErrorKind::Ambiguous => "multiple_matches",
-        ErrorKind::Overlap => "overlapping_edits",
-        ErrorKind::AlreadyApplied => "patch_apply_error",
-        ErrorKind::MalformedPatch => "patch_parse_error",
-        ErrorKind::BadRequest
-        | ErrorKind::PathTooLong
-        | ErrorKind::NameTooLong
-        | ErrorKind::DepthLimit
-        | ErrorKind::InvalidName
-        | ErrorKind::Locked
-        | ErrorKind::NotEmpty
-        | ErrorKind::NothingToDo
-        | ErrorKind::HistoryLost
-        | ErrorKind::CorruptHistory
-        | ErrorKind::TooMany
-        | ErrorKind::QuotaExceeded
-        | ErrorKind::RateLimited
-        | ErrorKind::NoSpace
-        | ErrorKind::Busy
-        | ErrorKind::Cancelled
-        | ErrorKind::AuditUnavailable
-        | ErrorKind::Io => "command_failed",
-        ErrorKind::UnknownOperation => "unknown",
+/// The published error kinds that the file tools use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum CommaErrorKind {
+    NotFound,
+    AlreadyExists,
+    PermissionDenied,
+    OutsideWorkspace,
+    BinaryFile,
+    FileTooLarge,
+    StaleFile,
+    OldTextNotFound,
+    MultipleMatches,
+    OverlappingEdits,
+    PatchParseError,
+    PatchApplyError,
+    CommandFailed,
+    Timeout,
+    Unknown,
+}
+
+impl From<CommaErrorKind> for Value {
+    fn from(kind: CommaErrorKind) -> Self {
+        json!(kind)
     }
 }
 
@@ -113,7 +91,7 @@ fn general_error(call: &CommaToolCall<'_>, error: &Error) -> CommaToolError {
         (ErrorKind::NotFound, _) => path_error(CommaPathProblem::Missing),
         (ErrorKind::NotDirectory, _) => path_error(CommaPathProblem::NotDirectory),
         (ErrorKind::Exists, _) => already_exists_error(call, error),
-        (ErrorKind::Locked | ErrorKind::Busy | ErrorKind::Conflict | ErrorKind::RateLimited, _) => {
+        (kind, _) if matches!(error_row(kind).retry, RetryAdvice::Soon | RetryAdvice::AfterOthers) => {
             generic_error(call, error).retryable()
         }
         (_, _) => generic_error(call, error),
@@ -123,7 +101,7 @@ fn general_error(call: &CommaToolCall<'_>, error: &Error) -> CommaToolError {
 /// An error with the engine's message and next step, for cases that the dialect's document does not describe.
 fn generic_error(call: &CommaToolCall<'_>, error: &Error) -> CommaToolError {
     let comma_error =
-        CommaToolError::new(published_kind(error.kind), error.message.clone()).with_path(call.path_argument());
+        CommaToolError::new(error_row(error.kind).comma, error.message.clone()).with_path(call.path_argument());
     match &error.next_step {
         Some(hint) => comma_error.do_instead(hint.clone()),
         None => comma_error,
@@ -131,12 +109,12 @@ fn generic_error(call: &CommaToolCall<'_>, error: &Error) -> CommaToolError {
 }
 
 pub(super) fn unknown_tool_error(name: &str) -> CommaToolError {
-    CommaToolError::new("unknown", format!("there is no tool {name}"))
+    CommaToolError::new(CommaErrorKind::Unknown, format!("there is no tool {name}"))
 }
 
 pub(super) fn binary_file_error(path: &str) -> CommaToolError {
     let message = format!("File is binary: {path}. Pass allowBinary:true to receive base64 content.");
-    CommaToolError::new("binary_file", message).with_path(path).retry_with(
+    CommaToolError::new(CommaErrorKind::BinaryFile, message).with_path(path).retry_with(
         "This file is binary. Decide whether you actually need its raw bytes; if so, call read_file again with \
          allowBinary: true. Most edits should use a text-aware tool instead.",
     )
@@ -144,7 +122,7 @@ pub(super) fn binary_file_error(path: &str) -> CommaToolError {
 
 fn invalid_regex_error(error: &Error) -> CommaToolError {
     let reason = error_detail(error, "reason").unwrap_or(&error.message);
-    CommaToolError::new("command_failed", format!("Invalid regex: {reason}"))
+    CommaToolError::new(CommaErrorKind::CommandFailed, format!("Invalid regex: {reason}"))
         .retry_with("Fix the regex syntax and call search_files again.")
 }
 
@@ -155,16 +133,16 @@ pub(super) fn invalid_move_error(call: &CommaToolCall<'_>) -> Option<CommaToolEr
     }
     let (from, to) = (call.args.text_or_empty("fromPath"), call.args.text_or_empty("toPath"));
     let message = "fromPath and toPath are identical — nothing to move.";
-    (from == to).then(|| CommaToolError::new("command_failed", message).with_path(from))
+    (from == to).then(|| CommaToolError::new(CommaErrorKind::CommandFailed, message).with_path(from))
 }
 
 fn outside_workspace_error(call: &CommaToolCall<'_>, given: &str) -> CommaToolError {
     let workspace = &call.dialect.workspace_root;
     if given.starts_with('/') && call.dialect.path_syntax.absolute_paths == AbsolutePathRule::Refuse {
         let message = format!("Absolute paths are not allowed; use a path relative to \"{workspace}\".");
-        return CommaToolError::new("outside_workspace", message).with_path(given);
+        return CommaToolError::new(CommaErrorKind::OutsideWorkspace, message).with_path(given);
     }
-    CommaToolError::new("outside_workspace", format!("Path escapes sandbox jail (cwd: {workspace})"))
+    CommaToolError::new(CommaErrorKind::OutsideWorkspace, format!("Path escapes sandbox jail (cwd: {workspace})"))
         .with_path(clean_path(workspace, given))
 }
 
@@ -172,11 +150,12 @@ fn access_denied_error(call: &CommaToolCall<'_>, given: &str) -> CommaToolError 
     let path = clean_path(&call.dialect.workspace_root, given);
     let reads = [CommaTool::ReadFile, CommaTool::ListDirectory, CommaTool::SearchFiles, CommaTool::Glob];
     let access = if reads.contains(&call.tool) { "fs.read" } else { "fs.write" };
-    CommaToolError::new("permission_denied", format!("{access} access denied for \"{path}\".")).with_path(path)
+    CommaToolError::new(CommaErrorKind::PermissionDenied, format!("{access} access denied for \"{path}\"."))
+        .with_path(path)
 }
 
 fn stale_file_error(path: &str, expected: &str, actual: &str) -> CommaToolError {
-    CommaToolError::new("stale_file", format!("File has changed since last read: {path}"))
+    CommaToolError::new(CommaErrorKind::StaleFile, format!("File has changed since last read: {path}"))
         .with_path(path)
         .with_details(CommaReplyJsonBuilder::new().with("expectedSha256", expected).with("actualSha256", actual))
         .retry_with(STALE_FILE_ADVICE)
@@ -192,7 +171,7 @@ enum CommaPathProblem {
 
 fn not_found_error(call: &CommaToolCall<'_>, error: &Error, problem: CommaPathProblem) -> CommaToolError {
     let path = call.path_argument();
-    let not_found = |message: String| CommaToolError::new("not_found", message).with_path(path);
+    let not_found = |message: String| CommaToolError::new(CommaErrorKind::NotFound, message).with_path(path);
     let file_missing = || not_found(format!("File does not exist: {path}"));
     match (call.tool, problem) {
         (CommaTool::ReadFile, CommaPathProblem::IsDirectory) => {
@@ -226,7 +205,8 @@ fn not_found_error(call: &CommaToolCall<'_>, error: &Error, problem: CommaPathPr
         (CommaTool::ReadFile | CommaTool::DeleteFile, _) => file_missing(),
         (CommaTool::RestoreFile, CommaPathProblem::Missing | CommaPathProblem::IsDirectory) => {
             let archive = call.args.text_or_empty("trashedPath");
-            CommaToolError::new("not_found", format!("Trash archive not found: {archive}")).with_path(archive)
+            CommaToolError::new(CommaErrorKind::NotFound, format!("Trash archive not found: {archive}"))
+                .with_path(archive)
         }
         (CommaTool::RestoreFile, CommaPathProblem::NotDirectory | CommaPathProblem::ParentMissing) => {
             generic_error(call, error)
@@ -243,7 +223,7 @@ fn move_path_error(call: &CommaToolCall<'_>, problem: CommaPathProblem) -> Comma
         CommaPathProblem::NotDirectory => (format!("Destination parent is not a directory: {to}"), to),
         CommaPathProblem::ParentMissing => (format!("Destination parent directory does not exist: {to}"), to),
     };
-    let error = CommaToolError::new("not_found", message).with_path(path);
+    let error = CommaToolError::new(CommaErrorKind::NotFound, message).with_path(path);
     if problem != CommaPathProblem::ParentMissing {
         return error;
     }
@@ -257,7 +237,7 @@ fn move_path_error(call: &CommaToolCall<'_>, problem: CommaPathProblem) -> Comma
 fn symlink_error(call: &CommaToolCall<'_>) -> CommaToolError {
     let path = call.path_argument();
     let subject = if call.tool == CommaTool::MoveFile { "Source path" } else { "Path" };
-    CommaToolError::new("not_found", format!("{subject} is a symbolic link, not a file: {path}"))
+    CommaToolError::new(CommaErrorKind::NotFound, format!("{subject} is a symbolic link, not a file: {path}"))
         .with_path(path)
         .do_instead("Name the file that the link points to.")
 }
@@ -266,7 +246,8 @@ fn symlink_error(call: &CommaToolCall<'_>) -> CommaToolError {
 /// succeed.
 fn destination_exists_error(call: &CommaToolCall<'_>, error: &Error) -> CommaToolError {
     let to = call.args.text_or_empty("toPath");
-    let exists = |message: &str| CommaToolError::new("already_exists", format!("{message}: {to}")).with_path(to);
+    let exists =
+        |message: &str| CommaToolError::new(CommaErrorKind::AlreadyExists, format!("{message}: {to}")).with_path(to);
     let taken = "Destination already exists";
     match (error_detail(error, "type"), call.args.is_set("overwrite")) {
         (Some("directory"), _) => exists("Destination is a directory"),
@@ -284,7 +265,8 @@ fn destination_exists_error(call: &CommaToolCall<'_>, error: &Error) -> CommaToo
 }
 
 fn already_exists_error(call: &CommaToolCall<'_>, error: &Error) -> CommaToolError {
-    let exists = |message: String, path: &str| CommaToolError::new("already_exists", message).with_path(path);
+    let exists =
+        |message: String, path: &str| CommaToolError::new(CommaErrorKind::AlreadyExists, message).with_path(path);
     match call.tool {
         CommaTool::CreateFile => {
             let path = call.path_argument();
@@ -337,7 +319,8 @@ mod tests {
     #[test]
     fn every_error_kind_has_a_published_kind() {
         for kind in ErrorKind::ALL {
-            assert!(PUBLISHED_KINDS.contains(&published_kind(*kind)), "{kind:?}");
+            let published = json!(error_row(*kind).comma);
+            assert!(PUBLISHED_KINDS.iter().any(|word| published == *word), "{kind:?}");
         }
     }
 }

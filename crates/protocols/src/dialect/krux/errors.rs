@@ -9,9 +9,32 @@ use super::{
     capability::{KruxAgentAndSessionOperation, KruxFileOperation, KruxTool},
     recovery::{self, KruxRecoveryPlaceholderValues},
 };
+use crate::error_rows::{RetryAdvice, error_row};
 
 /// The name of the error detail that contains the name of the invalid input.
 const FIELD_DETAIL: &str = "field";
+
+macro_rules! error_types {
+    ($($name:ident)+) => {
+        /// An error type that the dialect's document publishes.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum KruxErrorType { $($name,)+ }
+
+        impl KruxErrorType {
+            pub(super) fn name(self) -> &'static str {
+                match self { $(KruxErrorType::$name => stringify!($name),)+ }
+            }
+        }
+    };
+}
+
+error_types! {
+    PathOutOfScope FileNotFound DirectoryNotFound ParentNotFound NotADirectory IsADirectory
+    NotAFile DirectoryNotEmpty DestinationExists EncodingError InvalidPattern InvalidInput
+    DiskFull TrashEntryNotFound TrashEntryExpired TooManyWatches WatchNotFound SessionNotFound
+    ApprovalPending PermissionDenied PolicyDenied ApprovalRejected ResourceExhausted RateLimited
+    Conflict Timeout Cancelled InternalError
+}
 
 pub(super) fn invalid_input(field: &str, reason: &str) -> Error {
     Error::new(ErrorKind::BadRequest, format!("Invalid input: field '{field}' -- {reason}"))
@@ -30,24 +53,25 @@ pub(super) fn error_object(
     // so that a new watch can start.
     let watch_id = error_detail(error, "oldest").unwrap_or_default();
     let subject = KruxRecoveryPlaceholderValues { capability: tool, path: &path, watch_id, paths: &krux.paths };
-    let recovery = |kind: &str| recovery::recovery_actions(krux, &subject, kind, error);
-    if matches!(error.kind, ErrorKind::ApprovalPending | ErrorKind::ApprovalStale) {
+    let error_type = error_type(krux, known, &path, error);
+    let recovery = recovery::recovery_actions(krux, &subject, error_type, error);
+    let retry = error_row(error.kind).retry;
+    if retry == RetryAdvice::AfterApproval {
         return json!({
             "status": "pending_approval",
             "approval_id": error.details.get("approval"),
             "capability": tool,
             "message": error.message,
-            "recovery": recovery("ApprovalPending"),
+            "recovery": recovery,
             "retryable": true,
             "context": error_context(&path, error),
         });
     }
-    let kind = published_kind(krux, known, &path, error);
     json!({
-        "error": kind,
-        "message": error_message(tool, kind, &path, error),
-        "recovery": recovery(kind),
-        "retryable": is_retryable(error.kind),
+        "error": error_type.name(),
+        "message": error_message(tool, error_type, &path, error),
+        "recovery": recovery,
+        "retryable": matches!(retry, RetryAdvice::Soon | RetryAdvice::AfterOthers | RetryAdvice::Later),
         "context": error_context(&path, error),
     })
 }
@@ -71,103 +95,44 @@ fn error_path(krux: &KruxDialect, arguments: &Map<String, Value>, error: &Error)
     written.map(str::to_owned).or(engine).unwrap_or_else(first)
 }
 
-fn published_kind(krux: &KruxDialect, known: Option<KruxTool>, path: &str, error: &Error) -> &'static str {
-    let is_file = |capability| known == Some(KruxTool::File(capability));
-    let is_agent = |capability| known == Some(KruxTool::Agent(capability));
-    let searches = matches!(known, Some(KruxTool::Search(_)));
-    let starts_watch = is_agent(KruxAgentAndSessionOperation::Watch);
-    let needs_directory = starts_watch || searches || is_file(KruxFileOperation::List);
-    let writers = [KruxFileOperation::Write, KruxFileOperation::Append, KruxFileOperation::Copy];
-    let writes_content = writers.into_iter().any(is_file);
-    match error.kind {
+/// The published type of an error. Some capabilities have a type of their own for an error kind.
+fn error_type(krux: &KruxDialect, tool: Option<KruxTool>, path: &str, error: &Error) -> KruxErrorType {
+    use KruxAgentAndSessionOperation::{EndSession, Unwatch, Watch};
+    use KruxFileOperation::{Append, Copy, List, Read, Restore, Write};
+    use KruxTool::{Agent, File, Search};
+    let has = |detail| error.details.contains_key(detail);
+    match (error.kind, tool) {
         // The path is inside the workspace or contains a NUL byte. A path inside the workspace is invalid only if it is
         // the workspace itself, which no operation may remove or replace.
-        ErrorKind::InvalidPath if krux.paths.parse(path).is_some() || path.contains('\0') => "InvalidInput",
-        ErrorKind::InvalidPath | ErrorKind::PathEscape | ErrorKind::OutOfScope | ErrorKind::CrossMount => {
-            "PathOutOfScope"
+        (ErrorKind::InvalidPath, _) if krux.paths.parse(path).is_some() || path.contains('\0') => {
+            KruxErrorType::InvalidInput
         }
-        ErrorKind::BadRequest if error.details.contains_key(FIELD_DETAIL) => "InvalidInput",
-        ErrorKind::BadRequest if starts_watch || searches => "InvalidPattern",
-        ErrorKind::TooMany if starts_watch => "TooManyWatches",
-        ErrorKind::NotFound if is_agent(KruxAgentAndSessionOperation::Unwatch) => "WatchNotFound",
-        ErrorKind::NotFound if error.details.contains_key("parent") => "ParentNotFound",
-        ErrorKind::NotFound if needs_directory => "DirectoryNotFound",
-        ErrorKind::NotFound | ErrorKind::NotOwner if is_file(KruxFileOperation::Restore) => "TrashEntryNotFound",
-        ErrorKind::NotFound | ErrorKind::NothingToDo if is_agent(KruxAgentAndSessionOperation::EndSession) => {
-            "SessionNotFound"
-        }
-        ErrorKind::NotFound => "FileNotFound",
-        ErrorKind::NotDirectory if is_file(KruxFileOperation::Read) => "FileNotFound",
-        ErrorKind::NotDirectory => "NotADirectory",
-        ErrorKind::IsDirectory => "IsADirectory",
-        ErrorKind::NotRegular | ErrorKind::LinkLoop => "NotAFile",
-        ErrorKind::NotEmpty => "DirectoryNotEmpty",
-        ErrorKind::Exists => "DestinationExists",
-        ErrorKind::NotText => "EncodingError",
+        (ErrorKind::BadRequest, Some(Agent(Watch) | Search(_))) if !has(FIELD_DETAIL) => KruxErrorType::InvalidPattern,
+        (ErrorKind::TooMany, Some(Agent(Watch))) => KruxErrorType::TooManyWatches,
+        (ErrorKind::NotFound, Some(Agent(Unwatch))) => KruxErrorType::WatchNotFound,
+        (ErrorKind::NotFound, _) if has("parent") => KruxErrorType::ParentNotFound,
+        (ErrorKind::NotFound, Some(Agent(Watch) | Search(_) | File(List))) => KruxErrorType::DirectoryNotFound,
+        (ErrorKind::NotFound | ErrorKind::NotOwner, Some(File(Restore))) => KruxErrorType::TrashEntryNotFound,
+        (ErrorKind::NotFound | ErrorKind::NothingToDo, Some(Agent(EndSession))) => KruxErrorType::SessionNotFound,
+        (ErrorKind::NotDirectory, Some(File(Read))) => KruxErrorType::FileNotFound,
         // The capabilities that write content have a documented error for a full disk. The same error is returned if a
         // quota is exceeded.
-        ErrorKind::QuotaExceeded if writes_content => "DiskFull",
-        ErrorKind::NoSpace => "DiskFull",
-        ErrorKind::Expired => "TrashEntryExpired",
-        ErrorKind::ProtectedPath | ErrorKind::ReadOnly | ErrorKind::NotOwner | ErrorKind::SystemDenied => {
-            "PermissionDenied"
-        }
-        ErrorKind::PolicyDenied => "PolicyDenied",
-        ErrorKind::ApprovalDenied => "ApprovalRejected",
-        ErrorKind::RateLimited => "RateLimited",
-        ErrorKind::TooLarge | ErrorKind::TooMany | ErrorKind::QuotaExceeded => "ResourceExhausted",
-        ErrorKind::Locked
-        | ErrorKind::Stale
-        | ErrorKind::BaseRequired
-        | ErrorKind::Conflict
-        | ErrorKind::Busy
-        | ErrorKind::ApprovalPending
-        | ErrorKind::ApprovalStale => "Conflict",
-        ErrorKind::Deadline => "Timeout",
-        ErrorKind::Cancelled => "Cancelled",
-        ErrorKind::BadRequest
-        | ErrorKind::UnknownOperation
-        | ErrorKind::PathTooLong
-        | ErrorKind::NameTooLong
-        | ErrorKind::DepthLimit
-        | ErrorKind::InvalidName
-        | ErrorKind::NameCollision
-        | ErrorKind::TextNotFound
-        | ErrorKind::Ambiguous
-        | ErrorKind::Overlap
-        | ErrorKind::AlreadyApplied
-        | ErrorKind::MalformedPatch
-        | ErrorKind::NothingToDo
-        | ErrorKind::HistoryLost => "InvalidInput",
-        ErrorKind::CorruptHistory | ErrorKind::AuditUnavailable | ErrorKind::Io => "InternalError",
+        (ErrorKind::QuotaExceeded, Some(File(Write | Append | Copy))) => KruxErrorType::DiskFull,
+        (kind, _) => error_row(kind).krux,
     }
 }
 
 /// The message that the dialect's document has for an error type, or the engine's message if it has none.
-fn error_message(tool: &str, kind: &str, path: &str, error: &Error) -> String {
-    match kind {
-        "PathOutOfScope" => format!("Path '{path}' is outside the agent's allowed scope"),
-        "FileNotFound" => format!("File not found: {path}"),
-        "DirectoryNotFound" => format!("Directory not found: {path}"),
-        "PermissionDenied" => {
-            let verb = tool.rsplit('.').next().unwrap_or(tool);
-            format!("Permission denied: cannot {verb} '{path}'")
+fn error_message(tool: &str, error_type: KruxErrorType, path: &str, error: &Error) -> String {
+    match (error_type, tool.rsplit('.').next()) {
+        (KruxErrorType::PathOutOfScope, _) => format!("Path '{path}' is outside the agent's allowed scope"),
+        (KruxErrorType::FileNotFound, _) => format!("File not found: {path}"),
+        (KruxErrorType::DirectoryNotFound, _) => format!("Directory not found: {path}"),
+        (KruxErrorType::PermissionDenied, verb) => {
+            format!("Permission denied: cannot {} '{path}'", verb.unwrap_or(tool))
         }
-        _ => error.message.clone(),
+        (_, _) => error.message.clone(),
     }
-}
-
-fn is_retryable(kind: ErrorKind) -> bool {
-    matches!(
-        kind,
-        ErrorKind::Locked
-            | ErrorKind::Busy
-            | ErrorKind::Conflict
-            | ErrorKind::Deadline
-            | ErrorKind::Cancelled
-            | ErrorKind::RateLimited
-            | ErrorKind::NoSpace
-    )
 }
 
 fn error_context(path: &str, error: &Error) -> Value {

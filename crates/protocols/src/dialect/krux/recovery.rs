@@ -8,6 +8,7 @@ use super::{
     super::rendering::error_detail,
     KruxDialect,
     args::{KruxPathMapper, file_name},
+    errors::KruxErrorType,
 };
 use crate::definition::ErrorRecoveryAction;
 
@@ -23,18 +24,19 @@ pub(super) struct KruxRecoveryPlaceholderValues<'a> {
 pub(super) fn recovery_actions(
     krux: &KruxDialect,
     subject: &KruxRecoveryPlaceholderValues<'_>,
-    kind: &str,
+    error_type: KruxErrorType,
     error: &Error,
 ) -> Vec<Value> {
     // Only a file can be replaced. If the destination is not a file, the recovery actions of `IsADirectory` or
     // `NotAFile` apply.
-    let kind = match (kind, error_detail(error, "type")) {
-        ("DestinationExists", Some("directory")) => "IsADirectory",
-        ("DestinationExists", Some("link" | "other")) => "NotAFile",
-        (kind, _) => kind,
+    let error_type = match (error_type, error_detail(error, "type")) {
+        (KruxErrorType::DestinationExists, Some("directory")) => KruxErrorType::IsADirectory,
+        (KruxErrorType::DestinationExists, Some("link" | "other")) => KruxErrorType::NotAFile,
+        (other, _) => other,
     };
     let capability_errors = krux.definition.find_tool(subject.capability).map_or(&[][..], |tool| &tool.errors);
-    let declared = capability_errors.iter().chain(&krux.definition.errors).find(|error| error.kind == kind);
+    let declared =
+        capability_errors.iter().chain(&krux.definition.errors).find(|error| error.kind == error_type.name());
     let recoveries = declared.into_iter().flat_map(|error| &error.recoveries);
     recoveries.filter(|action| is_applicable(action, subject)).map(|action| fill_action(action, subject)).collect()
 }

@@ -12,7 +12,7 @@ use super::{
         edit_file::expected_occurrences,
         envelope::{CommaReplyJsonBuilder, CommaToolError},
     },
-    stale_file_error,
+    CommaErrorKind, stale_file_error,
 };
 
 /// The number of characters of an invalid patch line that an error repeats.
@@ -32,7 +32,8 @@ pub(super) fn edit_error(call: &CommaToolCall<'_>, error: &Error) -> Option<Comm
     if error.kind == ErrorKind::Overlap {
         return Some(overlapping_edits_error(path, error));
     }
-    let binary = CommaToolError::new("binary_file", format!("Cannot edit binary file: {path}")).with_path(path);
+    let binary =
+        CommaToolError::new(CommaErrorKind::BinaryFile, format!("Cannot edit binary file: {path}")).with_path(path);
     (error.kind == ErrorKind::NotText)
         .then(|| binary.do_instead("Use apply_patch or write_file with binary-aware tooling instead of edit_file."))
 }
@@ -45,7 +46,7 @@ fn text_not_found_error(path: &str, index: u64, expected: u64) -> CommaToolError
         }
         _ => "",
     };
-    CommaToolError::new("old_text_not_found", format!("Edit #{index}: `oldText` not found in {path}.{more}"))
+    CommaToolError::new(CommaErrorKind::OldTextNotFound, format!("Edit #{index}: `oldText` not found in {path}.{more}"))
         .with_path(path)
         .with_details(CommaReplyJsonBuilder::new().with("editIndex", index))
         .retry_with("Re-read the file to confirm current content and adjust `oldText`.")
@@ -64,7 +65,7 @@ fn multiple_matches_error(path: &str, index: u64, expected: u64, error: &Error) 
         .with("matchCount", count)
         .with("expectedOccurrences", expected)
         .with("matchRanges", ranges);
-    CommaToolError::new("multiple_matches", message)
+    CommaToolError::new(CommaErrorKind::MultipleMatches, message)
         .with_path(path)
         .with_details(details)
         .retry_with("Either widen `oldText` to make it unique, or set `expectedOccurrences` to the actual count.")
@@ -76,7 +77,7 @@ fn overlapping_edits_error(path: &str, error: &Error) -> CommaToolError {
     indices.sort_unstable();
     let numbers: Vec<String> = indices.iter().map(ToString::to_string).collect();
     CommaToolError::new(
-        "overlapping_edits",
+        CommaErrorKind::OverlappingEdits,
         format!("Edits {} target overlapping ranges in {path}.", numbers.join(", ")),
     )
     .with_path(path)
@@ -104,20 +105,23 @@ pub(super) fn patch_error(call: &CommaToolCall<'_>, error: &Error) -> Option<Com
         (ErrorKind::MalformedPatch, _) => parse_error(error),
         (ErrorKind::NotFound, _) => match error_detail(error, "parent") {
             Some(parent) => parent_missing_error(&headers, parent),
-            None => new("not_found", format!("File does not exist: {path}")),
+            None => new(CommaErrorKind::NotFound, format!("File does not exist: {path}")),
         },
-        (ErrorKind::NotDirectory, _) => new("not_found", format!("Parent of {path} is not a directory")),
-        (ErrorKind::IsDirectory, _) => new("not_found", format!("Path is a directory, not a file: {path}")),
+        (ErrorKind::NotDirectory, _) => new(CommaErrorKind::NotFound, format!("Parent of {path} is not a directory")),
+        (ErrorKind::IsDirectory, _) => {
+            new(CommaErrorKind::NotFound, format!("Path is a directory, not a file: {path}"))
+        }
         (ErrorKind::Exists, _) => match header {
             Some(CommaPatchSectionHeader { kind: CommaPatchSectionKind::Move, move_target: Some(to), .. }) => {
-                CommaToolError::new("already_exists", format!("Move destination already exists: {to}")).with_path(to)
+                CommaToolError::new(CommaErrorKind::AlreadyExists, format!("Move destination already exists: {to}"))
+                    .with_path(to)
             }
-            Some(_) | None => new("already_exists", format!("Cannot Add File — already exists: {path}")),
+            Some(_) | None => new(CommaErrorKind::AlreadyExists, format!("Cannot Add File — already exists: {path}")),
         },
         (ErrorKind::Stale, Some("absent")) => {
             let next = "Use the empty string \"\" to assert the file does not exist, or omit the entry entirely.";
             let message = format!("expectedSha256ByPath for Add File {path} must be \"\" (sentinel)");
-            new("stale_file", message).do_instead(next)
+            new(CommaErrorKind::StaleFile, message).do_instead(next)
         }
         (ErrorKind::Stale, _) => {
             let by_path = call.args.object("expectedSha256ByPath");
@@ -129,10 +133,10 @@ pub(super) fn patch_error(call: &CommaToolCall<'_>, error: &Error) -> Option<Com
             hunk_error(error, path)
         }
         (ErrorKind::BadRequest, Some("same_place")) => {
-            new("command_failed", format!("Move File requires distinct from/to (got {path})"))
+            new(CommaErrorKind::CommandFailed, format!("Move File requires distinct from/to (got {path})"))
         }
         (ErrorKind::BadRequest, Some("duplicate_path")) => {
-            new("patch_apply_error", format!("Path appears multiple times in patch: {path}"))
+            new(CommaErrorKind::PatchApplyError, format!("Path appears multiple times in patch: {path}"))
                 .with_details(CommaReplyJsonBuilder::new().with("reason", "duplicate_path"))
         }
         (_, _) => return None,
@@ -151,10 +155,13 @@ fn parent_missing_error(headers: &[CommaPatchSectionHeader<'_>], parent: &str) -
     let found = headers.iter().filter(is_new).find(in_parent).or_else(|| headers.iter().find(is_new));
     let path = found.map(target).unwrap_or_default();
     if found.is_some_and(|header| header.kind == CommaPatchSectionKind::Move) {
-        return CommaToolError::new("not_found", format!("Move destination parent does not exist: {path}"))
-            .with_path(path);
+        return CommaToolError::new(
+            CommaErrorKind::NotFound,
+            format!("Move destination parent does not exist: {path}"),
+        )
+        .with_path(path);
     }
-    CommaToolError::new("not_found", format!("Parent directory of {path} does not exist"))
+    CommaToolError::new(CommaErrorKind::NotFound, format!("Parent directory of {path} does not exist"))
         .with_path(path)
         .retry_with("Use `create_file` to create the parent directory chain before re-running apply_patch.")
 }
@@ -163,14 +170,20 @@ fn hunk_error(error: &Error, path: &str) -> CommaToolError {
     let hunk = error.details.get("chunk").and_then(Value::as_u64).unwrap_or_default();
     let details = |reason: &str| CommaReplyJsonBuilder::new().with("hunkIndex", hunk).with("reason", reason);
     if error.kind == ErrorKind::Ambiguous {
-        return CommaToolError::new("multiple_matches", format!("Hunk {hunk} for {path} matches multiple locations"))
-            .with_path(path)
-            .with_details(details("multiple_matches"))
-            .retry_with("Add more surrounding context lines to the hunk so it matches a unique location.");
-    }
-    CommaToolError::new("patch_apply_error", format!("Hunk {hunk} for {path} could not be applied (context not found)"))
+        return CommaToolError::new(
+            CommaErrorKind::MultipleMatches,
+            format!("Hunk {hunk} for {path} matches multiple locations"),
+        )
         .with_path(path)
-        .with_details(details("context_not_found"))
+        .with_details(details("multiple_matches"))
+        .retry_with("Add more surrounding context lines to the hunk so it matches a unique location.");
+    }
+    CommaToolError::new(
+        CommaErrorKind::PatchApplyError,
+        format!("Hunk {hunk} for {path} could not be applied (context not found)"),
+    )
+    .with_path(path)
+    .with_details(details("context_not_found"))
 }
 
 fn parse_error(error: &Error) -> CommaToolError {
@@ -196,6 +209,6 @@ fn parse_error(error: &Error) -> CommaToolError {
         _ => (error.message.clone(), detail("expected")),
     };
     let line = error.details.get("line").cloned().unwrap_or(Value::Null);
-    CommaToolError::new("patch_parse_error", message)
+    CommaToolError::new(CommaErrorKind::PatchParseError, message)
         .with_details(CommaReplyJsonBuilder::new().with("line", line).with("expected", expected))
 }

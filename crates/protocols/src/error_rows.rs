@@ -1,0 +1,97 @@
+//! How each protocol, each dialect with published error words, and the command line report an error kind. The rows are
+//! generated from `definitions/errors.yaml`. A dialect may choose another word for some of its tools.
+
+use axum::http::StatusCode;
+use stead_engine::ErrorKind;
+
+use crate::{
+    acp::AcpErrorCode,
+    dialect::{CommaErrorKind, KruxErrorType},
+    rpc::errors,
+};
+
+/// The words and numbers for one error kind.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ErrorRow {
+    pub(crate) http: StatusCode,
+    pub(crate) rpc: i64,
+    exit: CommandExit,
+    pub(crate) retry: RetryAdvice,
+    pub(crate) comma: CommaErrorKind,
+    pub(crate) krux: KruxErrorType,
+    pub(crate) acp: AcpErrorCode,
+}
+
+/// When a failed call may succeed if it is repeated unchanged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RetryAdvice {
+    Never,
+    /// After a few seconds.
+    Soon,
+    /// After another caller has finished.
+    AfterOthers,
+    AfterApproval,
+    /// At another time.
+    Later,
+    /// After the server is repaired.
+    AfterRepair,
+}
+
+/// Exit status of the program. Documented in `docs/reference/exit-codes.md`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommandExit {
+    /// The command succeeded.
+    Success,
+    /// The command failed because of the state of the workspace or an error of the operating system.
+    Failed,
+    /// The command line or an argument is invalid.
+    Usage,
+    /// A rule of the policy or of the engine refused the call.
+    Refused,
+    /// The call was rejected because of a stale base version or a conflict.
+    Stale,
+    /// A verification found tampering.
+    Tampered,
+    /// The exit code of the agent that `stead acp` ran.
+    ChildStatus(u8),
+}
+
+impl CommandExit {
+    /// The exit status of a command whose call failed with an error of this kind.
+    pub fn for_error(kind: ErrorKind) -> Self {
+        error_row(kind).exit
+    }
+
+    /// The exit code that the operating system receives.
+    pub fn code(self) -> u8 {
+        match self {
+            CommandExit::Success => 0,
+            CommandExit::Failed => 1,
+            CommandExit::Usage => 2,
+            CommandExit::Refused => 3,
+            CommandExit::Stale => 4,
+            CommandExit::Tampered => 5,
+            CommandExit::ChildStatus(code) => code,
+        }
+    }
+}
+
+macro_rules! error_rows {
+    ($($kind:ident: $http:ident, $rpc:ident, $exit:ident, $retry:ident, $comma:ident, $krux:ident, $acp:ident;)+) => {
+        pub(crate) fn error_row(kind: ErrorKind) -> ErrorRow {
+            match kind {
+                $(ErrorKind::$kind => ErrorRow {
+                    http: StatusCode::$http,
+                    rpc: errors::$rpc,
+                    exit: CommandExit::$exit,
+                    retry: RetryAdvice::$retry,
+                    comma: CommaErrorKind::$comma,
+                    krux: KruxErrorType::$krux,
+                    acp: AcpErrorCode::$acp,
+                },)+
+            }
+        }
+    };
+}
+
+include!("generated/error_rows.rs");
