@@ -95,3 +95,23 @@ macro_rules! error_rows {
 }
 
 include!("generated/error_rows.rs");
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write;
+
+    use super::*;
+
+    #[test]
+    fn error_kinds_have_the_words_and_codes_of_0_1_0() {
+        let mut text = String::new();
+        for kind in ErrorKind::ALL {
+            let ErrorRow { http, rpc, exit, retry, comma, krux, acp } = error_row(*kind);
+            let (word, class, exit) = (kind.code(), kind.class(), exit.code());
+            let comma = serde_json::to_value(comma).unwrap();
+            writeln!(text, "{word} {class:?} {} {rpc} {exit} {retry:?} {comma} {krux:?} {acp:?}", http.as_u16())
+                .unwrap();
+        }
+        testkit::pin::check(env!("CARGO_MANIFEST_DIR"), "errors.txt", &text);
+    }
+}
