@@ -13,6 +13,7 @@ pub mod limits;
 mod lines;
 pub mod mcp;
 pub mod rpc;
+mod strict_json;
 
 /// The tracing target of the spans that record MCP calls.
 #[cfg(feature = "spans")]

@@ -12,13 +12,15 @@ mod outbox;
 
 pub(crate) use outbox::Outbox;
 
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
 /// Minimum length of a line that the reader returns with its whole buffer. Shorter lines are copied, because copying a
 /// short line is cheaper than allocating a new buffer.
 const LARGE_LINE_BYTES: usize = READ_CHUNK_BYTES;
 
 #[derive(Debug, PartialEq)]
 pub(crate) enum LineReaderEvent {
-    /// A line was read. [`LineReader::line`] returns this line until the next line is read.
+    /// A line was read. [`LineReader::message`] returns this line until the next line is read.
     Line,
     /// A line exceeded the limit and was skipped; the value is the request id in the skipped line.
     Oversized(Option<Value>),
@@ -58,9 +60,14 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     }
 
     /// The last line that [`LineReader::next`] read, without its terminator.
-    pub(crate) fn line(&self) -> &[u8] {
+    fn line(&self) -> &[u8] {
         let line = self.buffer.get(self.current_line.clone()).unwrap_or_default();
         line.strip_suffix(b"\r").unwrap_or(line)
+    }
+
+    /// The last line without its terminator and without a byte order mark.
+    pub(crate) fn message(&self) -> &[u8] {
+        self.line().strip_prefix(BYTE_ORDER_MARK).unwrap_or(self.line())
     }
 
     /// Takes the last line out of the reader. A long line is not copied: the caller gets the read buffer itself.

@@ -26,7 +26,6 @@ mod transport;
 
 pub use connection::{RpcConnection, RpcPendingMessageGuard};
 pub use message::errors;
-pub(crate) use message::parse_strict;
 pub(crate) use transport::FramedRpcConnection;
 pub use transport::serve;
 
@@ -87,7 +86,7 @@ impl RpcServer {
     /// Answers one message, which is a request, a notification or a batch. Returns `None` if the message contains only
     /// notifications.
     pub async fn answer_message(&self, message: &[u8], pending: &RpcPendingMessageGuard) -> Option<Value> {
-        match message::parse_strict(message) {
+        match message::parse_message(message) {
             Ok(Value::Array(requests)) => self.answer_batch(requests, pending).await,
             Ok(request) => self.answer_request(request, pending).await,
             Err(error) => Some(error.into_response()),

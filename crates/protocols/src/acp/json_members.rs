@@ -3,6 +3,11 @@
 //!
 //! The scanner is not recursive, so nesting depth is unlimited. The scanner checks only the structure of the JSON.
 //! Values are validated when they are parsed.
+//!
+//! The proxy does not use `strict_json`, because it forwards a value that it does not read byte for byte, whatever the
+//! value contains. serde_json could find the ranges of members only with its feature `raw_value`. That feature applies
+//! to the whole program, and makes every `Value` interpret the text in a member with a reserved name as JSON, after
+//! `strict_json` has checked the message.
 
 use std::{borrow::Cow, ops::Range};
 

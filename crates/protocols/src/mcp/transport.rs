@@ -77,7 +77,7 @@ where
 
     /// Parses the current line as an MCP message; returns `None` if the line is rejected or ignored.
     fn parse_current_line(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
-        let line = message_check::strip_byte_order_mark(self.reader.line());
+        let line = self.reader.message();
         if line.is_empty() {
             return None;
         }

@@ -1,19 +1,17 @@
 //! JSON-RPC messages: parsing requests, building responses, and the error codes.
 
-use std::{borrow::Cow, cell::Cell, fmt};
+use std::borrow::Cow;
 
-use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Number, Value, json};
+use serde_json::{Map, Value, json};
 use stead_engine::{Error, ErrorKind};
 
 use crate::{
     error_rows::error_row,
-    limits::{ID_BYTES_MAX, MESSAGE_DEPTH_MAX},
+    limits::ID_BYTES_MAX,
+    strict_json::{KeptJsonPart, StrictJsonError, parse_strict},
 };
 
 const JSONRPC_VERSION: &str = "2.0";
-const DUPLICATE_MEMBER: &str = "an object has a duplicate member";
-const NESTED_TOO_DEEPLY: &str = "the message is nested too deeply";
 
 /// JSON-RPC error codes.
 pub mod errors {
@@ -152,111 +150,16 @@ pub(super) fn response(id: Value, result: Result<Value, RpcError>) -> Value {
     }
 }
 
-/// Parses a message strictly: UTF-8, JSON, no duplicate members, limited nesting. A message with duplicate members is
-/// rejected, because two parsers could use different values of the duplicated member.
-pub(crate) fn parse_strict(bytes: &[u8]) -> Result<Value, RpcMessageError> {
-    let text = std::str::from_utf8(bytes)
-        .map_err(|error| parse_error(format!("the message is not UTF-8: invalid byte at {}", error.valid_up_to())))?;
-    let fault = Cell::new(None);
-    let mut parser = serde_json::Deserializer::from_str(text);
-    let value = StrictJsonVisitor { depth: 0, fault: &fault }
-        .deserialize(&mut parser)
-        .and_then(|value| parser.end().map(|()| value))
-        .map_err(|error| parse_error(format!("the message is not JSON: {error}")))?;
-    match fault.get() {
-        None => Ok(value),
-        Some(fault) => {
-            let id = value.get("id").and_then(echoable_id);
-            Err(RpcMessageError { id, error: RpcError::new(errors::INVALID_REQUEST, fault) })
+/// Parses a message, which is a request or a batch of requests.
+pub(super) fn parse_message(bytes: &[u8]) -> Result<Value, RpcMessageError> {
+    parse_strict(bytes, KeptJsonPart::Everything).map_err(|error| match error {
+        StrictJsonError::Malformed { reason } => {
+            RpcMessageError { id: None, error: RpcError::new(errors::PARSE_ERROR, reason) }
         }
-    }
-}
-
-fn parse_error(message: String) -> RpcMessageError {
-    RpcMessageError { id: None, error: RpcError::new(errors::PARSE_ERROR, message) }
-}
-
-/// Builds a JSON value from a message. If the message must be rejected although it is valid JSON, the visitor stores
-/// the reason in `fault`.
-#[derive(Clone, Copy)]
-struct StrictJsonVisitor<'a> {
-    depth: usize,
-    fault: &'a Cell<Option<&'static str>>,
-}
-
-impl StrictJsonVisitor<'_> {
-    fn nested(self) -> Self {
-        Self { depth: self.depth + 1, ..self }
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for StrictJsonVisitor<'_> {
-    type Value = Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        if self.depth < MESSAGE_DEPTH_MAX {
-            return deserializer.deserialize_any(self);
+        StrictJsonError::Rejected { reason, kept } => {
+            RpcMessageError::invalid_request(kept.get("id").and_then(echoable_id), reason)
         }
-        // The value is skipped. The parser skips a value without recursion, so even a deeply nested value cannot
-        // overflow the stack.
-        self.fault.set(Some(NESTED_TOO_DEEPLY));
-        deserializer.deserialize_ignored_any(IgnoredAny).map(|_| Value::Null)
-    }
-}
-
-impl<'de> Visitor<'de> for StrictJsonVisitor<'_> {
-    type Value = Value;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("any value")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
-        let mut fields = Map::new();
-        while let Some(name) = map.next_key::<String>()? {
-            let value = map.next_value_seed(self.nested())?;
-            if fields.insert(name, value).is_some() {
-                self.fault.set(Some(DUPLICATE_MEMBER));
-            }
-        }
-        Ok(Value::Object(fields))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
-        let mut items = Vec::new();
-        while let Some(item) = seq.next_element_seed(self.nested())? {
-            items.push(item);
-        }
-        Ok(Value::Array(items))
-    }
-
-    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Value, E> {
-        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
-    }
-
-    fn visit_str<E: de::Error>(self, value: &str) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_string<E: de::Error>(self, value: String) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_unit<E: de::Error>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
+    })
 }
 
 #[cfg(test)]
@@ -293,34 +196,16 @@ mod tests {
         assert!(parse_request(json!({ "jsonrpc": "2.0", "id": 1, "method": "m", "params": [] })).is_ok());
     }
 
-    fn parse_failure(text: &str) -> (i64, Option<Value>) {
-        let rejection = parse_strict(text.as_bytes()).expect_err("the message is invalid");
-        (rejection.error.code, rejection.id)
-    }
-
     #[test]
-    fn valid_json_is_parsed() {
-        let text = r#"{"id":"a","params":{"x":[1,null,true,-1.5,"ä\n",18446744073709551615]}}"#;
-        assert_eq!(parse_strict(text.as_bytes()).unwrap(), serde_json::from_str::<Value>(text).unwrap());
-    }
-
-    #[test]
-    fn invalid_json_is_a_parse_error() {
-        for text in ["{", "nonsense", "{\"a\":1} x", "{\"a\":\"\\ud800\"}", "", "[1,]", "1e999"] {
-            assert_eq!(parse_failure(text), (errors::PARSE_ERROR, None), "{text}");
-        }
-        assert_eq!(parse_strict(b"{\"a\":\"\xc3\x28\"}").unwrap_err().error.code, errors::PARSE_ERROR);
-    }
-
-    #[test]
-    fn duplicate_members_and_deep_nesting_are_rejected_with_the_request_id() {
-        let one = Some(json!(1));
-        assert_eq!(parse_failure(r#"{"method":"a","method":"b","id":1}"#), (errors::INVALID_REQUEST, one.clone()));
-        assert_eq!(parse_failure(r#"{"params":{"a":{"b":1,"\u0062":2}},"id":1}"#), (errors::INVALID_REQUEST, one));
-        let deep = |levels: usize| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
-        assert!(parse_strict(deep(MESSAGE_DEPTH_MAX - 1).as_bytes()).is_ok());
-        for levels in [MESSAGE_DEPTH_MAX, 1_000, 1_000_000] {
-            assert_eq!(parse_failure(&deep(levels)), (errors::INVALID_REQUEST, None), "{levels}");
+    fn rejected_json_gets_its_error_code_and_the_request_id() {
+        for (text, code, id) in [
+            ("{", errors::PARSE_ERROR, None),
+            (r#"{"method":"a","method":"b","id":1}"#, errors::INVALID_REQUEST, Some(json!(1))),
+            (r#"{"params":{"a":{"b":1,"\u0062":2}},"id":"x"}"#, errors::INVALID_REQUEST, Some(json!("x"))),
+            (r#"{"a":1,"a":2,"id":{}}"#, errors::INVALID_REQUEST, None),
+        ] {
+            let rejection = parse_message(text.as_bytes()).unwrap_err();
+            assert_eq!((rejection.error.code, rejection.id), (code, id), "{text}");
         }
     }
 }

@@ -23,7 +23,6 @@ use crate::{
     lines::{LineReader, LineReaderEvent, Outbox},
 };
 
-const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 /// Maximum number of bytes of responses that a framed connection holds until the client reads them.
 const UNREAD_RESPONSE_BYTES_MAX: usize = 64 << 20;
 /// The number of response bytes that one semaphore permit represents.
@@ -73,8 +72,7 @@ where
             }
             LineReaderEvent::End => break,
         };
-        let line = lines.line();
-        let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+        let line = lines.message();
         if rejection.is_none() && line.is_empty() {
             continue;
         }
