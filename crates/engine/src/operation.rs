@@ -360,35 +360,21 @@ fn suggest_argument(message: &str) -> Option<&str> {
     nearest_name(given, names)
 }
 
-/// Largest [`edit_distance`] between a given name and the name that is suggested in its place.
+/// Largest edit distance between a given name and the name that is suggested in its place.
 const SUGGESTION_EDITS_MAX: usize = 2;
 
 /// The known name that is most similar to the given name; `None` if no name is similar. Names that contain the given
-/// name or are contained in it come first, the longest before others; then the [`edit_distance`] decides.
+/// name or are contained in it come first, the longest before others; then the edit distance decides.
 pub(crate) fn nearest_name<'a>(given: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
     let given = given.to_lowercase();
     let overlaps = |name: &&str| given.contains(*name) || (given.len() > 1 && name.contains(given.as_str()));
-    let by_edits = |name: &'a str| (edit_distance(given.as_bytes(), name.as_bytes()), name);
+    let by_edits = |name: &'a str| (strsim::levenshtein(&given, name), name);
     let is_close = |(edits, name): &(usize, &str)| *edits <= SUGGESTION_EDITS_MAX && edits * 2 <= name.len();
     known
         .clone()
         .filter(overlaps)
         .max_by_key(|name| name.len())
         .or_else(|| known.map(by_edits).filter(is_close).min().map(|(_, name)| name))
-}
-
-/// The Levenshtein distance: the number of bytes to insert, delete or replace to turn one name into the other.
-pub(crate) fn edit_distance(from: &[u8], to: &[u8]) -> usize {
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, a) in from.iter().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, b) in to.iter().enumerate() {
-            let changed = diagonal + usize::from(a != b);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[to.len()]
 }
 
 #[cfg(test)]

@@ -133,24 +133,8 @@ pub(crate) fn with_negatable_switches(command: Command) -> Command {
 
 /// The known name that is nearest to a misspelled name, for "did you mean".
 fn nearest_name<'a>(written: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let (distance, name) = known.map(|name| (edit_distance(written, name), name)).min()?;
+    let (distance, name) = known.map(|name| (strsim::levenshtein(written, name), name)).min()?;
     (distance <= EDIT_DISTANCE_MAX.max(name.len() / 3)).then_some(name)
-}
-
-/// The Levenshtein distance of two words.
-fn edit_distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (at, letter) in one.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = at + 1;
-        for (column, beside) in other.iter().enumerate() {
-            let changed = diagonal + usize::from(letter != *beside);
-            diagonal = row[column + 1];
-            row[column + 1] = changed.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[other.len()]
 }
 
 const INTRODUCTION: &str = "\

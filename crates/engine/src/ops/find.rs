@@ -313,25 +313,12 @@ struct SimilarFileName {
     path: RelPath,
 }
 
-/// Levenshtein distance, or `None` if it exceeds `max`.
-fn bounded_edit_distance(one: &[u8], two: &[u8], max: usize) -> Option<usize> {
-    if max == 0 || one.len().abs_diff(two.len()) > max {
+/// Levenshtein distance in bytes, or `None` if it exceeds `max` or if `max` allows no edit.
+fn bounded_edit_distance(name: &[u8], wanted: &[u8], max: usize) -> Option<usize> {
+    if max == 0 || name.len().abs_diff(wanted.len()) > max {
         return None;
     }
-    let mut row: Vec<usize> = (0..=two.len()).collect();
-    for (at, byte) in one.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = at + 1;
-        for (column, other) in two.iter().enumerate() {
-            let replaced = diagonal + usize::from(byte != other);
-            diagonal = row[column + 1];
-            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
-        }
-        if row.iter().all(|cost| *cost > max) {
-            return None;
-        }
-    }
-    row.last().copied().filter(|cost| *cost <= max)
+    Some(strsim::generic_levenshtein(&name.to_vec(), &wanted.to_vec())).filter(|distance| *distance <= max)
 }
 
 #[cfg(test)]

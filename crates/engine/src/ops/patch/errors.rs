@@ -16,7 +16,6 @@ use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
     limits,
-    operation::edit_distance,
     ops::{
         edit::errors::{
             difference_json, location_json, render_location, render_numbered_lines, shorten_text, with_nearest,
@@ -302,7 +301,7 @@ fn similar_sibling(context: &CallContext<'_>, path: &RelPath) -> Option<RelPath>
     let files = context.list_visible(&parent).ok()?.into_iter().filter(|listed| listed.kind == FileKind::File);
     files
         .take(limits::SUGGESTION_ENTRIES_MAX)
-        .map(|listed| (edit_distance(&wanted, &listed.name.as_bytes().to_ascii_lowercase()), listed.name))
+        .map(|listed| (strsim::generic_levenshtein(&wanted, &listed.name.as_bytes().to_ascii_lowercase()), listed.name))
         .filter(|(edits, name)| *edits <= SUGGESTED_NAME_EDITS_MAX && edits * 2 <= name.as_bytes().len())
         .min_by_key(|(edits, name)| (*edits, name.as_bytes().to_vec()))
         .and_then(|(_, name)| parent.join(&name).ok())
