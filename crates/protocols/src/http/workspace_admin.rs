@@ -11,6 +11,7 @@ use axum::{
     extract::{FromRequest, FromRequestParts, Path, RawQuery, Request, rejection::PathRejection},
     http::{StatusCode, request::Parts},
 };
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 use stead_engine::{Caller, Error};
 use tokio::sync::Semaphore;
@@ -171,26 +172,16 @@ pub(super) fn parse_query(query: Option<&str>) -> Map<String, Value> {
                 (_, Ok(number)) => Value::from(number),
                 ("true", _) => Value::from(true),
                 ("false", _) => Value::from(false),
-                (text, Err(_)) => Value::from(percent_decode(text)),
+                (text, Err(_)) => Value::from(decode_query_value(text)),
             };
             (key.to_owned(), value)
         })
         .collect()
 }
 
-/// Decodes a percent-encoded text, and leaves invalid escapes such as `%zz` unchanged.
-fn percent_decode(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let escaped = (*first == b'%').then(|| after.get(..2)).flatten();
-        let byte = escaped
-            .and_then(|digits| std::str::from_utf8(digits).ok())
-            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        rest = if byte.is_some() { &after[2..] } else { after };
-        bytes.push(byte.unwrap_or(if *first == b'+' { b' ' } else { *first }));
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+/// Decodes the value of a query parameter, and leaves invalid escapes such as `%zz` unchanged.
+fn decode_query_value(text: &str) -> String {
+    percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned()
 }
 
 /// `GET /v1/workspaces`.

@@ -5,7 +5,10 @@
 //! `resources/directory/read` belongs to MCP's Skills extension. The server declares the Skills extension only for this
 //! method; its list of skills is always empty.
 
+use std::borrow::Cow;
+
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use rmcp::{
     ErrorData,
     model::{
@@ -68,10 +71,11 @@ fn directory_uri(uri: &str) -> String {
     if uri.ends_with('/') { uri.to_owned() } else { format!("{uri}/") }
 }
 
+/// The bytes that a URI contains in escaped form: all except the unreserved characters of RFC 3986.
+const ESCAPED_BYTES: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
 fn percent_encode(name: &str) -> String {
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
-    let one = |byte: u8| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
-    name.bytes().map(one).collect()
+    utf8_percent_encode(name, ESCAPED_BYTES).to_string()
 }
 
 /// Whether the URI has one of the forms for files of the workspace, even if its path is invalid.
@@ -94,20 +98,14 @@ fn unknown_resource_error(uri: &str) -> ErrorData {
     ErrorData::resource_not_found(message, Some(json!({ "uri": uri })))
 }
 
+/// Decodes a percent-encoded path. Returns `None` for an invalid escape, which the library would leave unchanged.
 fn percent_decode(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((byte, after)) = rest.split_first() {
-        rest = after;
-        if *byte != b'%' {
-            bytes.push(*byte);
-            continue;
-        }
-        let (digits, after) = rest.split_at_checked(2)?;
-        bytes.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
-        rest = after;
+    let is_escape =
+        |rest: &str| rest.as_bytes().get(..2).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+    if !text.split('%').skip(1).all(is_escape) {
+        return None;
     }
-    String::from_utf8(bytes).ok()
+    percent_decode_str(text).decode_utf8().ok().map(Cow::into_owned)
 }
 
 fn resource_error(uri: &str, error: &Error) -> ErrorData {
@@ -247,6 +245,8 @@ mod tests {
             ("file://host/a", None),
             ("stead:///%zz", None),
             ("stead:///%4", None),
+            ("stead:///%+4", None),
+            ("stead:///%C3", None),
             ("http://x", None),
         ] {
             assert_eq!(path_of_uri(uri).ok().as_deref(), expected, "{uri}");

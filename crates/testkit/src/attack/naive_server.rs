@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use percent_encoding::percent_decode_str;
 use rustix::fs::{CWD, Mode, OFlags};
 use serde_json::{Map, Value, json};
 use unicode_normalization::UnicodeNormalization;
@@ -333,21 +334,7 @@ fn run_with_timeout(root: &Path, work: impl FnOnce() -> io::Result<Value> + Send
 }
 
 fn percent_decode(text: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
-    while let Some((&byte, tail)) = rest.split_first() {
-        let pair = tail.get(..2).and_then(|pair| std::str::from_utf8(pair).ok());
-        match pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()).filter(|_| byte == b'%') {
-            Some(decoded) => {
-                bytes.push(decoded);
-                rest = &tail[2..];
-            }
-            None => {
-                bytes.push(byte);
-                rest = tail;
-            }
-        }
-    }
+    let bytes: Vec<u8> = percent_decode_str(text).collect();
     // Lenient decoders accept the overlong form of a slash.
     let mut text = Vec::new();
     let mut left = bytes.as_slice();
