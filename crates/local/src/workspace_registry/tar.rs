@@ -3,6 +3,10 @@
 //!
 //! The archive reader does not trust its input: it rejects paths outside the root, and entries whose end or name is
 //! ambiguous. The memory use of the archive reader is bounded.
+//!
+//! The crate `tar` (0.4.46) is not used, because its reader holds a long name of any size in memory (a name of 512 MiB
+//! took 770 MiB), ignores data in the padding and after the end of an archive, accepts an archive without an end and an
+//! entry with two names, and because its writer does not notice a file that is shorter than the size in its header.
 
 use std::{
     io::{self, Read, Write},
