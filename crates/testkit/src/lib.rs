@@ -8,6 +8,7 @@ pub mod client_story;
 pub mod conformance;
 pub mod crash;
 pub mod external_tools;
+pub mod http_client;
 pub mod journal_replay;
 pub mod krux_scenario;
 mod memory;

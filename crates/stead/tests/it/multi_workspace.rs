@@ -5,7 +5,6 @@ mod isolation;
 
 use std::{
     io::{Read, Write},
-    net::TcpStream,
     ops::Deref,
     os::unix::net::UnixStream,
     path::Path,
@@ -14,6 +13,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
+use testkit::http_client::TestHttpClient;
 
 use crate::server_process::{self, LINE_TIMEOUT};
 
@@ -68,9 +68,7 @@ impl WorkspaceRegistryTestServer {
 
     /// Sends one HTTP request on a new connection.
     pub(crate) fn send_request(&self, token: &str, line: &str, body: &[u8]) -> (u16, Vec<u8>) {
-        let stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(LINE_TIMEOUT)).unwrap();
-        exchange_http(stream, &self.address, token, line, body)
+        TestHttpClient::new(&self.address).send_request(token, line, &[], body).unwrap()
     }
 
     pub(crate) fn send_json_request(&self, token: &str, line: &str, body: &Value) -> (u16, Value) {
@@ -99,11 +97,13 @@ impl WorkspaceRegistryTestServer {
     }
 }
 
-fn exchange_http(mut stream: impl Read + Write, host: &str, token: &str, line: &str, body: &[u8]) -> (u16, Vec<u8>) {
+/// Sends one HTTP request on a Unix socket.
+fn exchange_over_socket(mut stream: UnixStream, token: &str, line: &str, body: &[u8]) -> (u16, Vec<u8>) {
+    stream.set_read_timeout(Some(LINE_TIMEOUT)).unwrap();
     let authorization = if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
     write!(
         stream,
-        "{line} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Type: application/json\r\n\
+        "{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n\
          Content-Length: {}\r\n{authorization}\r\n",
         body.len()
     )
@@ -212,7 +212,6 @@ fn workspace_is_forked_exported_imported_and_destroyed() {
     assert_eq!((forked.0, &forked.1["origin"]["files"]), (201, &json!(1)), "{forked:?}");
     let (status, archive) = server.send_request(&server.token, "GET /v1/workspaces/fork/export", b"");
     assert_eq!(status, 200);
-    let archive = decode_chunked(&archive);
     assert_eq!(archive.len() % 512, 0);
     let import = "PUT /v1/workspaces/copy/import?lasting=ephemeral&label=a%20copy";
     let created = server.send_request(&server.token, import, &archive);
@@ -239,17 +238,6 @@ fn workspace_is_forked_exported_imported_and_destroyed() {
     }
     assert_eq!(server.run_cli(&["workspace", "list"]), "");
     server.terminate();
-}
-
-/// Decodes an HTTP body with chunked transfer encoding.
-fn decode_chunked(mut bytes: &[u8]) -> Vec<u8> {
-    let mut whole = Vec::new();
-    while let Some(end) = bytes.windows(2).position(|two| two == b"\r\n") {
-        let size = usize::from_str_radix(std::str::from_utf8(&bytes[..end]).unwrap(), 16).unwrap();
-        whole.extend_from_slice(&bytes[end + 2..end + 2 + size]);
-        bytes = &bytes[end + 4 + size..];
-    }
-    whole
 }
 
 /// Processes create and destroy a workspace of the same name concurrently, and some are killed meanwhile.
@@ -298,9 +286,7 @@ fn same_user_administers_over_the_socket() {
     let path = directory.path().join("socket");
     let server = WorkspaceRegistryTestServer::start(&["--socket", path.to_str().unwrap()]);
     let ask = |token: &str, line: &str, body: &str| {
-        let stream = UnixStream::connect(&path).unwrap();
-        stream.set_read_timeout(Some(LINE_TIMEOUT)).unwrap();
-        exchange_http(stream, "localhost", token, line, body.as_bytes())
+        exchange_over_socket(UnixStream::connect(&path).unwrap(), token, line, body.as_bytes())
     };
     assert_eq!(ask("", "POST /v1/workspaces", r#"{"name":"one"}"#).0, 201);
     let created = ask("", "POST /v1/workspaces/one/tokens", r#"{"principal":"agent:one"}"#);
@@ -319,7 +305,6 @@ fn single_workspace_server_has_no_workspace_admin() {
     let path = directory.path().join("socket");
     let server = server_process::ServerProcess::start(&["--socket", path.to_str().unwrap()]);
     let stream = UnixStream::connect(&path).unwrap();
-    stream.set_read_timeout(Some(LINE_TIMEOUT)).unwrap();
-    assert_eq!(exchange_http(stream, "localhost", "", "GET /v1/workspaces", b"").0, 404);
+    assert_eq!(exchange_over_socket(stream, "", "GET /v1/workspaces", b"").0, 404);
     server.terminate();
 }

@@ -1,13 +1,10 @@
-//! The binary over HTTP as a subject of attacks: `stead serve` on its own port, with one process per principal. The
-//! test has its own minimal HTTP client, because only the server is tested.
+//! The binary over HTTP as a subject of attacks: `stead serve` on its own port, with one process per principal.
 
 use std::{
     collections::BTreeMap,
-    io::{self, BufRead, BufReader, Read, Write},
-    net::{Shutdown, TcpStream},
+    io::{self, BufRead, BufReader},
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    time::Duration,
 };
 
 use serde_json::{Value, json};
@@ -16,9 +13,8 @@ use super::{
     mcp::reply_from_answer,
     subject::{AttackSubject, AttackSubjectRequest, ServerChild, SubjectJournal, SubjectOptions, SubjectReply},
 };
+use crate::http_client::TestHttpClient;
 
-/// How long the test client waits for a reply of the server.
-const REPLY_WAIT: Duration = Duration::from_secs(30);
 /// The MCP revision of the requests, which needs no MCP session.
 const MCP_VERSION: &str = "2026-07-28";
 
@@ -66,8 +62,7 @@ impl HttpAttackSubject {
 
 struct AttackHttpServer {
     child: ServerChild,
-    connection: BufReader<TcpStream>,
-    host: String,
+    client: TestHttpClient,
     token: String,
 }
 
@@ -92,74 +87,21 @@ impl AttackHttpServer {
         // Later output must not fill the pipe.
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
         let (host, token) = (host.unwrap_or_default(), token.unwrap_or_default());
-        let stream = TcpStream::connect(&host)?;
-        stream.set_read_timeout(Some(REPLY_WAIT))?;
-        stream.set_nodelay(true)?;
-        Ok(Self { child, connection: BufReader::new(stream), host, token })
+        Ok(Self { child, client: TestHttpClient::new(&host), token })
     }
 
-    /// Posts a request body and returns the response body.
-    fn post(&mut self, path: &str, headers: &str, body: &[u8]) -> io::Result<Vec<u8>> {
-        let (host, token, length) = (&self.host, &self.token, body.len());
-        let head = format!(
-            "POST {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n\
-             Accept: application/json, text/event-stream\r\nContent-Length: {length}\r\n{headers}\r\n"
-        );
-        let stream = self.connection.get_mut();
-        stream.write_all(head.as_bytes())?;
-        stream.write_all(body)?;
-        stream.flush()?;
-        let mut length = Some(0);
-        loop {
-            let line = self.read_line()?;
-            let (name, value) = line.split_once(": ").unwrap_or((&line, ""));
-            match name.to_ascii_lowercase().as_str() {
-                "content-length" => length = Some(value.parse().map_err(io::Error::other)?),
-                "transfer-encoding" => length = None,
-                "" => break,
-                _ => {}
-            }
-        }
-        match length {
-            Some(length) => self.read_bytes(length),
-            None => self.read_chunked(),
-        }
-    }
-
-    fn read_line(&mut self) -> io::Result<String> {
-        let mut line = String::new();
-        if self.connection.read_line(&mut line)? == 0 {
-            return Err(io::Error::other("the server closed"));
-        }
-        Ok(line.trim_end().to_owned())
-    }
-
-    fn read_bytes(&mut self, length: usize) -> io::Result<Vec<u8>> {
-        let mut bytes = vec![0; length];
-        self.connection.read_exact(&mut bytes)?;
-        Ok(bytes)
-    }
-
-    /// Reads a chunked response body and returns the last event of its stream.
-    fn read_chunked(&mut self) -> io::Result<Vec<u8>> {
-        let mut body = Vec::new();
-        loop {
-            let length = usize::from_str_radix(&self.read_line()?, 16).map_err(io::Error::other)?;
-            body.extend(self.read_bytes(length)?);
-            self.read_line()?;
-            if length == 0 {
-                break;
-            }
-        }
-        let text = String::from_utf8(body).map_err(io::Error::other)?;
-        let mut events = text.lines().filter_map(|line| line.strip_prefix("data: "));
-        events.next_back().map(|event| event.as_bytes().to_vec()).ok_or_else(|| io::Error::other("no event"))
+    /// Posts a request body and returns the response body, or the last event if the response is an event stream.
+    fn post(&mut self, path: &str, headers: &[(&str, &str)], body: &[u8]) -> io::Result<Vec<u8>> {
+        let headers = [headers, &[("Accept", "application/json, text/event-stream")]].concat();
+        let (_, answer) = self.client.send_request(&self.token, &format!("POST {path}"), &headers, body)?;
+        let mut events = answer.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"data: "));
+        Ok(events.next_back().map_or_else(|| answer.clone(), <[u8]>::to_vec))
     }
 
     /// Asks the server to stop and waits for its exit.
     fn terminate(mut self) -> io::Result<()> {
         // The server would wait for an open connection.
-        self.connection.get_ref().shutdown(Shutdown::Both)?;
+        drop(self.client);
         let killed = Command::new("kill").arg(self.child.0.id().to_string()).status()?;
         if !killed.success() {
             return Err(io::Error::other("cannot send SIGTERM to the server"));
@@ -188,11 +130,11 @@ impl AttackSubject for HttpAttackSubject {
         let server = self.server_for(&request.principal)?;
         match way {
             AttackHttpEndpointKind::Rest => {
-                let answer = server.post(&format!("/v1/{}", request.operation), "", &arguments)?;
+                let answer = server.post(&format!("/v1/{}", request.operation), &[], &arguments)?;
                 Ok(reply_from_object(&serde_json::from_slice(&answer)?))
             }
             AttackHttpEndpointKind::Rpc => {
-                let answer = server.post("/rpc", "", &wrap_arguments(&operation, "", &arguments, ""))?;
+                let answer = server.post("/rpc", &[], &wrap_arguments(&operation, "", &arguments, ""))?;
                 let answer: Value = serde_json::from_slice(&answer)?;
                 Ok(reply_from_object(answer.get("result").or_else(|| answer.pointer("/error/data")).unwrap_or(&answer)))
             }
@@ -203,10 +145,11 @@ impl AttackSubject for HttpAttackSubject {
                     "io.modelcontextprotocol/clientCapabilities": {},
                 });
                 let before = format!(r#"{{"_meta":{meta},"name":{operation},"arguments":"#);
-                let headers = format!(
-                    "MCP-Protocol-Version: {MCP_VERSION}\r\nMcp-Method: tools/call\r\nMcp-Name: {}\r\n",
-                    request.operation
-                );
+                let headers = [
+                    ("MCP-Protocol-Version", MCP_VERSION),
+                    ("Mcp-Method", "tools/call"),
+                    ("Mcp-Name", request.operation.as_str()),
+                ];
                 let message = wrap_arguments("\"tools/call\"", &before, &arguments, "}");
                 let answer = server.post("/mcp", &headers, &message)?;
                 Ok(reply_from_answer(&serde_json::from_slice(&answer)?))

@@ -1,4 +1,7 @@
 //! An HTTP client connection, which sends a prepared request and reads the whole response.
+//!
+//! The soak test disconnects in the middle of a request, and benchmarks send a request that was built in advance, so
+//! that the time of the client is not measured. HTTP client libraries offer neither.
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},

@@ -2,15 +2,14 @@
 //! every protocol, and every response contains only data of their own workspace.
 
 use std::{
-    io::{BufRead, BufReader, Read, Write},
-    net::TcpStream,
     sync::atomic::{AtomicUsize, Ordering},
     time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
+use testkit::http_client::TestHttpClient;
 
-use super::{LINE_TIMEOUT, WorkspaceRegistryTestServer};
+use super::WorkspaceRegistryTestServer;
 
 const WORKSPACE_COUNT: usize = 1_000;
 const CALLS_PER_THREAD: usize = 3_000;
@@ -19,51 +18,9 @@ const THREADS: usize = 4;
 const TIME_MAX: Duration = Duration::from_secs(240);
 const MCP_VERSION: &str = "2026-07-28";
 
-/// A keep-alive HTTP connection, used for many requests.
-struct KeepAliveConnection {
-    stream: BufReader<TcpStream>,
-    host: String,
-}
-
-impl KeepAliveConnection {
-    fn open(server: &WorkspaceRegistryTestServer) -> Self {
-        let stream = TcpStream::connect(&server.address).unwrap();
-        stream.set_read_timeout(Some(LINE_TIMEOUT)).unwrap();
-        Self { stream: BufReader::new(stream), host: server.address.clone() }
-    }
-
-    fn send_request(&mut self, token: &str, line: &str, headers: &str, body: &[u8]) -> (u16, Vec<u8>) {
-        let head = format!(
-            "{line} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n\
-             Accept: application/json, text/event-stream\r\n{headers}Content-Length: {}\r\n\r\n",
-            self.host,
-            body.len()
-        );
-        self.stream.get_mut().write_all(&[head.as_bytes(), body].concat()).unwrap();
-        let (mut status, mut length) = (0, 0);
-        loop {
-            let mut line = String::new();
-            assert!(self.stream.read_line(&mut line).unwrap() > 0, "the server closed");
-            let line = line.trim_end().to_ascii_lowercase();
-            if let Some(rest) = line.strip_prefix("http/1.1 ") {
-                status = rest[..3].parse().unwrap();
-            }
-            if let Some(rest) = line.strip_prefix("content-length: ") {
-                length = rest.parse().unwrap();
-            }
-            if line.is_empty() {
-                break;
-            }
-        }
-        let mut body = vec![0; length];
-        self.stream.read_exact(&mut body).unwrap();
-        (status, body)
-    }
-
-    fn send_json_request(&mut self, token: &str, line: &str, headers: &str, body: &Value) -> (u16, Value) {
-        let (status, answer) = self.send_request(token, line, headers, body.to_string().as_bytes());
-        (status, serde_json::from_slice(&answer).unwrap_or(Value::Null))
-    }
+fn send_json_request(client: &TestHttpClient, token: &str, line: &str, body: &Value) -> (u16, Value) {
+    let (status, answer) = client.send_request(token, line, &[], body.to_string().as_bytes()).unwrap();
+    (status, serde_json::from_slice(&answer).unwrap_or(Value::Null))
 }
 
 /// A deterministic random number generator.
@@ -81,38 +38,37 @@ fn workspace_secret(number: usize) -> String {
     format!("the secret of workspace {number}, and of no other")
 }
 
-fn create_workspace(server: &WorkspaceRegistryTestServer, line: &mut KeepAliveConnection, number: usize) -> String {
+fn create_workspace(server: &WorkspaceRegistryTestServer, client: &TestHttpClient, number: usize) -> String {
     let name = format!("w{number}");
-    let created = line.send_json_request(
-        &server.token,
-        "POST /v1/workspaces",
-        "",
-        &json!({ "name": name, "lasting": "ephemeral" }),
-    );
+    let options = json!({ "name": name, "lasting": "ephemeral" });
+    let created = send_json_request(client, &server.token, "POST /v1/workspaces", &options);
     assert_eq!(created.0, 201, "{created:?}");
     let principal = json!({ "principal": "agent:same" });
-    let created = line.send_json_request(&server.token, &format!("POST /v1/workspaces/{name}/tokens"), "", &principal);
+    let created = send_json_request(client, &server.token, &format!("POST /v1/workspaces/{name}/tokens"), &principal);
     let token = created.1["token"].as_str().unwrap().to_owned();
-    assert_eq!(line.send_request(&token, "PUT /v1/files/secret.txt", "", workspace_secret(number).as_bytes()).0, 201);
-    assert_eq!(line.send_request(&token, &format!("PUT /v1/files/only-{number}.txt"), "", b"").0, 201);
+    let secret = workspace_secret(number);
+    for (path, content) in [("secret.txt", secret.as_str()), (&format!("only-{number}.txt"), "")] {
+        let line = format!("PUT /v1/files/{path}");
+        assert_eq!(client.send_request(&token, &line, &[], content.as_bytes()).unwrap().0, 201);
+    }
     token
 }
 
 /// Makes one call with the token of a random workspace, and checks that the response belongs to that workspace.
-fn call_as_random_workspace(line: &mut KeepAliveConnection, dice: &mut IsolationRng, tokens: &[String]) {
+fn call_as_random_workspace(client: &TestHttpClient, dice: &mut IsolationRng, tokens: &[String]) {
     let number = dice.below(tokens.len());
     let other = (number + 1 + dice.below(tokens.len() - 1)) % tokens.len();
     let token = &tokens[number];
     let content = match dice.below(6) {
         0 => {
-            let (status, body) = line.send_request(token, "GET /v1/files/secret.txt", "", b"");
+            let (status, body) = client.send_request(token, "GET /v1/files/secret.txt", &[], b"").unwrap();
             assert_eq!(status, 200);
             String::from_utf8(body).unwrap()
         }
         1 => {
             let message =
                 json!({ "jsonrpc": "2.0", "id": number, "method": "read", "params": { "path": "secret.txt" } });
-            line.send_json_request(token, "POST /rpc", "", &message).1["result"]["content"]
+            send_json_request(client, token, "POST /rpc", &message).1["result"]["content"]
                 .as_str()
                 .unwrap_or_default()
                 .to_owned()
@@ -125,24 +81,33 @@ fn call_as_random_workspace(line: &mut KeepAliveConnection, dice: &mut Isolation
             });
             let message = json!({ "jsonrpc": "2.0", "id": number, "method": "tools/call",
                 "params": { "_meta": meta, "name": "read", "arguments": { "path": "secret.txt" } } });
-            let headers =
-                format!("MCP-Protocol-Version: {MCP_VERSION}\r\nMcp-Method: tools/call\r\nMcp-Name: read\r\n");
-            let answer = line.send_json_request(token, "POST /mcp", &headers, &message).1;
+            let headers = [
+                ("Accept", "application/json, text/event-stream"),
+                ("MCP-Protocol-Version", MCP_VERSION),
+                ("Mcp-Method", "tools/call"),
+                ("Mcp-Name", "read"),
+            ];
+            let body = message.to_string();
+            let answer = client.send_request(token, "POST /mcp", &headers, body.as_bytes()).unwrap().1;
+            let answer: Value = serde_json::from_slice(&answer).unwrap();
             answer["result"]["structuredContent"]["content"].as_str().unwrap_or_default().to_owned()
         }
         3 => {
             let query = json!({ "query": [workspace_secret(other), workspace_secret(number)] });
-            let answer = line.send_json_request(token, "POST /v1/search", "", &query).1;
+            let answer = send_json_request(client, token, "POST /v1/search", &query).1;
             let found = (&answer["total"], &answer["files"][0]["path"]);
             assert_eq!(found, (&json!(1), &json!("secret.txt")), "{answer}");
             workspace_secret(number)
         }
         4 => {
-            assert_eq!(line.send_request(token, &format!("GET /v1/files/only-{other}.txt"), "", b"").0, 404);
+            assert_eq!(
+                client.send_request(token, &format!("GET /v1/files/only-{other}.txt"), &[], b"").unwrap().0,
+                404
+            );
             workspace_secret(number)
         }
         _ => {
-            let answer = line.send_json_request(token, "POST /v1/list", "", &json!({})).1.to_string();
+            let answer = send_json_request(client, token, "POST /v1/list", &json!({})).1.to_string();
             assert!(answer.contains(&format!("only-{number}.txt")) && !answer.contains(&format!("only-{other}.txt")));
             workspace_secret(number)
         }
@@ -160,14 +125,14 @@ fn thousand_workspaces_never_leak_into_each_other() {
     let next = AtomicUsize::new(0);
     let mut tokens: Vec<(usize, String)> = std::thread::scope(|scope| {
         let maker = || {
-            let mut line = KeepAliveConnection::open(&server);
+            let client = TestHttpClient::new(&server.address);
             let mut created = Vec::new();
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 if number >= WORKSPACE_COUNT {
                     return created;
                 }
-                created.push((number, create_workspace(&server, &mut line, number)));
+                created.push((number, create_workspace(&server, &client, number)));
             }
         };
         let creators: Vec<_> = (0..THREADS).map(|_| scope.spawn(maker)).collect();
@@ -181,9 +146,9 @@ fn thousand_workspaces_never_leak_into_each_other() {
         for thread in 0..THREADS {
             let (server, tokens) = (&server, &tokens);
             scope.spawn(move || {
-                let (mut line, mut dice) = (KeepAliveConnection::open(server), IsolationRng(thread as u64 + 1));
+                let (client, mut dice) = (TestHttpClient::new(&server.address), IsolationRng(thread as u64 + 1));
                 for _ in 0..CALLS_PER_THREAD / THREADS {
-                    call_as_random_workspace(&mut line, &mut dice, tokens);
+                    call_as_random_workspace(&client, &mut dice, tokens);
                 }
             });
         }
