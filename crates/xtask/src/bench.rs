@@ -1,148 +1,36 @@
-//! `cargo xtask bench` compares stead with the reference server, over MCP on standard streams.
+//! `cargo xtask bench`, `soak` and `powercut` build and start the program of the `bench/` workspace.
 //!
-//! Both servers work on equal files, and their measurements alternate. Every response is checked for completeness, and
-//! no process outlives the benchmark. The benchmark uses the network only to install the reference server. `cargo xtask
-//! bench NAME` runs another benchmark, one of [`MEASURES`].
+//! The ordinary build and tests do not compile that program. Clippy checks it, and `cargo xtask test --long` tests it.
 
-mod acp_proxy;
-mod bench_server;
-mod bench_servers;
-mod edits;
-mod http;
-mod idle_wait;
-mod mcp_client;
-mod multi_workspace;
-mod patches;
-mod rank;
-mod reference_server;
-mod report;
-mod rows;
-mod search;
-mod statistics;
-mod watch;
-mod workspace_files;
+use std::process::Command;
 
-use std::{path::PathBuf, process::Command};
+use crate::needs;
 
-use bench_servers::BenchServers;
-use idle_wait::BenchIdleMachineWaiter;
-use report::{BenchReport, BenchRunConditions};
-use rows::{BENCH_ROWS, BenchDefinition};
+/// The manifest of the workspace with the benchmarks, relative to the repository root.
+pub(crate) const BENCH_MANIFEST: &str = "bench/Cargo.toml";
 
-/// How often each measurement of the benchmark is repeated per server.
-const ROUNDS_DEFAULT: usize = 20;
-
-/// The name of a benchmark for `cargo xtask bench NAME`, and its entry point.
-type NamedBenchEntryPoint = (&'static str, fn(&[String]) -> Result<(), String>);
-
-const MEASURES: &[NamedBenchEntryPoint] = &[
-    ("acp", acp_proxy::run),
-    ("edits", edits::run),
-    ("estate", multi_workspace::run),
-    ("http", http::run),
-    ("patches", patches::run),
-    ("rank", rank::run),
-    ("search", search::run),
-    ("watch", watch::run),
-];
-
-#[derive(Debug)]
-struct BenchOptions {
-    rounds: usize,
-    /// The names of the measurements to run; all if empty.
-    only_rows: Vec<String>,
+pub(crate) fn run_benchmark(arguments: &[String]) -> Result<(), String> {
+    run_bench_program(&[], arguments)
 }
 
-pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
-    if let Some((first, own)) = arguments.split_first() {
-        let measure = MEASURES.iter().find(|(name, _)| name == first);
-        if let Some((_, measure)) = measure {
-            return measure(own);
-        }
-    }
-    let wish = parse_options(arguments)?;
-    let binary = build_release_binary()?;
-    let reference = reference_server::install_reference()?;
-    let target = crate::needs::target_directory();
-    // The temporary directory of the system is often a tmpfs, where a sync costs nothing.
-    let place = tempfile::Builder::new()
-        .prefix("bench-")
-        .tempdir_in(&target)
-        .map_err(|error| format!("{}: {error}", target.display()))?;
-    let mut quiet = BenchIdleMachineWaiter::default();
-    let mut field = BenchServers::start_all(place.path(), &binary, &reference.script)?;
-    let mut comparisons = Vec::new();
-    for row in BENCH_ROWS.iter().filter(|row| wish.includes(row)) {
-        println!("bench: {}", row.name);
-        comparisons.extend((row.measure)(&mut field, &mut quiet, wish.rounds)?);
-    }
-    comparisons.push(rows::measure_memory(&field)?);
-    field.stop_all();
-    let run = BenchRunConditions { rounds: wish.rounds, reference: reference.version, idle_waiter: quiet };
-    let report = BenchReport::new(run, comparisons);
-    report.write(&target)
+pub(crate) fn run_powercut(arguments: &[String]) -> Result<(), String> {
+    run_bench_program(&["powercut"], arguments)
 }
 
-impl BenchOptions {
-    fn includes(&self, row: &BenchDefinition) -> bool {
-        self.only_rows.is_empty() || self.only_rows.iter().any(|name| name == row.name)
-    }
+pub(crate) fn run_soak(arguments: &[String]) -> Result<(), String> {
+    run_bench_program(&["soak"], arguments)
 }
 
-fn parse_options(arguments: &[String]) -> Result<BenchOptions, String> {
-    let mut wish = BenchOptions { rounds: ROUNDS_DEFAULT, only_rows: Vec::new() };
-    let mut left = arguments.iter();
-    while let Some(flag) = left.next() {
-        let mut value = || left.next().ok_or_else(|| format!("{flag} needs a value"));
-        match flag.as_str() {
-            "--rounds" => {
-                let given = value()?;
-                wish.rounds = given
-                    .parse()
-                    .ok()
-                    .filter(|rounds| *rounds > 0)
-                    .ok_or_else(|| format!("invalid number of rounds: '{given}'"))?;
-            }
-            "--only" => {
-                let given = value()?;
-                if !BENCH_ROWS.iter().any(|row| row.name == given) {
-                    let names: Vec<&str> = BENCH_ROWS.iter().map(|row| row.name).collect();
-                    return Err(format!("unknown row '{given}'; rows: {}", names.join(", ")));
-                }
-                wish.only_rows.push(given.clone());
-            }
-            other => return Err(format!("unknown argument '{other}'; usage: --rounds N and --only ROW")),
-        }
-    }
-    Ok(wish)
+fn run_bench_program(command: &[&str], arguments: &[String]) -> Result<(), String> {
+    let mut cargo = bench_cargo("run");
+    crate::run_program(cargo.args(["--quiet", "--release", "--"]).args(command).args(arguments))
 }
 
-fn build_release_binary() -> Result<PathBuf, String> {
-    crate::run_program(Command::new("cargo").args(["build", "--release", "--locked", "-p", "stead"]))?;
-    Ok(crate::needs::target_directory().join("release").join("stead"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parse_words(arguments: &[&str]) -> Result<BenchOptions, String> {
-        let arguments: Vec<String> = arguments.iter().map(|&argument| argument.to_owned()).collect();
-        parse_options(&arguments)
-    }
-
-    #[test]
-    fn rounds_and_row_names_are_parsed() {
-        let wish = parse_words(&["--rounds", "3", "--only", "read-1k", "--only", "list-10k"]).unwrap();
-        assert_eq!((wish.rounds, wish.only_rows), (3, vec!["read-1k".to_owned(), "list-10k".to_owned()]));
-        assert_eq!(parse_words(&[]).unwrap().rounds, ROUNDS_DEFAULT);
-    }
-
-    #[test]
-    fn unknown_row_is_rejected_with_the_known_ones() {
-        assert!(parse_words(&["--only", "raed"]).unwrap_err().contains("read-1k"));
-        for bad in [&["--rounds", "0"][..], &["--rounds", "x"], &["--rounds"], &["--fast"]] {
-            assert!(parse_words(bad).is_err(), "{bad:?}");
-        }
-    }
+/// A command of cargo on the `bench/` workspace. It builds into the target directory of the project, where the
+/// benchmarks also expect the server.
+pub(crate) fn bench_cargo(command: &str) -> Command {
+    let mut cargo = Command::new("cargo");
+    cargo.args([command, "--locked", "--manifest-path", BENCH_MANIFEST, "--target-dir"]);
+    cargo.arg(needs::target_directory());
+    cargo
 }

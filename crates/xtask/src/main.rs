@@ -7,17 +7,12 @@ mod bench;
 mod deny;
 mod fuzz;
 mod generate;
-mod http;
-mod needs;
-mod powercut;
-mod soak;
 mod test;
 mod tidy;
 
-use std::{
-    path::PathBuf,
-    process::{self, ExitCode, Stdio},
-};
+use std::process::ExitCode;
+
+use xtask_tools::{is_installed, needs, repository_root, run_program};
 
 struct XtaskCommandDefinition {
     name: &'static str,
@@ -29,7 +24,7 @@ const COMMANDS: &[XtaskCommandDefinition] = &[
     XtaskCommandDefinition {
         name: "bench",
         purpose: "compare with the reference server; --rounds N, --only ROW; or acp, edits, estate, http, patches, rank, search, watch",
-        run: bench::run,
+        run: bench::run_benchmark,
     },
     XtaskCommandDefinition {
         name: "deny",
@@ -54,12 +49,12 @@ const COMMANDS: &[XtaskCommandDefinition] = &[
     XtaskCommandDefinition {
         name: "powercut",
         purpose: "simulate power failures of a disk; needs root; --rounds N, --fs ext4,xfs,btrfs",
-        run: powercut::run,
+        run: bench::run_powercut,
     },
     XtaskCommandDefinition {
         name: "soak",
         purpose: "run the server for an hour with disconnecting clients and a full disk; --minutes N",
-        run: soak::run,
+        run: bench::run_soak,
     },
     XtaskCommandDefinition {
         name: "test",
@@ -100,22 +95,4 @@ fn print_usage() {
     for command in COMMANDS {
         eprintln!("  {:<10} {}", command.name, command.purpose);
     }
-}
-
-fn repository_root() -> PathBuf {
-    let own = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    own.ancestors().nth(2).map_or_else(|| own.clone(), PathBuf::from)
-}
-
-/// Runs a program in the repository root with inherited output.
-fn run_program(command: &mut process::Command) -> Result<(), String> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let status = command.current_dir(repository_root()).status().map_err(|error| format!("{name}: {error}"))?;
-    if status.success() { Ok(()) } else { Err(format!("{name}: {status}")) }
-}
-
-fn is_installed(program: &str, arguments: &[&str]) -> bool {
-    let mut command = process::Command::new(program);
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
 }

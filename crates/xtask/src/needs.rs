@@ -15,20 +15,21 @@ use std::{
 };
 
 /// The flag that allows system packages to be installed without asking.
-pub(crate) const YES_FLAG: &str = "--yes";
+pub const YES_FLAG: &str = "--yes";
 
 /// Whether system packages may be installed without asking.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SystemPackageInstallConsent {
+pub enum SystemPackageInstallConsent {
     /// Asks the person at the terminal before installing system packages; without a terminal, nothing is installed.
     AskPerson,
+    /// Installs system packages without asking.
     Granted,
 }
 
 impl SystemPackageInstallConsent {
     /// Consent to install system packages is given by the flag `--yes`, or by the environment variable `CI` unless it
     /// is `false`.
-    pub(crate) fn from_arguments(arguments: &[String]) -> Self {
+    pub fn from_arguments(arguments: &[String]) -> Self {
         let is_granted = arguments.iter().any(|argument| argument == YES_FLAG)
             || env::var_os("CI").is_some_and(|value| value != "false");
         if is_granted { Self::Granted } else { Self::AskPerson }
@@ -140,16 +141,19 @@ const CTAGS_PROGRAM: RequiredProgram = RequiredProgram {
 };
 
 /// The environment variable that tells the tests the Python interpreter with the newest libraries.
-pub(crate) const PYTHON_VARIABLE: &str = "STEAD_TEST_PYTHON";
+const PYTHON_VARIABLE: &str = "STEAD_TEST_PYTHON";
 
 /// The environment variable that tells the tests the directory of the npm packages.
-pub(crate) const INSPECTOR_VARIABLE: &str = "STEAD_TEST_INSPECTOR";
+const INSPECTOR_VARIABLE: &str = "STEAD_TEST_INSPECTOR";
 
-/// The environment variable that tells the tests the directory of the programs built from `peers/`.
-pub(crate) const PEERS_VARIABLE: &str = "STEAD_TEST_PEERS";
+/// The environment variable that tells the tests the directory of the programs built from `bench/peers/`.
+const PEERS_VARIABLE: &str = "STEAD_TEST_PEERS";
+
+/// The manifest of the programs on the official Rust ACP library, relative to the repository root.
+pub const PEERS_MANIFEST: &str = "bench/peers/Cargo.toml";
 
 /// Installs all test tools, and prints the environment variables that a test started by hand needs.
-pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
+pub fn run(arguments: &[String]) -> Result<(), String> {
     if let Some(unknown) = arguments.iter().find(|argument| *argument != YES_FLAG) {
         return Err(format!("unknown argument '{unknown}'; the only one is {YES_FLAG}"));
     }
@@ -162,7 +166,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
 }
 
 /// Installs missing test tools, and returns the environment variables that tell the tests where the tools are.
-pub(crate) fn test_variables(consent: SystemPackageInstallConsent) -> Result<[(&'static str, PathBuf); 3], String> {
+pub fn test_variables(consent: SystemPackageInstallConsent) -> Result<[(&'static str, PathBuf); 3], String> {
     let _lock = lock_tools_directory()?;
     Ok([
         (PYTHON_VARIABLE, require_python(consent)?),
@@ -171,15 +175,18 @@ pub(crate) fn test_variables(consent: SystemPackageInstallConsent) -> Result<[(&
     ])
 }
 
-pub(crate) fn require_strace(consent: SystemPackageInstallConsent) -> Result<(), String> {
+/// Installs strace if it is missing.
+pub fn require_strace(consent: SystemPackageInstallConsent) -> Result<(), String> {
     require_program(&STRACE_PROGRAM, "strace", &["--version"], consent)
 }
 
-pub(crate) fn require_ripgrep() -> Result<(), String> {
+/// Installs ripgrep if it is missing and the person at the terminal agrees.
+pub fn require_ripgrep() -> Result<(), String> {
     require_program(&RIPGREP_PROGRAM, "rg", &["--version"], SystemPackageInstallConsent::AskPerson)
 }
 
-pub(crate) fn require_ctags() -> Result<(), String> {
+/// Installs ctags if it is missing and the person at the terminal agrees.
+pub fn require_ctags() -> Result<(), String> {
     require_program(&CTAGS_PROGRAM, "ctags", &["--_xformat=%N", "--version"], SystemPackageInstallConsent::AskPerson)
 }
 
@@ -194,7 +201,7 @@ fn require_program(
 
 /// Creates all Python environments if needed. Returns the Python interpreter of the environment with the newest
 /// libraries.
-pub(crate) fn require_python(consent: SystemPackageInstallConsent) -> Result<PathBuf, String> {
+pub fn require_python(consent: SystemPackageInstallConsent) -> Result<PathBuf, String> {
     for environment in OTHER_ENVIRONMENTS {
         make_python_environment(environment, consent)?;
     }
@@ -231,7 +238,7 @@ fn make_python_environment(
 }
 
 /// Installs the npm packages if needed. Returns their directory.
-pub(crate) fn require_inspector(consent: SystemPackageInstallConsent) -> Result<PathBuf, String> {
+pub fn require_inspector(consent: SystemPackageInstallConsent) -> Result<PathBuf, String> {
     let home = tools_directory()?.join("js");
     let is_installed = |(package, version): &(&str, &str)| {
         let manifest = home.join("node_modules").join(package).join("package.json");
@@ -258,14 +265,13 @@ pub(crate) fn require_inspector(consent: SystemPackageInstallConsent) -> Result<
     }
 }
 
-/// Builds the programs in `peers/` if needed, and returns their directory. `peers/` is a separate cargo workspace, so
-/// that its dependencies are not dependencies of the project.
+/// Builds the programs in `bench/peers/` if needed, and returns their directory. `bench/peers/` is a separate cargo
+/// workspace, so that its dependencies are not dependencies of the project.
 fn build_peers() -> Result<PathBuf, String> {
     let home = tools_directory()?.join("rust");
     println!("needs: building agents on the official Rust ACP library in {}", home.display());
     let mut build = Command::new("cargo");
-    build.args(["build", "--quiet", "--locked", "--manifest-path"]);
-    build.arg(crate::repository_root().join("peers").join("Cargo.toml")).env("CARGO_TARGET_DIR", &home);
+    build.args(["build", "--quiet", "--locked", "--manifest-path", PEERS_MANIFEST]).env("CARGO_TARGET_DIR", &home);
     crate::run_program(&mut build)
         .map_err(|error| format!("agents on the Rust ACP library cannot be built: {error}"))?;
     Ok(home.join("debug"))
@@ -279,7 +285,7 @@ fn package_list_text(packages: &[(&str, &str)]) -> String {
 /// The directory of all installed test tools: `STEAD_TEST_TOOLS`, or a directory in the user's cache. The directory
 /// name contains a hash of all pinned versions, so that clones with other versions do not replace each other's tools.
 fn tools_directory() -> Result<PathBuf, String> {
-    let peers_lock = crate::repository_root().join("peers").join("Cargo.lock");
+    let peers_lock = crate::repository_root().join(PEERS_MANIFEST).with_extension("lock");
     let mut hasher = DefaultHasher::new();
     for environment in OTHER_ENVIRONMENTS.iter().chain([&NEWEST_ENVIRONMENT]) {
         environment.libraries.hash(&mut hasher);
@@ -307,7 +313,7 @@ fn lock_tools_directory() -> Result<fs::File, String> {
 }
 
 /// The directory that cargo builds into.
-pub(crate) fn target_directory() -> PathBuf {
+pub fn target_directory() -> PathBuf {
     let root = crate::repository_root();
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |given| root.join(given))
 }

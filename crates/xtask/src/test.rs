@@ -5,7 +5,10 @@
 
 use std::{path::PathBuf, process::Command, time::Instant};
 
-use crate::needs::{self, SystemPackageInstallConsent};
+use crate::{
+    bench::{self, BENCH_MANIFEST},
+    needs::{self, PEERS_MANIFEST, SystemPackageInstallConsent},
+};
 
 /// The environment variable for `--long`, with which load, race and fault tests run for their full length.
 const LONG_VARIABLE: &str = "STEAD_LONG";
@@ -17,6 +20,9 @@ const FEATURES: [&str; 2] = [
     "--features",
     "stead/spans,stead-protocols/spans,stead/tool-tests,stead-protocols/tool-tests,stead-local/tool-tests",
 ];
+
+const DOC_FLAGS: [&str; 2] = ["--no-deps", "--document-private-items"];
+const DENY_WARNINGS: &str = "-D warnings";
 
 /// Whether the quick, the ordinary or the long test suite runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -39,7 +45,7 @@ type XtaskTestCommandStep = (&'static str, fn(TestOptions) -> Result<(), String>
 const STEPS: &[XtaskTestCommandStep] = &[
     // First, because it may ask for consent.
     ("needs", |options| find_tools(options).map(|_| ())),
-    ("format", |_| run_cargo(&["fmt", "--all", "--check"])),
+    ("format", |_| check_format()),
     ("generate", |_| crate::generate::run(&["--check".to_owned()])),
     ("tidy", |_| crate::tidy::run(&[])),
     ("deny", |_| crate::deny::run(&[])),
@@ -47,6 +53,7 @@ const STEPS: &[XtaskTestCommandStep] = &[
     ("tests", run_tests),
     ("examples", |_| run_doc_examples()),
     ("docs", |_| build_docs()),
+    ("bench", test_benchmarks),
 ];
 
 /// The checks that `cargo xtask test --quick` runs.
@@ -118,9 +125,20 @@ fn announce(scope: XtaskTestThoroughness, steps: &[&XtaskTestCommandStep]) {
     }
 }
 
+/// Checks the formatting of the project and of the workspaces in `bench/`.
+fn check_format() -> Result<(), String> {
+    run_cargo(&["fmt", "--all", "--check"])?;
+    for manifest in [BENCH_MANIFEST, PEERS_MANIFEST] {
+        run_cargo(&["fmt", "--check", "--manifest-path", manifest])?;
+    }
+    Ok(())
+}
+
+/// Runs clippy, which is also the only check in the ordinary run that the benchmarks compile.
 fn run_clippy() -> Result<(), String> {
     let arguments = ["clippy", "--workspace", "--all-targets", "--locked"];
-    run_cargo(&[&arguments[..], &FEATURES, &["--", "-D", "warnings"]].concat())
+    run_cargo(&[&arguments[..], &FEATURES, &["--", "-D", "warnings"]].concat())?;
+    crate::run_program(bench::bench_cargo("clippy").args(["--all-targets", "--", "-D", "warnings"]))
 }
 
 /// Installs missing programs that the tests use, and returns the environment variables that tell the tests where they
@@ -172,9 +190,18 @@ fn run_doc_examples() -> Result<(), String> {
 /// Builds the documentation, including private items, and fails on any warning.
 fn build_docs() -> Result<(), String> {
     let mut command = Command::new("cargo");
-    command.args(["doc", "--no-deps", "--workspace", "--document-private-items", "--locked"]);
-    command.env("RUSTDOCFLAGS", "-D warnings");
-    crate::run_program(&mut command)
+    command.args(["doc", "--workspace", "--locked"]).args(DOC_FLAGS);
+    crate::run_program(command.env("RUSTDOCFLAGS", DENY_WARNINGS))
+}
+
+/// Runs the tests of the benchmarks and builds their documentation, with `--long` only.
+fn test_benchmarks(options: TestOptions) -> Result<(), String> {
+    if options.scope != XtaskTestThoroughness::Long {
+        println!("bench: the tests of the benchmarks run with {LONG_FLAG}");
+        return Ok(());
+    }
+    crate::run_program(&mut bench::bench_cargo("test"))?;
+    crate::run_program(bench::bench_cargo("doc").args(DOC_FLAGS).env("RUSTDOCFLAGS", DENY_WARNINGS))
 }
 
 fn run_cargo(arguments: &[&str]) -> Result<(), String> {

@@ -36,6 +36,12 @@ impl RepositoryFile {
     }
 }
 
+/// Whether the path belongs to a crate of the project or to the benchmarks, but not to the fuzz targets or the programs
+/// that only the tests start.
+fn is_project_path(path: &str) -> bool {
+    path.starts_with("crates/") || (path.starts_with("bench/") && !path.starts_with("bench/peers/"))
+}
+
 fn has_extension(path: &str, extension: &str) -> bool {
     Path::new(path).extension().is_some_and(|found| found == extension)
 }

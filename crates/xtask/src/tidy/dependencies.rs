@@ -3,7 +3,7 @@
 
 use toml::{Table, Value};
 
-use super::{RepositoryFile, TidyFinding};
+use super::{RepositoryFile, TidyFinding, is_project_path};
 
 /// Crates of the workspace, each with the crates it may use.
 const CRATE_DEPENDENCIES: &[(&str, &[&str])] = &[
@@ -45,6 +45,7 @@ const CRATE_DEPENDENCIES: &[(&str, &[&str])] = &[
             "testkit",
         ],
     ),
+    ("stead-bench", &["stead-text", "xtask"]),
 ];
 
 /// The crate that the tests of every crate may use.
@@ -64,11 +65,13 @@ const RESTRICTED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("rustls", &["testkit"]),
     ("tokio", &["stead-protocols", "stead", "testkit"]),
     ("clap", &["stead"]),
-    ("tempfile", &["testkit", "xtask"]),
+    ("tempfile", &["testkit", "stead-bench"]),
 ];
 
 /// The directories of the crates whose `clippy.toml` may allow methods that the workspace forbids.
 const CRATES_WITH_LIFTED_LINTS: &[&str] = &["disk", "testkit", "xtask"];
+/// The manifests of the two workspaces that must have the same lints: the project and the benchmarks.
+const WORKSPACE_MANIFESTS: [&str; 2] = ["Cargo.toml", "bench/Cargo.toml"];
 /// The setting that every `clippy.toml` must have.
 const FUNCTION_LINES_SETTING: &str = "too-many-lines-threshold = 70";
 
@@ -114,7 +117,8 @@ pub(super) fn check_restricted_dependencies(files: &[RepositoryFile]) -> Vec<Tid
     findings
 }
 
-/// Checks that every crate inherits the workspace lints, and that only some crates change the Clippy settings.
+/// Checks that every crate inherits the workspace lints, that the workspace of the benchmarks has the same lints, and
+/// that only some crates change the Clippy settings.
 pub(super) fn check_lint_settings(files: &[RepositoryFile]) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for (file, name, table) in crate_manifests(files, &mut Vec::new()) {
@@ -122,6 +126,15 @@ pub(super) fn check_lint_settings(files: &[RepositoryFile]) -> Vec<TidyFinding> 
         if inherited != Some(true) {
             findings.push(TidyFinding::new(file, 0, format!("'{name}' does not inherit the workspace lints")));
         }
+    }
+    let lint_tables = WORKSPACE_MANIFESTS.map(|path| {
+        let table = files.iter().find(|file| file.path == path)?.text.parse::<Table>().ok()?;
+        table.get("workspace")?.get("lints").cloned()
+    });
+    if lint_tables[0] != lint_tables[1]
+        && let Some(file) = files.iter().find(|file| file.path == WORKSPACE_MANIFESTS[1])
+    {
+        findings.push(TidyFinding::new(file, 0, format!("the lints must equal those of {}", WORKSPACE_MANIFESTS[0])));
     }
     for file in files.iter().filter(|file| file.path.ends_with("clippy.toml")) {
         if !file.text.lines().any(|line| line.trim() == FUNCTION_LINES_SETTING) {
@@ -135,14 +148,13 @@ pub(super) fn check_lint_settings(files: &[RepositoryFile]) -> Vec<TidyFinding> 
     findings
 }
 
-/// The parsed `Cargo.toml` of each workspace crate; a malformed one is added to `findings`.
+/// The parsed `Cargo.toml` of each crate of the project and of the benchmarks; a malformed one is added to `findings`.
 fn crate_manifests<'a>(
     files: &'a [RepositoryFile],
     findings: &mut Vec<TidyFinding>,
 ) -> Vec<(&'a RepositoryFile, String, Table)> {
     let mut found = Vec::new();
-    // The fuzz targets are built by another toolchain and are not part of the workspace.
-    for file in files.iter().filter(|file| file.path.starts_with("crates/") && file.path.ends_with("/Cargo.toml")) {
+    for file in files.iter().filter(|file| is_project_path(&file.path) && file.path.ends_with("/Cargo.toml")) {
         match file.text.parse::<Table>() {
             Ok(table) => {
                 let name = table.get("package").and_then(|package| package.get("name")).and_then(Value::as_str);
@@ -234,6 +246,13 @@ mod tests {
             1
         );
         assert_eq!(check_lint_settings(&[RepositoryFile::new("crates/disk/clippy.toml", "")]).len(), 1);
+        let with_lint = |path: &str, lint: &str| {
+            let text = format!("[lints]\nworkspace = true\n[workspace.lints.clippy]\n{lint} = \"warn\"");
+            RepositoryFile::new(path, text)
+        };
+        let [project, bench] = WORKSPACE_MANIFESTS;
+        assert_eq!(check_lint_settings(&[with_lint(project, "todo"), with_lint(bench, "panic")]).len(), 1);
+        assert_eq!(check_lint_settings(&[with_lint(project, "todo"), with_lint(bench, "todo")]), []);
         assert_eq!(check_lint_settings(&[RepositoryFile::new("crates/disk/clippy.toml", FUNCTION_LINES_SETTING)]), []);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{RepositoryFile, TidyFinding, has_extension, rust_source::identifiers};
+use super::{RepositoryFile, TidyFinding, has_extension, is_project_path, rust_source::identifiers};
 
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
 const INSIDE_DIRECTORY: &str = "docs/inside/";
@@ -23,7 +23,7 @@ pub(super) fn require_one_title(files: &[RepositoryFile]) -> Vec<TidyFinding> {
 /// Requires that names in backticks exist, as identifiers in the code or as paths in the repository. Commands and flags
 /// in backticks are not checked.
 pub(super) fn check_quoted_names(files: &[RepositoryFile]) -> Vec<TidyFinding> {
-    let crate_files = files.iter().filter(|file| file.path.starts_with("crates/"));
+    let crate_files = files.iter().filter(|file| is_project_path(&file.path));
     let mut known: HashSet<&str> =
         crate_files.filter_map(|file| file.rust_source.as_ref()).flat_map(|source| identifiers(&source.code)).collect();
     known.extend(files.iter().filter_map(|file| file.path.strip_prefix("crates/")?.split('/').next()));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{RepositoryFile, TidyFinding};
+use super::{RepositoryFile, TidyFinding, is_project_path};
 
 /// Words ending in "-ing" that are established nouns, which type names may be.
 const GERUNDS_ALLOWED: &[&str] = &["Encoding", "Mapping", "Setting", "Warning"];
@@ -16,7 +16,7 @@ const IRREGULAR_PAST_FORMS: &str = "Became Been Begun Bent Bitten Blown Born Bou
     Swept Sworn Swung Taken Taught Thought Threw Thrown Told Took Torn Understood Undone Went Withdrawn \
     Withheld Woken Won Worn Woven Written Wrote";
 
-/// Finds types that have the same name as another type in `crates/`, except for associated types.
+/// Finds types that have the same name as another type of the project, except for associated types.
 pub(super) fn find_duplicate_types(files: &[RepositoryFile]) -> Vec<TidyFinding> {
     let mut first_definitions = BTreeMap::new();
     let mut findings = Vec::new();
@@ -41,7 +41,7 @@ pub(super) fn find_verb_form_types(files: &[RepositoryFile]) -> Vec<TidyFinding>
 }
 
 fn type_definitions(files: &[RepositoryFile]) -> impl Iterator<Item = (&RepositoryFile, usize, &str)> {
-    files.iter().filter(|file| file.path.starts_with("crates/")).flat_map(|file| {
+    files.iter().filter(|file| is_project_path(&file.path)).flat_map(|file| {
         let definitions = file.rust_source.iter().flat_map(|source| source.type_definitions());
         definitions.map(move |(line, name)| (file, line, name))
     })
@@ -66,11 +66,13 @@ mod tests {
         let files = [
             RepositoryFile::new("crates/a/src/lib.rs", "pub struct Request;"),
             RepositoryFile::new("crates/b/tests/it/main.rs", "fn f() {}\nmod tests { enum Request {} }"),
+            RepositoryFile::new("bench/src/main.rs", "struct Request;"),
+            RepositoryFile::new("bench/peers/src/main.rs", "struct Request;"),
             RepositoryFile::new("fuzz/src/lib.rs", "struct Request;"),
         ];
         let findings = find_duplicate_types(&files);
-        assert_eq!(findings.len(), 1, "{findings:?}");
-        assert_eq!((findings[0].path.as_str(), findings[0].line), ("crates/b/tests/it/main.rs", 2));
+        let found: Vec<(&str, usize)> = findings.iter().map(|finding| (finding.path.as_str(), finding.line)).collect();
+        assert_eq!(found, [("crates/b/tests/it/main.rs", 2), ("bench/src/main.rs", 1)]);
     }
 
     #[test]
