@@ -3,6 +3,7 @@
 
 mod copy;
 mod lock;
+mod moved_files;
 pub(crate) mod usage;
 
 use stead_text::visible::{escape_deceptive, escape_deceptive_line};

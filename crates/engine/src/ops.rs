@@ -46,12 +46,15 @@ mod watch;
 mod watched;
 mod write;
 
+pub(crate) use append::AppendOutcome;
 pub use changes::ChangesFollower;
 pub(crate) use copy::{CopiedFile, CopiedTree, CopyOutcome};
 pub(crate) use diff::decode_diff_text;
 pub(crate) use encode_content::encode_like;
 pub(crate) use lock::{LeaseChange, LeaseOutcome};
+pub(crate) use r#move::{MoveOutcome, MovedTreeFields};
 pub(crate) use outcome_builder::outcome_from_entry;
+pub(crate) use remove::{RemoveOutcome, RestoreOutcome};
 pub use review::TextWithLineAuthors;
 pub(crate) use search::SearchCaseSensitivity;
 pub(crate) use stale_reads::StaleReadTracker;

@@ -5,7 +5,7 @@ use stead_text::visible::escape_deceptive_line;
 use super::{NativeText, escape_lines, escape_one_line};
 use crate::{
     call_notation::CallNotation,
-    ops::{CopiedFile, CopiedTree, CopyOutcome, planning::describe_tree_size},
+    ops::{CopiedFile, CopiedTree, CopyOutcome, planning::describe_size},
 };
 
 impl NativeText for CopyOutcome {
@@ -23,8 +23,8 @@ impl NativeText for CopyOutcome {
 }
 
 fn render_tree(copied: &CopiedTree) -> String {
-    let CopiedTree { from, path, rev, skipped, skipped_omitted, tree, .. } = copied;
-    let mut text = format!("copied {from} to {path} ({}, {rev})", describe_tree_size(tree));
+    let CopiedTree { from, path, rev, files, bytes, skipped, skipped_omitted, .. } = copied;
+    let mut text = format!("copied {from} to {path} ({}, {rev})", describe_size(*files, *bytes));
     let not_copied = skipped.len() + skipped_omitted;
     if not_copied > 0 {
         text.push_str(&format!("; {not_copied} not copied:"));

@@ -2,18 +2,19 @@
 //! it. The file is replaced as a whole, so readers never see a partial write, and other hard links keep the old
 //! content.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use stead_path::RelPath;
 
-use super::{encode_content, outcome_builder::OutcomeBuilder, planning, planning::too_large_to_change_error, write};
+use super::{encode_content, planning, planning::too_large_to_change_error, write};
 use crate::{
     call_context::CallContext,
-    engine::CallOutcome,
     errors::Error,
     limits,
     operation::{
         Operation, OperationPlanningResult, PathSlot, PlanResult, RequestedPath, RequestedPaths, ResolvedTarget,
         ResolvedTargets,
     },
+    outcome::{FileVersionFields, OperationOutcome, RecordedEntryFields},
     plan::{CommitExpectation, Plan, PlanTimeFileVersion, PlannedChange, PlannedContent},
     version::Version,
     workspace::BytesToRead,
@@ -27,9 +28,29 @@ pub(crate) struct AppendArgs {
     base: Option<String>,
 }
 
+/// The outcome of `append`.
+#[derive(Debug, Serialize)]
+pub(crate) struct AppendOutcome {
+    pub(crate) path: RelPath,
+    #[serde(flatten)]
+    pub(crate) version: FileVersionFields,
+    pub(crate) size: u64,
+    pub(crate) created: bool,
+    pub(crate) changed: bool,
+    /// The encoding of the file, if it is not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) encoding: Option<&'static str>,
+    #[serde(flatten)]
+    pub(crate) recorded: Option<RecordedEntryFields>,
+    #[serde(skip)]
+    pub(crate) added_bytes: usize,
+}
+
+impl OperationOutcome for AppendOutcome {}
+
 impl Operation for AppendArgs {
     type Resolved = PathSlot;
-    type Outcome = CallOutcome;
+    type Outcome = AppendOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         Ok(paths.add(RequestedPath::write(&self.path).with_base(self.base.as_deref())?))
@@ -66,36 +87,39 @@ impl Operation for AppendArgs {
         let (path, content) = (target.path.clone(), PlannedContent::Bytes(bytes));
         let mode = context.options.written_file_mode.mode_source();
         changes.push(PlannedChange::Put { path, expectation, content, version, size, mode });
-        let path = target.path.to_string();
+        let path = target.path.clone();
         Ok(OperationPlanningResult::Files {
             plan: Plan::new(changes),
-            build_outcome: Box::new(move |receipt| {
-                let rev = format!("r{}", receipt.entry);
-                let text = format!("appended {added_bytes} bytes to {path} ({rev}, {size} bytes)");
-                OutcomeBuilder::new()
-                    .with_field("path", path)
-                    .with_version(&version, rev)
-                    .with_field("size", size)
-                    .with_field("created", created)
-                    .with_field("changed", true)
-                    .with_some("encoding", added.non_utf8_encoding)
-                    .with_receipt(receipt)
-                    .build_one_line(text)
+            build_outcome: Box::new(move |receipt| AppendOutcome {
+                path,
+                version: FileVersionFields::written(version, receipt),
+                size,
+                created,
+                changed: true,
+                encoding: added.non_utf8_encoding,
+                recorded: Some(receipt.into()),
+                added_bytes,
             }),
         })
     }
 }
 
-fn unchanged_outcome(context: &CallContext<'_>, target: &ResolvedTarget, bytes: &[u8]) -> OperationPlanningResult {
+fn unchanged_outcome(
+    context: &CallContext<'_>,
+    target: &ResolvedTarget,
+    bytes: &[u8],
+) -> OperationPlanningResult<AppendOutcome> {
     let version = Version::hash_bytes(bytes);
-    let path = target.path.to_string();
     let rev = context.revision_name(&target.path, &version);
-    let outcome = OutcomeBuilder::new()
-        .with_field("path", path.clone())
-        .with_version(&version, rev)
-        .with_field("size", bytes.len())
-        .with_field("created", false)
-        .with_field("changed", false)
-        .build_one_line(format!("nothing to append to {path}; nothing was changed"));
+    let outcome = AppendOutcome {
+        path: target.path.clone(),
+        version: FileVersionFields { version, rev },
+        size: bytes.len() as u64,
+        created: false,
+        changed: false,
+        encoding: None,
+        recorded: None,
+        added_bytes: 0,
+    };
     OperationPlanningResult::Read { outcome, bytes: 0 }
 }

@@ -77,8 +77,6 @@ pub(crate) struct CopiedTree {
     pub(crate) skipped_omitted: usize,
     #[serde(flatten)]
     pub(crate) recorded: RecordedEntryFields,
-    #[serde(skip)]
-    pub(crate) tree: TreeSummary,
 }
 
 impl Operation for CopyArgs {
@@ -216,7 +214,6 @@ fn plan_tree_copy(
                 skipped_omitted: skipped.len().saturating_sub(limits::REPORTED_PATHS_MAX),
                 skipped: skipped.into_iter().take(limits::REPORTED_PATHS_MAX).collect(),
                 recorded: receipt.into(),
-                tree,
             })
         }),
     })

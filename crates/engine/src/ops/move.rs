@@ -1,20 +1,21 @@
 //! `move` renames a file, link or tree atomically. If the source is a symbolic link, the link is moved and not its
 //! target. Only a file can replace another file, and only if `overwrite` is set. A replaced file's content is retained.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use stead_path::RelPath;
 
-use super::{file_kind_name, outcome_builder::OutcomeBuilder, planning};
+use super::{file_kind_name, planning};
 use crate::{
     call_context::CallContext,
     call_options::{OverwrittenFilePolicy, TrashRetentionChoice},
-    engine::CallOutcome,
     errors::{Error, ErrorKind},
     operation::{
         FromAndToSlots, Operation, OperationPlanningResult, PlanResult, RequestedPath, RequestedPathAccessKind,
         RequestedPaths, ResolvedTarget, ResolvedTargets,
     },
+    outcome::{OperationOutcome, RecordedEntryFields},
     plan::{CommitExpectation, FileKind, Plan, PlanTimeFileVersion, PlannedChange, TreeSummary},
+    version::Version,
     workspace::{FileStat, FinalSymlink},
 };
 
@@ -28,9 +29,38 @@ pub(crate) struct MoveArgs {
     overwrite: bool,
 }
 
+/// The outcome of `move`.
+#[derive(Debug, Serialize)]
+pub(crate) struct MoveOutcome {
+    pub(crate) from: RelPath,
+    pub(crate) path: RelPath,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) version: Option<Version>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rev: Option<String>,
+    pub(crate) changed: bool,
+    #[serde(flatten)]
+    pub(crate) moved: Option<MovedTreeFields>,
+    /// The id of the file at the destination that went to the trash.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) trash: Option<String>,
+    #[serde(flatten)]
+    pub(crate) recorded: Option<RecordedEntryFields>,
+}
+
+/// The size of a moved file or tree, and whether it replaced a file.
+#[derive(Debug, Serialize)]
+pub(crate) struct MovedTreeFields {
+    pub(crate) replaced: bool,
+    pub(crate) files: u64,
+    pub(crate) bytes: u64,
+}
+
+impl OperationOutcome for MoveOutcome {}
+
 impl Operation for MoveArgs {
     type Resolved = FromAndToSlots;
-    type Outcome = CallOutcome;
+    type Outcome = MoveOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         let from = RequestedPath::from_argument(&self.from, RequestedPathAccessKind::Remove, FinalSymlink::Keep)
@@ -77,21 +107,15 @@ impl Operation for MoveArgs {
         changes.push(PlannedChange::Move { from: from.clone(), to: to.clone(), expectation, replaced, tree });
         Ok(OperationPlanningResult::Files {
             plan: Plan::new(changes),
-            build_outcome: Box::new(move |receipt| {
-                let rev = format!("r{}", receipt.entry);
-                let text = format!("moved {from} to {to} ({}, {rev})", planning::describe_tree_size(&tree));
-                OutcomeBuilder::new()
-                    .with_field("from", from.to_string())
-                    .with_field("path", to.to_string())
-                    .with_some("version", moved.map(|observed| observed.version.to_string()))
-                    .with_field("rev", rev)
-                    .with_field("changed", true)
-                    .with_field("replaced", replaces)
-                    .with_field("files", tree.files)
-                    .with_field("bytes", tree.bytes)
-                    .with_some("trash", receipt.trash_ids.first().cloned())
-                    .with_receipt(receipt)
-                    .build_one_line(text)
+            build_outcome: Box::new(move |receipt| MoveOutcome {
+                from,
+                path: to,
+                version: moved.map(|observed| observed.version),
+                rev: Some(format!("r{}", receipt.entry)),
+                changed: true,
+                moved: Some(MovedTreeFields { replaced: replaces, files: tree.files, bytes: tree.bytes }),
+                trash: receipt.trash_ids.first().cloned(),
+                recorded: Some(receipt.into()),
             }),
         })
     }
@@ -163,15 +187,17 @@ fn unchanged_outcome(
     context: &CallContext<'_>,
     source: &ResolvedTarget,
     stat: FileStat,
-) -> Result<OperationPlanningResult, Error> {
+) -> Result<OperationPlanningResult<MoveOutcome>, Error> {
     let observed = planning::expected_version(&planning::expectation_at(context, &source.path, stat, source.observed)?);
-    let path = source.path.to_string();
-    let outcome = OutcomeBuilder::new()
-        .with_field("from", path.clone())
-        .with_field("path", path.clone())
-        .with_some("version", observed.map(|observed| observed.version.to_string()))
-        .with_some("rev", observed.map(|observed| context.revision_name(&source.path, &observed.version)))
-        .with_field("changed", false)
-        .build_one_line(format!("source and destination are both {path}; nothing was changed"));
+    let outcome = MoveOutcome {
+        from: source.path.clone(),
+        path: source.path.clone(),
+        version: observed.map(|observed| observed.version),
+        rev: observed.map(|observed| context.revision_name(&source.path, &observed.version)),
+        changed: false,
+        moved: None,
+        trash: None,
+        recorded: None,
+    };
     Ok(OperationPlanningResult::Read { outcome, bytes: 0 })
 }

@@ -93,9 +93,9 @@ pub(crate) fn expected_version(expectation: &CommitExpectation) -> Option<PlanTi
 }
 
 /// Describes the size of a directory tree, for example `3 files, 1200 bytes`.
-pub(crate) fn describe_tree_size(tree: &TreeSummary) -> String {
-    let files = if tree.files == 1 { "file" } else { "files" };
-    format!("{} {files}, {} bytes", tree.files, tree.bytes)
+pub(crate) fn describe_size(files: u64, bytes: u64) -> String {
+    let noun = if files == 1 { "file" } else { "files" };
+    format!("{files} {noun}, {bytes} bytes")
 }
 
 /// The planned changes that create the missing parent directories of a path, outermost first.

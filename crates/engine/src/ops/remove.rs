@@ -3,16 +3,15 @@
 //! never overwrites a file: it fails or, with `RestoreConflictPolicy::TrashExisting`, trashes the existing file.
 //! `restore` does not trust the path that the trash recorded, so it resolves and authorizes this path like any other.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use stead_journal::{JournalEntryRelation, PathState};
 use stead_path::RelPath;
 
 use crate::{
     call_context::CallContext,
-    call_notation::CallNotation,
     call_options::{BeforeAfterContentInclusion, DirectoryRemovalPermission, RestoreConflictPolicy},
     caller::Principal,
-    engine::{BeforeAfterBytes, CallOutcome},
+    engine::BeforeAfterBytes,
     errors::{Error, ErrorKind},
     limits,
     operation::{
@@ -22,12 +21,13 @@ use crate::{
     ops::{
         file_kind_name,
         r#move::{self, OverwriteAllowed},
-        outcome_builder::{OutcomeBuilder, format_iso_utc, shorten_for_error},
+        outcome_builder::{format_iso_utc, shorten_for_error},
         planning,
     },
+    outcome::{OperationOutcome, RecordedEntryFields, UtcTime},
     plan::{FileKind, Plan, PlannedChange},
     version::Version,
-    workspace::{BytesToRead, CommitReceipt, FileStat, FinalSymlink, TrashItem},
+    workspace::{BytesToRead, FileStat, FinalSymlink, TrashItem},
 };
 
 #[derive(Debug, Deserialize)]
@@ -39,9 +39,30 @@ pub(crate) struct RemoveArgs {
     recursive: bool,
 }
 
+/// The outcome of `remove`: the trash item from which the path can be restored until a time.
+#[derive(Debug, Serialize)]
+pub(crate) struct RemoveOutcome {
+    pub(crate) path: RelPath,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) trash: Option<String>,
+    pub(crate) recoverable_until: UtcTime,
+    pub(crate) files: u64,
+    pub(crate) bytes: u64,
+    #[serde(flatten)]
+    pub(crate) recorded: RecordedEntryFields,
+    #[serde(skip)]
+    pub(crate) before_after: Option<BeforeAfterBytes>,
+}
+
+impl OperationOutcome for RemoveOutcome {
+    fn take_before_after(&mut self) -> Vec<BeforeAfterBytes> {
+        self.before_after.take().into_iter().collect()
+    }
+}
+
 impl Operation for RemoveArgs {
     type Resolved = PathSlot;
-    type Outcome = CallOutcome;
+    type Outcome = RemoveOutcome;
 
     fn resolve(&self, _context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         let request = RequestedPath::from_argument(&self.path, RequestedPathAccessKind::Remove, FinalSymlink::Keep)
@@ -65,33 +86,18 @@ impl Operation for RemoveArgs {
         let tree = planning::count_tree(context, &path, stat)?;
         let retain_until_ms = planning::trash_deadline_ms(context, context.options.removal_retention);
         let before_after = bytes_before(context, target, stat)?;
-        let removed = path.to_string();
-        let notation = context.options.call_notation;
+        let removed = path.clone();
         let plan = Plan::new(vec![PlannedChange::Remove { path, expectation, retain_until_ms, tree }]);
         Ok(OperationPlanningResult::Files {
             plan,
-            build_outcome: Box::new(move |receipt| {
-                let trash = receipt.trash_ids.first().cloned();
-                let until = format_iso_utc(retain_until_ms);
-                let id = trash.as_deref().unwrap_or("unknown");
-                let restore = match notation {
-                    CallNotation::ToolCall => format!("restore with trash {id} until {until}"),
-                    CallNotation::Command(_) => format!("to restore it until {until}, run: stead restore {id}"),
-                };
-                let text = format!(
-                    "removed {removed} ({}, r{}); {restore}",
-                    planning::describe_tree_size(&tree),
-                    receipt.entry
-                );
-                OutcomeBuilder::new()
-                    .with_field("path", removed)
-                    .with_some("trash", trash)
-                    .with_field("recoverable_until", until)
-                    .with_field("files", tree.files)
-                    .with_field("bytes", tree.bytes)
-                    .with_receipt(receipt)
-                    .build_one_line(text)
-                    .with_before_after(before_after)
+            build_outcome: Box::new(move |receipt| RemoveOutcome {
+                path: removed,
+                trash: receipt.trash_ids.first().cloned(),
+                recoverable_until: UtcTime { unix_ms: retain_until_ms },
+                files: tree.files,
+                bytes: tree.bytes,
+                recorded: receipt.into(),
+                before_after,
             }),
         })
     }
@@ -120,6 +126,27 @@ pub(crate) struct RestoreFromTrashArgs {
     to: Option<String>,
 }
 
+/// The outcome of `restore`.
+#[derive(Debug, Serialize)]
+pub(crate) struct RestoreOutcome {
+    pub(crate) path: RelPath,
+    pub(crate) trash: String,
+    /// The path from which the item was removed.
+    pub(crate) from: RelPath,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) version: Option<Version>,
+    pub(crate) rev: String,
+    pub(crate) files: u64,
+    pub(crate) bytes: u64,
+    /// The trash id of the file that the restored item replaced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) replaced: Option<String>,
+    #[serde(flatten)]
+    pub(crate) recorded: RecordedEntryFields,
+}
+
+impl OperationOutcome for RestoreOutcome {}
+
 /// The trash item that a call restores, and the path that it is restored to.
 pub(crate) struct PlannedRestore {
     item: TrashItem,
@@ -128,7 +155,7 @@ pub(crate) struct PlannedRestore {
 
 impl Operation for RestoreFromTrashArgs {
     type Resolved = PlannedRestore;
-    type Outcome = CallOutcome;
+    type Outcome = RestoreOutcome;
 
     fn resolve(&self, context: &CallContext<'_>, paths: &mut RequestedPaths) -> Result<Self::Resolved, Error> {
         let item = self.find_trash_item(context)?;
@@ -156,7 +183,17 @@ impl Operation for RestoreFromTrashArgs {
         let version = version_when_removed(context, &item)?;
         Ok(OperationPlanningResult::Files {
             plan,
-            build_outcome: Box::new(move |receipt| restore_outcome(&path, &item, version, receipt)),
+            build_outcome: Box::new(move |receipt| RestoreOutcome {
+                path,
+                trash: item.id,
+                from: item.path,
+                version,
+                rev: format!("r{}", receipt.entry),
+                files: item.summary.files,
+                bytes: item.summary.bytes,
+                replaced: receipt.trash_ids.first().cloned(),
+                recorded: receipt.into(),
+            }),
         })
     }
 }
@@ -178,22 +215,6 @@ fn trash_existing(
             Ok(r#move::move_to_trash(context, path, context.observe_version(path)?, existing))
         }
     }
-}
-
-fn restore_outcome(path: &RelPath, item: &TrashItem, version: Option<Version>, receipt: &CommitReceipt) -> CallOutcome {
-    let rev = format!("r{}", receipt.entry);
-    let text = format!("restored {path} ({}, {rev})", planning::describe_tree_size(&item.summary));
-    OutcomeBuilder::new()
-        .with_field("path", path.to_string())
-        .with_field("trash", item.id.clone())
-        .with_field("from", item.path.to_string())
-        .with_some("version", version.map(|version| version.to_string()))
-        .with_field("rev", rev)
-        .with_field("files", item.summary.files)
-        .with_field("bytes", item.summary.bytes)
-        .with_some("replaced", receipt.trash_ids.first().cloned())
-        .with_receipt(receipt)
-        .build_one_line(text)
 }
 
 impl RestoreFromTrashArgs {

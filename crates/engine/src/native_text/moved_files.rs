@@ -1,0 +1,49 @@
+//! The text of `move`, `remove`, `restore` and `append`.
+
+use super::{NativeText, escape_one_line};
+use crate::{
+    call_notation::CallNotation,
+    ops::{AppendOutcome, MoveOutcome, MovedTreeFields, RemoveOutcome, RestoreOutcome, planning::describe_size},
+};
+
+impl NativeText for MoveOutcome {
+    fn native_text(&self, _notation: CallNotation) -> String {
+        let Self { from, path, rev, moved, .. } = self;
+        escape_one_line(match moved {
+            Some(MovedTreeFields { files, bytes, .. }) => {
+                let rev = rev.as_deref().unwrap_or_default();
+                format!("moved {from} to {path} ({}, {rev})", describe_size(*files, *bytes))
+            }
+            None => format!("source and destination are both {path}; nothing was changed"),
+        })
+    }
+}
+
+impl NativeText for RemoveOutcome {
+    fn native_text(&self, notation: CallNotation) -> String {
+        let Self { path, recoverable_until: until, files, bytes, recorded, .. } = self;
+        let id = self.trash.as_deref().unwrap_or("unknown");
+        let restore = match notation {
+            CallNotation::ToolCall => format!("restore with trash {id} until {until}"),
+            CallNotation::Command(_) => format!("to restore it until {until}, run: stead restore {id}"),
+        };
+        escape_one_line(format!("removed {path} ({}, r{}); {restore}", describe_size(*files, *bytes), recorded.entry))
+    }
+}
+
+impl NativeText for RestoreOutcome {
+    fn native_text(&self, _notation: CallNotation) -> String {
+        escape_one_line(format!("restored {} ({}, {})", self.path, describe_size(self.files, self.bytes), self.rev))
+    }
+}
+
+impl NativeText for AppendOutcome {
+    fn native_text(&self, _notation: CallNotation) -> String {
+        let Self { path, version, size, changed, added_bytes, .. } = self;
+        escape_one_line(if *changed {
+            format!("appended {added_bytes} bytes to {path} ({}, {size} bytes)", version.rev)
+        } else {
+            format!("nothing to append to {path}; nothing was changed")
+        })
+    }
+}
