@@ -4,6 +4,9 @@
 //! the call that made it returns. An overflow of the queue is reported. Writes through a hard link in another directory
 //! and changes below unwatched directories are not reported. Writes through a shared memory mapping are not reported
 //! before it is unmapped. The event queue resolves no path and reads no file.
+//!
+//! The crate `notify` is not used, because it watches paths, which another program can exchange for a symbolic link, and
+//! reports paths. This module watches open directories and reports watch ids in the order of the kernel's queue.
 
 use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
