@@ -10,11 +10,12 @@ mod power_cut;
 use std::{
     io::{BufRead, BufReader, Write},
     process::{Child, Command, Stdio},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use crate::{
     stress::{Fallible, SeededRng, parse_child_line, scratch_directory},
+    wait::kill_after,
     workload::{
         CrashTestWorkloadStep, WorkloadChangeAcknowledgement, WorkloadChildMessage, WorkloadOrders,
         WorkspaceReferenceModel,
@@ -141,9 +142,9 @@ fn watch_child(child: &mut Child, work: &WorkloadOrders, kill: &KillSchedule) ->
     text.push('\n');
     let mut life = KilledChildProgress::default();
     let written = input.write_all(text.as_bytes());
+    let delay = Duration::from_micros(kill.wait_us);
     if kill.after_steps == u64::MAX {
-        busy_wait(kill.wait_us);
-        child.kill()?;
+        kill_after(child, delay)?;
     } else {
         written?;
     }
@@ -160,18 +161,9 @@ fn watch_child(child: &mut Child, work: &WorkloadOrders, kill: &KillSchedule) ->
             Some(WorkloadChildMessage::Open | WorkloadChildMessage::End) | None => {}
         }
         if !killed && kill.after_steps != u64::MAX && life.acknowledged.len() as u64 >= kill.after_steps {
-            busy_wait(kill.wait_us);
-            child.kill()?;
+            kill_after(child, delay)?;
             killed = true;
         }
     }
     Ok(life)
-}
-
-/// Waits in a busy loop, because a sleep is not precise enough.
-fn busy_wait(microseconds: u64) {
-    let end = Instant::now() + Duration::from_micros(microseconds);
-    while Instant::now() < end {
-        std::thread::yield_now();
-    }
 }

@@ -19,6 +19,7 @@ pub mod race;
 pub mod socket_relay;
 pub mod stress;
 pub mod test_certificate;
+pub mod wait;
 pub mod workload;
 
 pub use memory::MemoryWorkspace;

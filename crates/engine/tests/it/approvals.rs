@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use stead_engine::{
     ApprovalFilter, ApprovalMode, ApprovalState, Call, CallControl, Caller, CallerApproverStatus, ErrorKind, Principal,
 };
+use testkit::wait::wait_for;
 
 use crate::engine_fixture::{EngineFixture, agent};
 
@@ -240,14 +241,10 @@ fn waiting_call_continues_after_approval() {
             call.control = CallControl::default().with_approval_wait(20_000);
             fixture.engine.call(&call)
         });
-        let id = loop {
-            let filter = ApprovalFilter { limit: 1, ..ApprovalFilter::default() };
-            if let Some(approval) = fixture.engine.workspace().approvals(&filter).unwrap().pop() {
-                break approval.id;
-            }
-            std::thread::yield_now();
-        };
-        approve(&fixture, &id);
+        let filter = ApprovalFilter { limit: 1, ..ApprovalFilter::default() };
+        let pending =
+            wait_for("an approval is requested", || fixture.engine.workspace().approvals(&filter).unwrap().pop());
+        approve(&fixture, &pending.id);
         waiting.join().unwrap()
     });
     assert!(outcome.unwrap().json.contains_key("trash"));

@@ -5,19 +5,14 @@
 mod attacks;
 mod edits;
 
-use std::{
-    fs,
-    path::Path,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use edits::RandomTree;
 use serde_json::{Value, json};
 use stead_engine::{Call, Caller, Engine, Principal};
 use stead_local::{IndexMode, IndexStatus, LocalWorkspace, LocalWorkspaceOptions};
 use tempfile::TempDir;
-use testkit::stress::SeededRng;
+use testkit::{stress::SeededRng, wait::wait_until};
 
 /// Two changes that are at least this far apart get different timestamps on every file system that the tests run on.
 const MIN_FILE_AGE: Duration = Duration::from_millis(30);
@@ -58,15 +53,10 @@ impl SearchTestWorkspace {
 
     /// Waits until the workspace is watched and fully indexed.
     pub(crate) fn wait_until_indexed(&self) {
-        let until = Instant::now() + Duration::from_secs(20);
-        loop {
-            let facts = self.index_status();
-            if facts.is_watched && facts.segments > 0 {
-                return;
-            }
-            assert!(Instant::now() < until, "not watched: {facts:?}");
-            std::thread::yield_now();
-        }
+        wait_until("the workspace is watched and indexed", || {
+            let status = self.index_status();
+            status.is_watched && status.segments > 0
+        });
     }
 }
 
@@ -78,9 +68,9 @@ pub(crate) fn wait_for_new_timestamps(directory: &Path) {
         fs::metadata(&probe).unwrap().modified().unwrap()
     };
     let begun = touched();
-    while touched().duration_since(begun).is_ok_and(|passed| passed < MIN_FILE_AGE * 2) {
-        std::thread::yield_now();
-    }
+    wait_until("the clock of the file system moves", || {
+        touched().duration_since(begun).is_ok_and(|passed| passed >= MIN_FILE_AGE * 2)
+    });
 }
 
 pub(crate) fn caller() -> Caller {

@@ -12,10 +12,13 @@ use std::{
 
 use serde_json::{Map, Value, json};
 use stead_engine::{Call, CallControl, CancelToken, ErrorKind};
+use testkit::wait::wait_until;
 
 use crate::support::LocalFixture;
 
 const MIB: usize = 1 << 20;
+/// A process that has read this many bytes more than before is searching a file.
+const SEARCH_STARTED_BYTES: u64 = 256 << 10;
 
 /// A text of at least `bytes` bytes with the word `needle` in every thousandth line, and the numbers of these lines.
 fn lines(bytes: usize) -> (String, Vec<u64>) {
@@ -145,6 +148,12 @@ fn version_of_a_large_file_is_its_digest() {
     assert_eq!(read["version"], stead_engine::Version::hash_bytes(text.as_bytes()).to_string());
 }
 
+/// The number of bytes that this process has read, according to the kernel.
+fn bytes_read_by_process() -> u64 {
+    let counters = fs::read_to_string("/proc/self/io").unwrap();
+    counters.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap().parse().unwrap()
+}
+
 #[test]
 fn search_can_stop_within_a_file() {
     let fixture = LocalFixture::new();
@@ -168,8 +177,9 @@ fn search_can_stop_within_a_file() {
         assert!(took < Duration::from_secs(20), "{path}: {took:?}");
         let cancel = CancelToken::default();
         let switch = cancel.clone();
+        let read_before = bytes_read_by_process();
         let waiting = thread::spawn(move || {
-            thread::sleep(Duration::from_millis(100));
+            wait_until("the search reads the file", || bytes_read_by_process() - read_before >= SEARCH_STARTED_BYTES);
             switch.cancel();
         });
         let (code, took) = ended(Duration::from_secs(600), &cancel, path);

@@ -11,10 +11,13 @@ use std::{
 use serde_json::{Value, json};
 use stead_engine::{Caller, Grants, Principal};
 use stead_path::RelPath;
+use testkit::wait::wait_until;
 
 use crate::{event_follower::EventDerivedTestTree, support::LocalFixture};
 
 const EVENT_TIMEOUT: Duration = Duration::from_secs(20);
+/// A recorder that does nothing for this long is idle.
+const IDLE_TIME: Duration = Duration::from_millis(1500);
 
 /// Formats a watch event for comparison, such as `create a.txt` or `rename a -> b`.
 pub(crate) fn short_event(event: &Value) -> String {
@@ -317,18 +320,13 @@ fn idle_watches_cost_nothing() {
     for number in 0..1000 {
         fixture.call_ok("watch", json!({ "path": format!("d{number}") }));
     }
-    // Remaining entries of their creation are written meanwhile.
-    let end = Instant::now() + EVENT_TIMEOUT;
-    let mut rounds = fixture.workspace.listening_rounds();
-    loop {
-        std::thread::sleep(Duration::from_millis(1500));
-        let now = fixture.workspace.listening_rounds();
-        if now == rounds {
-            break;
-        }
-        rounds = now;
-        assert!(Instant::now() < end, "it does not come to rest");
-    }
+    let workspace: &dyn stead_engine::Workspace = &*fixture.workspace;
+    // Remaining entries of their creation may be written at first.
+    wait_until("the recorder comes to rest", || {
+        let rounds = fixture.workspace.listening_rounds();
+        workspace.wait_for_entry_after(workspace.head().unwrap().number, Instant::now() + IDLE_TIME).unwrap();
+        fixture.workspace.listening_rounds() == rounds
+    });
     fs::write(fixture.path("d777/f"), "1").unwrap();
     let heard = fixture.call_ok("watched", json!({ "wait_ms": 10_000 }));
     assert_eq!(heard["events"].as_array().unwrap().iter().map(short_event).collect::<Vec<_>>(), ["create d777/f"]);

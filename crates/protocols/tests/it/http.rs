@@ -156,6 +156,18 @@ impl TestHttpServer {
         self.send_raw(&[head.as_bytes(), body].concat()).await
     }
 
+    /// Reads the metrics until they contain this line.
+    pub(crate) async fn wait_for_metric(&self, line: &str) {
+        let line = format!("{line}\n");
+        let found = async {
+            while !String::from_utf8_lossy(&self.request("reader", "GET /metrics", &[], b"").await.body).contains(&line)
+            {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(TEST_TIMEOUT, found).await.expect("the metric is reached");
+    }
+
     pub(crate) async fn call_operation(&self, token: &str, operation: &str, arguments: &Value) -> TestHttpResponse {
         let line = format!("POST /v1/{operation}");
         self.request(token, &line, &["Content-Type: application/json"], arguments.to_string().as_bytes()).await

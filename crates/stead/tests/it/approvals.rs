@@ -1,6 +1,7 @@
 //! A person answers the approval requests of an agent from another terminal; the agent cannot answer them.
 
 use serde_json::Value;
+use testkit::wait::kill_after;
 
 use crate::cli_fixture::{CliFixture, CommandOutput};
 
@@ -268,12 +269,7 @@ fn killed_process_uses_an_approval_at_most_once() {
             .stderr(std::process::Stdio::null())
             .spawn()
             .unwrap();
-        let until = std::time::Instant::now() + std::time::Duration::from_micros(3_000 + round * 4_000);
-        while std::time::Instant::now() < until && child.try_wait().unwrap().is_none() {
-            std::thread::yield_now();
-        }
-        drop(child.kill());
-        child.wait().unwrap();
+        kill_after(&mut child, std::time::Duration::from_micros(3_000 + round * 4_000)).unwrap();
         // The next process completes what the killed one had recorded; otherwise the approval is still unused.
         run_with_policy(&fixture, APPEND_ARGUMENTS);
         let after = std::fs::read(&log).unwrap().len();

@@ -13,7 +13,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use testkit::http_client::TestHttpClient;
+use testkit::{http_client::TestHttpClient, wait::kill_after};
 
 use crate::server_process::{self, LINE_TIMEOUT};
 
@@ -257,16 +257,12 @@ fn racing_and_killed_processes_leave_the_registry_consistent() {
     }
     for round in 0..12_u64 {
         let mut victim = start(&["workspace", "create", &format!("victim-{round}")]);
-        std::thread::sleep(Duration::from_millis(round * 3));
-        victim.kill().unwrap();
-        victim.wait().unwrap();
+        kill_after(&mut victim, Duration::from_millis(round * 3)).unwrap();
         let name = format!("victim-{round}");
         // Whether or not the workspace was created, the name can be used and freed again.
         start(&["workspace", "create", &name]).wait().unwrap();
         let mut victim = start(&["workspace", "destroy", &name]);
-        std::thread::sleep(Duration::from_millis(round * 3));
-        victim.kill().unwrap();
-        victim.wait().unwrap();
+        kill_after(&mut victim, Duration::from_millis(round * 3)).unwrap();
     }
     let listed = |flag: &[&str]| {
         let output =

@@ -6,10 +6,10 @@ use std::{
     os::unix::net::UnixStream,
     path::Path,
     process::{Child, Command, Stdio},
-    time::Instant,
 };
 
 use serde_json::json;
+use testkit::wait::wait_until;
 
 use crate::{
     cli_fixture::CliFixture,
@@ -26,14 +26,6 @@ fn delayed_syscall_command(call: &str, seen: &Path) -> Command {
     command.args(["-D", "-f", "-qq", "-e", &format!("trace={call}"), "-e", "signal=none"]);
     command.args(["-e", &format!("inject={call}:delay_enter={SYSCALL_DELAY_US}"), "-o"]).arg(seen).arg(BINARY);
     command
-}
-
-fn wait_until(what: &str, holds: impl Fn() -> bool) {
-    let started = Instant::now();
-    while !holds() {
-        assert!(started.elapsed() < LINE_TIMEOUT, "{what}: timed out");
-        std::thread::yield_now();
-    }
 }
 
 fn stdout_lines(child: &mut Child) -> impl Iterator<Item = String> + use<> {

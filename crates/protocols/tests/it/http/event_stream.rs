@@ -122,11 +122,7 @@ async fn shutdown_finishes_running_calls() {
     let waiting = json!({ "since": "now", "wait_ms": 400 });
     let stop = async {
         // The calls are waiting by now. A call that had not started would be refused, and the test would fail.
-        while !String::from_utf8_lossy(&server.request("reader", "GET /metrics", &[], b"").await.body)
-            .contains("stead_http_connections 9")
-        {
-            tokio::task::yield_now().await;
-        }
+        server.wait_for_metric("stead_http_connections 9").await;
         server.state.shut_down();
     };
     let mut statuses = Vec::new();

@@ -23,6 +23,8 @@ pub(super) fn frame_text(text: &str) -> Vec<u8> {
 /// An empty ping of the server, and the pong of a client.
 const PING_FRAME: [u8; 2] = [0x89, 0];
 const PONG_FRAME: [u8; 6] = [0x8A, 0x80, 1, 2, 3, 4];
+/// The metric of a server without open streams.
+const NO_STREAMS: &str = "stead_http_streams 0";
 
 /// The next text message of the server, skipping pings.
 pub(super) async fn read_message(stream: &mut BufReader<TcpStream>) -> Value {
@@ -62,16 +64,6 @@ async fn open_websocket(server: &TestHttpServer, token: &str) -> BufReader<TcpSt
     stream.get_mut().write_all(upgrade_request(server, token, "").as_bytes()).await.unwrap();
     assert_eq!(read_head(&mut stream).await.status, 101);
     stream
-}
-
-async fn wait_for_stream_count(server: &TestHttpServer, count: usize) {
-    let counted = async {
-        let line = format!("stead_http_streams {count}\n");
-        while !String::from_utf8_lossy(&server.request("one", "GET /metrics", &[], b"").await.body).contains(&line) {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(TEST_TIMEOUT, counted).await.expect("every stream ends");
 }
 
 #[tokio::test]
@@ -116,7 +108,7 @@ async fn open_buffers_become_drafts_on_disconnect() {
     assert_eq!((alone.status, &alone.json()["error"]["kind"]), (400, &json!("bad_request")));
     // The connection ends without a close message, like that of a killed editor.
     drop(editor);
-    wait_for_stream_count(&server, 0).await;
+    server.wait_for_metric(NO_STREAMS).await;
     let seen = read().await;
     assert_eq!((&seen["content"], seen["notices"].is_array()), (&json!("saved\n"), true), "{seen}");
     let left = server.call_operation("ann", "buffer.list", &json!({ "path": "a.txt" })).await.json();
@@ -130,7 +122,7 @@ async fn open_buffers_become_drafts_on_disconnect() {
         let now = server.call_operation("ann", "buffer.list", &json!({})).await.json();
         assert_eq!(now["buffers"].as_array().map(Vec::len), Some(1), "{now}");
         drop(editor);
-        wait_for_stream_count(&server, 0).await;
+        server.wait_for_metric(NO_STREAMS).await;
     }
     server.shut_down().await;
 }
@@ -143,7 +135,7 @@ async fn disconnect_leaves_nothing_running() {
         stream.get_mut().write_all(&frame_call(id, "stat", json!({ "path": "." }))).await.unwrap();
     }
     drop(stream);
-    wait_for_stream_count(&server, 0).await;
+    server.wait_for_metric(NO_STREAMS).await;
     server.shut_down().await;
 }
 
