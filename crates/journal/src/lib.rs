@@ -17,6 +17,7 @@ mod entry;
 mod export;
 mod key_ring;
 mod keys;
+mod leb128;
 mod merkle;
 mod signed_note;
 mod verify;
@@ -35,6 +36,7 @@ pub use export::{
 };
 pub use key_ring::{JournalKeyRecord, JournalKeyTrustChain, JournalKeyTrustChainError};
 pub use keys::{Ed25519Signature, PublicKeyParseError, SignatureError, Signer, VerifyingKey};
+pub use leb128::{Leb128Error, read_leb128, write_leb128};
 pub use merkle::proof::{
     ConsistencyProof, InclusionProof, InvalidProof, MerkleProofCreationError, consistency_proof, inclusion_proof,
 };

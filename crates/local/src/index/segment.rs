@@ -12,12 +12,13 @@ use stead_engine::{
     FileStatFingerprint,
     index::{RequiredTrigrams, Trigram},
 };
+use stead_journal::write_leb128;
 use stead_path::{FileName, RelPath};
 
 pub(super) use write::IndexSegmentWriter;
 
 use super::blocks::{
-    BLOCK_HASH_BYTES, IndexBlockKind, IndexByteReader, IndexIntegrityKey, RandomIndexFileId, write_bytes, write_number,
+    BLOCK_HASH_BYTES, IndexBlockKind, IndexByteReader, IndexIntegrityKey, RandomIndexFileId, write_bytes,
 };
 
 /// The length of a segment's trailer without its hash: offset and length of the table of contents, and number of files.
@@ -386,14 +387,14 @@ impl IndexedDirectoryFiles {
 
 /// Encodes the index data of a directory's files, which are sorted by name and are all on one device.
 fn encode_directory_files(out: &mut Vec<u8>, device: u64, rows: &[NamedIndexedFile]) {
-    write_number(out, device);
+    write_leb128(out, device);
     for (name, IndexedFile { kind: sort, fingerprint: stamp }) in rows {
         write_bytes(out, name);
         out.push(sort.to_number());
-        write_number(out, stamp.device_and_inode.1);
-        write_number(out, stamp.size);
+        write_leb128(out, stamp.device_and_inode.1);
+        write_leb128(out, stamp.size);
         for time in [stamp.modified_ns, stamp.changed_ns] {
-            write_number(out, u64::try_from(time).unwrap_or(0));
+            write_leb128(out, u64::try_from(time).unwrap_or(0));
         }
     }
 }

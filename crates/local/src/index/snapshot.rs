@@ -13,10 +13,11 @@ use stead_engine::{
     FileStatFingerprint as FileStamp,
     index::{IndexBasedFileFilter, IndexBasedFileSkipReason, IndexBasedSearchFilter, RequiredTrigrams},
 };
+use stead_journal::write_leb128;
 use stead_path::{FileName, RelPath};
 
 use super::{
-    blocks::{BLOCK_HASH_BYTES, IndexBlockKind, IndexByteReader, IndexIntegrityKey, RandomIndexFileId, write_number},
+    blocks::{BLOCK_HASH_BYTES, IndexBlockKind, IndexByteReader, IndexIntegrityKey, RandomIndexFileId},
     segment::{
         self, IndexCorrupt, IndexSegment, IndexedDirectoryFiles, IndexedFile, IndexedFileKind,
         SelectedIndexedFilesOfSegment,
@@ -100,7 +101,7 @@ impl IndexSnapshot {
             IndexCoverage::Complete => 0,
             IndexCoverage::SizeLimited => 1,
         }];
-        write_number(&mut bytes, names.len() as u64);
+        write_leb128(&mut bytes, names.len() as u64);
         bytes.extend(names.iter().flatten());
         bytes.reserve(BLOCK_HASH_BYTES);
         bytes.extend(key.hash_block(IndexBlockKind::Manifest, &MANIFEST_FILE_ID, 0, &bytes));

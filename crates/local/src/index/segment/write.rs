@@ -8,10 +8,11 @@ use std::{
 
 use stead_disk::{DirectoryHandle, DiskError, FileAttributeSource, StagedContentSource, StagedFile};
 use stead_engine::index::Trigram;
+use stead_journal::write_leb128;
 use stead_path::{FileName, RelPath};
 
 use super::{IndexedFile, NamedIndexedFile, TRAILER_BYTES, encode_directory_files, segment_file_name};
-use crate::index::blocks::{IndexBlockKind, IndexIntegrityKey, RandomIndexFileId, write_bytes, write_number};
+use crate::index::blocks::{IndexBlockKind, IndexIntegrityKey, RandomIndexFileId, write_bytes};
 
 /// A segment of the index is full once its posting lists have this size in bytes.
 const POSTING_LISTS_BYTES_MAX: usize = 24 << 20;
@@ -124,7 +125,7 @@ impl<'d> IndexSegmentWriter<'d> {
         for gram in grams {
             let list = self.posting_lists.entry(*gram).or_default();
             let before = list.encoded_steps.len();
-            write_number(&mut list.encoded_steps, u64::from(self.files + 1 - list.next_number));
+            write_leb128(&mut list.encoded_steps, u64::from(self.files + 1 - list.next_number));
             list.next_number = self.files + 1;
             self.posting_lists_bytes += list.encoded_steps.len() - before;
         }
@@ -174,7 +175,7 @@ impl<'d> IndexSegmentWriter<'d> {
             if block.is_empty() {
                 (first, last) = (gram, 0);
             }
-            write_number(&mut block, u64::from(gram - last));
+            write_leb128(&mut block, u64::from(gram - last));
             write_bytes(&mut block, &list.encoded_steps);
             last = gram;
         }
@@ -201,17 +202,17 @@ impl<'d> IndexSegmentWriter<'d> {
         let blocks = self.write_posting_lists()?;
         let mut contents = Vec::new();
         self.directories.sort_unstable();
-        write_number(&mut contents, self.directories.len() as u64);
+        write_leb128(&mut contents, self.directories.len() as u64);
         for (path, first, offset, length) in &self.directories {
             write_bytes(&mut contents, path);
             for number in [u64::from(*first), *offset, *length] {
-                write_number(&mut contents, number);
+                write_leb128(&mut contents, number);
             }
         }
-        write_number(&mut contents, blocks.len() as u64);
+        write_leb128(&mut contents, blocks.len() as u64);
         for (first, offset, length) in blocks {
             for number in [u64::from(first), offset, length] {
-                write_number(&mut contents, number);
+                write_leb128(&mut contents, number);
             }
         }
         let offset = self.write_block(IndexBlockKind::Contents, &contents)?;
